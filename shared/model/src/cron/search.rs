@@ -1,0 +1,101 @@
+//! Finds the first civil time that a set of bit masks selects.
+//!
+//! The search knows calendar and clock face only: no zone, no instants. Over a stretch of constant
+//! offset from UTC civil time is linear, so whoever walks such stretches asks here once for each,
+//! with the stretch's last second as the bound. UTC is one stretch.
+//!
+//! It goes month by month with all days of a month in one mask, so that even a search for a day
+//! that never comes takes a step for each month of the bounded stretch and no more.
+
+use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
+
+use super::sets::{DayRule, Sets};
+
+impl Sets {
+    /// The first selected civil time in `from..=last`, in whole seconds.
+    ///
+    /// `from` must be a whole second: a fraction is taken as not there. Runs for one step for each
+    /// month between the two, so the caller bounds it by `last`.
+    pub(super) fn first_between(
+        &self,
+        from: NaiveDateTime,
+        last: NaiveDateTime,
+    ) -> Option<NaiveDateTime> {
+        let day = self.first_day(from.date(), last.date())?;
+        let found = if day > from.date() {
+            day.and_time(self.first_time(NaiveTime::MIN)?)
+        } else if let Some(time) = self.first_time(from.time()) {
+            day.and_time(time)
+        } else {
+            self.first_day(day.succ_opt()?, last.date())?.and_time(self.first_time(NaiveTime::MIN)?)
+        };
+        (found <= last).then_some(found)
+    }
+
+    /// The first selected day from `from` on; looks into no month after that of `last`.
+    fn first_day(&self, from: NaiveDate, last: NaiveDate) -> Option<NaiveDate> {
+        let mut month = from.with_day(1)?;
+        let mut days = at_or_above(self.days_in(month), from.day());
+        while days == 0 {
+            month = month.checked_add_months(Months::new(1))?;
+            if month > last {
+                return None;
+            }
+            days = self.days_in(month);
+        }
+        month.with_day(days.trailing_zeros())
+    }
+
+    /// The selected days of the month that begins at `first`, bit `n` for day `n`.
+    fn days_in(&self, first: NaiveDate) -> u64 {
+        if self.months & (1 << first.month()) == 0 {
+            return 0;
+        }
+        let existing = (2 << first.num_days_in_month()) - 2;
+        let weekdays = weekdays_as_days(self.days_of_week, first);
+        existing
+            & match self.day_rule {
+                DayRule::Both => self.days_of_month & weekdays,
+                DayRule::Either => self.days_of_month | weekdays,
+            }
+    }
+
+    fn first_time(&self, from: NaiveTime) -> Option<NaiveTime> {
+        let (hour, minute, second) = (from.hour(), from.minute(), from.second());
+        let (first_minute, first_second) = (lowest(self.minutes)?, lowest(self.seconds)?);
+        let (hour, minute, second) = if self.hours & (1 << hour) == 0 {
+            (next(self.hours, hour)?, first_minute, first_second)
+        } else if self.minutes & (1 << minute) != 0
+            && let Some(second) = next(self.seconds, second)
+        {
+            (hour, minute, second)
+        } else if let Some(minute) = next(self.minutes, minute + 1) {
+            (hour, minute, first_second)
+        } else {
+            (next(self.hours, hour + 1)?, first_minute, first_second)
+        };
+        NaiveTime::from_hms_opt(hour, minute, second)
+    }
+}
+
+/// Spreads a week's mask (bit 0 is Sunday) over the days 1-31 of the month that begins at `first`.
+fn weekdays_as_days(days_of_week: u64, first: NaiveDate) -> u64 {
+    let offset = first.weekday().num_days_from_sunday();
+    // Bit 0 becomes the weekday of the month's first day.
+    let week = (days_of_week >> offset | days_of_week << (7 - offset)) & 0x7f;
+    (0..5).fold(0, |days, number| days | week << (7 * number)) << 1
+}
+
+/// The members of `set` from `number` (at most 63) on.
+fn at_or_above(set: u64, number: u32) -> u64 {
+    set & (u64::MAX << number)
+}
+
+/// The least member of `set` from `number` on; the sets of this module end at 59.
+fn next(set: u64, number: u32) -> Option<u32> {
+    lowest(at_or_above(set, number))
+}
+
+fn lowest(set: u64) -> Option<u32> {
+    (set != 0).then(|| set.trailing_zeros())
+}

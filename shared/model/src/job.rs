@@ -1,0 +1,217 @@
+//! The job: what runs, when, and by which policies.
+//!
+//! A [`JobSpec`] is what a deployer writes and what the database keeps; it is valid by construction
+//! once it came through [`crate::jobs_file`] (or was built by code that keeps the same limits).
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::pool::PoolName;
+
+mod columns;
+mod diff;
+mod name;
+
+pub use columns::{COLUMNS, ColumnError};
+pub use diff::{FieldChange, diff};
+pub use name::{NameError, check_name, check_task_type};
+
+/// Longest job name, in bytes.
+pub const MAX_NAME_BYTES: usize = 200;
+/// Largest params of a job or a trigger, in bytes of JSON.
+pub const MAX_PARAMS_BYTES: usize = 256 * 1024;
+/// Longest task type, in bytes.
+pub const MAX_TASK_TYPE_BYTES: usize = 100;
+/// Longest execution key, in bytes.
+pub const MAX_KEY_BYTES: usize = 256;
+/// Prefix of the jobs that stand for tasks published by others; reserved.
+pub const FOREIGN_PREFIX: &str = "foreign.";
+/// Longest run of one attempt where the job does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
+/// The shortest period of [`Schedule::Every`]. Execution keys name the second of a firing, so two
+/// firings of a job must never share one.
+pub const MIN_PERIOD: Duration = Duration::from_secs(1);
+/// The longest period of [`Schedule::Every`].
+pub const MAX_PERIOD: Duration = Duration::from_hours(366 * 24);
+
+/// A job's definition, as applied.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobSpec {
+    /// Unique; `<service>.<jobName>` by convention.
+    pub name: String,
+    /// For people. Empty when not given.
+    pub description: String,
+    /// The id of the report, worker or reminder that is meant; handed on to the task.
+    pub target: Option<String>,
+    /// When it fires.
+    pub schedule: Schedule,
+    /// What a worker's catalogue is asked for.
+    pub task_type: String,
+    /// Handed to every attempt as it was at the claim. An object.
+    pub params: serde_json::Value,
+    /// The worker pool that runs it.
+    pub pool: PoolName,
+    /// What happens when a firing comes while an earlier execution has not ended.
+    pub overlap: Overlap,
+    /// What happens to firings that were noticed late.
+    pub misfire: Misfire,
+    /// Where unset, the process that settles uses its own defaults.
+    pub retry: RetryOverrides,
+    /// Longest run of one attempt.
+    pub timeout: Duration,
+    /// How long a running attempt stays its worker's own without a renewal; `None`: the worker's
+    /// `LEASE_MS`.
+    pub lease: Option<Duration>,
+    /// A number other systems know this job by (advisory locks, dashboards).
+    pub lock_key: Option<i64>,
+    /// `{job}` and `{execution_key}` are replaced; `None`: `<job>:<execution_key>`.
+    pub idempotency_template: Option<String>,
+    /// How long after its nominal time an execution is expected to have succeeded.
+    pub expect_within: Option<Duration>,
+    /// The owner's own words: user, group, language …
+    pub labels: std::collections::BTreeMap<String, String>,
+}
+
+/// When a job fires.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Schedule {
+    /// A cron expression of five or six fields, in UTC.
+    Cron {
+        /// As written; it parses.
+        expression: String,
+    },
+    /// A fixed period, counted from the Unix epoch, so that replicas and restarts agree on it.
+    Every {
+        /// Whole milliseconds, [`MIN_PERIOD`] to [`MAX_PERIOD`].
+        period: Duration,
+    },
+    /// Once.
+    At {
+        /// The instant, in whole milliseconds.
+        at: DateTime<Utc>,
+    },
+    /// Never by itself: only when triggered.
+    None,
+}
+
+impl JobSpec {
+    /// A job of which only the necessary is given: everything else is at its default.
+    pub fn new(name: impl Into<String>, task_type: impl Into<String>, schedule: Schedule) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            target: None,
+            schedule,
+            task_type: task_type.into(),
+            params: serde_json::Value::Object(serde_json::Map::new()),
+            pool: PoolName::default_pool(),
+            overlap: Overlap::default(),
+            misfire: Misfire::default(),
+            retry: RetryOverrides::default(),
+            timeout: DEFAULT_TIMEOUT,
+            lease: None,
+            lock_key: None,
+            idempotency_template: None,
+            expect_within: None,
+            labels: std::collections::BTreeMap::new(),
+        }
+    }
+}
+
+impl Schedule {
+    /// The kind, as the database and `--json` name it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Cron { .. } => "cron",
+            Self::Every { .. } => "every",
+            Self::At { .. } => "once",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What happens when a firing comes while an earlier execution of the job has not ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// It runs beside the earlier one.
+    #[default]
+    Allow,
+    /// It is recorded as skipped.
+    Skip,
+}
+
+/// What happens to firings that were noticed late (the schedulers were away).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Misfire {
+    /// Which of them run.
+    pub policy: MisfirePolicy,
+    /// A late firing older than this does not run, whatever the policy says.
+    pub window: Duration,
+    /// The most late firings that `FireAll` claims for one stretch of absence, up to
+    /// [`Misfire::MAX_LIMIT`]; the newest are kept.
+    pub limit: u32,
+}
+
+impl Misfire {
+    /// A firing noticed within this time is on time, not late.
+    pub const ON_TIME: Duration = Duration::from_mins(1);
+    /// The largest `limit`: what one catch-up may put into the queues at once.
+    pub const MAX_LIMIT: u32 = 1_000;
+}
+
+impl Default for Misfire {
+    fn default() -> Self {
+        Self { policy: MisfirePolicy::FireOnce, window: Duration::from_hours(24), limit: 100 }
+    }
+}
+
+/// Which of the late firings run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MisfirePolicy {
+    /// None; each is part of a gap.
+    Skip,
+    /// The newest; the others are coalesced into it.
+    FireOnce,
+    /// All within the window, up to the limit.
+    FireAll,
+}
+
+/// A job's own retry settings; each that is unset comes from the environment of the process that
+/// settles.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RetryOverrides {
+    /// Retries after the first attempt.
+    pub max_retries: Option<u32>,
+    /// Before the first retry.
+    pub delay: Option<Duration>,
+    /// Factor from one delay to the next, at least 1.
+    pub multiplier: Option<f64>,
+    /// The longest delay.
+    pub max_delay: Option<Duration>,
+    /// Fraction by which a delay may vary, 0 to 1.
+    pub jitter: Option<f64>,
+}
+
+macro_rules! text_enum {
+    ($type:ty { $($variant:ident => $text:literal),+ $(,)? }) => {
+        impl $type {
+            /// As the database, the jobs file and `--json` write it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The inverse of [`Self::as_str`].
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+pub(crate) use text_enum;
+
+text_enum!(Overlap { Allow => "allow", Skip => "skip" });
+text_enum!(MisfirePolicy { Skip => "skip", FireOnce => "fire_once", FireAll => "fire_all" });

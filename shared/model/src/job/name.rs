@@ -1,0 +1,90 @@
+//! What a job and a task type may be called.
+//!
+//! The alphabet is one that needs no quoting in a shell, a URL, a log line, a header or a queue
+//! name, so that a name can be copied from anywhere to anywhere.
+
+use super::{FOREIGN_PREFIX, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES};
+
+/// Why a name is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Nothing between the quotes.
+    #[error("is empty")]
+    Empty,
+    /// Over the limit.
+    #[error("has {bytes} bytes; {limit} at most")]
+    TooLong {
+        /// As given.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// A character outside the alphabet.
+    #[error("holds {0:?}; letters, digits, '.', '_' and '-' are allowed")]
+    Character(char),
+    /// Begins with [`FOREIGN_PREFIX`].
+    #[error("begins with \"{FOREIGN_PREFIX}\", which is kept for tasks that others publish")]
+    Reserved,
+}
+
+/// Checks a job's name: `[A-Za-z0-9._-]`, at most [`MAX_NAME_BYTES`], not reserved.
+///
+/// # Errors
+///
+/// [`NameError`], a fragment that fits after "name".
+pub fn check_name(name: &str) -> Result<(), NameError> {
+    check(name, MAX_NAME_BYTES)?;
+    if name.starts_with(FOREIGN_PREFIX) { Err(NameError::Reserved) } else { Ok(()) }
+}
+
+/// Checks a task type: `[A-Za-z0-9._-]`, at most [`MAX_TASK_TYPE_BYTES`].
+///
+/// # Errors
+///
+/// [`NameError`], a fragment that fits after "task".
+pub fn check_task_type(task_type: &str) -> Result<(), NameError> {
+    check(task_type, MAX_TASK_TYPE_BYTES)
+}
+
+fn check(name: &str, limit: usize) -> Result<(), NameError> {
+    if name.is_empty() {
+        return Err(NameError::Empty);
+    }
+    if name.len() > limit {
+        return Err(NameError::TooLong { bytes: name.len(), limit });
+    }
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    match name.chars().find(|c| !allowed(c)) {
+        Some(other) => Err(NameError::Character(other)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_need_no_quoting_anywhere_are_accepted() {
+        for name in ["billing.monthlyInvoices", "a", "A_b-9", "foreign", &"x".repeat(200)] {
+            assert_eq!(check_name(name), Ok(()), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_names_are_refused_with_the_reason() {
+        assert_eq!(check_name(""), Err(NameError::Empty));
+        assert_eq!(check_name("a b"), Err(NameError::Character(' ')));
+        assert_eq!(check_name("a\0"), Err(NameError::Character('\0')));
+        assert_eq!(check_name("zahlläufe"), Err(NameError::Character('ä')));
+        assert_eq!(check_name("foreign.report"), Err(NameError::Reserved));
+        assert_eq!(
+            check_name(&"x".repeat(201)),
+            Err(NameError::TooLong { bytes: 201, limit: 200 })
+        );
+        assert_eq!(
+            check_task_type(&"x".repeat(101)),
+            Err(NameError::TooLong { bytes: 101, limit: 100 })
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Reads the fields of one TOML table, each with its limits, and reports what does not fit.
+//!
+//! Every reader answers `None` both for a field that is not there and for one that was reported;
+//! whoever builds something of the fields asks the report whether there was a problem.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
+
+use super::problem::{Report, quoted};
+use super::suggest::nearest;
+use crate::duration;
+
+/// A table whose fields are being read.
+pub(super) struct Fields<'a, 'r, 'f> {
+    table: &'a DeTable<'a>,
+    /// Byte offset of the table.
+    at: usize,
+    /// The job it belongs to.
+    job: Option<&'a str>,
+    /// What stands before a field's name in a report: `retry.` and the like.
+    prefix: &'static str,
+    report: &'r mut Report<'f>,
+}
+
+impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
+    /// The fields of the whole file.
+    pub(super) fn of_file(table: &'a DeTable<'a>, report: &'r mut Report<'f>) -> Self {
+        Self { table, at: 0, job: None, prefix: "", report }
+    }
+
+    /// The fields of a job.
+    pub(super) fn of_job(table: &'a DeTable<'a>, at: usize, report: &'r mut Report<'f>) -> Self {
+        let job = table.get("name").and_then(|name| name.get_ref().as_str());
+        Self { table, at, job, prefix: "", report }
+    }
+
+    /// The fields of the table that `name` is; `prefix` is `name` and a dot.
+    pub(super) fn inside(
+        &mut self,
+        name: &str,
+        prefix: &'static str,
+    ) -> Option<Fields<'a, '_, 'f>> {
+        let value = self.table.get(name)?;
+        let Some(table) = value.get_ref().as_table() else {
+            self.problem(name, format!("must be a table, not {}", kind(value.get_ref())));
+            return None;
+        };
+        let at = value.span().start;
+        Some(Fields { table, at, job: self.job, prefix, report: self.report })
+    }
+
+    /// Reports a problem with field `name`, at its line or, if it is missing, at the table's.
+    pub(super) fn problem(&mut self, name: &str, message: impl Into<String>) {
+        let at = self.table.get(name).map_or(self.at, |value| value.span().start);
+        self.problem_at(at, name, message);
+    }
+
+    /// Reports a problem with a part of a field.
+    pub(super) fn problem_at(&mut self, at: usize, name: &str, message: impl Into<String>) {
+        let field = format!("{}{name}", self.prefix);
+        self.report.add(Some(at), self.job, Some(&field), message);
+    }
+
+    /// How many problems the whole file has so far.
+    pub(super) fn problems(&self) -> usize {
+        self.report.count()
+    }
+
+    /// Whether the field is there, in whatever shape.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.table.get(name).is_some()
+    }
+
+    /// The field as it stands.
+    pub(super) fn raw(&self, name: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.get(name)
+    }
+
+    /// The name, the position and the value of each field.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'a str, usize, &'a DeValue<'a>)> + use<'a> {
+        let table = self.table;
+        table.iter().map(|(key, value)| (key.get_ref().as_ref(), key.span().start, value.get_ref()))
+    }
+
+    /// Text that a database and a log line can hold.
+    pub(super) fn text(&mut self, name: &str, max_bytes: usize) -> Option<&'a str> {
+        let value = self.table.get(name)?.get_ref();
+        let Some(text) = value.as_str() else {
+            self.problem(name, format!("must be text in quotes, not {}", kind(value)));
+            return None;
+        };
+        match text_problem(text, max_bytes) {
+            None => Some(text),
+            Some(message) => {
+                self.problem(name, message);
+                None
+            }
+        }
+    }
+
+    /// A whole number.
+    pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
+        let value = self.table.get(name)?.get_ref();
+        let Some(digits) = value.as_integer() else {
+            self.problem(name, format!("must be a whole number, not {}", kind(value)));
+            return None;
+        };
+        let number = integer(digits).filter(|number| range.contains(number));
+        if number.is_none() {
+            self.out_of_range(name, &digits, range.start(), range.end());
+        }
+        number
+    }
+
+    /// A number, whole or not.
+    pub(super) fn number(&mut self, name: &str, range: RangeInclusive<f64>) -> Option<f64> {
+        let value = self.table.get(name)?.get_ref();
+        let number = match value {
+            DeValue::Integer(digits) => integer(digits).map(|number| number as f64),
+            DeValue::Float(digits) => float(digits),
+            other => {
+                self.problem(name, format!("must be a number, not {}", kind(other)));
+                return None;
+            }
+        };
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            self.problem(name, format!("is not between {} and {}", range.start(), range.end()));
+        }
+        number
+    }
+
+    /// A duration such as `"1h30m"`.
+    pub(super) fn duration(
+        &mut self,
+        name: &str,
+        range: RangeInclusive<Duration>,
+    ) -> Option<Duration> {
+        let value = self.table.get(name)?.get_ref();
+        let Some(text) = value.as_str() else {
+            let message = "must be a duration in quotes, such as \"30s\" or \"1h30m\"";
+            self.problem(name, format!("{message}, not {}", kind(value)));
+            return None;
+        };
+        match duration::parse(text) {
+            Ok(duration) if range.contains(&duration) => Some(duration),
+            Ok(duration) => {
+                let [given, start, end] =
+                    [duration, *range.start(), *range.end()].map(duration::format);
+                self.out_of_range(name, &given, &start, &end);
+                None
+            }
+            Err(error) => {
+                self.problem(name, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// One of a few words. `later` are words that a later version is to know.
+    pub(super) fn choice<T>(
+        &mut self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        words: &[&str],
+        later: &[&str],
+    ) -> Option<T> {
+        let text = self.text(name, usize::MAX)?;
+        let chosen = parse(text);
+        if chosen.is_none() {
+            let state = if later.contains(&text) { "not supported yet" } else { "not known" };
+            let words = words.join(", ");
+            self.problem(name, format!("{} is {state}; write one of {words}", quoted(text)));
+        }
+        chosen
+    }
+
+    /// Reports every field that is not `known`. `later` are fields that a later version is to know,
+    /// `hints` what to write instead of a wrong word that is no misspelling.
+    pub(super) fn refuse_others(&mut self, known: &[&str], later: &[&str], hints: &[(&str, &str)]) {
+        for (name, at, _) in self.all() {
+            if known.contains(&name) {
+                continue;
+            }
+            let hint = hints.iter().find(|(word, _)| *word == name);
+            let message = if later.contains(&name) {
+                "is not supported yet; remove it".to_owned()
+            } else if let Some((_, hint)) = hint {
+                format!("is not a field; {hint}")
+            } else if let Some(meant) = nearest(name, known) {
+                format!("is not a field; did you mean \"{meant}\"?")
+            } else {
+                format!("is not a field; the fields are {}", known.join(", "))
+            };
+            self.problem_at(at, name, message);
+        }
+    }
+
+    fn out_of_range(
+        &mut self,
+        name: &str,
+        given: &dyn Display,
+        start: &dyn Display,
+        end: &dyn Display,
+    ) {
+        self.problem(name, format!("{given} is not between {start} and {end}"));
+    }
+}
+
+/// Why a text cannot be taken.
+pub(super) fn text_problem(text: &str, max_bytes: usize) -> Option<String> {
+    if text.contains('\0') {
+        Some("holds a NUL character, which the database cannot keep".to_owned())
+    } else if text.len() > max_bytes {
+        Some(format!("has {} bytes; {max_bytes} at most", text.len()))
+    } else {
+        None
+    }
+}
+
+/// The number, if 64 bits hold it.
+pub(super) fn integer(digits: &DeInteger<'_>) -> Option<i64> {
+    i64::from_str_radix(digits.as_str(), digits.radix()).ok()
+}
+
+/// The number, if it is finite.
+pub(super) fn float(digits: &DeFloat<'_>) -> Option<f64> {
+    digits.as_str().parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// What a value is, for people.
+pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

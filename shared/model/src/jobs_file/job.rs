@@ -1,0 +1,233 @@
+//! One `[[job]]` table.
+
+use std::collections::BTreeMap;
+
+use toml::de::DeValue;
+
+use super::fields::{Fields, integer, kind, text_problem};
+use super::limits::{
+    EXPECT_WITHIN, LEASE, MAX_DESCRIPTION_BYTES, MAX_LABEL_BYTES, MAX_LABEL_NAME_BYTES, MAX_LABELS,
+    MAX_RETRIES, MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, RETRY_DELAY, RETRY_JITTER,
+    RETRY_MAX_DELAY, RETRY_MULTIPLIER, TIMEOUT,
+};
+use super::problem::quoted;
+use super::{params, schedule};
+use crate::job::{
+    DEFAULT_TIMEOUT, JobSpec, Misfire, MisfirePolicy, NameError, Overlap, RetryOverrides, Schedule,
+    check_name, check_task_type,
+};
+use crate::pool::PoolName;
+use crate::retry::RetryPolicy;
+
+const KNOWN: [&str; 19] = [
+    "name",
+    "description",
+    "target",
+    "schedule",
+    "every",
+    "at",
+    "timezone",
+    "task",
+    "params",
+    "pool",
+    "overlap",
+    "misfire",
+    "retry",
+    "timeout",
+    "lease",
+    "lock_key",
+    "idempotency_key",
+    "expect_within",
+    "labels",
+];
+
+const LATER: [&str; 8] =
+    ["on_success", "dst", "start", "end", "jitter", "exclude", "holidays", "priority"];
+
+const HINTS: [(&str, &str); 10] = [
+    ("cron", "write schedule = \"…\""),
+    ("interval", "write every = \"…\""),
+    ("tz", "write timezone = \"…\""),
+    ("type", "write task = \"…\""),
+    ("task_type", "write task = \"…\""),
+    ("queue", "write pool = \"…\""),
+    ("max_retries", "write retry = { max_retries = … }"),
+    ("command", "a job names a task type; what it runs stands in the worker's task catalogue"),
+    ("http", "a job names a task type; what it calls stands in the worker's task catalogue"),
+    ("sql", "a job names a task type; what it runs stands in the worker's task catalogue"),
+];
+
+/// Reads a job; `None` if anything about it was reported.
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
+    let before = fields.problems();
+    let name = name(fields, "name", check_name);
+    let task_type = name_of_task(fields);
+    let schedule = schedule::read(fields);
+    let defaults = JobSpec::new(
+        name.unwrap_or_default(),
+        task_type.unwrap_or_default(),
+        schedule.unwrap_or(Schedule::None),
+    );
+    let job = JobSpec {
+        description: fields
+            .text("description", MAX_DESCRIPTION_BYTES)
+            .map_or(defaults.description, str::to_owned),
+        target: target(fields),
+        params: params::read(fields),
+        pool: pool(fields).unwrap_or(defaults.pool),
+        overlap: overlap(fields).unwrap_or(defaults.overlap),
+        misfire: misfire(fields),
+        retry: retry(fields),
+        timeout: fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT),
+        lease: fields.duration("lease", LEASE),
+        lock_key: fields.integer("lock_key", i64::MIN..=i64::MAX),
+        idempotency_template: template(fields),
+        expect_within: fields.duration("expect_within", EXPECT_WITHIN),
+        labels: labels(fields),
+        name: defaults.name,
+        schedule: defaults.schedule,
+        task_type: defaults.task_type,
+    };
+    fields.refuse_others(&KNOWN, &LATER, &HINTS);
+    (fields.problems() == before).then_some(job)
+}
+
+fn name_of_task<'a>(fields: &mut Fields<'a, '_, '_>) -> Option<&'a str> {
+    name(fields, "task", check_task_type)
+}
+
+fn name<'a>(
+    fields: &mut Fields<'a, '_, '_>,
+    field: &str,
+    check: impl Fn(&str) -> Result<(), NameError>,
+) -> Option<&'a str> {
+    if !fields.has(field) {
+        fields.problem(field, "is missing; every job needs one");
+        return None;
+    }
+    // The check has a length limit of its own.
+    let text = fields.text(field, usize::MAX)?;
+    match check(text) {
+        Ok(()) => Some(text),
+        Err(error) => {
+            fields.problem(field, error.to_string());
+            None
+        }
+    }
+}
+
+fn target(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
+    if let Some(DeValue::Integer(digits)) = fields.raw("target").map(toml::Spanned::get_ref) {
+        let number = integer(digits);
+        if number.is_none() {
+            fields.problem("target", "does not fit into 64 bits; write it as text in quotes");
+        }
+        return number.map(|number| number.to_string());
+    }
+    let text = fields.text("target", MAX_TARGET_BYTES)?;
+    if text.is_empty() {
+        fields.problem("target", "is empty; leave it out");
+    }
+    Some(text.to_owned())
+}
+
+fn pool(fields: &mut Fields<'_, '_, '_>) -> Option<PoolName> {
+    let text = fields.text("pool", usize::MAX)?;
+    let pool = PoolName::new(text).ok();
+    if pool.is_none() {
+        let rule = "is not a pool name; a lower-case letter first, then up to 30 lower-case \
+                    letters, digits and hyphens";
+        fields.problem("pool", format!("{} {rule}", quoted(text)));
+    }
+    pool
+}
+
+fn overlap(fields: &mut Fields<'_, '_, '_>) -> Option<Overlap> {
+    fields.choice("overlap", Overlap::parse, &["allow", "skip"], &["queue", "replace"])
+}
+
+fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {
+    let mut misfire = Misfire::default();
+    let Some(mut inside) = fields.inside("misfire", "misfire.") else { return misfire };
+    let words = ["skip", "fire_once", "fire_all"];
+    if let Some(policy) = inside.choice("policy", MisfirePolicy::parse, &words, &[]) {
+        misfire.policy = policy;
+    }
+    if let Some(window) = inside.duration("window", MISFIRE_WINDOW) {
+        misfire.window = window;
+    }
+    if let Some(limit) = inside.integer("limit", 1..=i64::from(Misfire::MAX_LIMIT)) {
+        misfire.limit = limit as u32;
+        if misfire.policy != MisfirePolicy::FireAll {
+            inside.problem("limit", "has a meaning only with policy = \"fire_all\"");
+        }
+    }
+    inside.refuse_others(&["policy", "window", "limit"], &["rate"], &[]);
+    misfire
+}
+
+fn retry(fields: &mut Fields<'_, '_, '_>) -> RetryOverrides {
+    let Some(mut inside) = fields.inside("retry", "retry.") else {
+        return RetryOverrides::default();
+    };
+    let retry = RetryOverrides {
+        max_retries: inside.integer("max_retries", MAX_RETRIES).map(|number| number as u32),
+        delay: inside.duration("delay", RETRY_DELAY),
+        multiplier: inside.number("multiplier", RETRY_MULTIPLIER),
+        max_delay: inside.duration("max_delay", RETRY_MAX_DELAY),
+        jitter: inside.number("jitter", RETRY_JITTER),
+    };
+    // A first delay over the cap would be cut to the cap without a word.
+    let default_cap = RetryPolicy::default().max_delay;
+    if let Some(delay) = retry.delay
+        && delay > retry.max_delay.unwrap_or(default_cap)
+    {
+        let cap = if inside.has("max_delay") { "max_delay" } else { "the default max_delay of 1h" };
+        inside.problem("delay", format!("is longer than {cap}; set a larger max_delay"));
+    }
+    let known = ["max_retries", "delay", "multiplier", "max_delay", "jitter"];
+    inside.refuse_others(&known, &["max_crashes"], &[]);
+    retry
+}
+
+/// Refuses whatever would make two executions share a key, or would not be filled in.
+fn template(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
+    const FIELD: &str = "idempotency_key";
+    let text = fields.text(FIELD, MAX_TEMPLATE_BYTES)?;
+    if text.chars().any(char::is_control) {
+        fields.problem(FIELD, "holds a control character, which no header can carry");
+    }
+    let filled = text.replace("{job}", "").replace("{execution_key}", "");
+    if filled.contains(['{', '}']) {
+        fields.problem(FIELD, "only {job} and {execution_key} are replaced; remove other braces");
+    }
+    if !text.contains("{execution_key}") {
+        let message = "must contain {execution_key}; otherwise all executions of the job would \
+                       have the same key and all but the first be taken for repetitions";
+        fields.problem(FIELD, message);
+    }
+    Some(text.to_owned())
+}
+
+fn labels(fields: &mut Fields<'_, '_, '_>) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    let Some(mut inside) = fields.inside("labels", "labels.") else { return labels };
+    for (name, at, value) in inside.all() {
+        let problem = match value.as_str() {
+            None => Some(format!("must be text in quotes, not {}", kind(value))),
+            Some(_) if name.is_empty() => Some("a label needs a name".to_owned()),
+            Some(text) => text_problem(name, MAX_LABEL_NAME_BYTES)
+                .map(|problem| format!("its name {problem}"))
+                .or_else(|| text_problem(text, MAX_LABEL_BYTES)),
+        };
+        match problem {
+            Some(problem) => inside.problem_at(at, name, problem),
+            None => drop(labels.insert(name.to_owned(), value.as_str().unwrap_or("").to_owned())),
+        }
+    }
+    if labels.len() > MAX_LABELS {
+        let number = labels.len();
+        fields.problem("labels", format!("holds {number} labels; {MAX_LABELS} at most"));
+    }
+    labels
+}

@@ -1,0 +1,118 @@
+//! The jobs file: jobs as a deployer writes them, checked.
+//!
+//! # Guarantees
+//!
+//! * A [`JobSpec`] that comes out of here keeps every limit of the model and can be stored as it is.
+//! * All problems of a file are reported at once, each with line, job and field. Syntax errors are
+//!   the exception: after the first one there is no telling what the rest means.
+//! * Nothing is ignored: a field that is not known, or not supported yet, is a problem.
+//! * Text, number of jobs, nesting and number of problems are bounded, and no text makes it panic.
+//!
+//! # What it does not do
+//!
+//! Whether an instant is past or a cron expression ever fires depends on the time, so that is
+//! [`check_against`]. Whether some worker offers a task type is not known here.
+
+mod check;
+mod cron_jobs;
+mod fields;
+mod job;
+pub mod limits;
+mod params;
+mod problem;
+mod schedule;
+mod suggest;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::job::JobSpec;
+use fields::{Fields, kind};
+use problem::Report;
+
+pub use check::check_against;
+pub use cron_jobs::{CRON_JOBS, parse_cron_jobs};
+pub use problem::{MAX_PROBLEMS, Problem};
+
+/// Longest jobs file, in bytes.
+pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
+/// Most jobs of one file.
+pub const MAX_JOBS: usize = 20_000;
+
+/// Reads a jobs file in the order in which it is written. `file_name` is only repeated in problems.
+/// A file without jobs is a valid one.
+///
+/// # Errors
+///
+/// Every problem of the file, in the order of its lines, [`MAX_PROBLEMS`] at most. Nothing of a file
+/// with a problem should be applied: jobs of one file may belong together.
+pub fn parse(file_name: &str, text: &str) -> Result<Vec<JobSpec>, Vec<Problem>> {
+    if text.len() > MAX_FILE_BYTES {
+        let mut report = Report::new(file_name, "");
+        let bytes = text.len();
+        let message = format!("the file has {bytes} bytes; {MAX_FILE_BYTES} at most");
+        report.add(None, None, None, message);
+        return Err(report.finish());
+    }
+    let mut report = Report::new(file_name, text);
+    let jobs = match DeTable::parse(text) {
+        Ok(document) => jobs(document.get_ref(), &mut report),
+        Err(error) => {
+            let offset = error.span().map(|span| span.start.min(text.len()));
+            let column = offset
+                .map_or(String::new(), |offset| format!("column {}: ", report.column(offset)));
+            report.add(offset, None, None, format!("{column}{}", error.message()));
+            Vec::new()
+        }
+    };
+    if report.count() == 0 { Ok(jobs) } else { Err(report.finish()) }
+}
+
+fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
+    Fields::of_file(document, report).refuse_others(&["job"], &["group", "defaults"], &[]);
+    let Some(value) = document.get("job") else { return Vec::new() };
+    let Some(tables) = value.get_ref().as_array() else {
+        let message = format!("is {}; write [[job]] before each job", kind(value.get_ref()));
+        report.add(Some(value.span().start), None, Some("job"), message);
+        return Vec::new();
+    };
+    if tables.len() > MAX_JOBS {
+        let message = format!("the file has {} jobs; {MAX_JOBS} at most", tables.len());
+        report.add(None, None, None, message);
+        return Vec::new();
+    }
+    let mut lines = HashMap::new();
+    let mut jobs = Vec::with_capacity(tables.len());
+    for value in tables {
+        let at = value.span().start;
+        let DeValue::Table(table) = value.get_ref() else {
+            let message = format!("is {}; write [[job]] before each job", kind(value.get_ref()));
+            report.add(Some(at), None, Some("job"), message);
+            continue;
+        };
+        refuse_second(table, report, &mut lines);
+        jobs.extend(job::read(&mut Fields::of_job(table, at, report)));
+    }
+    jobs
+}
+
+/// Two jobs of one name: the second is reported at its line, with the line of the first.
+fn refuse_second<'a>(
+    table: &'a DeTable<'_>,
+    report: &mut Report<'_>,
+    lines: &mut HashMap<&'a str, usize>,
+) {
+    let Some(value) = table.get("name") else { return };
+    let Some(name) = value.get_ref().as_str() else { return };
+    let at = value.span().start;
+    let line = report.line(at);
+    if let Some(first) = lines.get(name) {
+        let message = format!("this name is already used by the job in line {first}");
+        report.add(Some(at), Some(name), Some("name"), message);
+    } else {
+        lines.insert(name, line);
+    }
+}

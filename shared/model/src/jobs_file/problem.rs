@@ -1,0 +1,138 @@
+//! What is wrong with a jobs file, and where.
+
+use std::fmt;
+
+/// The most problems that are reported; of further ones only the number is.
+pub const MAX_PROBLEMS: usize = 1_000;
+
+/// The most characters of a given text that a message repeats.
+const MAX_ECHO_CHARS: usize = 80;
+
+/// The most characters of a job's name or a field's path that a problem keeps; no valid job name is
+/// longer.
+const MAX_KEPT_CHARS: usize = 256;
+
+/// One thing to correct. Displays as
+/// `jobs.toml:14: job "billing.run": timezone: "Mars/Base" is not supported yet; …`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The file's name as given; `CRON_JOBS` for the environment; empty where jobs were checked
+    /// without one.
+    pub file: String,
+    /// Counted from 1.
+    pub line: Option<usize>,
+    /// The job's name as written; `None` where it has none or the problem is outside of any.
+    pub job: Option<String>,
+    /// The field, dotted where it is inside another.
+    pub field: Option<String>,
+    /// What is wrong and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.file.as_str(), self.line) {
+            ("", _) => {}
+            (file, Some(line)) => write!(f, "{file}:{line}: ")?,
+            (file, None) => write!(f, "{file}: ")?,
+        }
+        if let Some(job) = &self.job {
+            write!(f, "job {}: ", quoted(job))?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{}: ", shortened(field))?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// The beginning of a text, so that a thousand problems do not keep a thousand copies of a long one.
+fn clipped(text: &str) -> String {
+    text.chars().take(MAX_KEPT_CHARS).collect()
+}
+
+/// A given text in quotes, shortened and escaped: it may hold anything, and the message ends up on
+/// terminals and in logs.
+pub(super) fn quoted(text: &str) -> String {
+    match text.char_indices().nth(MAX_ECHO_CHARS) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let quoted = quoted(text);
+    // Field names that need no escaping read better without quotes.
+    match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(plain) if plain == text => plain.to_owned(),
+        _ => quoted,
+    }
+}
+
+/// Collects the problems of one file.
+pub(super) struct Report<'f> {
+    file: &'f str,
+    /// Where each line begins.
+    lines: Vec<usize>,
+    problems: Vec<Problem>,
+    unreported: usize,
+}
+
+impl<'f> Report<'f> {
+    /// For `text`, whose byte offsets become line numbers.
+    pub(super) fn new(file: &'f str, text: &str) -> Self {
+        let after_newlines = text.bytes().enumerate().filter(|(_, b)| *b == b'\n');
+        let lines = std::iter::once(0).chain(after_newlines.map(|(at, _)| at + 1)).collect();
+        Self { file, lines, problems: Vec::new(), unreported: 0 }
+    }
+
+    /// The line of a byte offset, counted from 1.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.lines.partition_point(|start| *start <= offset)
+    }
+
+    /// The byte of a byte offset within its line, counted from 1.
+    pub(super) fn column(&self, offset: usize) -> usize {
+        offset - self.lines[self.line(offset) - 1] + 1
+    }
+
+    /// How many problems there are so far.
+    pub(super) const fn count(&self) -> usize {
+        self.problems.len() + self.unreported
+    }
+
+    pub(super) fn add(
+        &mut self,
+        offset: Option<usize>,
+        job: Option<&str>,
+        field: Option<&str>,
+        message: impl Into<String>,
+    ) {
+        if self.problems.len() == MAX_PROBLEMS {
+            self.unreported += 1;
+            return;
+        }
+        self.problems.push(Problem {
+            file: self.file.to_owned(),
+            line: offset.map(|offset| self.line(offset)),
+            job: job.map(clipped),
+            field: field.map(clipped),
+            message: message.into(),
+        });
+    }
+
+    /// All problems, in the order of the file.
+    pub(super) fn finish(mut self) -> Vec<Problem> {
+        self.problems.sort_by_key(|problem| problem.line);
+        if self.unreported > 0 {
+            self.problems.push(Problem {
+                file: self.file.to_owned(),
+                line: None,
+                job: None,
+                field: None,
+                message: format!("and {} more problems", self.unreported),
+            });
+        }
+        self.problems
+    }
+}

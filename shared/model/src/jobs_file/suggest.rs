@@ -1,0 +1,57 @@
+//! The nearest known word to a misspelt one.
+
+/// Longer words are not compared: no field has so long a name.
+const MAX_WORD_CHARS: usize = 40;
+
+/// The known word that `word` is most likely meant to be; `None` if nothing is near.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let word: Vec<char> = word.chars().take(MAX_WORD_CHARS + 1).collect();
+    if word.len() > MAX_WORD_CHARS {
+        return None;
+    }
+    let tolerated = |candidate: &str| (word.len().max(candidate.len()) / 3).max(1);
+    known
+        .iter()
+        .map(|candidate| (distance(&word, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= tolerated(candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Insertions, deletions and substitutions between the two. Case, `-` and `_` make no difference.
+fn distance(word: &[char], candidate: &str) -> usize {
+    let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
+    let candidate: Vec<char> = candidate.chars().map(plain).collect();
+    let mut row: Vec<usize> = (0..=candidate.len()).collect();
+    for (i, &c) in word.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &other) in candidate.iter().enumerate() {
+            let substituted = diagonal + usize::from(plain(c) != other);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[candidate.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_finds_the_one_that_was_meant() {
+        let known = ["schedule", "timezone", "task", "lock_key", "at"];
+        for (word, meant) in [
+            ("shedule", Some("schedule")),
+            ("Timezone", Some("timezone")),
+            ("lock-key", Some("lock_key")),
+            ("lockKey", Some("lock_key")),
+            ("tasks", Some("task")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, &known), meant, "{word}");
+        }
+        assert_eq!(nearest(&"task".repeat(1_000), &known), None);
+    }
+}

@@ -1,0 +1,109 @@
+//! Execution keys: the deterministic half of `UNIQUE (job_id, execution_key)`.
+//!
+//! Two schedulers that notice the same firing compute the same key, so at most one of their inserts
+//! becomes a row.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use crate::job::{MAX_KEY_BYTES, Schedule};
+
+/// The key of `firing` under `schedule`: `cron-2025-12-12T08:00:00Z`, `every-…`, `once-…`; `None`
+/// for a job without a schedule, whose callers bring their own key.
+pub fn of_firing(schedule: &Schedule, firing: DateTime<Utc>) -> Option<String> {
+    let kind = match schedule {
+        Schedule::None => return None,
+        other => other.kind(),
+    };
+    Some(format!("{kind}-{}", firing.to_rfc3339_opts(SecondsFormat::Secs, true)))
+}
+
+/// Why a caller's own key is refused.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum KeyError {
+    /// Nothing, or only blanks.
+    #[error("the execution key is empty")]
+    Empty,
+    /// Over [`MAX_KEY_BYTES`].
+    #[error("the execution key has {0} bytes, more than {MAX_KEY_BYTES}")]
+    TooLong(usize),
+    /// A character that no log line or header can carry.
+    #[error("the execution key holds a control character")]
+    Control,
+}
+
+/// Checks a key that a caller chose.
+///
+/// # Errors
+///
+/// [`KeyError`] says what to change; nothing else is a reason to refuse a key.
+pub fn check(key: &str) -> Result<(), KeyError> {
+    if key.trim().is_empty() {
+        return Err(KeyError::Empty);
+    }
+    if key.len() > MAX_KEY_BYTES {
+        return Err(KeyError::TooLong(key.len()));
+    }
+    if key.chars().any(char::is_control) {
+        return Err(KeyError::Control);
+    }
+    Ok(())
+}
+
+/// The idempotency key of an execution: the job's template with `{job}` and `{execution_key}`
+/// replaced, by default `<job>:<execution_key>`. The same over retries and requeues.
+pub fn idempotency(template: Option<&str>, job: &str, execution_key: &str) -> String {
+    match template {
+        None => format!("{job}:{execution_key}"),
+        // One pass over the template, so that a job named `{execution_key}` is not replaced again.
+        Some(template) => {
+            let mut out = String::with_capacity(template.len() + job.len() + execution_key.len());
+            let mut rest = template;
+            while let Some(at) = rest.find('{') {
+                out.push_str(&rest[..at]);
+                rest = &rest[at..];
+                if let Some(after) = rest.strip_prefix("{job}") {
+                    out.push_str(job);
+                    rest = after;
+                } else if let Some(after) = rest.strip_prefix("{execution_key}") {
+                    out.push_str(execution_key);
+                    rest = after;
+                } else {
+                    out.push('{');
+                    rest = &rest[1..];
+                }
+            }
+            out.push_str(rest);
+            out
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_firing_has_one_key_whoever_computes_it() {
+        let at = "2025-12-12T08:00:00Z".parse().unwrap();
+        let cron = Schedule::Cron { expression: "0 8 * * *".into() };
+        assert_eq!(of_firing(&cron, at).as_deref(), Some("cron-2025-12-12T08:00:00Z"));
+        assert_eq!(of_firing(&Schedule::None, at), None);
+    }
+
+    #[test]
+    fn a_template_is_filled_once() {
+        assert_eq!(idempotency(None, "a.b", "k"), "a.b:k");
+        assert_eq!(
+            idempotency(Some("x-{job}-{execution_key}-{z}"), "{execution_key}", "k"),
+            "x-{execution_key}-k-{z}"
+        );
+    }
+
+    #[test]
+    fn a_callers_key_is_checked() {
+        assert_eq!(check(" "), Err(KeyError::Empty));
+        assert_eq!(check("a\nb"), Err(KeyError::Control));
+        assert_eq!(check(&"x".repeat(257)), Err(KeyError::TooLong(257)));
+        assert_eq!(check("customer-4891"), Ok(()));
+    }
+}

@@ -1,0 +1,166 @@
+//! The choice of a delay queue: any waiting time from a fixed ladder of queues.
+//!
+//! A delay queue releases messages in order of arrival only, so each has one fixed length. A ticket
+//! that must wait for another length hops: through the largest step that fits into what remains,
+//! again and again, and at last through a step a little too long with an expiration of its own. That
+//! last hop may be held up by messages ahead of it, but never beyond the step, which is chosen so
+//! that this costs at most the slack.
+//!
+//! Whether a ticket is due is not decided here: the row and the database's clock decide that, and a
+//! ticket that comes back early is given another hop.
+
+use std::time::Duration;
+
+/// The lengths of the delay queues in milliseconds: 1 s, 5 s, 15 s, 30 s, 1 min, 2 min, 5 min,
+/// 15 min, 1 h, 6 h.
+pub const LADDER_MS: [u64; 10] =
+    [1_000, 5_000, 15_000, 30_000, 60_000, 120_000, 300_000, 900_000, 3_600_000, 21_600_000];
+
+/// Being late by this much is never worth another hop.
+const MIN_SLACK_MS: u64 = 1_000;
+
+/// Where a ticket goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// It is due: the main queue.
+    Main,
+    /// It waits: the delay queue of `step_ms`.
+    Step {
+        /// One of [`LADDER_MS`].
+        step_ms: u64,
+        /// The message's own, shorter waiting time in milliseconds, if the step is longer than what
+        /// remains.
+        expiration_ms: Option<u64>,
+    },
+}
+
+/// How late a ticket may come because of the ladder: 10 % of the whole delay, at least one second.
+pub fn slack(delay: Duration) -> Duration {
+    Duration::from_millis(slack_ms(millis_up(delay)))
+}
+
+/// Chooses the next hop of a ticket that has to wait for `remaining` out of a whole `delay`.
+///
+/// The last hop comes between zero and [`slack`] after the ticket is due (plus what the broker
+/// needs), every other one before. Fractions of a millisecond are rounded up, so that the last hop
+/// does not come back too early for their sake.
+pub fn hop(remaining: Duration, delay: Duration) -> Hop {
+    let remaining_ms = millis_up(remaining);
+    if remaining_ms == 0 {
+        return Hop::Main;
+    }
+    let latest_ms = remaining_ms.saturating_add(slack_ms(millis_up(delay)));
+    let at_least = LADDER_MS.into_iter().find(|&step_ms| step_ms >= remaining_ms);
+    if let Some(step_ms) = at_least.filter(|&step_ms| step_ms <= latest_ms) {
+        let expiration_ms = (remaining_ms < step_ms).then_some(remaining_ms);
+        return Hop::Step { step_ms, expiration_ms };
+    }
+    // Below the smallest step the slack of a second always admits that step, so one fits here.
+    let fitting = LADDER_MS.into_iter().rev().find(|&step_ms| step_ms <= remaining_ms);
+    Hop::Step { step_ms: fitting.unwrap_or(LADDER_MS[0]), expiration_ms: None }
+}
+
+fn slack_ms(delay_ms: u64) -> u64 {
+    (delay_ms / 10).max(MIN_SLACK_MS)
+}
+
+fn millis_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY_MS: u64 = 24 * 3_600_000;
+
+    fn ms(value: u64) -> Duration {
+        Duration::from_millis(value)
+    }
+
+    fn step(step_ms: u64, expiration_ms: Option<u64>) -> Hop {
+        Hop::Step { step_ms, expiration_ms }
+    }
+
+    #[test]
+    fn the_hop_follows_from_what_remains_and_the_slack() {
+        let table = [
+            (0, 30_000, Hop::Main),
+            (1, 30_000, step(1_000, Some(1))),
+            (1_000, 1_000, step(1_000, None)),
+            (4_000, 4_000, step(5_000, Some(4_000))),
+            (3_999, 3_999, step(1_000, None)),
+            // A delay of 30 s with jitter: a longer step is out of its slack, a shorter one fits.
+            (30_000, 30_000, step(30_000, None)),
+            (28_000, 28_000, step(30_000, Some(28_000))),
+            (33_000, 33_000, step(30_000, None)),
+            (3_000, 33_000, step(5_000, Some(3_000))),
+            // The slack counts from the whole delay, not from what remains of it.
+            (50_000, 100_000, step(60_000, Some(50_000))),
+            (50_000, 50_000, step(30_000, None)),
+            (DAY_MS, DAY_MS, step(21_600_000, None)),
+        ];
+        for (remaining, delay, expected) in table {
+            assert_eq!(hop(ms(remaining), ms(delay)), expected, "{remaining} of {delay}");
+        }
+    }
+
+    #[test]
+    fn a_fraction_of_a_millisecond_still_waits() {
+        assert_eq!(hop(Duration::from_nanos(1), ms(0)), step(1_000, Some(1)));
+        assert!(matches!(hop(Duration::MAX, Duration::MAX), Hop::Step { .. }));
+    }
+
+    /// Walks a ticket through its hops; `held_up` (0 to 1000 permille) says how long each last hop
+    /// is held up by messages ahead of it. Returns when it arrived and after how many hops.
+    fn walk(delay_ms: u64, held_up: u64) -> (u64, u64) {
+        let (mut now_ms, mut hops) = (0, 0);
+        loop {
+            match hop(ms(delay_ms.saturating_sub(now_ms)), ms(delay_ms)) {
+                Hop::Main => return (now_ms, hops),
+                Hop::Step { step_ms, expiration_ms } => {
+                    let earliest = expiration_ms.unwrap_or(step_ms);
+                    now_ms += earliest + (step_ms - earliest) * held_up / 1_000;
+                    hops += 1;
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_ticket_arrives_within_the_slack_and_never_early(
+            delay_ms in prop_oneof![1..10_000_u64, 1..400_000_u64, 1..(8 * DAY_MS)],
+            held_up in 0..=1_000_u64,
+        ) {
+            let (arrived_ms, hops) = walk(delay_ms, held_up);
+            prop_assert!(arrived_ms >= delay_ms, "{} ms early", delay_ms - arrived_ms);
+            prop_assert!(ms(arrived_ms - delay_ms) <= slack(ms(delay_ms)));
+            // Per step of the ladder at most (next step / this step) hops, and whole six hours.
+            prop_assert!(hops <= 22 + delay_ms / 21_600_000, "{hops} hops for {delay_ms} ms");
+        }
+
+        #[test]
+        fn a_hop_other_than_the_last_never_passes_the_due_instant(
+            delay_ms in 1..(2 * DAY_MS), part in 1..=1_000_u64,
+        ) {
+            let remaining_ms = (delay_ms * part / 1_000).max(1);
+            match hop(ms(remaining_ms), ms(delay_ms)) {
+                Hop::Main => prop_assert!(false, "sent on while {remaining_ms} ms remain"),
+                Hop::Step { step_ms, expiration_ms: None } => prop_assert!(step_ms <= remaining_ms),
+                Hop::Step { step_ms, expiration_ms: Some(own_ms) } => {
+                    prop_assert_eq!(own_ms, remaining_ms);
+                    prop_assert!(own_ms < step_ms);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn delays_from_seconds_to_hours_take_few_hops_on_average() {
+        let hops: u64 = (1..=3_600).map(|delay_s| walk(delay_s * 1_000, 0).1).sum();
+        assert!(hops <= 3_600 * 4, "{} hops on average", hops / 3_600);
+    }
+}

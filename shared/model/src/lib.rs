@@ -1,0 +1,20 @@
+//! Vocabulary and decisions of Sexton.
+//!
+//! Level 0 of the workspace: pure functions of values and an explicit `now`. Nothing here talks to
+//! PostgreSQL or RabbitMQ, reads a clock or draws a random number, so everything here can be tested
+//! as a table and checked as a model.
+
+pub mod cron;
+pub mod duration;
+pub mod id;
+pub mod job;
+pub mod jobs_file;
+pub mod key;
+pub mod ladder;
+pub mod open;
+pub mod plan;
+pub mod pool;
+pub mod retry;
+pub mod state;
+pub mod sweep;
+pub mod ticket;

@@ -1,0 +1,150 @@
+//! What to do with a ticket that opened no attempt.
+//!
+//! A worker asks PostgreSQL to open `(execution, n)`. When no row answers, it reads the row without
+//! a lock and this table decides. None of the answers is a `nack`: returning a message to the head
+//! of its queue as an answer loops.
+
+use std::time::Duration;
+
+use crate::id::AttemptNumber;
+use crate::state::State;
+
+/// What the unlocked read saw.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Row {
+    /// The row's state.
+    pub state: State,
+    /// The row's attempt number.
+    pub attempt: AttemptNumber,
+    /// Whether the row bears the token this worker presented.
+    pub mine: bool,
+    /// By the database's clock, how long until the next attempt is due; zero: due.
+    pub due_in: Duration,
+    /// By the database's clock, for how long it has been due.
+    pub overdue: Duration,
+    /// By the database's clock, whether the open attempt's lease lasts.
+    pub lease_alive: bool,
+    /// Whether this worker's catalogue has the row's task type.
+    pub offered: bool,
+}
+
+/// How long a ticket whose task type a worker does not have stays away before it is tried again,
+/// perhaps by a worker that has it.
+pub const NOT_OFFERED_WAIT: Duration = Duration::from_secs(30);
+/// For how long that goes on after the ticket was due.
+pub const NOT_OFFERED_FOR: Duration = Duration::from_hours(1);
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Answer {
+    /// It was opened by this very request, whose answer was lost: run it.
+    Run,
+    /// Too early (the broker's clock, or a hand): to the ladder for the rest, ack. Not counted.
+    Wait(Duration),
+    /// Somebody held the row's lock for a moment: ask again in the next round.
+    AskAgain,
+    /// Opened already and alive. The lease and the rescuer own the attempt: ack.
+    Spent,
+    /// Its worker is gone: end the attempt as lost, ack.
+    Lost,
+    /// A duplicate, or a ticket that was overtaken: ack, count.
+    Stale,
+    /// A ticket the database has forgotten (a restored backup): ack, count, warn. The row decides.
+    FromTheFuture,
+    /// The message names an execution that does not exist: park it as it is, with the reason.
+    Unknown,
+    /// No worker with this task type came along for an hour: fail the execution, ack.
+    NeverOffered,
+    /// Somebody moved a parked message here, and this worker lacks its task type: back to the
+    /// failed queue as it is, ack.
+    ParkAgain,
+}
+
+/// Decides for a ticket with number `ticket` that opened nothing.
+pub fn answer(ticket: AttemptNumber, row: Option<&Row>) -> Answer {
+    let Some(row) = row else { return Answer::Unknown };
+    if row.state.is_final() || row.state == State::Discarded || row.attempt > ticket {
+        return Answer::Stale;
+    }
+    if row.attempt < ticket {
+        return Answer::FromTheFuture;
+    }
+    match row.state {
+        State::Running if row.mine => Answer::Run,
+        State::Running if row.lease_alive => Answer::Spent,
+        State::Running => Answer::Lost,
+        _ if row.due_in > Duration::ZERO => Answer::Wait(row.due_in),
+        State::Failed if !row.offered => Answer::ParkAgain,
+        _ if !row.offered && row.overdue >= NOT_OFFERED_FOR => Answer::NeverOffered,
+        _ if !row.offered => Answer::Wait(NOT_OFFERED_WAIT),
+        _ => Answer::AskAgain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(state: State, attempt: i32) -> Row {
+        let attempt = AttemptNumber::new(attempt).unwrap();
+        Row {
+            state,
+            attempt,
+            mine: false,
+            due_in: Duration::ZERO,
+            overdue: Duration::ZERO,
+            lease_alive: true,
+            offered: true,
+        }
+    }
+
+    fn ask(row: Row) -> Answer {
+        answer(AttemptNumber::new(2).unwrap(), Some(&row))
+    }
+
+    #[test]
+    fn a_running_attempt_is_its_own_token_s_alone() {
+        let running = row(State::Running, 2);
+        assert_eq!(ask(Row { mine: true, ..running }), Answer::Run);
+        assert_eq!(ask(running), Answer::Spent);
+        assert_eq!(ask(Row { lease_alive: false, ..running }), Answer::Lost);
+        // Its own token counts even when the lease ran out meanwhile: the renewal will tell.
+        assert_eq!(ask(Row { mine: true, lease_alive: false, ..running }), Answer::Run);
+    }
+
+    #[test]
+    fn a_row_with_the_same_number_waits_or_is_asked_again() {
+        for state in [State::Pending, State::Retrying, State::Failed] {
+            assert_eq!(ask(row(state, 2)), Answer::AskAgain);
+            let rest = Duration::from_secs(3);
+            assert_eq!(ask(Row { due_in: rest, ..row(state, 2) }), Answer::Wait(rest));
+        }
+    }
+
+    #[test]
+    fn a_task_type_nobody_offers_is_tried_for_an_hour_and_then_fails() {
+        let foreign = Row { offered: false, ..row(State::Pending, 2) };
+        assert_eq!(ask(foreign), Answer::Wait(NOT_OFFERED_WAIT));
+        assert_eq!(ask(Row { overdue: NOT_OFFERED_FOR, ..foreign }), Answer::NeverOffered);
+        // A parked message that was moved by hand goes back; the execution stays as it was.
+        assert_eq!(ask(Row { state: State::Failed, ..foreign }), Answer::ParkAgain);
+        // Its being early comes first, so that it is not asked about every half minute.
+        let rest = Duration::from_mins(10);
+        assert_eq!(ask(Row { due_in: rest, ..foreign }), Answer::Wait(rest));
+    }
+
+    #[test]
+    fn overtaken_and_ended_tickets_are_stale_and_later_ones_from_the_future() {
+        for state in State::ALL {
+            let overtaken = ask(row(state, 3));
+            assert_eq!(overtaken, Answer::Stale, "{state:?}");
+            let forgotten = ask(row(state, 1));
+            let ended = state.is_final() || state == State::Discarded;
+            assert_eq!(forgotten, if ended { Answer::Stale } else { Answer::FromTheFuture });
+            if ended {
+                assert_eq!(ask(row(state, 2)), Answer::Stale);
+            }
+        }
+        assert_eq!(answer(AttemptNumber::FIRST, None), Answer::Unknown);
+    }
+}

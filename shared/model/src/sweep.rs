@@ -1,0 +1,99 @@
+//! What becomes of a message in the failed queue.
+//!
+//! The sweep takes a message, *then* reads its row, and this table decides. It removes only what the
+//! row says is not true (any more); messages that no row knows are nobody's to remove.
+
+use crate::id::AttemptNumber;
+use crate::state::State;
+
+/// Why the broker itself moves a message from a main queue here: it was delivered too often without
+/// an answer, or rejected by a hand tool.
+const PARKED_BY_BROKER: [&str; 2] = ["delivery_limit", "rejected"];
+
+/// What the sweep needs to know of the row behind a parked message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ParkedRow {
+    /// The row's state.
+    pub state: State,
+    /// The row's attempt number.
+    pub attempt: AttemptNumber,
+}
+
+/// What to do with a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Verdict {
+    /// It belongs here.
+    Keep,
+    /// It does not.
+    Remove,
+    /// Its execution is failed with this class, and it belongs here then.
+    Fail(&'static str),
+}
+
+/// Judges a message that names an attempt. `row` was read after the message was taken; `seen` says
+/// that a copy of it was kept in this pass; `last_death` is the broker's own note, if it moved the
+/// message here.
+///
+/// A waiting row with the message's number has two possible pasts. If the broker parked the ticket,
+/// the row does not know it yet. Otherwise somebody requeued the execution, and the message is the
+/// parked copy that is no longer true: its ticket is owed or on its way in the main queue.
+pub fn judge(
+    attempt: AttemptNumber,
+    row: Option<ParkedRow>,
+    last_death: Option<&str>,
+    seen: bool,
+) -> Verdict {
+    let Some(row) = row else { return Verdict::Keep };
+    if row.attempt != attempt {
+        return Verdict::Remove;
+    }
+    let death = PARKED_BY_BROKER.into_iter().find(|reason| last_death == Some(*reason));
+    match (row.state, death) {
+        (State::Failed, _) if !seen => Verdict::Keep,
+        (State::Pending | State::Retrying, Some(reason)) if !seen => Verdict::Fail(reason),
+        _ => Verdict::Remove,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(number: i32) -> AttemptNumber {
+        AttemptNumber::new(number).unwrap()
+    }
+
+    #[test]
+    fn the_table_of_the_failed_queue() {
+        let row = |state, attempt| Some(ParkedRow { state, attempt: number(attempt) });
+        let limit = Some("delivery_limit");
+        let table = [
+            // The row is failed with that attempt: once.
+            (row(State::Failed, 2), None, false, Verdict::Keep),
+            (row(State::Failed, 2), limit, false, Verdict::Keep),
+            (row(State::Failed, 2), None, true, Verdict::Remove),
+            // The broker parked a ticket that was waiting.
+            (row(State::Pending, 2), limit, false, Verdict::Fail("delivery_limit")),
+            (row(State::Retrying, 2), limit, false, Verdict::Fail("delivery_limit")),
+            (row(State::Pending, 2), Some("rejected"), false, Verdict::Fail("rejected")),
+            // A requeue: the parked copy is no longer true. The ladder's own note says nothing.
+            (row(State::Pending, 2), None, false, Verdict::Remove),
+            (row(State::Pending, 2), Some("expired"), false, Verdict::Remove),
+            // Another number, or another state.
+            (row(State::Failed, 3), None, false, Verdict::Remove),
+            (row(State::Failed, 1), None, false, Verdict::Remove),
+            (row(State::Pending, 3), limit, false, Verdict::Remove),
+            (row(State::Running, 2), limit, false, Verdict::Remove),
+            (row(State::Discarded, 2), None, false, Verdict::Remove),
+            (row(State::Succeeded, 2), None, false, Verdict::Remove),
+            (row(State::Cancelled, 2), None, false, Verdict::Remove),
+            // No row: perhaps a restored backup has forgotten it.
+            (None, limit, false, Verdict::Keep),
+            (None, None, true, Verdict::Keep),
+        ];
+        for (row, last_death, seen, expected) in table {
+            let found = judge(number(2), row, last_death, seen);
+            assert_eq!(found, expected, "{row:?} {last_death:?} {seen}");
+        }
+    }
+}

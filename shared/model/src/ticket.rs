@@ -1,0 +1,293 @@
+//! The message: a ticket for one attempt, and what else arrives in a main queue.
+//!
+//! The identity of a ticket is `(execution id, attempt)`, carried by the message id and the header
+//! `sexton-attempt`, and repeated in the body for tools that move bodies only. Everything else in
+//! the body is for people and for other systems' consumers: a worker acts on the row.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::id::{AttemptNumber, ExecutionId, JobId};
+use crate::job::{MAX_PARAMS_BYTES, MAX_TASK_TYPE_BYTES};
+use crate::key;
+
+/// The version of the body, and of the header `sexton-schema`.
+pub const SCHEMA: i64 = 1;
+/// Largest body that is looked into, in bytes.
+pub const MAX_BODY_BYTES: usize = 1024 * 1024;
+/// Longest reason written into a parked message, in bytes.
+pub const MAX_REASON_BYTES: usize = 2_000;
+
+/// The authority to open one attempt.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ticket {
+    /// The message id.
+    pub execution_id: ExecutionId,
+    /// The fence.
+    pub attempt: AttemptNumber,
+    /// The job's id, on the wire `scheduler_id`.
+    pub job_id: JobId,
+    /// The job's name.
+    pub job: String,
+    /// The message's `type`.
+    pub task_type: String,
+    /// The job's target, on the wire `id`.
+    pub target: Option<String>,
+    /// On the wire `params_scheduler`.
+    pub params: Value,
+    /// Unique for the job.
+    pub execution_key: String,
+    /// The nominal time.
+    pub scheduled_for: DateTime<Utc>,
+    /// The same over retries and requeues.
+    pub idempotency_key: String,
+}
+
+/// What a parked ticket says besides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Parked {
+    /// When it was parked.
+    pub failed_at: DateTime<Utc>,
+    /// Why, for people.
+    pub failed_reason: String,
+    /// Retries used.
+    pub retry_count: u32,
+}
+
+impl Ticket {
+    /// The body, with the documented names.
+    pub fn body(&self, parked: Option<&Parked>) -> Vec<u8> {
+        let target = self
+            .target
+            .as_deref()
+            .map(|text| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from));
+        let mut body = json!({
+            "v": SCHEMA,
+            "type": self.task_type,
+            "id": target,
+            "scheduler_id": self.job_id,
+            "params_scheduler": self.params,
+            "job": self.job,
+            "execution_id": self.execution_id,
+            "execution_key": self.execution_key,
+            "attempt": self.attempt,
+            "scheduled_for": instant(self.scheduled_for),
+            "idempotency_key": self.idempotency_key,
+        });
+        if let (Some(parked), Some(map)) = (parked, body.as_object_mut()) {
+            map.insert("failed_at".into(), instant(parked.failed_at).into());
+            map.insert(
+                "failed_reason".into(),
+                shorten(&parked.failed_reason, MAX_REASON_BYTES).into(),
+            );
+            map.insert("retry_count".into(), parked.retry_count.into());
+        }
+        body.to_string().into_bytes()
+    }
+}
+
+/// RFC 3339 in UTC, to the millisecond where there is one.
+pub fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+/// The longest prefix of `text` that fits `bytes`, cut between characters.
+pub fn shorten(text: &str, bytes: usize) -> &str {
+    if text.len() <= bytes {
+        return text;
+    }
+    let mut end = bytes;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A delivery, as far as it says what it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Envelope<'a> {
+    /// The property `message_id`.
+    pub message_id: Option<&'a str>,
+    /// The header `sexton-attempt`.
+    pub attempt: Option<i64>,
+    /// The header `sexton-schema`.
+    pub schema: Option<i64>,
+    /// The payload.
+    pub body: &'a [u8],
+}
+
+/// What a delivery turned out to be.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Incoming {
+    /// A ticket: it names an execution and an attempt.
+    Ticket {
+        /// The execution.
+        execution_id: ExecutionId,
+        /// The attempt it authorises.
+        attempt: AttemptNumber,
+    },
+    /// A task that another system published in the documented form.
+    Foreign(Foreign),
+    /// Neither: parked as it is.
+    Unreadable {
+        /// What is wrong with it, for people.
+        reason: String,
+    },
+}
+
+/// A task published by another system.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Foreign {
+    /// The body's `type`.
+    pub task_type: String,
+    /// The message id, which deduplicates; without one a crash between taking the message over and
+    /// acknowledging it can run the task twice.
+    pub key: Option<String>,
+    /// The body's `id`.
+    pub target: Option<String>,
+    /// `params_scheduler`, with the body's `id` and `scheduler_id` beside it.
+    pub params: Value,
+}
+
+/// Says what a delivery is. Never panics, whatever the bytes.
+pub fn read(envelope: Envelope<'_>) -> Incoming {
+    match try_read(envelope) {
+        Ok(incoming) => incoming,
+        Err(reason) => Incoming::Unreadable { reason },
+    }
+}
+
+fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
+    if let Some(schema) = envelope.schema
+        && schema != SCHEMA
+    {
+        return Err(unknown_version(&schema, "the header sexton-schema"));
+    }
+    // The properties alone make a ticket: its body may be anything.
+    if let Some(number) = envelope.attempt {
+        let id = envelope.message_id.and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(|| {
+            "the header sexton-attempt is there, but the message id is not an execution's id"
+                .to_owned()
+        })?;
+        return ticket(id, number);
+    }
+    let body = object(envelope.body).map_err(corrected)?;
+    if let Some(version) = body.get("v")
+        && version.as_i64() != Some(SCHEMA)
+    {
+        return Err(unknown_version(version, "the body"));
+    }
+    // Tools that move a body without its headers must not turn a ticket into a second execution.
+    if let (Some(id), Some(number)) = (
+        body.get("execution_id").and_then(Value::as_str),
+        body.get("attempt").and_then(Value::as_i64),
+    ) {
+        let id = Uuid::parse_str(id)
+            .map_err(|_| "the body's execution_id is not an execution's id".to_owned())?;
+        return ticket(id, number);
+    }
+    foreign(body, envelope.message_id).map(Incoming::Foreign).map_err(corrected)
+}
+
+fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+    if body.len() > MAX_BODY_BYTES {
+        return Err(format!("the body has {} bytes, more than {MAX_BODY_BYTES}", body.len()));
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(body)) => Ok(body),
+        Ok(_) => Err("the body is not a JSON object".to_owned()),
+        Err(error) => Err(format!("the body is not JSON: {error}")),
+    }
+}
+
+/// A newer program's message is whole: it only has to find a worker that reads it.
+fn unknown_version(version: &dyn std::fmt::Display, place: &str) -> String {
+    let version = version.to_string();
+    format!(
+        "unknown version {} in {place}; this worker reads {SCHEMA}: upgrade the workers, then move \
+         the message back to its queue",
+        shorten(&version, 80)
+    )
+}
+
+fn corrected(reason: String) -> String {
+    reason + "; publish it again, corrected"
+}
+
+fn ticket(id: Uuid, number: i64) -> Result<Incoming, String> {
+    let attempt = i32::try_from(number)
+        .ok()
+        .and_then(AttemptNumber::new)
+        .ok_or_else(|| format!("{number} is not an attempt number"))?;
+    Ok(Incoming::Ticket { execution_id: ExecutionId::new(id), attempt })
+}
+
+fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<Foreign, String> {
+    let task_type = match body.get("type") {
+        Some(Value::String(text)) => text.clone(),
+        Some(_) => return Err("the body's type is not a text".to_owned()),
+        None => return Err("the body has no type".to_owned()),
+    };
+    if !is_task_type(&task_type) {
+        return Err(format!(
+            "the body's type {:?} is not a task type: 1 to {MAX_TASK_TYPE_BYTES} of A-Z a-z 0-9 . _ -",
+            shorten(&task_type, 80)
+        ));
+    }
+    let key = message_id.filter(|id| !id.is_empty()).map(str::to_owned);
+    if let Some(key) = &key {
+        key::check(key).map_err(|error| format!("the message id cannot be a key: {error}"))?;
+    }
+    let params = foreign_params(body.remove("params_scheduler"))?;
+    let target = body.get("id").and_then(text_of);
+    let mut params = params;
+    for name in ["id", "scheduler_id"] {
+        if let Some(value) = body.remove(name) {
+            params.entry(name).or_insert(value);
+        }
+    }
+    let params = Value::Object(params);
+    let text = params.to_string();
+    if text.len() > MAX_PARAMS_BYTES {
+        return Err(format!("the params have {} bytes, more than {MAX_PARAMS_BYTES}", text.len()));
+    }
+    // serde_json writes U+0000 as this escape, and a backslash before it doubled.
+    if text.replace("\\\\", "").contains("\\u0000") {
+        return Err(
+            "the params hold the character U+0000, which the database cannot keep".to_owned()
+        );
+    }
+    Ok(Foreign { task_type, key, target, params })
+}
+
+/// An object, or a text that holds one as JSON; absent and null are an empty object.
+fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
+    match params {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(map)) => Ok(map),
+        Some(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(Value::Object(map)) => Ok(map),
+            Ok(_) => Err("params_scheduler is a text, but not of a JSON object".to_owned()),
+            Err(error) => Err(format!("params_scheduler is a text, but not JSON: {error}")),
+        },
+        Some(_) => Err("params_scheduler is neither an object nor a text".to_owned()),
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.contains('\0')),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether `text` can name a task type: what a catalogue can list and a log line can carry.
+pub fn is_task_type(text: &str) -> bool {
+    (1..=MAX_TASK_TYPE_BYTES).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests;

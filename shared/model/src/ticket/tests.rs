@@ -1,0 +1,124 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn bare(body: &[u8]) -> Envelope<'_> {
+    Envelope { message_id: None, attempt: None, schema: None, body }
+}
+
+fn reason(envelope: Envelope<'_>) -> String {
+    match read(envelope) {
+        Incoming::Unreadable { reason } => reason,
+        other => panic!("readable: {other:?}"),
+    }
+}
+
+fn ticket() -> Ticket {
+    Ticket {
+        execution_id: ExecutionId::new(Uuid::from_u128(7)),
+        attempt: AttemptNumber::new(3).unwrap(),
+        job_id: JobId::new(Uuid::from_u128(8)),
+        job: "billing.monthly".into(),
+        task_type: "report".into(),
+        target: Some("25".into()),
+        params: json!({"a": 1}),
+        execution_key: "cron-2025-12-12T08:00:00Z".into(),
+        scheduled_for: "2025-12-12T08:00:00Z".parse().unwrap(),
+        idempotency_key: "billing.monthly:cron-2025-12-12T08:00:00Z".into(),
+    }
+}
+
+#[test]
+fn a_ticket_is_known_by_its_properties_whatever_its_body() {
+    let id = Uuid::from_u128(7).to_string();
+    let seen = read(Envelope {
+        message_id: Some(&id),
+        attempt: Some(3),
+        schema: Some(1),
+        body: b"\xff not JSON",
+    });
+    assert_eq!(
+        seen,
+        Incoming::Ticket {
+            execution_id: ExecutionId::new(Uuid::from_u128(7)),
+            attempt: AttemptNumber::new(3).unwrap()
+        }
+    );
+}
+
+#[test]
+fn a_ticket_whose_headers_a_tool_dropped_is_still_that_ticket() {
+    let parked = Parked {
+        failed_at: "2025-12-12T09:00:00.5Z".parse().unwrap(),
+        failed_reason: "x".repeat(5_000),
+        retry_count: 3,
+    };
+    let body = ticket().body(Some(&parked));
+    let seen = read(bare(&body));
+    assert!(matches!(seen, Incoming::Ticket { attempt, .. } if attempt.get() == 3), "{seen:?}");
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(body["id"], 25);
+    assert_eq!(body["failed_at"], "2025-12-12T09:00:00.500Z");
+    assert_eq!(body["failed_reason"].as_str().unwrap().len(), MAX_REASON_BYTES);
+}
+
+#[test]
+fn the_documented_foreign_payloads_are_read() {
+    let long =
+        br#"{"type":"report","id":25,"scheduler_id":16,"params_scheduler":"{\"year\":2025}"}"#;
+    let Incoming::Foreign(seen) = read(Envelope { message_id: Some("m-1"), ..bare(long) }) else {
+        panic!("not foreign")
+    };
+    assert_eq!(seen.task_type, "report");
+    assert_eq!(seen.key.as_deref(), Some("m-1"));
+    assert_eq!(seen.target.as_deref(), Some("25"));
+    assert_eq!(seen.params, json!({"year": 2025, "id": 25, "scheduler_id": 16}));
+
+    let Incoming::Foreign(seen) = read(bare(br#"{"type":"report"}"#)) else {
+        panic!("not foreign")
+    };
+    assert_eq!((seen.key, seen.target, seen.params), (None, None, json!({})));
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    assert!(reason(bare(b"nonsense")).contains("not JSON"));
+    assert!(reason(bare(b"[1]")).contains("not a JSON object"));
+    assert!(reason(bare(b"{}")).contains("no type"));
+    assert!(reason(bare(br#"{"type":"a b"}"#)).contains("not a task type"));
+    assert!(reason(bare(br#"{"type":"a","v":2}"#)).contains("unknown version 2"));
+    assert!(reason(bare(br#"{"type":"a","params_scheduler":3}"#)).contains("neither"));
+    assert!(
+        reason(bare(br#"{"type":"a","params_scheduler":"3"}"#)).contains("not of a JSON object")
+    );
+    assert!(reason(bare(br#"{"type":"a","params_scheduler":{"x":"\u0000"}}"#)).contains("U+0000"));
+    assert!(reason(bare(&vec![b' '; MAX_BODY_BYTES + 1])).contains("more than"));
+    let schema = Envelope { schema: Some(9), ..bare(b"{}") };
+    assert!(reason(schema).contains("unknown version 9"));
+    let nameless = Envelope { attempt: Some(1), message_id: Some("x"), ..bare(b"{}") };
+    assert!(reason(nameless).contains("not an execution's id"));
+}
+
+#[test]
+fn a_backslash_before_u0000_is_a_text_and_kept() {
+    let body = br#"{"type":"a","params_scheduler":{"x":"\\u0000"}}"#;
+    assert!(matches!(read(bare(body)), Incoming::Foreign(_)));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_and_no_properties_make_it_panic(
+        id in proptest::option::of(".{0,80}"),
+        attempt in proptest::option::of(any::<i64>()),
+        schema in proptest::option::of(any::<i64>()),
+        body in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let _ = read(Envelope { message_id: id.as_deref(), attempt, schema, body: &body });
+    }
+
+    #[test]
+    fn shortening_keeps_whole_characters(text in ".{0,60}", bytes in 0_usize..80) {
+        let short = shorten(&text, bytes);
+        prop_assert!(short.len() <= bytes && text.starts_with(short));
+    }
+}
