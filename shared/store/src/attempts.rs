@@ -1,0 +1,76 @@
+//! Attempts, as people look at them.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{Store, StoreError};
+
+/// A row of `attempts` without its output, with its worker's name as far as it is still known; the
+/// other fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct Attempt {
+    pub execution_id: Uuid,
+    pub number: i32,
+    pub worker_id: Uuid,
+    pub worker_name: Option<String>,
+    pub opened_at: DateTime<Utc>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub outcome: Option<String>,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub late_outcome: Option<String>,
+    pub late_at: Option<DateTime<Utc>>,
+}
+
+/// What an attempt wrote.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct AttemptOutput {
+    pub execution_id: Uuid,
+    pub number: i32,
+    pub outcome: Option<String>,
+    pub output: Option<Value>,
+}
+
+/// The newest `limit` attempts of an execution, oldest first.
+pub async fn of_execution(store: &Store, id: Uuid, limit: i64) -> Result<Vec<Attempt>, StoreError> {
+    let mut attempts = sqlx::query_as!(
+        Attempt,
+        r#"-- attempts_of_execution
+        SELECT a.execution_id, a.number, a.worker_id, i.name AS "worker_name?", a.opened_at,
+               a.finished_at, a.outcome, a.error_class, a.error_message, a.exit_code, a.signal,
+               a.late_outcome, a.late_at
+        FROM attempts a LEFT JOIN instances i ON i.id = a.worker_id
+        WHERE a.execution_id = $1 ORDER BY a.number DESC LIMIT $2"#,
+        id,
+        limit
+    )
+    .fetch_all(store.pool())
+    .await?;
+    attempts.reverse();
+    Ok(attempts)
+}
+
+/// What one attempt wrote; `None` for the number: the last one. `None` if there is no such attempt.
+pub async fn output(
+    store: &Store,
+    id: Uuid,
+    number: Option<i32>,
+) -> Result<Option<AttemptOutput>, StoreError> {
+    Ok(sqlx::query_as!(
+        AttemptOutput,
+        "-- attempt_output
+        SELECT execution_id, number, outcome, output FROM attempts
+        WHERE execution_id = $1 AND ($2::int IS NULL OR number = $2)
+        ORDER BY number DESC LIMIT 1",
+        id,
+        number
+    )
+    .fetch_optional(store.pool())
+    .await?)
+}

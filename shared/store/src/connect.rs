@@ -1,0 +1,170 @@
+//! The pool of connections, and the schema.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use sqlx::ConnectOptions as _;
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+
+use crate::StoreError;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
+
+/// How long a connection that comes back to the pool may take to show that it still answers.
+const RETURN_LIMIT: Duration = Duration::from_secs(5);
+
+/// How to connect.
+#[derive(Clone, Debug)]
+pub struct StoreOptions {
+    /// `postgres://user:password@host:port/database`.
+    pub url: String,
+    /// Shown in `pg_stat_activity`.
+    pub application: String,
+    /// The most connections, listener included.
+    pub pool_size: u32,
+    /// How long a call waits for a connection.
+    pub acquire_timeout: Duration,
+    /// The server ends a statement of ours that takes longer.
+    pub statement_timeout: Duration,
+}
+
+impl StoreOptions {
+    /// Ten connections, 5 s for a connection, 30 s for a statement.
+    pub fn new(url: impl Into<String>, application: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            application: application.into(),
+            pool_size: 10,
+            acquire_timeout: Duration::from_secs(5),
+            statement_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+/// The database. Cheap to clone; clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pool: PgPool,
+}
+
+impl Store {
+    /// Prepares the pool. Nothing is connected yet, so this succeeds while the server is away.
+    ///
+    /// Every connection gets `synchronous_commit = on` and `READ COMMITTED`, whatever the server's
+    /// or the role's defaults are: the protocol's promises stand on both.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] when the URL cannot be read.
+    pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
+        let connect = PgConnectOptions::from_str(&options.url)
+            .map_err(StoreError::Refused)?
+            .application_name(&options.application)
+            // A slow statement is told by whoever waits for it, without its whole text.
+            .disable_statement_logging()
+            .options([
+                ("synchronous_commit", "on"),
+                ("default_transaction_isolation", "read committed"),
+                ("statement_timeout", &options.statement_timeout.as_millis().to_string()),
+                ("idle_in_transaction_session_timeout", "60000"),
+                // The server's side: it frees what a vanished client held within half a minute. The
+                // client's side has no such setting; every caller bounds its own wait.
+                ("tcp_keepalives_idle", "15"),
+                ("tcp_keepalives_interval", "5"),
+                ("tcp_keepalives_count", "3"),
+            ]);
+        let pool = PgPoolOptions::new()
+            .max_connections(options.pool_size.max(2))
+            .acquire_timeout(options.acquire_timeout)
+            .after_release(|connection, _| Box::pin(still_answers(connection)))
+            .connect_lazy_with(connect);
+        Ok(Self { pool })
+    }
+
+    /// The pool, for this crate's functions and for tests that look at rows.
+    pub fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    /// Asks the server for a sign of life.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Asks whether the server can be worked with: it answers, and takes writes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] also for a standby and a read-only server, where statements of
+    /// the protocol would fail although reads succeed.
+    pub async fn probe(&self) -> Result<(), StoreError> {
+        let read_only: bool = sqlx::query_scalar(
+            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
+        )
+        .fetch_one(&self.pool)
+        .await?;
+        if read_only {
+            let text = "it is read-only, a standby perhaps";
+            return Err(StoreError::Unavailable(sqlx::Error::Protocol(text.to_owned())));
+        }
+        Ok(())
+    }
+
+    /// Brings the schema up to this program's version. Safe to call from several processes at once:
+    /// one of them does it, the others wait. Returns how many migrations ran.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Schema`] when the database holds migrations this program does not know.
+    pub async fn migrate(&self) -> Result<usize, StoreError> {
+        let before = self.applied().await?;
+        MIGRATIONS.run(&self.pool).await?;
+        Ok(self.applied().await?.saturating_sub(before))
+    }
+
+    /// Fails unless the schema is exactly this program's, or newer in a way it can live with.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Schema`] with what to do.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let wanted = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).count();
+        let applied = self.applied().await?;
+        if applied < wanted {
+            return Err(StoreError::Schema(format!(
+                "{applied} of {wanted} migrations are applied"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn applied(&self) -> Result<usize, StoreError> {
+        let known: Option<bool> =
+            sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+                .fetch_one(&self.pool)
+                .await?;
+        if known != Some(true) {
+            return Ok(0);
+        }
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM _sqlx_migrations WHERE success")
+            .fetch_one(&self.pool)
+            .await?;
+        Ok(count as usize)
+    }
+
+    /// Closes the connections; running statements end first.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Asked of a connection that comes back. The pool itself asks too, but waits for the answer without
+/// end and counts the connection as in use all the while: each lost answer would make the pool
+/// smaller for good. An error here closes the connection.
+async fn still_answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let answer = tokio::time::timeout(RETURN_LIMIT, connection.ping()).await;
+    answer.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))?;
+    Ok(true)
+}

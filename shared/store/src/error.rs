@@ -1,0 +1,106 @@
+//! What can go wrong with the database, by what to do about it.
+
+use sqlx::error::DatabaseError;
+
+/// An error of the store; one variant per reaction.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database cannot be reached or is going down: nothing is known about the last statement.
+    /// Try again until it answers.
+    #[error("the database does not answer: {0}; check DATABASE_URL and that PostgreSQL runs")]
+    Unavailable(#[source] sqlx::Error),
+    /// The server refuses these credentials or this database. Trying again helps only after
+    /// somebody changed something.
+    #[error(
+        "the database refuses the connection: {0}; check user, password and database in DATABASE_URL"
+    )]
+    Refused(#[source] sqlx::Error),
+    /// The server ended the statement at its time limit: nothing of it was done. A loop tries again;
+    /// a person asks for less.
+    #[error("the question took the database too long; narrow it with --job or --since ({0})")]
+    TooSlow(#[source] sqlx::Error),
+    /// A value cannot be stored (SQLSTATE 22 or 23): nothing of the batch was written. Try the rows
+    /// one by one and sanitise the culprit.
+    #[error("the database refuses a value: {0}")]
+    Data(#[source] sqlx::Error),
+    /// The schema is older or newer than this program.
+    #[error(
+        "the database's schema does not fit this program: {0}; run `sexton migrate` of this version"
+    )]
+    Schema(String),
+    /// A row holds what no version of this program writes.
+    #[error("unexpected value in {place}: {value}")]
+    Inconsistent {
+        /// `table.column`.
+        place: &'static str,
+        /// What was found, shortened.
+        value: String,
+    },
+    /// A fault of the program: a statement that this schema cannot run.
+    #[error("the database cannot run a statement: {0}")]
+    Statement(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether the same call can succeed later without anybody's doing.
+    pub const fn is_transient(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Refused(_) | Self::TooSlow(_))
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let Some(code) = error.as_database_error().and_then(DatabaseError::code) else {
+            return match error {
+                sqlx::Error::ColumnDecode { .. }
+                | sqlx::Error::Decode(_)
+                | sqlx::Error::ColumnNotFound(_)
+                | sqlx::Error::RowNotFound
+                | sqlx::Error::Encode(_) => Self::Statement(error),
+                other => Self::Unavailable(other),
+            };
+        };
+        match code.as_ref() {
+            // Invalid authorisation, unknown database.
+            code if code.starts_with("28") || code.starts_with("3D") => Self::Refused(error),
+            code if code.starts_with("22") || code.starts_with("23") => Self::Data(error),
+            // Undefined table, column or function.
+            "42P01" | "42703" | "42883" => Self::Schema(error.to_string()),
+            "57014" => Self::TooSlow(error),
+            // Connection failures, no room, operator's intervention, deadlock and serialisation,
+            // lock timeouts: all of them pass.
+            code if ["08", "40", "53", "55", "57", "58"]
+                .iter()
+                .any(|class| code.starts_with(class)) =>
+            {
+                Self::Unavailable(error)
+            }
+            // A hot standby was promoted or not yet: "cannot execute … in a read-only transaction".
+            // And a transaction that was ended because it had been idle: a lost lock, a lost pass.
+            "25006" | "25P03" => Self::Unavailable(error),
+            _ => Self::Statement(error),
+        }
+    }
+}
+
+impl From<sqlx::migrate::MigrateError> for StoreError {
+    fn from(error: sqlx::migrate::MigrateError) -> Self {
+        match error {
+            sqlx::migrate::MigrateError::Execute(error)
+            | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => error.into(),
+            other => Self::Schema(other.to_string()),
+        }
+    }
+}
+
+/// Reads a text column that only this program writes.
+pub(crate) fn known<T>(
+    place: &'static str,
+    text: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, StoreError> {
+    parse(text).ok_or_else(|| StoreError::Inconsistent {
+        place,
+        value: sexton_model::ticket::shorten(text, 80).to_owned(),
+    })
+}

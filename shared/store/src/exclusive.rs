@@ -1,0 +1,85 @@
+//! Work that one replica does at a time: an advisory lock for as long as a transaction lives.
+//!
+//! The lock belongs to the transaction and goes with it: by [`Exclusive::release`], by dropping it,
+//! or with the connection of a process that died. Between its statements the transaction holds no
+//! snapshot and no row, so it may live for minutes without being in the way of vacuum.
+//!
+//! It is a courtesy, not a fence: a process that was frozen for longer than the server lets a
+//! transaction idle (a minute) finds the lock gone at its next statement. What is done under it must
+//! be harmless when two do it.
+
+use chrono::{DateTime, Utc};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::{Now, Store, StoreError};
+
+/// First half of the keys, apart from every single-number key that tasks or other programs use.
+const CLASS: i32 = 0x5358_544E;
+
+/// What is done by one replica at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExclusiveTask {
+    /// Keeping the failed queue in step with the rows.
+    Sweep,
+    /// Removing what is old.
+    Retention,
+}
+
+impl ExclusiveTask {
+    const fn key(self) -> i32 {
+        match self {
+            Self::Sweep => 1,
+            Self::Retention => 2,
+        }
+    }
+}
+
+/// The right to do it now. Takes a connection out of the pool while it lives.
+#[derive(Debug)]
+pub struct Exclusive {
+    tx: Transaction<'static, Postgres>,
+    began: DateTime<Utc>,
+}
+
+impl Exclusive {
+    /// Takes the lock unless another replica has it (`None`). Never waits for it.
+    pub async fn try_acquire(
+        store: &Store,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut tx = store.pool().begin().await?;
+        let row = sqlx::query!(
+            r#"-- acquire_exclusive
+            SELECT pg_try_advisory_xact_lock($1, $2) AS "acquired!",
+                   coalesce($3, clock_timestamp()) AS "now!""#,
+            CLASS,
+            task.key(),
+            now
+        )
+        .fetch_one(&mut *tx)
+        .await?;
+        Ok(row.acquired.then_some(Self { tx, began: row.now }))
+    }
+
+    /// When it was taken, by the database's clock.
+    pub const fn began(&self) -> DateTime<Utc> {
+        self.began
+    }
+
+    /// Fails if the lock is lost. To be asked at least every half minute in which nothing else is
+    /// asked on this connection: the server ends a transaction that idles for a minute.
+    pub async fn confirm(&mut self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(&mut *self.tx).await?;
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub async fn release(self) -> Result<(), StoreError> {
+        Ok(self.tx.rollback().await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+}

@@ -1,0 +1,147 @@
+//! Executions, as people look for them.
+//!
+//! Reading only, without locks. Nothing of the protocol is decided by what is read here.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{Store, StoreError};
+
+/// The most rows of one page.
+pub const MAX_PAGE: i64 = 1_000;
+
+/// A row of `executions`, with its job's name; the fields bear the columns' names. The open token is
+/// left out: it is its worker's own.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct Execution {
+    pub id: Uuid,
+    pub job_id: Uuid,
+    pub job_name: String,
+    pub execution_key: String,
+    pub own_key: bool,
+    pub scheduled_for: DateTime<Utc>,
+    pub state: String,
+    pub attempt: i32,
+    pub rev: i32,
+    pub task_type: String,
+    pub pool: String,
+    pub target: Option<String>,
+    pub params: Value,
+    pub idempotency_key: String,
+    pub claimed_by: String,
+    pub claimed_at: DateTime<Utc>,
+    pub ticket_published_at: Option<DateTime<Utc>>,
+    pub relay_after: DateTime<Utc>,
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    pub reconcile_count: i16,
+    pub retries_used: i32,
+    pub crashes_used: i32,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub worker_id: Option<Uuid>,
+    pub lease_until: Option<DateTime<Utc>>,
+    pub cancel_requested: bool,
+    pub outcome: Option<String>,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    pub skip_reason: Option<String>,
+}
+
+/// Which executions [`list`] reads; everything that is given must hold.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ExecutionFilter {
+    /// Of this job.
+    pub job: Option<Uuid>,
+    /// In one of these states; empty: any.
+    pub states: Vec<String>,
+    /// Nominal time at or after this.
+    pub since: Option<DateTime<Utc>>,
+    /// Nominal time before this.
+    pub until: Option<DateTime<Utc>>,
+    /// Whose params hold these texts at these paths.
+    pub params: Vec<ParamMatch>,
+    /// With an attempt by this worker: the instance's name or the process's id.
+    pub worker: Option<String>,
+    /// Claimed before this one: where the page before ended.
+    pub before: Option<Uuid>,
+}
+
+/// A place in the params and the text that must stand there; numbers count as they are written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParamMatch {
+    /// Field names, and indexes of arrays, from the outside in.
+    pub path: Vec<String>,
+    /// The text.
+    pub value: String,
+}
+
+/// Executions, newest claim first; at most `limit`, which is cut to [`MAX_PAGE`].
+pub async fn list(
+    store: &Store,
+    filter: &ExecutionFilter,
+    limit: i64,
+) -> Result<Vec<Execution>, StoreError> {
+    let params: Vec<Value> =
+        filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
+    let params = (!params.is_empty()).then_some(Value::Array(params));
+    // Where the page before ended, if retention has removed that row since: about then.
+    let about = filter.before.and_then(|id| id.get_timestamp()).and_then(|stamp| {
+        let (seconds, nanos) = stamp.to_unix();
+        DateTime::from_timestamp(seconds as i64, nanos)
+    });
+    Ok(sqlx::query_file_as!(
+        Execution,
+        "src/executions/list.sql",
+        filter.job,
+        &filter.states,
+        filter.since,
+        filter.until,
+        params,
+        filter.worker,
+        filter.before,
+        about,
+        limit
+    )
+    .fetch_all(store.pool())
+    .await?)
+}
+
+/// One execution.
+pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreError> {
+    Ok(sqlx::query_as!(
+        Execution,
+        "-- find_execution
+        SELECT e.id, e.job_id, j.name AS job_name, e.execution_key, e.own_key, e.scheduled_for, e.state,
+               e.attempt, e.rev, e.task_type, e.pool, e.target, e.params, e.idempotency_key,
+               e.claimed_by, e.claimed_at, e.ticket_published_at, e.relay_after, e.next_attempt_at,
+               e.reconcile_count, e.retries_used, e.crashes_used, e.started_at, e.finished_at,
+               e.worker_id, e.lease_until, e.cancel_requested, e.outcome, e.error_class,
+               e.error_message, e.skip_reason
+        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
+        id
+    )
+    .fetch_optional(store.pool())
+    .await?)
+}
+
+/// The ids from `first` to `last`, both included, ascending; at most `limit`. For ids that people
+/// shorten.
+pub async fn ids_between(
+    store: &Store,
+    first: Uuid,
+    last: Uuid,
+    limit: i64,
+) -> Result<Vec<Uuid>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- execution_ids_between
+        SELECT id FROM executions WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT $3",
+        first,
+        last,
+        limit
+    )
+    .fetch_all(store.pool())
+    .await?)
+}

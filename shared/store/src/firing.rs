@@ -1,0 +1,363 @@
+//! Fire: claim the due firings of active jobs.
+//!
+//! One transaction: lock due jobs (`SKIP LOCKED`, so replicas split the due set without a leader),
+//! decide with the pure planner, insert executions, gaps and cursors, commit. Publishing comes after
+//! the commit. A crash before the commit leaves nothing; a crash after it leaves owed tickets, which
+//! the relay publishes. The guard against a double firing is the unique row, not the lock.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
+use sexton_model::pool::PoolName;
+use sqlx::{Postgres, Transaction};
+use uuid::Uuid;
+
+use crate::error::known;
+use crate::{HEAD_START_MS, Now, Store, StoreError};
+
+/// A job whose next firing is due, locked by the transaction that read it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DueJob {
+    /// The job.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// When it fires.
+    pub schedule: Schedule,
+    /// What its executions are made of.
+    pub task_type: String,
+    /// See `task_type`.
+    pub target: Option<String>,
+    /// See `task_type`.
+    pub params: Value,
+    /// See `task_type`.
+    pub pool: PoolName,
+    /// See `task_type`.
+    pub idempotency_template: Option<String>,
+    /// What a firing does while an earlier execution is under way.
+    pub overlap: Overlap,
+    /// What happens to late firings.
+    pub misfire: Misfire,
+    /// The first firing that is not accounted for yet.
+    pub next_fire_at: DateTime<Utc>,
+    /// Whether an earlier execution is under way; only looked up where the overlap policy asks.
+    pub busy: bool,
+    /// The instant of the decision, by the database's clock.
+    pub now: DateTime<Utc>,
+}
+
+/// A row to insert.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Claim {
+    /// Drawn by the caller.
+    pub id: ExecutionId,
+    /// The job, whose columns are copied.
+    pub job_id: JobId,
+    /// Unique for the job.
+    pub execution_key: String,
+    /// See [`sexton_model::key::idempotency`].
+    pub idempotency_key: String,
+    /// The nominal time.
+    pub scheduled_for: DateTime<Utc>,
+    /// `None`: it runs. Otherwise the row records why it does not.
+    pub skip_reason: Option<String>,
+}
+
+/// A run of firings that no execution stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GapRow {
+    /// The job.
+    pub job_id: JobId,
+    /// Nominal time of the first.
+    pub first: DateTime<Utc>,
+    /// Nominal time of the last.
+    pub last: DateTime<Utc>,
+    /// How many; at least 1.
+    pub count: u32,
+    /// Why.
+    pub reason: String,
+}
+
+/// What is due, as far as it can be read.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct DueJobs {
+    /// The jobs, longest due first.
+    pub jobs: Vec<DueJob>,
+    /// Due as well, but their rows hold what this program cannot read. One of these must not stop
+    /// the others, so they are told apart here; they stay due until somebody corrects them.
+    pub unreadable: Vec<UnreadableJob>,
+}
+
+/// A due job whose row was written by hand or by another version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnreadableJob {
+    /// The job.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// What cannot be read.
+    pub why: String,
+}
+
+/// The instant the database would decide by, and when the next active job is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextDue {
+    /// The database's clock (or the given `now`).
+    pub now: DateTime<Utc>,
+    /// The earliest `next_fire_at` of an active job; `None`: nothing is scheduled.
+    pub at: Option<DateTime<Utc>>,
+}
+
+/// Reads until when the planner may sleep, if `except` are left out.
+pub async fn next_due(store: &Store, except: &[JobId], now: Now) -> Result<NextDue, StoreError> {
+    let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
+    let row = sqlx::query!(
+        r#"-- next_due
+        SELECT coalesce($1, clock_timestamp()) AS "now!",
+               (SELECT min(next_fire_at) FROM jobs
+                WHERE status = 'active' AND next_fire_at IS NOT NULL
+                  AND NOT (id = ANY ($2::uuid[]))) AS at"#,
+        now,
+        &except
+    )
+    .fetch_one(store.pool())
+    .await?;
+    Ok(NextDue { now: row.now, at: row.at })
+}
+
+/// One claim transaction.
+#[derive(Debug)]
+pub struct ClaimTransaction {
+    tx: Transaction<'static, Postgres>,
+    now: Now,
+}
+
+impl ClaimTransaction {
+    /// Begins. Dropped without a commit, it leaves nothing.
+    pub async fn begin(store: &Store, now: Now) -> Result<Self, StoreError> {
+        Ok(Self { tx: store.pool().begin().await?, now })
+    }
+
+    /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica
+    /// has locked are passed over: they are its own.
+    pub async fn due_jobs(&mut self, limit: i64, except: &[JobId]) -> Result<DueJobs, StoreError> {
+        let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
+        let rows = sqlx::query_as!(
+            DueRow,
+            r#"-- due_jobs
+            SELECT id, name, schedule_kind, schedule_expression, task_type, target,
+                   params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
+                   misfire_window_ms, misfire_limit, next_fire_at AS "next_fire_at!",
+                   coalesce($1, now()) AS "now!"
+            FROM jobs
+            WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
+              AND NOT (id = ANY ($3::uuid[]))
+            ORDER BY next_fire_at, id LIMIT $2
+            FOR NO KEY UPDATE SKIP LOCKED"#,
+            self.now,
+            limit,
+            &except
+        )
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let mut due = DueJobs::default();
+        for row in rows {
+            let (id, name) = (JobId::new(row.id), row.name.clone());
+            match row.read() {
+                Ok(job) => due.jobs.push(job),
+                Err(why) => due.unreadable.push(UnreadableJob { id, name, why: why.to_string() }),
+            }
+        }
+        self.look_who_is_busy(&mut due.jobs).await?;
+        Ok(due)
+    }
+
+    /// Asked after the jobs are locked, in a statement of its own: whoever claimed for one of them
+    /// before held its lock, and only a later snapshot is sure to show that execution.
+    async fn look_who_is_busy(&mut self, jobs: &mut [DueJob]) -> Result<(), StoreError> {
+        let asking: Vec<Uuid> = jobs
+            .iter()
+            .filter(|job| job.overlap != Overlap::Allow)
+            .map(|job| job.id.get())
+            .collect();
+        if asking.is_empty() {
+            return Ok(());
+        }
+        let busy: HashSet<Uuid> = sqlx::query_scalar!(
+            r#"-- busy_jobs
+            SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
+            WHERE EXISTS (SELECT 1 FROM executions e WHERE e.job_id = j.id
+                          AND e.state IN ('pending', 'running', 'retrying'))"#,
+            &asking
+        )
+        .fetch_all(&mut *self.tx)
+        .await?
+        .into_iter()
+        .collect();
+        for job in jobs {
+            job.busy = busy.contains(&job.id.get());
+        }
+        Ok(())
+    }
+
+    /// Inserts the rows whose key is new, and returns which those are. A runnable row is owed from
+    /// its first instant on; `by` is `<instance>:<pid>`.
+    pub async fn insert(
+        &mut self,
+        claims: &[Claim],
+        by: &str,
+    ) -> Result<Vec<ExecutionId>, StoreError> {
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Uuid> = claims.iter().map(|claim| claim.id.get()).collect();
+        let jobs: Vec<Uuid> = claims.iter().map(|claim| claim.job_id.get()).collect();
+        let keys: Vec<String> = claims.iter().map(|claim| claim.execution_key.clone()).collect();
+        let idempotency: Vec<String> =
+            claims.iter().map(|claim| claim.idempotency_key.clone()).collect();
+        let nominal: Vec<DateTime<Utc>> = claims.iter().map(|claim| claim.scheduled_for).collect();
+        let skips: Vec<Option<String>> =
+            claims.iter().map(|claim| claim.skip_reason.clone()).collect();
+        let inserted = sqlx::query_scalar!(
+            r#"-- insert_claims
+            INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+                                    skip_reason, finished_at, next_attempt_at, task_type, pool, target,
+                                    params, claimed_by, claimed_at, relay_after)
+            SELECT c.id, c.job_id, c.key, c.idempotency_key, c.nominal,
+                   CASE WHEN c.skip IS NULL THEN 'pending' ELSE 'skipped' END,
+                   c.skip,
+                   CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
+                   CASE WHEN c.skip IS NULL THEN coalesce($8, now()) END,
+                   j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
+                   coalesce($8, now()) + $9 * interval '1 millisecond'
+            FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[])
+                 AS c (id, job_id, key, idempotency_key, nominal, skip)
+            JOIN jobs j ON j.id = c.job_id
+            ON CONFLICT (job_id, execution_key) DO NOTHING
+            RETURNING id"#,
+            &ids,
+            &jobs,
+            &keys,
+            &idempotency,
+            &nominal,
+            &skips as &[Option<String>],
+            by,
+            self.now,
+            HEAD_START_MS as f64
+        )
+        .fetch_all(&mut *self.tx)
+        .await?;
+        Ok(inserted.into_iter().map(ExecutionId::new).collect())
+    }
+
+    /// Moves the jobs' cursors; `None` ends a job's firings. Returns how many rows changed, which is
+    /// as many as were given while their locks are held.
+    pub async fn advance(
+        &mut self,
+        cursors: &[(JobId, Option<DateTime<Utc>>)],
+    ) -> Result<u64, StoreError> {
+        let jobs: Vec<Uuid> = cursors.iter().map(|(job, _)| job.get()).collect();
+        let next: Vec<Option<DateTime<Utc>>> = cursors.iter().map(|(_, next)| *next).collect();
+        let done = sqlx::query!(
+            "-- advance_cursors
+            UPDATE jobs SET next_fire_at = c.next
+            FROM unnest($1::uuid[], $2::timestamptz[]) AS c (job_id, next) WHERE jobs.id = c.job_id",
+            &jobs,
+            &next as &[Option<DateTime<Utc>>]
+        )
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Records firings that no execution stands for.
+    pub async fn record_gaps(&mut self, gaps: &[GapRow]) -> Result<(), StoreError> {
+        if gaps.is_empty() {
+            return Ok(());
+        }
+        let jobs: Vec<Uuid> = gaps.iter().map(|gap| gap.job_id.get()).collect();
+        let first: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.first).collect();
+        let last: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.last).collect();
+        let counts: Vec<i32> = gaps.iter().map(|gap| gap.count as i32).collect();
+        let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
+        sqlx::query!(
+            "-- record_gaps
+            INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+            SELECT g.*, coalesce($6, now())
+            FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[]) AS g",
+            &jobs,
+            &first,
+            &last,
+            &counts,
+            &reasons,
+            self.now
+        )
+        .execute(&mut *self.tx)
+        .await?;
+        Ok(())
+    }
+
+    /// Commits. On an error nothing is known: the rows may be there. Whoever looks at the jobs next
+    /// finds either the old cursors (and claims again) or the new ones (and the relay publishes).
+    pub async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.tx.commit().await?)
+    }
+}
+
+/// The attempt number and revision that [`ClaimTransaction::insert`] gives a row.
+pub const FRESH: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);
+
+/// A due job as it stands in its row. The params come as text, because one that this program cannot
+/// parse would otherwise fail the whole batch in the driver.
+struct DueRow {
+    id: Uuid,
+    name: String,
+    schedule_kind: String,
+    schedule_expression: Option<String>,
+    task_type: String,
+    target: Option<String>,
+    params: String,
+    pool: String,
+    idempotency_template: Option<String>,
+    overlap: String,
+    misfire_policy: String,
+    misfire_window_ms: i64,
+    misfire_limit: i32,
+    next_fire_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+}
+
+impl DueRow {
+    fn read(self) -> Result<DueJob, StoreError> {
+        let schedule =
+            Schedule::from_columns(&self.schedule_kind, self.schedule_expression.as_deref())
+                .map_err(|error| StoreError::Inconsistent {
+                    place: "jobs.schedule_expression",
+                    value: error.to_string(),
+                })?;
+        let policy = known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?;
+        Ok(DueJob {
+            id: JobId::new(self.id),
+            name: self.name,
+            schedule,
+            task_type: self.task_type,
+            target: self.target,
+            params: known("jobs.params", &self.params, |text| serde_json::from_str(text).ok())?,
+            pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
+            idempotency_template: self.idempotency_template,
+            overlap: known("jobs.overlap", &self.overlap, Overlap::parse)?,
+            misfire: Misfire {
+                policy,
+                window: Duration::from_millis(self.misfire_window_ms as u64),
+                limit: self.misfire_limit as u32,
+            },
+            next_fire_at: self.next_fire_at,
+            busy: false,
+            now: self.now,
+        })
+    }
+}

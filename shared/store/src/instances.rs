@@ -1,0 +1,139 @@
+//! Scheduler and worker processes: who runs, since when, and last heard of when.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::id::ProcessId;
+use uuid::Uuid;
+
+use crate::{Now, Store, StoreError};
+
+/// A process, as it introduces itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Introduction {
+    /// Drawn at its start.
+    pub id: ProcessId,
+    /// `scheduler` or `worker`.
+    pub kind: &'static str,
+    /// `SEXTON_INSTANCE`.
+    pub name: String,
+    /// On its host.
+    pub pid: u32,
+    /// Of the program.
+    pub version: &'static str,
+    /// That a worker consumes from.
+    pub pools: Vec<String>,
+    /// How many tasks it runs at once.
+    pub slots: u32,
+    /// Identity of the lock file it holds.
+    pub seat: Option<Uuid>,
+}
+
+/// Introduces a process, or says that it is still there. Written anew where a restored backup has
+/// forgotten it.
+pub async fn heartbeat(
+    store: &Store,
+    who: &Introduction,
+    ready: bool,
+    now: Now,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- instance_heartbeat
+        INSERT INTO instances (id, kind, name, pid, version, pools, slots, seat, started_at,
+                               heartbeat_at, ready)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10)
+        ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, ready = excluded.ready,
+            seat = excluded.seat",
+        who.id.get(),
+        who.kind,
+        who.name,
+        who.pid as i32,
+        who.version,
+        &who.pools,
+        who.slots as i32,
+        who.seat,
+        now,
+        ready
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(())
+}
+
+/// Says goodbye.
+pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- instance_stopped
+        UPDATE instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
+        id.get(),
+        now
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The predecessors of `me` in a seat whose lock `me` holds: they are dead. They are marked as
+/// stopped by [`stopped`] once their attempts are settled.
+pub async fn predecessors(
+    store: &Store,
+    seat: Uuid,
+    me: ProcessId,
+) -> Result<Vec<ProcessId>, StoreError> {
+    let rows = sqlx::query_scalar!(
+        "-- instance_predecessors
+        SELECT id FROM instances WHERE seat = $1 AND id <> $2 AND stopped_at IS NULL",
+        seat,
+        me.get()
+    )
+    .fetch_all(store.pool())
+    .await?;
+    Ok(rows.into_iter().map(ProcessId::new).collect())
+}
+
+/// A process, as `sexton status` shows it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Instance {
+    /// The process.
+    pub id: Uuid,
+    /// `scheduler` or `worker`.
+    pub kind: String,
+    /// `SEXTON_INSTANCE`.
+    pub name: String,
+    /// On its host.
+    pub pid: i32,
+    /// Of the program.
+    pub version: String,
+    /// That a worker consumes from.
+    pub pools: Vec<String>,
+    /// How many tasks it runs at once.
+    pub slots: i32,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When it was last heard of.
+    pub heartbeat_at: DateTime<Utc>,
+    /// As its own `/readyz` said then.
+    pub ready: bool,
+    /// How many attempts it has open.
+    pub running: i64,
+    /// Milliseconds since the last heartbeat, by the database's clock.
+    pub silent_ms: i64,
+}
+
+/// The processes that have not said goodbye and were heard of within the last day, newest first; at
+/// most 1,000.
+pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> {
+    Ok(sqlx::query_as!(
+        Instance,
+        r#"-- list_instances
+        SELECT id, kind, name, pid, version, pools, slots, started_at, heartbeat_at, ready,
+               (SELECT count(*) FROM executions e
+                WHERE e.state = 'running' AND e.worker_id = i.id) AS "running!",
+               (extract(epoch FROM coalesce($1, now()) - heartbeat_at) * 1000)::bigint AS "silent_ms!"
+        FROM instances i
+        WHERE stopped_at IS NULL AND heartbeat_at > coalesce($1, now()) - interval '1 day'
+        ORDER BY kind, name, started_at DESC LIMIT 1000"#,
+        now
+    )
+    .fetch_all(store.pool())
+    .await?)
+}

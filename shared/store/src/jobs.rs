@@ -1,0 +1,210 @@
+//! Jobs: reading definitions, and what people do to them.
+//!
+//! [`apply()`] writes definitions, [`pause()`] and [`resume`] stop and start their firings. Each is one
+//! transaction, recorded in `operator_actions`, and wakes the planners. Nothing here claims a
+//! firing; see [`crate::firing`] and [`crate::trigger`].
+
+mod apply;
+mod pause;
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
+use sexton_model::plan::Timetable;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::error::known;
+use crate::{Store, StoreError};
+
+pub use apply::{Applied, Apply, ApplyError, Changed, MAX_APPLIED, apply};
+pub use pause::{PauseError, Resumed, pause, resume};
+
+/// A row of `jobs`; the fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct Job {
+    pub id: Uuid,
+    pub name: String,
+    pub description: String,
+    pub target: Option<String>,
+    pub schedule_kind: String,
+    pub schedule_expression: Option<String>,
+    pub task_type: String,
+    pub params: Value,
+    pub pool: String,
+    pub overlap: String,
+    pub misfire_policy: String,
+    pub misfire_window_ms: i64,
+    pub misfire_limit: i32,
+    pub max_retries: Option<i32>,
+    pub retry_delay_ms: Option<i64>,
+    pub retry_multiplier: Option<f64>,
+    pub retry_max_delay_ms: Option<i64>,
+    pub retry_jitter: Option<f64>,
+    pub timeout_ms: i64,
+    pub lease_ms: Option<i64>,
+    pub lock_key: Option<i64>,
+    pub idempotency_template: Option<String>,
+    pub expect_within_ms: Option<i64>,
+    pub labels: Value,
+    pub status: String,
+    pub paused_by: Option<String>,
+    pub paused_why: Option<String>,
+    pub paused_at: Option<DateTime<Utc>>,
+    pub next_fire_at: Option<DateTime<Utc>>,
+    pub revision: i32,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl Job {
+    /// The definition in the row.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Inconsistent`] when the row was written by hand or by another version.
+    pub fn spec(&self) -> Result<JobSpec, StoreError> {
+        let millis = |ms: i64| Duration::from_millis(ms.max(0) as u64);
+        let labels = self.labels.as_object().into_iter().flatten();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Ok(JobSpec {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            target: self.target.clone(),
+            schedule: self.schedule()?,
+            task_type: self.task_type.clone(),
+            params: self.params.clone(),
+            pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
+            overlap: known("jobs.overlap", &self.overlap, Overlap::parse)?,
+            misfire: Misfire {
+                policy: known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?,
+                window: millis(self.misfire_window_ms),
+                limit: self.misfire_limit as u32,
+            },
+            retry: RetryOverrides {
+                max_retries: self.max_retries.map(|retries| retries as u32),
+                delay: self.retry_delay_ms.map(millis),
+                multiplier: self.retry_multiplier,
+                max_delay: self.retry_max_delay_ms.map(millis),
+                jitter: self.retry_jitter,
+            },
+            timeout: millis(self.timeout_ms),
+            lease: self.lease_ms.map(millis),
+            lock_key: self.lock_key,
+            idempotency_template: self.idempotency_template.clone(),
+            expect_within: self.expect_within_ms.map(millis),
+            labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
+        })
+    }
+
+    fn schedule(&self) -> Result<Schedule, StoreError> {
+        Schedule::from_columns(&self.schedule_kind, self.schedule_expression.as_deref()).map_err(
+            |error| StoreError::Inconsistent {
+                place: "jobs.schedule_expression",
+                value: format!("{error} (job {})", self.name),
+            },
+        )
+    }
+
+    fn timetable(&self) -> Result<Timetable, StoreError> {
+        Timetable::new(&self.schedule()?).map_err(|error| StoreError::Inconsistent {
+            place: "jobs.schedule_expression",
+            value: format!("{error} (job {})", self.name),
+        })
+    }
+}
+
+/// Which jobs [`list`] reads.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct JobFilter {
+    /// Only these names.
+    pub names: Option<Vec<String>>,
+    /// Only those whose name holds this, in any case.
+    pub containing: Option<String>,
+    /// Only `active` or only `paused`.
+    pub status: Option<String>,
+    /// Only names after this one: where the page before ended.
+    pub after: Option<String>,
+}
+
+/// The most recently claimed execution of a job.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct LastExecution {
+    #[serde(skip)]
+    pub job_id: Uuid,
+    pub id: Uuid,
+    pub state: String,
+    pub scheduled_for: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+/// Jobs in the order of their names, at most `limit`.
+pub async fn list(store: &Store, filter: &JobFilter, limit: i64) -> Result<Vec<Job>, StoreError> {
+    let mut connection = store.pool().acquire().await?;
+    read(&mut connection, filter, limit).await
+}
+
+/// One job by its name.
+pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
+    let filter = JobFilter { names: Some(vec![name.to_owned()]), ..JobFilter::default() };
+    Ok(list(store, &filter, 1).await?.pop())
+}
+
+/// The most recently claimed execution of each of these jobs; none for a job that never fired.
+pub async fn last_executions(
+    store: &Store,
+    jobs: &[Uuid],
+) -> Result<Vec<LastExecution>, StoreError> {
+    Ok(sqlx::query_file_as!(LastExecution, "src/jobs/last_executions.sql", jobs)
+        .fetch_all(store.pool())
+        .await?)
+}
+
+/// Up to five names that hold `text` or are held by it, for "did you mean".
+pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- similar_job_names
+        SELECT name FROM jobs
+        WHERE strpos(lower(name), lower($1)) > 0 OR strpos(lower($1), lower(name)) > 0
+           OR lower(split_part(name, '.', 2)) = lower(split_part($1, '.', 2))
+        ORDER BY name LIMIT 5",
+        text
+    )
+    .fetch_all(store.pool())
+    .await?)
+}
+
+async fn read(
+    connection: &mut PgConnection,
+    filter: &JobFilter,
+    limit: i64,
+) -> Result<Vec<Job>, StoreError> {
+    Ok(sqlx::query_as!(
+        Job,
+        "-- read_jobs
+        SELECT id, name, description, target, schedule_kind, schedule_expression, task_type, params,
+               pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+               retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms,
+               lease_ms, lock_key, idempotency_template, expect_within_ms, labels, status, paused_by,
+               paused_why, paused_at, next_fire_at, revision, created_at, updated_at
+        FROM jobs
+        WHERE ($1::text[] IS NULL OR name = ANY ($1))
+          AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)
+          AND ($3::text IS NULL OR status = $3)
+          AND ($4::text IS NULL OR name > $4)
+        ORDER BY name LIMIT $5",
+        filter.names.as_deref() as Option<&[String]>,
+        filter.containing,
+        filter.status,
+        filter.after,
+        limit
+    )
+    .fetch_all(connection)
+    .await?)
+}

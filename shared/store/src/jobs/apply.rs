@@ -1,0 +1,313 @@
+//! Apply: make the jobs in the database those of the files.
+//!
+//! One transaction for all of them: everything is applied or nothing. Applies take turns (an
+//! advisory lock), so replicas that apply the same jobs at their start do it once. Jobs are locked
+//! before they are compared; a planner that holds one is waited for.
+//!
+//! A job whose schedule stays keeps its cursor. One whose schedule changes starts at its first
+//! firing after the present; what was due under the old schedule and not yet claimed becomes a gap.
+//! Applying never pauses (except by `prune`) and never resumes.
+
+mod write;
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use sexton_model::id::JobId;
+use sexton_model::job::{FOREIGN_PREFIX, FieldChange, JobSpec, diff};
+use sexton_model::jobs_file::{Problem, check_against};
+use sexton_model::plan::{GapReason, Timetable, first_firing};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use super::{Job, JobFilter, read};
+use crate::firing::GapRow;
+use crate::listen::Wake;
+use crate::operator::{AuditDeed, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::{Now, Store, StoreError, gaps};
+
+/// The most jobs that one call takes.
+pub const MAX_APPLIED: usize = 20_000;
+/// Jobs in one statement.
+const BATCH: usize = 1_000;
+/// Applies take turns on this key: "sexton a" in ASCII.
+const TURN: i64 = 0x7365_7874_6f6e_2061;
+
+/// What is to be applied, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Apply<'a> {
+    /// The jobs, each name once.
+    pub specs: &'a [JobSpec],
+    /// For the audit.
+    pub actor: &'a str,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Pause active jobs that are not among them (those of other systems' tasks excepted).
+    pub prune: bool,
+}
+
+/// A job that was there and differs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Changed {
+    /// Its name.
+    pub name: String,
+    /// In which fields.
+    pub changes: Vec<FieldChange>,
+}
+
+/// What was done, or would be.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Applied {
+    /// New jobs.
+    pub created: Vec<String>,
+    /// Changed jobs.
+    pub changed: Vec<Changed>,
+    /// Jobs that are as they should be.
+    pub unchanged: Vec<String>,
+    /// Jobs that `prune` paused.
+    pub paused: Vec<String>,
+    /// Jobs among the applied ones that stay paused, so that they do not fire.
+    pub still_paused: Vec<String>,
+}
+
+/// Why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// More than [`MAX_APPLIED`].
+    #[error("{0} jobs at once; {MAX_APPLIED} at most")]
+    TooMany(usize),
+    /// Jobs that would never fire, or only in the past.
+    #[error("{} of the jobs cannot be applied", .0.len())]
+    Problems(Vec<Problem>),
+    /// Another apply, or a planner, held on for too long. Try again.
+    #[error("the jobs are locked by somebody else; try again")]
+    Locked,
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Applies jobs. `fresh_id` is asked for the id of each new one.
+///
+/// # Errors
+///
+/// [`ApplyError`]; nothing has been applied then.
+pub async fn apply(
+    store: &Store,
+    request: Apply<'_>,
+    fresh_id: impl FnMut() -> JobId,
+    now: Now,
+) -> Result<Applied, ApplyError> {
+    if request.specs.len() > MAX_APPLIED {
+        return Err(ApplyError::TooMany(request.specs.len()));
+    }
+    let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+    let (at, existing) = match look(&mut tx, &request, now).await {
+        Ok(found) => found,
+        Err(error) if lock_timed_out(&error) => return Err(ApplyError::Locked),
+        Err(error) => return Err(StoreError::from(error).into()),
+    };
+    let jobs = existing_jobs(&mut tx, existing).await?;
+    let work = decide(&request, &jobs, fresh_id, at)?;
+    let done = work.applied;
+    if !request.dry_run && !work.deeds.is_empty() {
+        for batch in work.created.chunks(BATCH) {
+            write::insert(&mut tx, batch, at).await?;
+        }
+        for batch in work.changed.chunks(BATCH) {
+            write::update(&mut tx, batch, at).await?;
+        }
+        write::prune(&mut tx, &done.paused, request.actor, at).await?;
+        gaps::record(&mut tx, &work.gaps, at).await?;
+        for batch in work.deeds.chunks(BATCH) {
+            record_deeds(&mut tx, request.actor, batch, at).await?;
+        }
+        wake(&mut tx, Wake::Jobs).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+    }
+    Ok(done)
+}
+
+/// Takes turns, reads the clock and locks what is concerned, by name.
+async fn look(
+    tx: &mut Transaction<'static, Postgres>,
+    request: &Apply<'_>,
+    now: Now,
+) -> Result<(DateTime<Utc>, Vec<String>), sqlx::Error> {
+    bound_waiting(tx).await?;
+    let names: Vec<String> = request.specs.iter().map(|spec| spec.name.clone()).collect();
+    if !request.dry_run {
+        sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", TURN)
+            .execute(&mut **tx)
+            .await?;
+        sqlx::query_scalar!(
+            "-- lock_jobs
+            SELECT id FROM jobs
+            WHERE name = ANY ($1) OR ($2 AND status = 'active' AND NOT starts_with(name, $3))
+            ORDER BY id FOR NO KEY UPDATE",
+            &names,
+            request.prune,
+            FOREIGN_PREFIX
+        )
+        .fetch_all(&mut **tx)
+        .await?;
+    }
+    let at = sqlx::query_scalar!(
+        r#"-- instant_of_apply
+        SELECT coalesce($1, clock_timestamp()) AS "now!""#,
+        now
+    )
+    .fetch_one(&mut **tx)
+    .await?;
+    let concerned = sqlx::query_scalar!(
+        "-- concerned_jobs
+        SELECT name FROM jobs
+        WHERE name = ANY ($1) OR ($2 AND status = 'active' AND NOT starts_with(name, $3))",
+        &names,
+        request.prune,
+        FOREIGN_PREFIX
+    )
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok((at, concerned))
+}
+
+async fn existing_jobs(
+    connection: &mut PgConnection,
+    names: Vec<String>,
+) -> Result<Vec<Job>, StoreError> {
+    let limit = names.len() as i64;
+    let filter = JobFilter { names: Some(names), ..JobFilter::default() };
+    read(connection, &filter, limit).await
+}
+
+/// Everything to be written.
+#[derive(Default)]
+struct Work {
+    applied: Applied,
+    created: Vec<Value>,
+    changed: Vec<Value>,
+    gaps: Vec<GapRow>,
+    deeds: Vec<AuditDeed>,
+}
+
+fn decide(
+    request: &Apply<'_>,
+    jobs: &[Job],
+    mut fresh_id: impl FnMut() -> JobId,
+    at: DateTime<Utc>,
+) -> Result<Work, ApplyError> {
+    let by_name: HashMap<&str, &Job> = jobs.iter().map(|job| (job.name.as_str(), job)).collect();
+    let mut work = Work::default();
+    let mut rescheduled = Vec::new();
+    for spec in request.specs {
+        if let Some(job) = by_name.get(spec.name.as_str()) {
+            let old = job.spec()?;
+            let changes = diff(&old, spec);
+            if job.status == "paused" {
+                work.applied.still_paused.push(spec.name.clone());
+            }
+            if changes.is_empty() {
+                work.applied.unchanged.push(spec.name.clone());
+                continue;
+            }
+            if old.schedule != spec.schedule {
+                rescheduled.push(spec);
+            }
+            work.change(job, &old, spec, changes, at);
+        } else {
+            rescheduled.push(spec);
+            work.create(spec, fresh_id(), at);
+        }
+    }
+    let problems = check_against(rescheduled, at);
+    if !problems.is_empty() {
+        return Err(ApplyError::Problems(problems));
+    }
+    if request.prune {
+        let kept: HashSet<&str> = request.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let gone = |job: &&Job| job.status == "active" && !kept.contains(job.name.as_str());
+        for job in jobs.iter().filter(gone) {
+            work.pause(job);
+        }
+    }
+    Ok(work)
+}
+
+/// Where a job starts under its schedule; a schedule that cannot be read is refused elsewhere.
+fn start(spec: &JobSpec, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    first_firing(&Timetable::new(&spec.schedule).ok()?, at)
+}
+
+/// The definition as a row, for `jsonb_populate_recordset`.
+fn row(spec: &JobSpec, id: JobId, next_fire_at: Option<DateTime<Utc>>) -> Value {
+    let mut row = spec.to_json();
+    row["id"] = json!(id);
+    row["next_fire_at"] = json!(next_fire_at);
+    row
+}
+
+impl Work {
+    fn create(&mut self, spec: &JobSpec, id: JobId, at: DateTime<Utc>) {
+        self.applied.created.push(spec.name.clone());
+        self.created.push(row(spec, id, start(spec, at)));
+        self.deeds.push(deed(id, None, Some(spec.to_json())));
+    }
+
+    fn change(
+        &mut self,
+        job: &Job,
+        old: &JobSpec,
+        spec: &JobSpec,
+        changes: Vec<FieldChange>,
+        at: DateTime<Utc>,
+    ) {
+        let id = JobId::new(job.id);
+        let mut next_fire_at = job.next_fire_at;
+        if old.schedule != spec.schedule {
+            next_fire_at = start(spec, at);
+            let reason = match job.status.as_str() {
+                "paused" => GapReason::Paused.as_str(),
+                _ => "rescheduled",
+            };
+            if let Ok(timetable) = Timetable::new(&old.schedule)
+                && let Some(run) = gaps::passed(&timetable, job.next_fire_at, at).gap
+            {
+                self.gaps.push(run.row(job.id, reason));
+            }
+        }
+        self.changed.push(row(spec, id, next_fire_at));
+        let side = |pick: fn(&FieldChange) -> &Value| {
+            let fields = changes.iter().map(|c| (c.field.to_owned(), pick(c).clone()));
+            Some(Value::Object(fields.collect::<Map<_, _>>()))
+        };
+        self.deeds.push(deed(id, side(|change| &change.from), side(|change| &change.to)));
+        self.applied.changed.push(Changed { name: spec.name.clone(), changes });
+    }
+
+    fn pause(&mut self, job: &Job) {
+        self.applied.paused.push(job.name.clone());
+        self.deeds.push(AuditDeed {
+            action: "pause",
+            reason: Some(PRUNED.to_owned()),
+            ..deed(
+                JobId::new(job.id),
+                Some(json!({"status": "active"})),
+                Some(json!({"status": "paused"})),
+            )
+        });
+    }
+}
+
+const PRUNED: &str = "not in the applied files";
+
+fn deed(job: JobId, before: Option<Value>, after: Option<Value>) -> AuditDeed {
+    AuditDeed {
+        action: "apply",
+        job_id: job.get(),
+        execution_id: None,
+        reason: None,
+        before,
+        after,
+    }
+}

@@ -1,0 +1,82 @@
+//! The statements of an apply, each for a batch. A definition travels as JSON with the columns' names
+//! and becomes a row by `jsonb_populate_recordset`, so that no list of arrays has to be kept in step.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::PgConnection;
+
+use super::PRUNED;
+use crate::StoreError;
+
+pub(super) async fn insert(
+    connection: &mut PgConnection,
+    rows: &[Value],
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- insert_jobs
+        INSERT INTO jobs (id, name, description, target, schedule_kind, schedule_expression, task_type,
+            params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+            retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms, lease_ms,
+            lock_key, idempotency_template, expect_within_ms, labels, next_fire_at, created_at,
+            updated_at)
+        SELECT id, name, description, target, schedule_kind, schedule_expression, task_type,
+            params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+            retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms, lease_ms,
+            lock_key, idempotency_template, expect_within_ms, labels, next_fire_at, $2, $2
+        FROM jsonb_populate_recordset(NULL::jobs, $1)",
+        Value::from(rows),
+        at
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn update(
+    connection: &mut PgConnection,
+    rows: &[Value],
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- update_jobs
+        UPDATE jobs SET description = r.description, target = r.target,
+            schedule_kind = r.schedule_kind, schedule_expression = r.schedule_expression,
+            task_type = r.task_type, params = r.params, pool = r.pool, overlap = r.overlap,
+            misfire_policy = r.misfire_policy, misfire_window_ms = r.misfire_window_ms,
+            misfire_limit = r.misfire_limit, max_retries = r.max_retries,
+            retry_delay_ms = r.retry_delay_ms, retry_multiplier = r.retry_multiplier,
+            retry_max_delay_ms = r.retry_max_delay_ms, retry_jitter = r.retry_jitter,
+            timeout_ms = r.timeout_ms, lease_ms = r.lease_ms, lock_key = r.lock_key,
+            idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
+            labels = r.labels, next_fire_at = r.next_fire_at, revision = jobs.revision + 1,
+            updated_at = $2
+        FROM jsonb_populate_recordset(NULL::jobs, $1) AS r WHERE jobs.id = r.id",
+        Value::from(rows),
+        at
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn prune(
+    connection: &mut PgConnection,
+    names: &[String],
+    actor: &str,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- prune_jobs
+        UPDATE jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
+            updated_at = $4
+        WHERE name = ANY ($1) AND status = 'active'",
+        names,
+        actor,
+        PRUNED,
+        at
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

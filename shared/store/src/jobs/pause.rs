@@ -1,0 +1,162 @@
+//! Pause and resume: whether a job fires by itself.
+//!
+//! A paused job keeps its cursor. Resuming accounts for what passed meanwhile as one gap and goes on
+//! with the first firing after the present: a pause is not an outage, so nothing is caught up.
+//! Executions under way are not touched by either.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sexton_model::plan::GapReason;
+use sqlx::{Postgres, Transaction};
+
+use super::{Job, JobFilter, read};
+use crate::gaps;
+use crate::listen::Wake;
+use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::{Now, Store, StoreError};
+
+/// Why a job was not paused or resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// There is no job of this name.
+    #[error("there is no job {0:?}")]
+    Missing(String),
+    /// It is paused already. The row is as it was.
+    #[error("job {:?} is paused already", .0.name)]
+    Paused(Box<Job>),
+    /// It is not paused.
+    #[error("job {0:?} is not paused")]
+    Active(String),
+    /// Somebody kept the row locked for 5 s. Try again.
+    #[error("job {0:?} is locked by somebody else; try again")]
+    Locked(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What resuming did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Resumed {
+    /// When the job fires next; `None`: not again by itself.
+    pub next_fire_at: Option<DateTime<Utc>>,
+    /// How many firings passed during the pause.
+    pub passed: u32,
+    /// Whether `passed` is all of them; otherwise there were more.
+    pub complete: bool,
+}
+
+/// Stops a job's firings.
+///
+/// # Errors
+///
+/// [`PauseError::Paused`] if it is paused already: by whom and why is kept.
+pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<(), PauseError> {
+    let (mut tx, job, at) = locked(store, name, now).await?;
+    if job.status == "paused" {
+        return Err(PauseError::Paused(Box::new(job)));
+    }
+    sqlx::query!(
+        "-- pause_job
+        UPDATE jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
+            updated_at = $4
+        WHERE id = $1",
+        job.id,
+        by.actor,
+        by.reason,
+        at
+    )
+    .execute(&mut *tx)
+    .await
+    .map_err(StoreError::from)?;
+    let deed = AuditDeed {
+        action: "pause",
+        job_id: job.id,
+        execution_id: None,
+        reason: by.reason.map(str::to_owned),
+        before: Some(json!({"status": "active"})),
+        after: Some(json!({"status": "paused"})),
+    };
+    record_deeds(&mut tx, by.actor, &[deed], at).await?;
+    wake(&mut tx, Wake::Jobs).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(())
+}
+
+/// Lets a job fire again, from now on.
+///
+/// # Errors
+///
+/// [`PauseError::Active`] if it is not paused.
+pub async fn resume(
+    store: &Store,
+    name: &str,
+    by: By<'_>,
+    now: Now,
+) -> Result<Resumed, PauseError> {
+    let (mut tx, job, at) = locked(store, name, now).await?;
+    if job.status != "paused" {
+        return Err(PauseError::Active(name.to_owned()));
+    }
+    let passed = gaps::passed(&job.timetable()?, job.next_fire_at, at);
+    sqlx::query!(
+        "-- resume_job
+        UPDATE jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
+            next_fire_at = $2, updated_at = $3
+        WHERE id = $1",
+        job.id,
+        passed.next_fire_at,
+        at
+    )
+    .execute(&mut *tx)
+    .await
+    .map_err(StoreError::from)?;
+    let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str()));
+    gaps::record(&mut tx, row.as_slice(), at).await?;
+    let deed = AuditDeed {
+        action: "resume",
+        job_id: job.id,
+        execution_id: None,
+        reason: by.reason.map(str::to_owned),
+        before: Some(json!({
+            "status": "paused", "paused_by": job.paused_by, "paused_why": job.paused_why,
+            "paused_at": job.paused_at,
+        })),
+        after: Some(json!({"status": "active", "next_fire_at": passed.next_fire_at})),
+    };
+    record_deeds(&mut tx, by.actor, &[deed], at).await?;
+    wake(&mut tx, Wake::Jobs).await?;
+    tx.commit().await.map_err(StoreError::from)?;
+    Ok(Resumed {
+        next_fire_at: passed.next_fire_at,
+        passed: passed.gap.as_ref().map_or(0, |run| run.count),
+        complete: passed.gap.is_none_or(|run| run.complete),
+    })
+}
+
+/// The job as it is, locked, and the instant of the decision.
+async fn locked(
+    store: &Store,
+    name: &str,
+    now: Now,
+) -> Result<(Transaction<'static, Postgres>, Job, DateTime<Utc>), PauseError> {
+    let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+    bound_waiting(&mut tx).await.map_err(StoreError::from)?;
+    let found = sqlx::query_scalar!(
+        r#"-- lock_job
+        SELECT coalesce($2, now()) AS "now!" FROM jobs WHERE name = $1 FOR NO KEY UPDATE"#,
+        name,
+        now
+    )
+    .fetch_optional(&mut *tx)
+    .await;
+    let at = match found {
+        Ok(at) => at.ok_or_else(|| PauseError::Missing(name.to_owned()))?,
+        Err(error) if lock_timed_out(&error) => return Err(PauseError::Locked(name.to_owned())),
+        Err(error) => return Err(StoreError::from(error).into()),
+    };
+    // Read after the lock: what stood there before it may be gone.
+    let filter = JobFilter { names: Some(vec![name.to_owned()]), ..JobFilter::default() };
+    let job = read(&mut tx, &filter, 1).await?.pop();
+    Ok((tx, job.ok_or_else(|| PauseError::Missing(name.to_owned()))?, at))
+}

@@ -1,0 +1,51 @@
+//! PostgreSQL: the record of everything.
+//!
+//! All SQL of the project is here, one file per aggregate or protocol step. Each function is one
+//! statement or one transaction; it returns what it changed, and callers compare the count with what
+//! they meant to change. Statements that touch several rows of `executions` lock them first, ordered
+//! by id and with `SKIP LOCKED`, so that no two of them ever wait for each other; a row that was
+//! locked by somebody else is simply not among the answers.
+//!
+//! **Time.** The database's clock alone decides what is due. Functions take `now:` [`Now`], which is
+//! `None` in production and an instant in tests and simulations.
+//!
+//! **Crashes.** Nothing here talks to the broker. A statement that creates the duty to publish
+//! records it in the same row (`ticket_published_at IS NULL`), so a process may die after any of
+//! these functions: the relay finds the debt.
+
+pub mod answer;
+pub mod attempts;
+pub mod connect;
+pub mod error;
+pub mod exclusive;
+pub mod executions;
+pub mod firing;
+pub mod foreign;
+pub mod gaps;
+pub mod instances;
+pub mod jobs;
+pub mod lease;
+pub mod listen;
+pub mod lost;
+pub mod open;
+pub mod operator;
+pub mod parked;
+pub mod reconcile;
+pub mod relay;
+pub mod retention;
+pub mod settle;
+pub mod status;
+pub mod tickets;
+pub mod trigger;
+
+use chrono::{DateTime, Utc};
+
+pub use connect::{Store, StoreOptions};
+pub use error::StoreError;
+
+/// The instant a statement works with: `None` is the database's own clock.
+pub type Now = Option<DateTime<Utc>>;
+
+/// How long a process that changes a row has for publishing the ticket itself, in milliseconds,
+/// before the relay does it.
+pub const HEAD_START_MS: i64 = 5_000;

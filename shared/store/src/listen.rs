@@ -1,0 +1,64 @@
+//! Wake-ups: job edits, triggers, requeues and cancels are told to the schedulers and workers.
+//!
+//! Never one per claim, open or settle. A notification can be lost with its connection, so every
+//! listener also polls.
+
+use sqlx::postgres::PgListener;
+
+use crate::{Store, StoreError};
+
+/// The one channel; the payload says what changed.
+pub const CHANNEL: &str = "sexton";
+
+/// What changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// A job's schedule or status: the planner's sleep may be too long.
+    Jobs,
+    /// A ticket is owed and due now: the relay need not wait for its poll.
+    Owed,
+    /// A running execution is to be cancelled: the journal renews at once.
+    Cancel,
+}
+
+impl Wake {
+    /// The payload.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::Owed => "owed",
+            Self::Cancel => "cancel",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Jobs, Self::Owed, Self::Cancel].into_iter().find(|wake| wake.as_str() == text)
+    }
+}
+
+/// A listening connection, taken out of the pool for as long as it lives.
+#[derive(Debug)]
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// Connects and listens.
+    pub async fn connect(store: &Store) -> Result<Self, StoreError> {
+        let mut listener = PgListener::connect_with(store.pool()).await?;
+        listener.listen(CHANNEL).await?;
+        Ok(Self(listener))
+    }
+
+    /// Waits for the next wake-up; payloads of other versions count as every kind of news (`None`).
+    /// Safe to drop and call again.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone, and notifications may have been missed: drop this listener, look for
+    /// work, connect anew.
+    pub async fn next(&mut self) -> Result<Option<Wake>, StoreError> {
+        match self.0.try_recv().await? {
+            Some(notification) => Ok(Wake::parse(notification.payload())),
+            None => Err(StoreError::Unavailable(sqlx::Error::PoolClosed)),
+        }
+    }
+}

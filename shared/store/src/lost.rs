@@ -1,0 +1,171 @@
+//! Lost: end the attempts whose lease ran out.
+//!
+//! Whoever notices first does it: a scheduler's rescuer, a worker that was handed the spent ticket
+//! again, or a worker that starts in the seat of a dead one. The statement repeats the condition, so
+//! a renewal that came in between wins.
+
+use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
+use sexton_model::job::RetryOverrides;
+use sexton_model::retry::{Used, Verdict};
+use uuid::Uuid;
+
+use crate::open::{RetryColumns, number, used};
+use crate::{Now, Store, StoreError};
+
+/// An open attempt whose lease is over.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Overdue {
+    /// The execution.
+    pub execution_id: ExecutionId,
+    /// The attempt.
+    pub attempt: AttemptNumber,
+    /// The worker that held it.
+    pub worker: ProcessId,
+    /// What the execution has used up.
+    pub used: Used,
+    /// The job's own retry settings.
+    pub retry: RetryOverrides,
+}
+
+/// Which open attempts count as lost.
+#[derive(Clone, Debug)]
+pub enum Which<'a> {
+    /// Those whose lease ran out by the database's clock.
+    LeaseOver,
+    /// Those of workers that are known to be dead, whatever their lease says.
+    Of(&'a [ProcessId]),
+    /// This one, if its lease ran out.
+    One(ExecutionId),
+}
+
+impl Which<'_> {
+    /// `(only these workers, only this execution)`.
+    fn filter(&self) -> (Option<Vec<Uuid>>, Option<Uuid>) {
+        match self {
+            Self::LeaseOver => (None, None),
+            Self::Of(workers) => (Some(workers.iter().map(|worker| worker.get()).collect()), None),
+            Self::One(id) => (None, Some(id.get())),
+        }
+    }
+}
+
+/// Finds up to `limit` of them.
+pub async fn find(
+    store: &Store,
+    which: &Which<'_>,
+    limit: i64,
+    now: Now,
+) -> Result<Vec<Overdue>, StoreError> {
+    let (workers, one) = which.filter();
+    let rows = sqlx::query!(
+        r#"-- find_lost
+        SELECT e.id, e.attempt, e.worker_id AS "worker_id!", e.retries_used, e.crashes_used,
+               j.max_retries, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
+               j.retry_jitter
+        FROM executions e JOIN jobs j ON j.id = e.job_id
+        WHERE e.state = 'running'
+          AND CASE WHEN $1::uuid[] IS NULL THEN e.lease_until < coalesce($4, now())
+                   ELSE e.worker_id = ANY ($1) END
+          AND ($2::uuid IS NULL OR e.id = $2)
+        ORDER BY e.id LIMIT $3"#,
+        workers.as_deref(),
+        one,
+        limit,
+        now
+    )
+    .fetch_all(store.pool())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Overdue {
+                execution_id: ExecutionId::new(row.id),
+                attempt: number(row.attempt)?,
+                worker: ProcessId::new(row.worker_id),
+                used: used(row.retries_used, row.crashes_used),
+                retry: RetryColumns {
+                    max_retries: row.max_retries,
+                    retry_delay_ms: row.retry_delay_ms,
+                    retry_multiplier: row.retry_multiplier,
+                    retry_max_delay_ms: row.retry_max_delay_ms,
+                    retry_jitter: row.retry_jitter,
+                }
+                .into(),
+            })
+        })
+        .collect()
+}
+
+/// Ends them as the verdicts say (never with success), each only if it is still open and still
+/// counts as lost. The debts are due at once: the caller has nothing to publish, the relay does.
+/// Returns the executions that were changed.
+pub async fn settle(
+    store: &Store,
+    which: &Which<'_>,
+    lost: &[(Overdue, Verdict)],
+    now: Now,
+) -> Result<Vec<ExecutionId>, StoreError> {
+    if lost.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (workers, _) = which.filter();
+    let ids: Vec<Uuid> = lost.iter().map(|(one, _)| one.execution_id.get()).collect();
+    let attempts: Vec<i32> = lost.iter().map(|(one, _)| one.attempt.get()).collect();
+    let mut states = Vec::with_capacity(lost.len());
+    let mut waits = Vec::with_capacity(lost.len());
+    let mut crashes = Vec::with_capacity(lost.len());
+    for (one, verdict) in lost {
+        let (state, wait_ms, used) = match verdict {
+            Verdict::Retry { after, used } => ("retrying", after.as_millis() as i64, *used),
+            Verdict::Fail { used } => ("failed", 0, *used),
+            Verdict::Succeed => ("failed", 0, one.used),
+        };
+        states.push(state.to_owned());
+        waits.push(wait_ms);
+        crashes.push(used.crashes as i32);
+    }
+    let ids = sqlx::query_scalar!(
+        r#"-- settle_lost
+        WITH r AS (
+            SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::int[])
+                 AS r (id, attempt, state, wait_ms, crashes)),
+        l AS MATERIALIZED (
+            SELECT r.*, CASE WHEN e.cancel_requested THEN 'cancelled' ELSE r.state END AS becomes
+            FROM executions e JOIN r ON r.id = e.id
+            WHERE e.attempt = r.attempt AND e.state = 'running'
+              AND CASE WHEN $6::uuid[] IS NULL THEN e.lease_until < coalesce($7, now())
+                       ELSE e.worker_id = ANY ($6) END
+            ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
+        u AS (
+            UPDATE executions e SET
+                state = l.becomes, rev = e.rev + 1,
+                attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
+                worker_id = NULL, open_token = NULL, lease_until = NULL,
+                next_attempt_at = CASE WHEN l.becomes = 'retrying'
+                    THEN coalesce($7, now()) + l.wait_ms * interval '1 millisecond' END,
+                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($7, now()) END,
+                ticket_published_at = CASE WHEN l.becomes IN ('retrying', 'failed') THEN NULL
+                    ELSE e.ticket_published_at END,
+                relay_after = coalesce($7, now()),
+                crashes_used = l.crashes,
+                cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
+                outcome = 'lost', error_class = 'lost',
+                error_message = 'the worker was not heard of again before the lease ran out'
+            FROM l WHERE e.id = l.id RETURNING e.id),
+        a AS (
+            UPDATE attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',
+                error_class = 'lost',
+                error_message = 'the worker was not heard of again before the lease ran out'
+            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
+        SELECT id AS "id!" FROM u"#,
+        &ids,
+        &attempts,
+        &states,
+        &waits,
+        &crashes,
+        workers.as_deref(),
+        now
+    )
+    .fetch_all(store.pool())
+    .await?;
+    Ok(ids.into_iter().map(ExecutionId::new).collect())
+}

@@ -1,0 +1,120 @@
+//! The audit: who did what, when, why, and what it changed. Append-only, and written in the
+//! transaction of the deed, so that there is never one without the other.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::PgConnection;
+use sqlx::error::DatabaseError;
+use uuid::Uuid;
+
+use crate::listen::{CHANNEL, Wake};
+use crate::{Store, StoreError};
+
+/// A row of `operator_actions`; the fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct OperatorAction {
+    pub id: i64,
+    pub at: DateTime<Utc>,
+    pub actor: String,
+    pub action: String,
+    pub job_id: Option<Uuid>,
+    pub execution_id: Option<Uuid>,
+    pub reason: Option<String>,
+    pub before: Option<Value>,
+    pub after: Option<Value>,
+}
+
+/// A deed to be recorded.
+#[derive(Debug)]
+pub(crate) struct Deed {
+    pub(crate) action: &'static str,
+    pub(crate) job_id: Uuid,
+    pub(crate) execution_id: Option<Uuid>,
+    pub(crate) reason: Option<String>,
+    pub(crate) before: Option<Value>,
+    pub(crate) after: Option<Value>,
+}
+
+/// Records deeds in the caller's transaction, in one statement.
+pub(crate) async fn record(
+    connection: &mut PgConnection,
+    actor: &str,
+    deeds: &[Deed],
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let actions: Vec<String> = deeds.iter().map(|deed| deed.action.to_owned()).collect();
+    let jobs: Vec<Uuid> = deeds.iter().map(|deed| deed.job_id).collect();
+    let executions: Vec<Option<Uuid>> = deeds.iter().map(|deed| deed.execution_id).collect();
+    let reasons: Vec<Option<String>> = deeds.iter().map(|deed| deed.reason.clone()).collect();
+    let before: Vec<Option<Value>> = deeds.iter().map(|deed| deed.before.clone()).collect();
+    let after: Vec<Option<Value>> = deeds.iter().map(|deed| deed.after.clone()).collect();
+    sqlx::query!(
+        "-- record_operator_actions
+        INSERT INTO operator_actions (at, actor, action, job_id, execution_id, reason, before, after)
+        SELECT $1, $2, d.*
+        FROM unnest($3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::jsonb[], $8::jsonb[]) AS d",
+        at,
+        actor,
+        &actions,
+        &jobs,
+        &executions as &[Option<Uuid>],
+        &reasons as &[Option<String>],
+        &before as &[Option<Value>],
+        &after as &[Option<Value>]
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Wakes schedulers and workers when the caller's transaction commits.
+pub(crate) async fn wake(connection: &mut PgConnection, wake: Wake) -> Result<(), StoreError> {
+    sqlx::query!("-- wake\nSELECT pg_notify($1, $2)", CHANNEL, wake.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Bounds how long the caller's transaction waits for a lock.
+pub(crate) async fn bound_waiting(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("SET LOCAL lock_timeout = '5s'").execute(connection).await?;
+    Ok(())
+}
+
+/// Whether a statement ended because somebody else kept a lock for too long.
+pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "55P03")
+}
+
+/// What people did to an execution, oldest first.
+pub async fn of_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>, StoreError> {
+    Ok(sqlx::query_as!(
+        OperatorAction,
+        "-- actions_of_execution
+        SELECT id, at, actor, action, job_id, execution_id, reason, before, after
+        FROM operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
+        id
+    )
+    .fetch_all(store.pool())
+    .await?)
+}
+
+/// What people did to a job (not to its executions), newest first.
+pub async fn of_job(
+    store: &Store,
+    id: Uuid,
+    limit: i64,
+) -> Result<Vec<OperatorAction>, StoreError> {
+    Ok(sqlx::query_as!(
+        OperatorAction,
+        "-- actions_of_job
+        SELECT id, at, actor, action, job_id, execution_id, reason, before, after
+        FROM operator_actions WHERE job_id = $1 AND execution_id IS NULL ORDER BY id DESC LIMIT $2",
+        id,
+        limit
+    )
+    .fetch_all(store.pool())
+    .await?)
+}

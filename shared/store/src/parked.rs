@@ -1,0 +1,118 @@
+//! The failed queue's side of an execution: what the sweep and the workers ask and write.
+
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::State;
+use sexton_model::sweep::ParkedRow;
+use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+use uuid::Uuid;
+
+use crate::error::known;
+use crate::exclusive::Exclusive;
+use crate::open::number;
+use crate::{Now, Store, StoreError};
+
+/// Reads the row behind a parked message; `None`: there is none. On the connection that holds the
+/// sweep's lock, so that an answer also proves that no other sweep has begun.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] also when the lock is lost: the pass is over.
+pub async fn row(lock: &mut Exclusive, id: ExecutionId) -> Result<Option<ParkedRow>, StoreError> {
+    let row = sqlx::query!(
+        "-- parked_row\nSELECT state, attempt FROM executions WHERE id = $1",
+        id.get()
+    )
+    .fetch_optional(lock.connection())
+    .await?;
+    row.map(|row| {
+        Ok(ParkedRow {
+            state: known("executions.state", &row.state, State::parse)?,
+            attempt: number(row.attempt)?,
+        })
+    })
+    .transpose()
+}
+
+/// Fails an execution whose ticket `attempt` could not be opened: the broker parked it by its
+/// delivery limit (`in_queue`: the message in the failed queue is the parked ticket already), or no
+/// worker knew its task type (then the parked ticket is owed). The number stays: no attempt was
+/// opened with it. Returns whether the row was still waiting with that number.
+pub async fn fail_unopened(
+    store: &Store,
+    id: ExecutionId,
+    attempt: AttemptNumber,
+    class: &str,
+    reason: &str,
+    in_queue: bool,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- fail_unopened
+        UPDATE executions SET state = 'failed', rev = rev + 1, next_attempt_at = NULL,
+            finished_at = coalesce($6, now()), relay_after = coalesce($6, now()),
+            ticket_published_at = CASE WHEN $5 THEN coalesce($6, now()) END,
+            outcome = 'unopened', error_class = $3, error_message = $4
+        WHERE id = $1 AND attempt = $2 AND state IN ('pending', 'retrying')",
+        id.get(),
+        attempt.get(),
+        class,
+        shorten(reason, MAX_REASON_BYTES),
+        in_queue,
+        now
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// How many executions are failed, and how many of those have their message in the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailedCounts {
+    /// Rows in `failed`.
+    pub failed: u64,
+    /// Of those, rows whose parked ticket was published.
+    pub published: u64,
+}
+
+/// Counts the failed rows.
+pub async fn counts(store: &Store) -> Result<FailedCounts, StoreError> {
+    let row = sqlx::query!(
+        r#"-- failed_counts
+        SELECT count(*) AS "failed!", count(ticket_published_at) AS "published!"
+        FROM executions WHERE state = 'failed'"#
+    )
+    .fetch_one(store.pool())
+    .await?;
+    Ok(FailedCounts { failed: row.failed as u64, published: row.published as u64 })
+}
+
+/// Owes again the parked tickets that a complete pass of the sweep, begun at `pass_began`, did not
+/// see, of at most `limit` rows. `seen` are the executions whose message it kept. Returns how many.
+pub async fn owe_unseen(
+    store: &Store,
+    seen: &[ExecutionId],
+    pass_began: chrono::DateTime<chrono::Utc>,
+    limit: i64,
+    now: Now,
+) -> Result<u64, StoreError> {
+    let seen: Vec<Uuid> = seen.iter().map(|id| id.get()).collect();
+    let done = sqlx::query!(
+        "-- owe_unseen_failed
+        WITH l AS MATERIALIZED (
+            SELECT id FROM executions
+            WHERE state = 'failed' AND ticket_published_at < $2
+              -- A hash anti join on every version, unlike `<> ALL` of an array.
+              AND NOT EXISTS (SELECT FROM unnest($1::uuid[]) AS seen (id) WHERE seen.id = executions.id)
+            ORDER BY id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)
+        UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1,
+            relay_after = coalesce($4, now())
+        FROM l WHERE e.id = l.id",
+        &seen,
+        pass_began,
+        limit,
+        now
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(done.rows_affected())
+}

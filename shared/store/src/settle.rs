@@ -1,0 +1,228 @@
+//! Settle: record how attempts ended.
+//!
+//! One statement for a batch: the execution's transition, its new debt and the attempt's record,
+//! all or nothing, each only while the attempt is still this worker's. The worker publishes what is
+//! owed afterwards, marks it, and acknowledges the ticket last. A crash in between leaves a debt for
+//! the relay and a spent ticket for the broker to deliver again.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use sexton_model::id::{ExecutionId, ProcessId};
+use sexton_model::retry::Verdict;
+use sexton_model::state::State;
+use uuid::Uuid;
+
+use crate::error::known;
+use crate::lease::{Held, still_held};
+use crate::tickets::{OwedTicket, TicketRow};
+use crate::{HEAD_START_MS, Now, Store, StoreError};
+
+/// An attempt's end, to be recorded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Settlement {
+    /// The attempt.
+    pub held: Held,
+    /// What the pure decision says. An operator's cancel, known only to the row, comes before a
+    /// retry or a failure.
+    pub verdict: Verdict,
+    /// How the attempt ended; a word.
+    pub outcome: &'static str,
+    /// Class and message of what went wrong.
+    pub error: Option<(String, String)>,
+    /// Of the task's process.
+    pub exit_code: Option<i32>,
+    /// That ended the task's process.
+    pub signal: Option<i32>,
+    /// What the task wrote.
+    pub output: Option<Value>,
+}
+
+/// What became of a settlement.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Settled {
+    /// It is recorded.
+    Done {
+        /// The execution's state now.
+        state: State,
+        /// The ticket it owes now, to be published by the caller.
+        owed: Option<Box<OwedTicket>>,
+    },
+    /// Somebody held the row's lock for a moment: ask again in the next round.
+    Locked,
+    /// The attempt had been ended by somebody else: nothing was written. Record it as late,
+    /// publish nothing.
+    Fenced,
+}
+
+/// The state and wait a verdict asks for, as the statement takes them.
+fn columns(verdict: &Verdict) -> (&'static str, i64, Option<(i32, i32)>) {
+    match verdict {
+        Verdict::Succeed => (State::Succeeded.as_str(), 0, None),
+        Verdict::Retry { after, used } => (
+            State::Retrying.as_str(),
+            after.as_millis() as i64,
+            Some((used.retries as i32, used.crashes as i32)),
+        ),
+        Verdict::Fail { used } => {
+            (State::Failed.as_str(), 0, Some((used.retries as i32, used.crashes as i32)))
+        }
+    }
+}
+
+/// Records a batch, at most one settlement per execution. Answers in the order given.
+///
+/// # Errors
+///
+/// [`StoreError::Data`] when a value of the batch cannot be stored: nothing was written; settle one
+/// by one to find which.
+pub async fn settle(
+    store: &Store,
+    settlements: &[Settlement],
+    now: Now,
+) -> Result<Vec<Settled>, StoreError> {
+    let mut done: HashMap<Uuid, Settled> = HashMap::with_capacity(settlements.len());
+    for row in run(store, settlements, now).await? {
+        let id = row.id;
+        let state = known("executions.state", &row.state, State::parse)?;
+        let owed = if state.has_ticket() { Some(Box::new(row.owed()?)) } else { None };
+        done.insert(id, Settled::Done { state, owed });
+    }
+    let rest: Vec<Held> = settlements
+        .iter()
+        .map(|settlement| settlement.held)
+        .filter(|held| !done.contains_key(&held.execution_id.get()))
+        .collect();
+    let locked = still_held(store, &rest).await?;
+    Ok(settlements
+        .iter()
+        .map(|settlement| {
+            let id = settlement.held.execution_id;
+            done.remove(&id.get()).unwrap_or(if locked.contains(&id) {
+                Settled::Locked
+            } else {
+                Settled::Fenced
+            })
+        })
+        .collect())
+}
+
+async fn run(
+    store: &Store,
+    settlements: &[Settlement],
+    now: Now,
+) -> Result<Vec<TicketRow>, StoreError> {
+    let each = || settlements.iter();
+    let ids: Vec<Uuid> = each().map(|s| s.held.execution_id.get()).collect();
+    let attempts: Vec<i32> = each().map(|s| s.held.attempt.get()).collect();
+    let tokens: Vec<Uuid> = each().map(|s| s.held.token.get()).collect();
+    let states: Vec<String> = each().map(|s| columns(&s.verdict).0.to_owned()).collect();
+    let waits: Vec<i64> = each().map(|s| columns(&s.verdict).1).collect();
+    let retries: Vec<Option<i32>> = each().map(|s| columns(&s.verdict).2.map(|u| u.0)).collect();
+    let crashes: Vec<Option<i32>> = each().map(|s| columns(&s.verdict).2.map(|u| u.1)).collect();
+    let outcomes: Vec<String> = each().map(|s| s.outcome.to_owned()).collect();
+    let classes: Vec<Option<String>> =
+        each().map(|s| s.error.as_ref().map(|e| e.0.clone())).collect();
+    let messages: Vec<Option<String>> =
+        each().map(|s| s.error.as_ref().map(|e| e.1.clone())).collect();
+    let codes: Vec<Option<i32>> = each().map(|s| s.exit_code).collect();
+    let signals: Vec<Option<i32>> = each().map(|s| s.signal).collect();
+    let outputs: Vec<Option<Value>> = each().map(|s| s.output.clone()).collect();
+    Ok(sqlx::query_as!(
+        TicketRow,
+        r#"-- settle_attempts
+        WITH r AS (
+            SELECT * FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::text[], $5::bigint[],
+                                 $6::int[], $7::int[], $8::text[], $9::text[], $10::text[],
+                                 $11::int[], $12::int[], $13::jsonb[])
+                 AS r (id, attempt, token, state, wait_ms, retries, crashes, outcome, class, message,
+                       exit_code, signal, output)),
+        l AS MATERIALIZED (
+            SELECT r.*, CASE WHEN r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
+                             ELSE r.state END AS becomes
+            FROM executions e JOIN r ON r.id = e.id
+            WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
+            ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
+        u AS (
+            UPDATE executions e SET
+                state = l.becomes, rev = e.rev + 1,
+                attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
+                worker_id = NULL, open_token = NULL, lease_until = NULL,
+                next_attempt_at = CASE WHEN l.becomes = 'retrying'
+                    THEN coalesce($14, now()) + l.wait_ms * interval '1 millisecond' END,
+                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($14, now()) END,
+                ticket_published_at = CASE WHEN l.becomes IN ('retrying', 'failed') THEN NULL
+                    ELSE e.ticket_published_at END,
+                relay_after = coalesce($14, now()) + $15 * interval '1 millisecond',
+                retries_used = coalesce(l.retries, e.retries_used),
+                crashes_used = coalesce(l.crashes, e.crashes_used),
+                cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
+                outcome = l.outcome,
+                error_class = l.class, error_message = l.message
+            FROM l WHERE e.id = l.id RETURNING e.*),
+        a AS (
+            UPDATE attempts t SET finished_at = coalesce($14, now()), outcome = l.outcome,
+                error_class = l.class, error_message = l.message, exit_code = l.exit_code,
+                signal = l.signal, output = l.output
+            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
+        SELECT u.id AS "id!", u.job_id AS "job_id!", j.name AS job_name, u.attempt AS "attempt!",
+               u.rev AS "rev!", u.state AS "state!", u.pool AS "pool!", u.task_type AS "task_type!",
+               u.target, u.params AS "params!", u.execution_key AS "execution_key!",
+               u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",
+               u.next_attempt_at, u.finished_at, u.error_message, u.retries_used AS "retries_used!",
+               coalesce($14, now()) AS "now!"
+        FROM u JOIN jobs j ON j.id = u.job_id"#,
+        &ids,
+        &attempts,
+        &tokens,
+        &states,
+        &waits,
+        &retries as &[Option<i32>],
+        &crashes as &[Option<i32>],
+        &outcomes,
+        &classes as &[Option<String>],
+        &messages as &[Option<String>],
+        &codes as &[Option<i32>],
+        &signals as &[Option<i32>],
+        &outputs as &[Option<Value>],
+        now,
+        HEAD_START_MS as f64
+    )
+    .fetch_all(store.pool())
+    .await?)
+}
+
+/// Records what a fenced worker wanted to say, beside what was recorded in its absence. For people
+/// only: nothing is decided by it. Returns whether there was such an attempt of this worker, ended
+/// by somebody else in another way; its own record, whose answer was lost, is not late.
+pub async fn record_late(
+    store: &Store,
+    worker: ProcessId,
+    held: Held,
+    outcome: &str,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- record_late
+        UPDATE attempts SET late_outcome = $4, late_at = coalesce($5, now())
+        WHERE execution_id = $1 AND number = $2 AND worker_id = $3 AND late_outcome IS NULL
+          AND outcome <> $4",
+        held.execution_id.get(),
+        held.attempt.get(),
+        worker.get(),
+        outcome,
+        now
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The state an execution is in, for a caller that only needs to know that.
+pub async fn state_of(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
+    let text =
+        sqlx::query_scalar!("-- state_of\nSELECT state FROM executions WHERE id = $1", id.get())
+            .fetch_optional(store.pool())
+            .await?;
+    text.map(|text| known("executions.state", &text, State::parse)).transpose()
+}

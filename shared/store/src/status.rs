@@ -1,0 +1,151 @@
+//! The state of the whole, as `sexton status` shows it.
+//!
+//! Counts come from the partial indexes of what is hot, so they stay quick among millions of
+//! finished rows. They are read one after the other: each is true, together they are no snapshot.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+
+use crate::{Now, Store, StoreError};
+
+/// What waits and runs in one pool.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PoolCounts {
+    /// The pool's name.
+    pub pool: String,
+    /// Claimed or requeued, not opened.
+    pub pending: i64,
+    /// With an open attempt.
+    pub running: i64,
+    /// Waiting for their next attempt.
+    pub retrying: i64,
+    /// Milliseconds for which the one that waits longest has been due; `None`: nothing is due.
+    pub oldest_due_ms: Option<i64>,
+    /// Slots of the workers that were heard of within the last minute.
+    pub slots: i64,
+}
+
+/// Counts over everything.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Overview {
+    /// The database's clock.
+    pub now: DateTime<Utc>,
+    /// The number of the last migration.
+    pub schema_version: Option<i64>,
+    /// Jobs that fire.
+    pub jobs_active: i64,
+    /// Jobs that do not.
+    pub jobs_paused: i64,
+    /// When the next job is due.
+    pub next_fire_at: Option<DateTime<Utc>>,
+    /// Failed executions: they wait for an operator.
+    pub failed: i64,
+    /// When the oldest of them was parked.
+    pub oldest_failed_at: Option<DateTime<Utc>>,
+    /// Tickets that still have to be published.
+    pub unpublished: i64,
+    /// Milliseconds for which the oldest of them has been owed.
+    pub oldest_unpublished_ms: Option<i64>,
+}
+
+/// Connects once and hangs up, so as to learn the true reason where the pool would only say that it
+/// has no connection.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] or [`StoreError::Refused`].
+pub async fn probe(url: &str, application: &str) -> Result<(), StoreError> {
+    let options: PgConnectOptions = url.parse().map_err(StoreError::Refused)?;
+    let connection = PgConnection::connect_with(&options.application_name(application)).await?;
+    Ok(connection.close().await?)
+}
+
+/// The database's clock.
+pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- clock
+        SELECT clock_timestamp() AS "now!""#
+    )
+    .fetch_one(store.pool())
+    .await?)
+}
+
+/// The number of the last migration; `None` before the first. The schema must be there.
+pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
+    // Not checked at compile time: the table belongs to the migrator.
+    Ok(sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+        .fetch_one(store.pool())
+        .await?)
+}
+
+/// Reads the counts over everything.
+pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
+    let schema_version = schema_version(store).await?;
+    let row = sqlx::query!(
+        r#"-- overview
+        SELECT coalesce($1, clock_timestamp()) AS "now!",
+               j.active AS "active!", j.paused AS "paused!", j.next_fire_at,
+               f.failed AS "failed!", f.oldest AS oldest_failed_at,
+               o.owed AS "owed!", o.oldest AS oldest_owed
+        FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
+                     count(*) FILTER (WHERE status = 'paused') AS paused,
+                     min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
+              FROM jobs) j,
+             (SELECT count(*) AS failed, min(finished_at) AS oldest
+              FROM executions WHERE state = 'failed') f,
+             (SELECT count(*) AS owed,
+                     min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
+                                  next_attempt_at)) AS oldest
+              FROM executions WHERE ticket_published_at IS NULL
+                AND state IN ('pending', 'retrying', 'failed')) o"#,
+        now
+    )
+    .fetch_one(store.pool())
+    .await?;
+    Ok(Overview {
+        now: row.now,
+        schema_version,
+        jobs_active: row.active,
+        jobs_paused: row.paused,
+        next_fire_at: row.next_fire_at,
+        failed: row.failed,
+        oldest_failed_at: row.oldest_failed_at,
+        unpublished: row.owed,
+        oldest_unpublished_ms: row.oldest_owed.map(|at| (row.now - at).num_milliseconds().max(0)),
+    })
+}
+
+/// Reads the counts of each pool that has jobs, workers or work, by name; at most 1,000.
+pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreError> {
+    Ok(sqlx::query_as!(
+        PoolCounts,
+        r#"-- pool_counts
+        WITH w AS (
+            SELECT pool, count(*) FILTER (WHERE state = 'pending') AS pending,
+                   count(*) FILTER (WHERE state = 'retrying') AS retrying,
+                   min(next_attempt_at) AS oldest
+            FROM executions WHERE state IN ('pending', 'retrying') GROUP BY pool),
+        r AS (
+            SELECT pool, count(*) AS running FROM executions WHERE state = 'running' GROUP BY pool),
+        i AS (
+            SELECT pool, sum(slots) AS slots FROM instances, unnest(pools) AS pool
+            WHERE stopped_at IS NULL AND heartbeat_at > coalesce($1, now()) - interval '1 minute'
+            GROUP BY pool),
+        p AS (
+            SELECT 'default' AS pool UNION SELECT pool FROM jobs UNION SELECT pool FROM w
+            UNION SELECT pool FROM r UNION SELECT pool FROM i)
+        SELECT p.pool AS "pool!", coalesce(w.pending, 0) AS "pending!",
+               coalesce(r.running, 0) AS "running!", coalesce(w.retrying, 0) AS "retrying!",
+               CASE WHEN w.oldest <= coalesce($1, now())
+                    THEN (extract(epoch FROM coalesce($1, now()) - w.oldest) * 1000)::bigint
+               END AS oldest_due_ms,
+               coalesce(i.slots, 0)::bigint AS "slots!"
+        FROM p LEFT JOIN w USING (pool) LEFT JOIN r USING (pool) LEFT JOIN i USING (pool)
+        ORDER BY p.pool LIMIT 1000"#,
+        now
+    )
+    .fetch_all(store.pool())
+    .await?)
+}

@@ -1,0 +1,85 @@
+//! Reading a row as the ticket it owes.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::pool::PoolName;
+use sexton_model::state::State;
+use sexton_model::ticket::{Parked, Ticket};
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::error::known;
+
+/// A ticket that a row owes, and all that is needed to publish it and to mark it published.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OwedTicket {
+    /// The ticket, with the row's own attempt number.
+    pub ticket: Ticket,
+    /// What the mark must find unchanged.
+    pub rev: i32,
+    /// `pending`, `retrying` or `failed`: where it goes.
+    pub state: State,
+    /// The pool whose queues it goes to.
+    pub pool: PoolName,
+    /// How long until it may be opened, by the database's clock; zero or less: due.
+    pub due_in: chrono::Duration,
+    /// What its body says besides, when it goes to the failed queue.
+    pub parked: Option<Parked>,
+}
+
+/// The columns that make a ticket, as every query of them returns them.
+pub(crate) struct TicketRow {
+    pub(crate) id: Uuid,
+    pub(crate) job_id: Uuid,
+    pub(crate) job_name: String,
+    pub(crate) attempt: i32,
+    pub(crate) rev: i32,
+    pub(crate) state: String,
+    pub(crate) pool: String,
+    pub(crate) task_type: String,
+    pub(crate) target: Option<String>,
+    pub(crate) params: Value,
+    pub(crate) execution_key: String,
+    pub(crate) idempotency_key: String,
+    pub(crate) scheduled_for: DateTime<Utc>,
+    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
+    pub(crate) finished_at: Option<DateTime<Utc>>,
+    pub(crate) error_message: Option<String>,
+    pub(crate) retries_used: i32,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl TicketRow {
+    pub(crate) fn owed(self) -> Result<OwedTicket, StoreError> {
+        let state = known("executions.state", &self.state, State::parse)?;
+        let attempt = known("executions.attempt", &self.attempt.to_string(), |_| {
+            AttemptNumber::new(self.attempt)
+        })?;
+        let pool = known("executions.pool", &self.pool, |text| text.parse().ok())?;
+        let parked = (state == State::Failed).then(|| Parked {
+            failed_at: self.finished_at.unwrap_or(self.now),
+            failed_reason: self.error_message.unwrap_or_default(),
+            retry_count: self.retries_used.max(0) as u32,
+        });
+        Ok(OwedTicket {
+            ticket: Ticket {
+                execution_id: ExecutionId::new(self.id),
+                attempt,
+                job_id: JobId::new(self.job_id),
+                job: self.job_name,
+                task_type: self.task_type,
+                target: self.target,
+                params: self.params,
+                execution_key: self.execution_key,
+                scheduled_for: self.scheduled_for,
+                idempotency_key: self.idempotency_key,
+            },
+            rev: self.rev,
+            state,
+            pool,
+            due_in: self.next_attempt_at.map_or(chrono::Duration::zero(), |at| at - self.now),
+            parked,
+        })
+    }
+}
