@@ -1,0 +1,354 @@
+//! A slot's consumer: one channel, one queue, as long as the process runs.
+//!
+//! It survives everything that can happen to its channel: a lost connection, a channel closed by the
+//! broker, a deleted queue, a delivery held for too long, and a queue that was deleted and created
+//! again, after which the broker keeps a ghost of the consumer and tells nobody. For the last it asks,
+//! after a silence, whether there is anything to get, and starts anew if there is.
+//!
+//! It decides nothing about messages. What it delivered and nobody acknowledged comes again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
+use lapin::types::FieldTable;
+use lapin::{Channel, Consumer};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::delivery::{Delivery, return_to_queue};
+use crate::inspect::{Depth, InspectError, is_missing};
+use crate::link::Link;
+use crate::outage::{Outage, Say};
+use crate::reconnect::Pauses;
+
+/// Between finding messages that nobody delivers and believing it.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+
+/// A consumer that lasted so long was a good one: the next pause is short again.
+const GOOD: Duration = Duration::from_secs(5);
+
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Consumes one queue. Dropped, it cancels its consumer; deliveries that are still held can be
+/// acknowledged, undelivered ones go back to the queue.
+pub struct SlotConsumer {
+    link: Link,
+    queue: String,
+    prefetch: u16,
+    phase: Phase,
+    held: Arc<AtomicUsize>,
+    pauses: Pauses,
+    outage: Outage,
+}
+
+enum Phase {
+    /// No consumer; not before the instant.
+    Detached(Instant),
+    /// Being set up. Kept across calls, so that a `select!` around `next` does not start it over.
+    Attaching(Pending<Result<Attached, String>>),
+    /// Consuming.
+    Attached(Box<Attached>),
+    /// Cancelled by [`SlotConsumer::suspend`]; deliveries of the channel may still be held.
+    Suspended(u64, Channel),
+}
+
+struct Attached {
+    generation: u64,
+    channel: Channel,
+    stream: Consumer,
+    since: Instant,
+    watchdog: Watchdog,
+}
+
+enum Watchdog {
+    /// Looks at the instant; whether it is the second look.
+    Sleeping(Instant, bool),
+    Asking(Pending<Result<Depth, InspectError>>, bool),
+}
+
+impl Watchdog {
+    fn after(pause: Duration) -> Self {
+        Self::Sleeping(Instant::now() + pause, false)
+    }
+}
+
+enum Happened {
+    Arrived(Box<lapin::message::Delivery>),
+    Ended(String),
+    Look(bool),
+    Looked(Result<Depth, InspectError>, bool),
+}
+
+impl SlotConsumer {
+    /// A consumer of `queue` that holds at most `prefetch` (at least one) unacknowledged deliveries.
+    /// Nothing happens before the first [`SlotConsumer::next`].
+    pub fn new(link: &Link, queue: impl Into<String>, prefetch: u16) -> Self {
+        Self {
+            link: link.clone(),
+            queue: queue.into(),
+            prefetch: prefetch.max(1),
+            phase: Phase::Detached(Instant::now()),
+            held: Arc::default(),
+            pauses: Pauses::new(),
+            outage: Outage::default(),
+        }
+    }
+
+    /// Waits for the next message; `None` when the link is closed or has failed for good. Resumes
+    /// consuming after [`SlotConsumer::suspend`].
+    ///
+    /// Cancel-safe: nothing delivered is lost by dropping the future.
+    pub async fn next(&mut self) -> Option<Delivery> {
+        loop {
+            match &mut self.phase {
+                Phase::Detached(not_before) => {
+                    sleep_until(*not_before).await;
+                    self.link.up().await?;
+                    self.phase = Phase::Attaching(self.attach(None));
+                }
+                Phase::Suspended(generation, channel) => {
+                    let kept = Some((*generation, channel.clone()));
+                    self.phase = Phase::Attaching(self.attach(kept));
+                }
+                Phase::Attaching(attaching) => match attaching.await {
+                    Ok(attached) => self.attached(attached),
+                    Err(reason) => self.detach(&reason, false),
+                },
+                Phase::Attached(attached) => {
+                    let generation = attached.generation;
+                    match happened(attached, &self.link).await {
+                        Happened::Arrived(raw) => {
+                            self.pauses.reset();
+                            attached.watchdog = Watchdog::after(idle(&self.link));
+                            let channel = attached.channel.clone();
+                            let close = self.link.timeouts().close;
+                            return Some(Delivery::new(*raw, channel, &self.held, close));
+                        }
+                        Happened::Ended(reason) => {
+                            let lost = self.link.generation() != generation;
+                            self.detach(&reason, lost);
+                        }
+                        Happened::Look(second) => self.look(second),
+                        Happened::Looked(depth, second) => self.looked(&depth, second),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stops consuming and gives back whatever was delivered but not yet returned by `next`.
+    /// When it returns, the broker delivers nothing more to this slot; a delivery that is held can
+    /// still be acknowledged. The following `next` consumes again.
+    ///
+    /// Dropped in the middle, the channel is closed once no delivery is held, which gives back the
+    /// rest.
+    pub async fn suspend(&mut self) {
+        if let Phase::Attaching(attaching) = &mut self.phase {
+            // A consumer that is being set up may be there before its future is dropped, on a
+            // channel that lives on: let it come, to cancel it properly.
+            match attaching.await {
+                Ok(attached) => self.attached(attached),
+                Err(reason) => self.detach(&reason, false),
+            }
+        }
+        let detached = Phase::Detached(Instant::now());
+        match std::mem::replace(&mut self.phase, detached) {
+            Phase::Attached(attached) => {
+                let (generation, channel) = (attached.generation, attached.channel.clone());
+                let close = self.link.timeouts().close;
+                if timeout(close, cancel(*attached)).await == Ok(true) {
+                    self.phase = Phase::Suspended(generation, channel);
+                } else {
+                    // An uncancelled consumer would go on to receive: only the end of the channel
+                    // is certain.
+                    let closing = channel.close(200, "slot suspended".into());
+                    if !matches!(timeout(close, closing).await, Ok(Ok(()))) {
+                        self.link.suspect(generation);
+                    }
+                }
+            }
+            suspended @ Phase::Suspended(..) => self.phase = suspended,
+            Phase::Detached(_) | Phase::Attaching(_) => {}
+        }
+    }
+
+    /// The queue it consumes.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    fn attach(&self, kept: Option<(u64, Channel)>) -> Pending<Result<Attached, String>> {
+        let (link, queue, prefetch) = (self.link.clone(), self.queue.clone(), self.prefetch);
+        Box::pin(async move {
+            let step = link.timeouts().step;
+            let attaching = attach(&link, &queue, prefetch, kept);
+            timeout(step * 2, attaching).await.unwrap_or_else(|_| {
+                // A late consumer on a kept channel would be a ghost of our own making.
+                link.suspect(link.generation());
+                Err("the broker does not set up a consumer".to_owned())
+            })
+        })
+    }
+
+    fn attached(&mut self, attached: Attached) {
+        if let Some(down) = self.outage.over(Instant::now()) {
+            let (queue, down_s) = (&self.queue, down.as_secs_f64());
+            tracing::info!(queue.name = queue, down_s, "consuming again");
+        }
+        self.phase = Phase::Attached(Box::new(attached));
+    }
+
+    /// Drops the consumer. An end that comes with the connection's is the link's to tell.
+    fn detach(&mut self, reason: &str, with_connection: bool) {
+        let now = Instant::now();
+        if let Phase::Attached(attached) = &self.phase
+            && now.duration_since(attached.since) >= GOOD
+        {
+            self.pauses.reset();
+        }
+        let pause = if with_connection { Duration::ZERO } else { self.pauses.next() };
+        self.phase = Phase::Detached(now + pause);
+        if with_connection || !self.link.is_up() {
+            return;
+        }
+        let queue = &self.queue;
+        match self.outage.failed(now) {
+            Say::First => {
+                tracing::warn!(queue.name = queue, "the consumer has ended: {reason}; rebuilding");
+            }
+            Say::Still(down) => {
+                let down_s = down.as_secs();
+                tracing::warn!(queue.name = queue, down_s, "still not consuming: {reason}");
+            }
+            Say::Nothing => {}
+        }
+    }
+
+    /// Asks for the queue's depth, unless the slot's hands are full: then silence is natural.
+    fn look(&mut self, second: bool) {
+        let full = self.held.load(Ordering::Relaxed) >= usize::from(self.prefetch);
+        let Phase::Attached(attached) = &mut self.phase else { return };
+        attached.watchdog = if full {
+            Watchdog::after(idle(&self.link))
+        } else {
+            let (link, queue) = (self.link.clone(), self.queue.clone());
+            Watchdog::Asking(Box::pin(async move { link.depth(&queue).await }), second)
+        };
+    }
+
+    fn looked(&mut self, depth: &Result<Depth, InspectError>, second: bool) {
+        let Phase::Attached(attached) = &mut self.phase else { return };
+        let pause = match depth {
+            Ok(Depth { ready: 0, .. }) | Err(InspectError::Unavailable(_)) => idle(&self.link),
+            // It may be on its way to us, or to another slot.
+            Ok(_) if !second => {
+                attached.watchdog = Watchdog::Sleeping(Instant::now() + SECOND_LOOK, true);
+                return;
+            }
+            Ok(Depth { ready, .. }) => {
+                self.detach(&format!("{ready} messages are waiting and none is delivered"), false);
+                return;
+            }
+            Err(InspectError::Missing(_)) => {
+                self.detach("the queue has disappeared", false);
+                return;
+            }
+        };
+        attached.watchdog = Watchdog::after(pause);
+    }
+}
+
+impl std::fmt::Debug for SlotConsumer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SlotConsumer").field("queue", &self.queue).finish_non_exhaustive()
+    }
+}
+
+fn idle(link: &Link) -> Duration {
+    link.timeouts().idle_check
+}
+
+/// The next thing that happens to a consumer. Cancel-safe.
+async fn happened(attached: &mut Attached, link: &Link) -> Happened {
+    let watchdog = async {
+        match &mut attached.watchdog {
+            Watchdog::Sleeping(until, second) => {
+                sleep_until(*until).await;
+                Happened::Look(*second)
+            }
+            Watchdog::Asking(asking, second) => Happened::Looked(asking.await, *second),
+        }
+    };
+    let generation = attached.generation;
+    let mut state = link.state();
+    tokio::select! {
+        biased;
+        item = attached.stream.next() => match item {
+            Some(Ok(raw)) => Happened::Arrived(Box::new(raw)),
+            Some(Err(error)) => Happened::Ended(error.to_string()),
+            None => Happened::Ended("the broker has cancelled it".to_owned()),
+        },
+        _ = state.wait_for(|_| link.generation() != generation) => {
+            Happened::Ended("the connection is gone".to_owned())
+        }
+        happened = watchdog => happened,
+    }
+}
+
+/// Sets a consumer up, on the channel of before if it is still good.
+async fn attach(
+    link: &Link,
+    queue: &str,
+    prefetch: u16,
+    kept: Option<(u64, Channel)>,
+) -> Result<Attached, String> {
+    let kept = kept.filter(|(generation, channel)| {
+        *generation == link.generation() && channel.status().connected()
+    });
+    let (generation, channel) = match kept {
+        Some(kept) => kept,
+        None => link.channel().await.map_err(|error| error.to_string())?,
+    };
+    let words = |error: lapin::Error| error.to_string();
+    // Before consuming: it counts for consumers started afterwards only.
+    channel.basic_qos(prefetch, BasicQosOptions { global: false }).await.map_err(words)?;
+    let consuming = channel.basic_consume(
+        queue.into(),
+        "".into(),
+        BasicConsumeOptions::default(),
+        FieldTable::default(),
+    );
+    match consuming.await {
+        Ok(stream) => {
+            let watchdog = Watchdog::after(idle(link));
+            Ok(Attached { generation, channel, stream, since: Instant::now(), watchdog })
+        }
+        Err(error) if is_missing(&error) => {
+            link.redeclare().await.map_err(|error| error.to_string())?;
+            Err(format!("queue {queue} did not exist; the topology has been declared again"))
+        }
+        Err(error) => Err(words(error)),
+    }
+}
+
+/// Cancels and gives back what was delivered meanwhile; `false` if the channel does not allow it.
+async fn cancel(attached: Attached) -> bool {
+    let Attached { channel, mut stream, .. } = attached;
+    if channel.basic_cancel(stream.tag(), BasicCancelOptions::default()).await.is_err() {
+        return false;
+    }
+    // After cancel-ok nothing is added; the stream ends after what came before.
+    while let Some(item) = stream.next().await {
+        match item {
+            Ok(raw) => match return_to_queue(&raw.acker).await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return false,
+            },
+            Err(_) => return false,
+        }
+    }
+    true
+}

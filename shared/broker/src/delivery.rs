@@ -1,0 +1,107 @@
+//! A message in the hands of a consumer, until it is acknowledged or given back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use lapin::options::{BasicAckOptions, BasicNackOptions};
+use lapin::{Acker, Channel};
+use tokio::time::timeout;
+
+use crate::properties::{Properties, last_death};
+
+/// A received message.
+///
+/// The broker considers it taken until [`Delivery::ack`] or [`Delivery::give_back`]. Dropped without
+/// either, it stays taken until its channel closes, and then comes again, to whomever.
+#[derive(Debug)]
+pub struct Delivery {
+    /// The body, as it came.
+    pub body: Vec<u8>,
+    /// The allow-listed properties, fit for a copy.
+    pub properties: Properties,
+    /// Whether the broker has handed it out before. A hint only: the rows count attempts.
+    pub redelivered: bool,
+    /// Why the broker itself moved it here last (`delivery_limit`, `expired` …), if it did.
+    pub last_death: Option<String>,
+    acker: Acker,
+    limit: Duration,
+    // An ack must go to the channel of the delivery: it stays open while a delivery needs it, even
+    // if the slot has moved on to another.
+    _channel: Channel,
+    _held: Held,
+}
+
+/// What became of an acknowledgement.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckOutcome {
+    /// It was written to the connection. The broker does not answer acks, so it may still be lost:
+    /// the message then comes again.
+    Written,
+    /// The channel is gone: the message has gone back to its queue and comes again.
+    ChannelGone,
+}
+
+impl Delivery {
+    pub(crate) fn new(
+        raw: lapin::message::Delivery,
+        channel: Channel,
+        held: &Arc<AtomicUsize>,
+        limit: Duration,
+    ) -> Self {
+        Self {
+            properties: Properties::read(&raw.properties),
+            last_death: last_death(&raw.properties),
+            body: raw.data,
+            redelivered: raw.redelivered,
+            acker: raw.acker,
+            limit,
+            _channel: channel,
+            _held: Held::new(held),
+        }
+    }
+
+    /// Says that the message has been dealt with for good.
+    pub async fn ack(self) -> AckOutcome {
+        outcome(&timeout(self.limit, self.acker.ack(BasicAckOptions::default())).await)
+    }
+
+    /// Gives the message back to its queue, for a message that was never begun.
+    ///
+    /// As a negative acknowledgement, never as a rejection: from RabbitMQ 4.3 on only the latter
+    /// counts towards the delivery limit. Never an answer to a message that was looked at: it comes
+    /// back at once.
+    pub async fn give_back(self) -> AckOutcome {
+        outcome(&timeout(self.limit, return_to_queue(&self.acker)).await)
+    }
+}
+
+pub(crate) async fn return_to_queue(acker: &Acker) -> lapin::Result<bool> {
+    acker.nack(BasicNackOptions { requeue: true, ..Default::default() }).await
+}
+
+fn outcome<E>(answer: &Result<lapin::Result<bool>, E>) -> AckOutcome {
+    match answer {
+        Ok(Ok(true)) => AckOutcome::Written,
+        Ok(Ok(false) | Err(_)) | Err(_) => AckOutcome::ChannelGone,
+    }
+}
+
+/// Counts a delivery as held while it lives, so that the watchdog does not take a slot with full
+/// hands for one that is passed over.
+#[derive(Debug)]
+struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,245 @@
+//! One publishing channel and the only task that uses it.
+//!
+//! Whatever waits is sent at once, up to a window, and then its confirms are awaited. The client
+//! library attaches a returned message to the *next* confirm, whichever that is, so with several in
+//! flight a return says only that some message of the window had no queue. Such a window is sent
+//! again one by one, each alone in flight, and then only the returned ones fail.
+//!
+//! A channel that timed out or told something impossible is thrown away: a late answer on it would
+//! be taken for the next message's.
+
+use futures_util::future::join_all;
+use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
+use lapin::types::ShortString;
+use lapin::{Channel, Confirmation, PublisherConfirm};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::link::Link;
+use crate::publish::{Publication, PublishError};
+
+/// The most messages in flight on a channel, and so the most that are sent twice for one return.
+pub(crate) const WINDOW: usize = 256;
+
+/// Requests taken at once; their messages are sent window by window.
+const REQUESTS: usize = 64;
+
+type Answer = Result<(), PublishError>;
+
+/// A piece of a batch and where its answers go.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) publications: Vec<Publication>,
+    pub(crate) reply: oneshot::Sender<Vec<Answer>>,
+}
+
+pub(crate) struct Lane {
+    link: Link,
+    channel: Option<(u64, Channel)>,
+}
+
+/// What a confirm says about the message that was alone in flight.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Settled(Answer),
+    /// It concerns another message: the channel is out of step.
+    OutOfStep,
+}
+
+impl Lane {
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link, channel: None }
+    }
+
+    /// Serves requests until every sender is gone.
+    pub(crate) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
+        let mut taken = Vec::with_capacity(REQUESTS);
+        while requests.recv_many(&mut taken, REQUESTS).await > 0 {
+            let all: Vec<_> = taken.iter().flat_map(|request| &request.publications).collect();
+            let mut answers = Vec::with_capacity(all.len());
+            for window in all.chunks(WINDOW) {
+                answers.extend(self.send(window).await);
+            }
+            let mut answers = answers.into_iter();
+            for Request { publications, reply } in taken.drain(..) {
+                // A caller who has gone away no longer needs the answer: the row decides.
+                let _ = reply.send(answers.by_ref().take(publications.len()).collect());
+            }
+        }
+    }
+
+    async fn send(&mut self, window: &[&Publication]) -> Vec<Answer> {
+        let answers = match self.channel().await {
+            Ok(channel) => match self.pipelined(&channel, window).await {
+                Some(answers) => answers,
+                None => self.one_by_one(window).await,
+            },
+            Err(error) => vec![Err(error); window.len()],
+        };
+        let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
+        if answers.iter().any(unroutable)
+            && let Err(error) = self.link.redeclare().await
+        {
+            tracing::debug!(%error, "the topology could not be declared again");
+        }
+        answers
+    }
+
+    /// Sends all, then awaits all. `None` if a message came back, and so no answer is certain.
+    async fn pipelined(
+        &mut self,
+        channel: &Channel,
+        window: &[&Publication],
+    ) -> Option<Vec<Answer>> {
+        let deadline = Instant::now() + self.link.timeouts().confirm;
+        let sending = join_all(window.iter().map(|publication| write(channel, publication)));
+        let Ok(written) = timeout_at(deadline, sending).await else {
+            self.channel = None;
+            return Some(vec![Err(self.timed_out()); window.len()]);
+        };
+        let mut answers = Vec::with_capacity(window.len());
+        let mut returned = false;
+        for (publication, confirm) in window.iter().zip(written) {
+            let answer = match confirm {
+                Ok(confirm) => timeout_at(deadline, confirm).await,
+                Err(error) => Ok(Err(error)),
+            };
+            answers.push(match answer {
+                Ok(Ok(Confirmation::Ack(None))) => Ok(()),
+                Ok(Ok(Confirmation::Nack(None))) => Err(refused(publication)),
+                Ok(Ok(Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)))) => {
+                    returned = true;
+                    Err(PublishError::unavailable("a message of the same batch came back"))
+                }
+                Ok(Ok(Confirmation::NotRequested)) => Err(self.broken("no confirm mode")),
+                Ok(Err(error)) => Err(self.broken(&error.to_string())),
+                Err(_) => {
+                    self.channel = None;
+                    Err(self.timed_out())
+                }
+            });
+        }
+        // A broken channel after a return may owe us more returns; nothing of the window is certain
+        // then either, and sending it once more is harmless.
+        (!returned).then_some(answers)
+    }
+
+    async fn one_by_one(&mut self, window: &[&Publication]) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(window.len());
+        for publication in window {
+            let answer = match self.alone(publication).await {
+                Verdict::Settled(answer) => answer,
+                Verdict::OutOfStep => Err(self.broken("a confirm for another message")),
+            };
+            let gone = match &answer {
+                Err(error @ (PublishError::Unavailable { .. } | PublishError::TimedOut { .. })) => {
+                    Some(error.clone())
+                }
+                _ => None,
+            };
+            answers.push(answer);
+            if let Some(error) = gone {
+                // One timeout per window is enough; the rest would wait as long in vain.
+                answers.resize(window.len(), Err(error));
+                break;
+            }
+        }
+        answers
+    }
+
+    /// Publishes one message with nothing else in flight.
+    async fn alone(&mut self, publication: &Publication) -> Verdict {
+        let channel = match self.channel().await {
+            Ok(channel) => channel,
+            Err(error) => return Verdict::Settled(Err(error)),
+        };
+        let whole = async { write(&channel, publication).await?.await };
+        match timeout(self.link.timeouts().confirm, whole).await {
+            Ok(Ok(confirmation)) => judge(confirmation, publication),
+            Ok(Err(error)) => Verdict::Settled(Err(self.broken(&error.to_string()))),
+            Err(_) => {
+                self.channel = None;
+                Verdict::Settled(Err(self.timed_out()))
+            }
+        }
+    }
+
+    /// The channel, in confirm mode, on the current connection.
+    async fn channel(&mut self) -> Result<Channel, PublishError> {
+        if let Some((generation, channel)) = &self.channel
+            && *generation == self.link.generation()
+            && channel.status().connected()
+        {
+            return Ok(channel.clone());
+        }
+        self.channel = None;
+        let opened = self.link.channel().await;
+        let (generation, channel) =
+            opened.map_err(|error| PublishError::unavailable(error.to_string()))?;
+        let confirming = channel.confirm_select(ConfirmSelectOptions::default());
+        match timeout(self.link.timeouts().step, confirming).await {
+            Ok(Ok(())) => {
+                self.channel = Some((generation, channel.clone()));
+                Ok(channel)
+            }
+            Ok(Err(error)) => Err(PublishError::unavailable(error.to_string())),
+            Err(_) => Err(PublishError::unavailable("the broker does not confirm confirm mode")),
+        }
+    }
+
+    fn broken(&mut self, reason: &str) -> PublishError {
+        self.channel = None;
+        PublishError::unavailable(reason)
+    }
+
+    fn timed_out(&self) -> PublishError {
+        PublishError::TimedOut { after_ms: self.link.timeouts().confirm.as_millis() as u64 }
+    }
+}
+
+async fn write(channel: &Channel, publication: &Publication) -> lapin::Result<PublisherConfirm> {
+    let options = BasicPublishOptions { mandatory: true, immediate: false };
+    // Checked before it came here; the defaults would still be a publication that harms nobody.
+    let properties = publication.properties().write().unwrap_or_default();
+    let queue = ShortString::try_new(publication.queue()).unwrap_or_default();
+    channel.basic_publish("".into(), queue, options, publication.body(), properties).await
+}
+
+fn judge(confirmation: Confirmation, publication: &Publication) -> Verdict {
+    Verdict::Settled(match confirmation {
+        Confirmation::Ack(None) => Ok(()),
+        Confirmation::Nack(None) => Err(refused(publication)),
+        Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
+            let id = returned.properties.message_id().as_ref().map(ShortString::as_str);
+            if id != publication.properties().message_id.as_deref() {
+                return Verdict::OutOfStep;
+            }
+            Err(PublishError::Unroutable { queue: publication.queue().to_owned() })
+        }
+        Confirmation::NotRequested => {
+            // Without confirm mode an answer means nothing: never take it for a success.
+            return Verdict::OutOfStep;
+        }
+    })
+}
+
+fn refused(publication: &Publication) -> PublishError {
+    PublishError::Refused { queue: publication.queue().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::properties::Properties;
+
+    #[test]
+    fn only_a_plain_ack_is_a_success() {
+        let publication = Publication::new("q", Vec::new(), Properties::default());
+        let verdict = |confirmation| judge(confirmation, &publication);
+        assert_eq!(verdict(Confirmation::Ack(None)), Verdict::Settled(Ok(())));
+        let refused = PublishError::Refused { queue: "q".to_owned() };
+        assert_eq!(verdict(Confirmation::Nack(None)), Verdict::Settled(Err(refused)));
+        // A forgotten confirm_select must not look like a confirmed publication.
+        assert_eq!(verdict(Confirmation::NotRequested), Verdict::OutOfStep);
+    }
+}

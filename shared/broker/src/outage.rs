@@ -1,0 +1,74 @@
+//! What is said about an outage: its beginning, a line a minute, its end.
+//!
+//! A broker that is away for ten minutes makes about a dozen log lines, however often it is tried.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The shortest time between two lines about the same outage.
+const REMINDER: Duration = Duration::from_mins(1);
+
+/// Remembers whether something is down and when that was last said.
+#[derive(Debug, Default)]
+pub(crate) struct Outage {
+    down: Option<Down>,
+}
+
+#[derive(Debug)]
+struct Down {
+    since: Instant,
+    said: Instant,
+}
+
+/// Whether a failure is worth a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// The first failure after all was well.
+    First,
+    /// It has been down for so long.
+    Still(Duration),
+    /// It was said less than a minute ago.
+    Nothing,
+}
+
+impl Outage {
+    /// Notes a failure.
+    pub(crate) fn failed(&mut self, now: Instant) -> Say {
+        match &mut self.down {
+            None => {
+                self.down = Some(Down { since: now, said: now });
+                Say::First
+            }
+            Some(down) if now.duration_since(down.said) >= REMINDER => {
+                down.said = now;
+                Say::Still(now.duration_since(down.since))
+            }
+            Some(_) => Say::Nothing,
+        }
+    }
+
+    /// Notes a success; says how long it was down, if it was.
+    pub(crate) fn over(&mut self, now: Instant) -> Option<Duration> {
+        self.down.take().map(|down| now.duration_since(down.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_is_told_once_then_once_a_minute_and_when_it_is_over() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut outage = Outage::default();
+        assert_eq!(outage.over(at(0)), None);
+        assert_eq!(outage.failed(at(0)), Say::First);
+        let lines = (1..=600).filter(|&s| outage.failed(at(s)) != Say::Nothing).count();
+        assert_eq!(lines, 10);
+        assert_eq!(outage.failed(at(660)), Say::Still(Duration::from_mins(11)));
+        assert_eq!(outage.over(at(661)), Some(Duration::from_secs(661)));
+        assert_eq!(outage.failed(at(662)), Say::First);
+    }
+}

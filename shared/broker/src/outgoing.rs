@@ -1,0 +1,102 @@
+//! Where a message goes: a ticket to its queue, a copy to the ladder or to the failed queue.
+//!
+//! Everything here is built from the allow-list of [`Properties`]; nothing of a delivery's other
+//! properties survives. Names and hops are pure functions of their arguments.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::ladder::{Hop, hop};
+use sexton_model::pool::PoolName;
+use sexton_model::state::State;
+use sexton_model::ticket::{MAX_REASON_BYTES, Parked, SCHEMA, Ticket, instant, shorten};
+
+use crate::delivery::Delivery;
+use crate::names::{Namespace, failed_queue, main_queue, retry_queue};
+use crate::properties::Properties;
+use crate::publish::Publication;
+
+const JSON: &str = "application/json";
+
+/// The publication of a ticket that a row in `state` owes: pending to the pool's main queue,
+/// retrying to the ladder for `due_in` (or to the main queue when it is due), failed to the failed
+/// queue with what `parked` says.
+pub fn ticket(
+    namespace: &Namespace,
+    pool: &PoolName,
+    state: State,
+    due_in: Duration,
+    ticket: &Ticket,
+    parked: Option<&Parked>,
+    now: DateTime<Utc>,
+) -> Publication {
+    let (queue, expiration_ms) = match state {
+        State::Failed => (failed_queue(namespace), None),
+        State::Retrying => waiting_place(namespace, pool, due_in, due_in),
+        _ => (main_queue(namespace, pool), None),
+    };
+    let properties = Properties {
+        message_id: Some(ticket.execution_id.to_string()),
+        kind: Some(ticket.task_type.clone()),
+        content_type: Some(JSON.to_owned()),
+        timestamp_s: u64::try_from(now.timestamp()).ok(),
+        expiration_ms,
+        attempt: Some(i64::from(ticket.attempt.get())),
+        schema: Some(SCHEMA),
+        ..Properties::default()
+    };
+    Publication::new(queue, ticket.body(parked), properties)
+}
+
+/// A copy of a delivered ticket that came too early: to the ladder for `remaining`.
+///
+/// The headers are written anew, so that a ticket whose headers a tool had dropped has them again.
+pub fn too_early(
+    namespace: &Namespace,
+    pool: &PoolName,
+    remaining: Duration,
+    delivery: &Delivery,
+    execution_id: ExecutionId,
+    attempt: AttemptNumber,
+) -> Publication {
+    let (queue, expiration_ms) = waiting_place(namespace, pool, remaining, remaining);
+    let properties = Properties {
+        message_id: Some(execution_id.to_string()),
+        expiration_ms,
+        attempt: Some(i64::from(attempt.get())),
+        schema: Some(SCHEMA),
+        ..delivery.properties.clone()
+    };
+    Publication::copy(queue, delivery.body.clone(), properties)
+}
+
+/// A copy of a delivery for the failed queue, byte for byte, with the reason in its headers.
+pub fn parked_as_it_is(
+    namespace: &Namespace,
+    delivery: &Delivery,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Publication {
+    let properties = Properties {
+        expiration_ms: None,
+        failed_reason: Some(shorten(reason, MAX_REASON_BYTES).to_owned()),
+        failed_at: Some(instant(now)),
+        ..delivery.properties.clone()
+    };
+    Publication::copy(failed_queue(namespace), delivery.body.clone(), properties)
+}
+
+fn waiting_place(
+    namespace: &Namespace,
+    pool: &PoolName,
+    remaining: Duration,
+    delay: Duration,
+) -> (String, Option<u64>) {
+    match hop(remaining, delay) {
+        Hop::Main => (main_queue(namespace, pool), None),
+        Hop::Step { step_ms, expiration_ms } => {
+            (retry_queue(namespace, pool, step_ms), expiration_ms)
+        }
+    }
+}

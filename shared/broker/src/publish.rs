@@ -1,0 +1,222 @@
+//! Publishing with confirmation.
+//!
+//! A publication that returned `Ok` is in its queue, on a majority of the brokers. Anything else
+//! means: perhaps. Publishing again is harmless, since a second copy of a ticket authorises the same
+//! attempt.
+//!
+//! Nothing is kept here for later: while the broker is away a publication fails at once, and the row
+//! that owes it is what remembers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::lane::{Lane, Request, WINDOW};
+use crate::link::Link;
+use crate::properties::Properties;
+
+/// The largest body of a ticket: 1 MiB. Params are limited far below; this is the last line of
+/// defence, and small enough for every broker's own limit.
+pub const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// Lanes of a publisher unless asked otherwise: one fills its window while the other waits.
+pub const DEFAULT_LANES: usize = 2;
+
+/// Requests that wait in a lane; a caller beyond them waits itself.
+const LANE_BACKLOG: usize = 64;
+
+/// A batch smaller than this is not worth splitting between lanes.
+const SPLIT_FROM: usize = 64;
+
+/// A message to be published.
+#[derive(Clone, Debug)]
+pub struct Publication {
+    queue: String,
+    body: Vec<u8>,
+    properties: Properties,
+    limit: usize,
+}
+
+impl Publication {
+    /// A message of our own for a queue; its body may have [`MAX_BODY_BYTES`].
+    pub fn new(queue: impl Into<String>, body: Vec<u8>, properties: Properties) -> Self {
+        Self { queue: queue.into(), body, properties, limit: MAX_BODY_BYTES }
+    }
+
+    /// A copy of a message that the broker has delivered, which therefore has no limit here: the
+    /// broker has taken it once, and a copy that we refused could never be put anywhere.
+    pub fn copy(queue: impl Into<String>, body: Vec<u8>, properties: Properties) -> Self {
+        Self { limit: usize::MAX, ..Self::new(queue, body, properties) }
+    }
+
+    /// The name of the queue it goes to.
+    pub fn queue(&self) -> &str {
+        &self.queue
+    }
+
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn check(&self) -> Result<(), PublishError> {
+        let limits = [("body", self.body.len(), self.limit), ("queue", self.queue.len(), 255)];
+        for (what, bytes, limit) in limits {
+            if bytes > limit {
+                return Err(PublishError::TooLarge { what, bytes, limit });
+            }
+        }
+        self.properties.write().map(|_| ())
+    }
+}
+
+/// Why a publication is not known to be in its queue.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// The queue does not exist. The topology has been declared again: try once more, later.
+    #[error("queue {queue} does not exist on the broker")]
+    Unroutable {
+        /// The queue's name.
+        queue: String,
+    },
+    /// The broker refused to store it (queue full, no majority). Try again later.
+    #[error("the broker refused a message for queue {queue}")]
+    Refused {
+        /// The queue's name.
+        queue: String,
+    },
+    /// There is no connection, or it broke before the confirm. Try again when there is one.
+    #[error("publish: {reason}")]
+    Unavailable {
+        /// The client library's words.
+        reason: String,
+    },
+    /// The broker was silent for so long, as under a memory alarm. Try again later.
+    #[error("the broker did not confirm within {after_ms} ms")]
+    TimedOut {
+        /// The limit, in milliseconds.
+        after_ms: u64,
+    },
+    /// It can never be published as it is; nothing was sent.
+    #[error("{what} has {bytes} bytes, more than the {limit} allowed")]
+    TooLarge {
+        /// Which part.
+        what: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl PublishError {
+    pub(crate) fn unavailable(reason: impl Into<String>) -> Self {
+        Self::Unavailable { reason: reason.into() }
+    }
+}
+
+/// A handle to a few publishing lanes on one link; cheap to clone. The lanes end with the last
+/// handle.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    link: Link,
+    lanes: Arc<[mpsc::Sender<Request>]>,
+    turn: Arc<AtomicUsize>,
+}
+
+impl Publisher {
+    /// Starts `lanes` (at least one) lanes on the current tokio runtime; see [`DEFAULT_LANES`].
+    pub fn start(link: &Link, lanes: usize) -> Self {
+        let start_one = |_| {
+            let (sender, receiver) = mpsc::channel(LANE_BACKLOG);
+            tokio::spawn(Lane::new(link.clone()).run(receiver));
+            sender
+        };
+        let lanes = (0..lanes.max(1)).map(start_one).collect();
+        Self { link: link.clone(), lanes, turn: Arc::default() }
+    }
+
+    /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
+    ///
+    /// Fails fast while there is no connection or the broker has stopped reading. Messages of one
+    /// batch may arrive in any order, and more than once.
+    ///
+    /// Dropping the future does not take anything back: the batch may still be published.
+    pub async fn publish(&self, batch: Vec<Publication>) -> Vec<Result<(), PublishError>> {
+        if let Some(error) = self.out_of_service() {
+            return batch.iter().map(|_| Err(error.clone())).collect();
+        }
+        let mut answers: Vec<_> = batch.iter().map(Publication::check).collect();
+        let mut good = Vec::with_capacity(batch.len());
+        let mut places = Vec::with_capacity(batch.len());
+        for (place, publication) in batch.into_iter().enumerate() {
+            if answers[place].is_ok() {
+                good.push(publication);
+                places.push(place);
+            }
+        }
+        for (place, answer) in places.into_iter().zip(self.spread(good).await) {
+            answers[place] = answer;
+        }
+        answers
+    }
+
+    /// Publishes one message.
+    ///
+    /// # Errors
+    ///
+    /// [`PublishError`].
+    pub async fn publish_one(&self, publication: Publication) -> Result<(), PublishError> {
+        let answers = self.publish(vec![publication]).await;
+        answers.into_iter().next().unwrap_or_else(|| Err(PublishError::unavailable("no answer")))
+    }
+
+    fn out_of_service(&self) -> Option<PublishError> {
+        if !self.link.is_up() {
+            return Some(PublishError::unavailable("there is no connection to the broker"));
+        }
+        let blocked = self.link.is_blocked();
+        blocked.then(|| PublishError::unavailable("the broker is short of memory or disk"))
+    }
+
+    /// Deals pieces of a batch out to the lanes and collects the answers in order.
+    async fn spread(&self, good: Vec<Publication>) -> Vec<Result<(), PublishError>> {
+        let piece = good.len().div_ceil(self.lanes.len()).clamp(SPLIT_FROM, WINDOW);
+        let mut waiting = Vec::with_capacity(good.len().div_ceil(piece));
+        let mut rest = good.into_iter().peekable();
+        while rest.peek().is_some() {
+            let publications: Vec<_> = rest.by_ref().take(piece).collect();
+            let count = publications.len();
+            waiting.push((count, self.hand_over(publications).await));
+        }
+        let mut answers = Vec::new();
+        for (count, handed) in waiting {
+            let answer = match handed {
+                Ok(receiver) => receiver.await.ok(),
+                Err(error) => Some(vec![Err(error); count]),
+            };
+            let lost = || vec![Err(PublishError::unavailable("the publisher has ended")); count];
+            answers.extend(answer.unwrap_or_else(lost));
+        }
+        answers
+    }
+
+    async fn hand_over(
+        &self,
+        publications: Vec<Publication>,
+    ) -> Result<oneshot::Receiver<Vec<Result<(), PublishError>>>, PublishError> {
+        let lane = &self.lanes[self.turn.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
+        let (reply, answer) = oneshot::channel();
+        let confirm = self.link.timeouts().confirm;
+        match timeout(confirm, lane.send(Request { publications, reply })).await {
+            Ok(Ok(())) => Ok(answer),
+            Ok(Err(_)) => Err(PublishError::unavailable("the publisher has ended")),
+            Err(_) => Err(PublishError::TimedOut { after_ms: confirm.as_millis() as u64 }),
+        }
+    }
+}

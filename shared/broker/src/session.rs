@@ -1,0 +1,101 @@
+//! One connection, from handshake to loss. Whether to open another is the link's business.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use lapin::{Connection, ConnectionProperties, ErrorKind, Event};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::endpoint::Endpoint;
+use crate::timeouts::Timeouts;
+
+/// How often the connection's own word is asked for, in case an event was missed.
+const PULSE: Duration = Duration::from_secs(1);
+
+const ACCESS_REFUSED: u16 = 403;
+const NOT_ALLOWED: u16 = 530;
+
+/// Opens a connection.
+///
+/// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
+/// error. Whoever holds a channel of a lost connection gets an error from it.
+///
+/// # Errors
+///
+/// A sentence that tells the person what to check; never with the password.
+pub(crate) async fn open(
+    endpoint: &Endpoint,
+    name: &str,
+    timeouts: &Timeouts,
+) -> Result<Connection, String> {
+    let properties = ConnectionProperties::default().with_connection_name(name.into());
+    match timeout(timeouts.connect, Connection::connect_uri(endpoint.uri(), properties)).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(explain(endpoint, &error)),
+        Err(_) => Err(format!(
+            "no answer from {endpoint} within {} s; check host and port in AMQP_URL",
+            timeouts.connect.as_secs()
+        )),
+    }
+}
+
+fn explain(endpoint: &Endpoint, error: &lapin::Error) -> String {
+    let code = match error.kind() {
+        ErrorKind::ProtocolError(complaint) => complaint.get_id(),
+        _ => 0,
+    };
+    match code {
+        ACCESS_REFUSED => format!(
+            "{endpoint} refuses user `{}`; check user and password in AMQP_URL",
+            endpoint.user()
+        ),
+        NOT_ALLOWED => format!(
+            "{endpoint} has no vhost `{}` for user `{}`; check the path of AMQP_URL (%2f is the \
+             vhost `/`) and the user's permissions",
+            endpoint.vhost(),
+            endpoint.user()
+        ),
+        _ => format!(
+            "{endpoint} cannot be reached ({error}); check AMQP_URL if the broker should be there"
+        ),
+    }
+}
+
+/// Waits until the connection is lost; says why. An alarm on the broker is told meanwhile.
+pub(crate) async fn lost(connection: &Connection, name: &str) -> String {
+    let mut events = pin!(connection.events_listener());
+    let mut pulse = interval(PULSE);
+    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            event = events.next() => match event {
+                // The errors of single channels come here too; they are their users' business.
+                Some(Event::Error(error)) if error.is_amqp_soft_error() => {}
+                Some(Event::Error(error)) => return error.to_string(),
+                Some(Event::ConnectionBlocked(reason)) => tracing::warn!(
+                    link.name = name, reason,
+                    "the broker has stopped taking messages: it is short of memory or disk"
+                ),
+                Some(Event::ConnectionUnblocked) => {
+                    tracing::info!(link.name = name, "the broker takes messages again");
+                }
+                Some(_) => {}
+                None => return "the connection has ended".to_owned(),
+            },
+            _ = pulse.tick() => if !connection.status().connected() {
+                return "the connection has ended".to_owned();
+            },
+        }
+    }
+}
+
+/// Closes politely if that is still possible, within `limit`.
+pub(crate) async fn close(connection: &Connection, limit: Duration) {
+    if connection.status().connected() {
+        let closing = connection.close(200, "done".into());
+        if !matches!(timeout(limit, closing).await, Ok(Ok(()))) {
+            tracing::debug!("the connection could not be closed politely");
+        }
+    }
+}

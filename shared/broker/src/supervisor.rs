@@ -1,0 +1,128 @@
+//! The supervisor of a link: connects, declares, waits for the end and starts again.
+//!
+//! It ends when the link is closed or the topology is another one, and for no other reason. It alone
+//! logs that the broker is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapin::Connection;
+use tokio::time::{Instant, timeout};
+
+use crate::link::{Current, LinkSettings, LinkState, Shared};
+use crate::outage::{Outage, Say};
+use crate::reconnect::Pauses;
+use crate::session;
+use crate::topology::{self, TopologyError};
+
+/// A connection that lasted so long was a good one: the next pause is short again.
+const GOOD: Duration = Duration::from_secs(5);
+
+/// The supervisor's loop: connect, serve, start again.
+pub(crate) async fn supervise(shared: Arc<Shared>) {
+    let mut outage = Outage::default();
+    let mut pauses = Pauses::new();
+    let mut generation = 0;
+    let stopped = shared.stop.clone().cancelled_owned();
+    tokio::pin!(stopped);
+    loop {
+        let opened = tokio::select! {
+            () = &mut stopped => break,
+            opened = connect(&shared) => opened,
+        };
+        let failure = match opened {
+            Ok(connection) => {
+                generation += 1;
+                came_up(&shared, &mut outage, generation);
+                let since = Instant::now();
+                let failure = serve(&shared, Arc::new(connection), generation).await;
+                if since.elapsed() >= GOOD {
+                    pauses.reset();
+                }
+                failure
+            }
+            Err(Failure::Fatal(error)) => {
+                shared.state.send_replace(LinkState::Fatal(error));
+                return;
+            }
+            Err(Failure::Passing(reason)) => Some(reason),
+        };
+        let Some(failure) = failure else { break };
+        went_down(&shared, &mut outage, &failure);
+        tokio::select! {
+            () = &mut stopped => break,
+            () = tokio::time::sleep(pauses.next()) => {}
+        }
+    }
+    shared.pass_to(LinkState::Closed);
+}
+
+enum Failure {
+    Fatal(TopologyError),
+    Passing(String),
+}
+
+async fn connect(shared: &Shared) -> Result<Connection, Failure> {
+    let LinkSettings { endpoint, name, namespace, timeouts, .. } = &shared.settings;
+    let connection = session::open(endpoint, name, timeouts).await.map_err(Failure::Passing)?;
+    if !shared.declares {
+        return Ok(connection);
+    }
+    let declared = async {
+        let opening = timeout(timeouts.step, connection.create_channel()).await;
+        let channel = match opening {
+            Ok(Ok(channel)) => channel,
+            Ok(Err(error)) => return Err(Failure::Passing(error.to_string())),
+            Err(_) => return Err(Failure::Passing("no channel within the limit".to_owned())),
+        };
+        match topology::declare(&channel, namespace, &shared.pools(), timeouts.step).await {
+            Ok(()) => Ok(()),
+            Err(error @ TopologyError::Mismatch { .. }) => Err(Failure::Fatal(error)),
+            Err(error @ TopologyError::Broker { .. }) => Err(Failure::Passing(error.to_string())),
+        }
+    }
+    .await;
+    if let Err(failure) = declared {
+        session::close(&connection, timeouts.close).await;
+        return Err(failure);
+    }
+    Ok(connection)
+}
+
+/// Offers a connection until it is lost (returns why) or the link is closed (`None`).
+async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) -> Option<String> {
+    shared.set(Some(Current { generation, connection: Arc::clone(&connection) }));
+    let failure = tokio::select! {
+        () = shared.stop.cancelled() => None,
+        reason = session::lost(&connection, &shared.settings.name) => Some(reason),
+        reason = shared.suspected(generation) => Some(reason),
+    };
+    shared.set(None);
+    session::close(&connection, shared.settings.timeouts.close).await;
+    failure
+}
+
+fn came_up(shared: &Shared, outage: &mut Outage, generation: u64) {
+    let LinkSettings { endpoint, name, .. } = &shared.settings;
+    let down_s = outage.over(Instant::now()).map_or(0.0, |down| down.as_secs_f64());
+    tracing::info!(
+        link.name = name,
+        link.generation = generation,
+        down_s,
+        "connected to the broker at {endpoint}"
+    );
+}
+
+fn went_down(shared: &Shared, outage: &mut Outage, failure: &str) {
+    let name = &shared.settings.name;
+    shared.pass_to(LinkState::Down { reason: Some(failure.to_owned()) });
+    match outage.failed(Instant::now()) {
+        Say::First => tracing::warn!(link.name = name, "no connection to the broker: {failure}"),
+        Say::Still(down) => tracing::warn!(
+            link.name = name,
+            down_s = down.as_secs(),
+            "still no connection to the broker, still trying: {failure}"
+        ),
+        Say::Nothing => {}
+    }
+}
