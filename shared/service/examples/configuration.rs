@@ -1,0 +1,7 @@
+//! Prints `docs/configuration.md`.
+
+use std::io::Write as _;
+
+fn main() -> std::io::Result<()> {
+    std::io::stdout().write_all(sexton_service::settings::markdown().as_bytes())
+}

@@ -1,0 +1,90 @@
+//! The command line of the programs that are configured by the environment alone.
+//!
+//! They know `--help` and `--version`; anything else is refused rather than ignored, because who
+//! writes `worker --slots 4` expects four slots.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use crate::settings::{Program, help};
+
+/// Exit status for wrong arguments and wrong settings.
+pub const EXIT_USAGE: u8 = 2;
+
+/// Answers the command line. `arguments` come without the program's own name.
+///
+/// `Some`: all is said, the program ends with that status. `None`: there was nothing on the command
+/// line, the program runs.
+pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    // Nobody is left to be told when the terminal is gone, so failed writes are not an error.
+    match answer(program, arguments)? {
+        Answer::Told(text) => {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            Some(ExitCode::SUCCESS)
+        }
+        Answer::Refused(text) => {
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            Some(ExitCode::from(EXIT_USAGE))
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Told(String),
+    Refused(String),
+}
+
+fn answer(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<Answer> {
+    let arguments: Vec<_> = arguments.into_iter().collect();
+    let is_one_of = |names: [&str; 2]| arguments.iter().any(|it| names.iter().any(|n| it == n));
+    let first = arguments.first()?;
+    let known = ["--help", "-h", "--version", "-V"];
+    if let Some(unknown) = arguments.iter().find(|it| !known.iter().any(|name| it == name)) {
+        let name = program.name();
+        let shown: String = unknown.to_string_lossy().escape_debug().take(60).collect();
+        return Some(Answer::Refused(format!(
+            "{name}: unknown argument `{shown}`; settings are environment variables, `{name} \
+             --help` lists them\n"
+        )));
+    }
+    if is_one_of(["--help", "-h"]) {
+        return Some(Answer::Told(help(program)));
+    }
+    debug_assert!(first == "--version" || first == "-V");
+    Some(Answer::Told(format!("{} {}\n", program.name(), env!("CARGO_PKG_VERSION"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(arguments: &[&str]) -> Option<Answer> {
+        answer(Program::Worker, arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn without_arguments_the_program_runs() {
+        assert_eq!(answered(&[]), None);
+    }
+
+    #[test]
+    fn help_and_version_are_told() {
+        assert_eq!(answered(&["--help"]), Some(Answer::Told(help(Program::Worker))));
+        assert_eq!(answered(&["-V", "-h"]), Some(Answer::Told(help(Program::Worker))));
+        let version = format!("worker {}\n", env!("CARGO_PKG_VERSION"));
+        assert_eq!(answered(&["--version"]), Some(Answer::Told(version)));
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        for arguments in [&["--slots", "4"][..], &["--help", "--slots"], &["--version", "--slots"]]
+        {
+            let Some(Answer::Refused(text)) = answered(arguments) else {
+                panic!("{arguments:?} was taken");
+            };
+            assert!(text.contains("unknown argument `--slots`"), "{text}");
+        }
+    }
+}

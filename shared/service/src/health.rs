@@ -1,0 +1,177 @@
+//! `/livez` and `/readyz`: what an orchestrator and an operator ask a running program.
+//!
+//! - `GET /readyz`: 200 if every [`Condition`] holds and the program is not stopping, else 503; the
+//!   body lists the conditions, why they do not hold and since when.
+//! - `GET /livez`: 200 unless a loop has been silent for too long, else 503; the body names it.
+//!
+//! Answers are JSON. The server stays up through a shutdown, so that a program that finishes its
+//! work is not taken for a hung one. Connections are few, short and answer one request each; the
+//! answers come from memory, so asking costs the program nothing. It uses hyper directly: a router
+//! is not needed for two paths, and timeouts and limits are set on hyper in any case.
+
+mod liveness;
+mod readiness;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde::Serialize;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use liveness::{Heartbeat, Liveness};
+pub use readiness::{Condition, Readiness};
+
+/// Connections at the same time; others wait in the system's queue.
+const MAX_CONNECTIONS: usize = 32;
+/// From the first byte of a request to the end of its head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(3);
+/// A whole connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// hyper's least; a longer head is refused.
+const MAX_HEAD_BYTES: usize = 8192;
+/// After a failed accept (out of file descriptors, mostly).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// What the answers are made from.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// The conditions behind `/readyz`.
+    pub readiness: Readiness,
+    /// The loops behind `/livez`.
+    pub liveness: Liveness,
+    /// Cancelled when the program was told to end; it is not ready from then on.
+    pub stopping: CancellationToken,
+}
+
+/// A running health server. Dropping it ends it, with all its connections.
+#[derive(Debug)]
+pub struct HealthServer {
+    address: SocketAddr,
+    acceptor: JoinHandle<()>,
+}
+
+impl HealthServer {
+    /// Listens on `address` (port 0 takes a free one), logs where, and answers until dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the address cannot be had; the message names it and the setting.
+    pub async fn start(address: SocketAddr, health: Health) -> Result<Self, HealthError> {
+        let bind = async {
+            let listener = TcpListener::bind(address).await?;
+            let bound = listener.local_addr()?;
+            Ok((listener, bound))
+        };
+        let (listener, bound) = bind.await.map_err(|source| HealthError { address, source })?;
+        tracing::info!(health.address = %bound, "health is answered on http://{bound}/readyz");
+        Ok(Self { address: bound, acceptor: tokio::spawn(accept(listener, health)) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for HealthServer {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
+
+/// The health address cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot listen on {address} for health checks: {source}; set HEALTH_ADDR to a free address, or \
+     its port to 0 for any free one"
+)]
+pub struct HealthError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
+async fn accept(listener: TcpListener, health: Health) {
+    // Owned here, so that the connections end with the acceptor.
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
+                match accepted {
+                    Ok((stream, _)) => {
+                        connections.spawn(converse(stream, health.clone()));
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "a health check could not be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream, health: Health) {
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let answer = answer(request.method(), request.uri().path(), &health, Instant::now());
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    // What a client does wrong is its own affair: nothing is lost, nobody here has to act.
+    let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+}
+
+fn answer(method: &Method, path: &str, health: &Health, now: Instant) -> Response<String> {
+    match (path, method) {
+        ("/livez", &Method::GET) => {
+            let report = health.liveness.report(now);
+            json(status(report.alive), &report)
+        }
+        ("/readyz", &Method::GET) => {
+            let report = health.readiness.report(health.stopping.is_cancelled());
+            json(status(report.ready), &report)
+        }
+        ("/livez" | "/readyz", _) => {
+            let error = serde_json::json!({"error": "only GET is answered here"});
+            let mut response = json(StatusCode::METHOD_NOT_ALLOWED, &error);
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+            response
+        }
+        _ => {
+            let error = serde_json::json!({"error": "only /livez and /readyz are here"});
+            json(StatusCode::NOT_FOUND, &error)
+        }
+    }
+}
+
+fn status(good: bool) -> StatusCode {
+    if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response<String> {
+    // Reports hold only texts and numbers; an empty body still bears the status that counts.
+    let body = serde_json::to_string(body).unwrap_or_default();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

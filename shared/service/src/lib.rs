@@ -1,0 +1,21 @@
+//! What every Sexton program needs around its work: settings, logs, an orderly end, health.
+//!
+//! - [`settings`]: the environment, read once, checked whole; the same table writes `--help` and
+//!   `docs/configuration.md`.
+//! - [`arguments`]: the command line of the programs that are configured by the environment alone.
+//! - [`telemetry`]: logs on standard error.
+//! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
+//! - [`health`]: `/livez` and `/readyz`.
+//! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
+//! - [`clock`]: the only place that reads the wall clock.
+//!
+//! It knows neither PostgreSQL nor RabbitMQ nor what a job is.
+
+pub mod arguments;
+pub mod clock;
+pub mod fault;
+pub mod health;
+pub mod lifecycle;
+pub mod outage;
+pub mod settings;
+pub mod telemetry;

@@ -1,0 +1,37 @@
+//! SIGTERM and SIGINT.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Both signals, caught from the moment this exists.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Catches both. To be called first thing: a program that runs as process 1 of a container is
+    /// deaf to signals it does not catch, and others would die in the middle of their start.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses, which leaves the program without an orderly end.
+    pub fn install() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next signal's name. Cancellation-safe: a signal is not lost with a dropped wait.
+    pub async fn next(&mut self) -> &'static str {
+        // A stream that has ended will never yield again; it must not look like a signal.
+        tokio::select! {
+            Some(()) = self.terminate.recv() => "SIGTERM",
+            Some(()) = self.interrupt.recv() => "SIGINT",
+            else => std::future::pending().await,
+        }
+    }
+}

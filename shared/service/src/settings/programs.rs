@@ -1,0 +1,256 @@
+//! The settings of each program, typed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::problem::SettingsErrors;
+use super::reader::Reader;
+use super::server_url::ServerUrl;
+use super::setting::{Described, Program};
+use super::table;
+use crate::telemetry::TelemetrySettings;
+
+/// What holds for jobs that say nothing about retries.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetryDefaults {
+    /// Retries after the first attempt; 0..=1000.
+    pub max_retries: u32,
+    /// Before the first retry; 1 ms to 1 day.
+    pub delay: Duration,
+    /// Factor from one wait to the next; 1..=100.
+    pub multiplier: f64,
+}
+
+impl RetryDefaults {
+    fn read(reader: &mut Reader) -> Option<Self> {
+        let max_retries = reader.value(&table::CRON_MAX_RETRIES);
+        let delay = reader.value(&table::CRON_RETRY_DELAY_MS);
+        let multiplier = reader.value(&table::CRON_RETRY_DELAY_MULTIPLIER);
+        Some(Self { max_retries: max_retries?, delay: delay?, multiplier: multiplier? })
+    }
+}
+
+/// What scheduler and worker have in common.
+#[derive(Clone, Debug)]
+pub struct ServiceSettings {
+    /// PostgreSQL.
+    pub database_url: ServerUrl,
+    /// RabbitMQ.
+    pub amqp_url: ServerUrl,
+    /// What every queue's name begins with.
+    pub namespace: String,
+    /// Connections to PostgreSQL; 3..=500.
+    pub db_pool_size: u32,
+    /// What this process is called; letters, digits, `.`, `_`, `-`; at most 100 bytes.
+    pub instance: String,
+    /// For jobs that do not say.
+    pub retry: RetryDefaults,
+    /// From the first signal to the hard stop.
+    pub shutdown_grace: Duration,
+    /// Where health is answered; port 0 takes a free one.
+    pub health_addr: SocketAddr,
+    /// Logs.
+    pub telemetry: TelemetrySettings,
+}
+
+impl ServiceSettings {
+    fn read(reader: &mut Reader) -> Option<Self> {
+        // Each is read before any `?`, so that one problem does not hide the next.
+        let database_url = reader.value(&table::DATABASE_URL);
+        let amqp_url = reader.value(&table::AMQP_URL);
+        let namespace = reader.value(&table::SEXTON_NAMESPACE);
+        let db_pool_size = reader.value(&table::DB_POOL_SIZE);
+        let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
+        let retry = RetryDefaults::read(reader);
+        let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
+        let health_addr = reader.value(&table::HEALTH_ADDR);
+        let telemetry = read_telemetry(reader);
+        Some(Self {
+            database_url: database_url?,
+            amqp_url: amqp_url?,
+            namespace: namespace?,
+            db_pool_size: db_pool_size?,
+            instance: instance?,
+            retry: retry?,
+            shutdown_grace: shutdown_grace?,
+            health_addr: health_addr?,
+            telemetry: telemetry?,
+        })
+    }
+}
+
+/// The scheduler's settings.
+#[derive(Clone, Debug)]
+pub struct SchedulerSettings {
+    /// What it has in common with the worker.
+    pub service: ServiceSettings,
+    /// What is put before the names of the jobs in `cron_jobs`, with a dot.
+    pub job_prefix: Option<String>,
+    /// `CRON_JOBS` as given; not looked into.
+    pub cron_jobs: Option<String>,
+    /// How long finished executions are kept; 1..=3650 days.
+    pub retention_days: u32,
+}
+
+impl SchedulerSettings {
+    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, at once.
+    pub fn from_env(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsErrors> {
+        let mut reader = Reader::new(Program::Scheduler, variables);
+        let service = ServiceSettings::read(&mut reader);
+        let job_prefix = reader.value(&table::SEXTON_SERVICE);
+        let cron_jobs = reader.value(&table::CRON_JOBS);
+        let retention_days = reader.value(&table::RETENTION_DAYS);
+        let settings = || {
+            Some(Self { service: service?, job_prefix, cron_jobs, retention_days: retention_days? })
+        };
+        reader.finish(settings())
+    }
+}
+
+/// The worker's settings.
+#[derive(Clone, Debug)]
+pub struct WorkerSettings {
+    /// What it has in common with the scheduler.
+    pub service: ServiceSettings,
+    /// The folder for the instance's lock file; may not exist yet.
+    pub state_dir: PathBuf,
+    /// The task catalogue; `None`: only task types compiled in.
+    pub tasks: Option<PathBuf>,
+    /// At least one, none twice, each `[a-z][a-z0-9-]{0,30}`.
+    pub pools: Vec<String>,
+    /// Tasks at the same time; 1..=1000.
+    pub slots: u32,
+    /// Tickets handed to one slot ahead; 1..=100.
+    pub prefetch: u16,
+    /// For jobs that do not say; 1 s to 1 h.
+    pub lease: Duration,
+}
+
+impl WorkerSettings {
+    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, at once.
+    pub fn from_env(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsErrors> {
+        let mut reader = Reader::new(Program::Worker, variables);
+        let service = ServiceSettings::read(&mut reader);
+        let state_dir = reader.value_or(&table::SEXTON_STATE_DIR, default_state_dir);
+        let tasks = reader.value(&table::WORKER_TASKS);
+        let pools = reader.value(&table::WORKER_POOLS);
+        let slots = reader.value(&table::WORKER_SLOTS);
+        let prefetch = reader.value(&table::WORKER_PREFETCH);
+        let lease = reader.value(&table::LEASE_MS);
+        let settings = || {
+            Some(Self {
+                service: service?,
+                state_dir: state_dir?,
+                tasks,
+                pools: pools?,
+                slots: slots?,
+                prefetch: u16::try_from(prefetch?).ok()?,
+                lease: lease?,
+            })
+        };
+        reader.finish(settings())
+    }
+}
+
+/// The settings of `sexton`.
+///
+/// Its commands need different servers, some none; so a missing URL is a problem only for the
+/// command that asks for it.
+#[derive(Clone, Debug)]
+pub struct ConsoleSettings {
+    database_url: Option<ServerUrl>,
+    amqp_url: Option<ServerUrl>,
+    /// What every queue's name begins with.
+    pub namespace: String,
+    /// Logs.
+    pub telemetry: TelemetrySettings,
+}
+
+impl ConsoleSettings {
+    /// Reads the settings out of `variables` (usually [`super::process_environment`]).
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, at once.
+    pub fn from_env(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsErrors> {
+        let mut reader = Reader::new(Program::Console, variables);
+        let database_url = reader.value_if_set(&table::DATABASE_URL);
+        let amqp_url = reader.value_if_set(&table::AMQP_URL);
+        let namespace = reader.value(&table::SEXTON_NAMESPACE);
+        let telemetry = read_telemetry(&mut reader);
+        let settings =
+            || Some(Self { database_url, amqp_url, namespace: namespace?, telemetry: telemetry? });
+        reader.finish(settings())
+    }
+
+    /// PostgreSQL.
+    ///
+    /// # Errors
+    ///
+    /// If `DATABASE_URL` is not set.
+    pub fn database_url(&self) -> Result<&ServerUrl, SettingsErrors> {
+        needed(self.database_url.as_ref(), &table::DATABASE_URL)
+    }
+
+    /// RabbitMQ.
+    ///
+    /// # Errors
+    ///
+    /// If `AMQP_URL` is not set.
+    pub fn amqp_url(&self) -> Result<&ServerUrl, SettingsErrors> {
+        needed(self.amqp_url.as_ref(), &table::AMQP_URL)
+    }
+}
+
+fn needed<'a>(
+    url: Option<&'a ServerUrl>,
+    setting: &dyn Described,
+) -> Result<&'a ServerUrl, SettingsErrors> {
+    url.ok_or_else(|| {
+        let reason = format!("not set, and this command needs it; allowed: {}", setting.allowed());
+        SettingsErrors::one(setting.about().name, reason)
+    })
+}
+
+fn read_telemetry(reader: &mut Reader) -> Option<TelemetrySettings> {
+    let format = reader.value(&table::LOG_FORMAT);
+    let filter = reader.value(&table::RUST_LOG);
+    Some(TelemetrySettings { format: format?, filter: filter? })
+}
+
+/// The host's name, fit to be an instance's.
+fn host_name() -> String {
+    let name = rustix::system::uname();
+    let fitting = |byte: &u8| if table::is_instance_byte(*byte) { char::from(*byte) } else { '-' };
+    let name: String = name.nodename().to_bytes().iter().take(100).map(fitting).collect();
+    if name.is_empty() { "unnamed-host".to_owned() } else { name }
+}
+
+/// Per user, so that the second user of a host does not find the first one's folder locked.
+fn default_state_dir(reader: &Reader) -> PathBuf {
+    match reader.foreign_path("XDG_RUNTIME_DIR") {
+        Some(folder) => folder.join("sexton"),
+        None => reader
+            .foreign_path("TMPDIR")
+            .unwrap_or_else(|| PathBuf::from("/tmp"))
+            .join(format!("sexton-{}", rustix::process::getuid().as_raw())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

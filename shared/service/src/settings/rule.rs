@@ -1,0 +1,257 @@
+//! The kinds of values: how a text becomes one, and what is allowed, in words.
+//!
+//! A rule's reason and its `allowed` never repeat the text: the caller shows it, or must not.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::server_url::{ServerKind, ServerUrl};
+use crate::telemetry::LogFilter;
+
+/// How a text becomes a value.
+pub(crate) trait Rule {
+    /// What comes out.
+    type Value;
+    /// The value, or the reason why the text is none.
+    fn parse(&self, text: &str) -> Result<Self::Value, String>;
+    /// What is allowed, as a phrase.
+    fn allowed(&self) -> String;
+}
+
+/// A whole number in a range; both ends belong to it.
+pub(crate) struct Whole {
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+impl Rule for Whole {
+    type Value = u32;
+
+    fn parse(&self, text: &str) -> Result<u32, String> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err("not a whole number (digits only, no unit)".to_owned());
+        }
+        match text.parse() {
+            Ok(number) if (self.min..=self.max).contains(&number) => Ok(number),
+            _ => Err("outside the range".to_owned()),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("a whole number from {} to {}", self.min, self.max)
+    }
+}
+
+/// A duration written as a whole number of milliseconds.
+pub(crate) struct Milliseconds(pub(crate) Whole);
+
+impl Rule for Milliseconds {
+    type Value = Duration;
+
+    fn parse(&self, text: &str) -> Result<Duration, String> {
+        self.0.parse(text).map(|number| Duration::from_millis(number.into()))
+    }
+
+    fn allowed(&self) -> String {
+        format!("{} (milliseconds)", self.0.allowed())
+    }
+}
+
+/// A number that may have a fraction, in a range; both ends belong to it.
+pub(crate) struct Decimal {
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Rule for Decimal {
+    type Value = f64;
+
+    fn parse(&self, text: &str) -> Result<f64, String> {
+        let number = f64::from_str(text)
+            .map_err(|_| "not a number (write it with a point, like 1.5)".to_owned())?;
+        // NaN is in no range.
+        if (self.min..=self.max).contains(&number) {
+            Ok(number)
+        } else {
+            Err("outside the range".to_owned())
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("a number from {:.1} to {:.1}", self.min, self.max)
+    }
+}
+
+/// The URL of a server.
+pub(crate) struct Server(pub(crate) ServerKind);
+
+impl Rule for Server {
+    type Value = ServerUrl;
+
+    fn parse(&self, text: &str) -> Result<ServerUrl, String> {
+        ServerUrl::parse(self.0, text).map_err(|error| error.to_string())
+    }
+
+    fn allowed(&self) -> String {
+        match self.0 {
+            ServerKind::Postgres => "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+            ServerKind::Amqp => "amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS",
+        }
+        .to_owned()
+    }
+}
+
+/// A short name out of a narrow alphabet.
+pub(crate) struct Name {
+    pub(crate) allowed: &'static str,
+    pub(crate) max_bytes: usize,
+    pub(crate) fits: fn(&str) -> bool,
+}
+
+impl Rule for Name {
+    type Value = String;
+
+    fn parse(&self, text: &str) -> Result<String, String> {
+        if text.len() > self.max_bytes {
+            Err(format!("{} bytes are too long", text.len()))
+        } else if (self.fits)(text) {
+            Ok(text.to_owned())
+        } else {
+            Err("not such a name".to_owned())
+        }
+    }
+
+    fn allowed(&self) -> String {
+        format!("{}; at most {} bytes", self.allowed, self.max_bytes)
+    }
+}
+
+/// Names, separated by commas; spaces around them do not count, nor does a name given twice.
+pub(crate) struct NameList {
+    pub(crate) name: Name,
+    pub(crate) max_names: usize,
+}
+
+impl Rule for NameList {
+    type Value = Vec<String>;
+
+    fn parse(&self, text: &str) -> Result<Vec<String>, String> {
+        let mut names = Vec::new();
+        for part in text.split(',').map(str::trim) {
+            let name = self.name.parse(part).map_err(|reason| match part {
+                "" => "a name between the commas is missing".to_owned(),
+                _ => format!("{}: {reason}", super::problem::shortened(part)),
+            })?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.len() > self.max_names {
+            return Err(format!("{} names are too many", names.len()));
+        }
+        Ok(names)
+    }
+
+    fn allowed(&self) -> String {
+        format!("1 to {} names separated by commas, each {}", self.max_names, self.name.allowed())
+    }
+}
+
+/// Any text up to a length.
+pub(crate) struct Text {
+    pub(crate) what: &'static str,
+    pub(crate) max_bytes: usize,
+}
+
+impl Rule for Text {
+    type Value = String;
+
+    fn parse(&self, text: &str) -> Result<String, String> {
+        if text.len() > self.max_bytes {
+            return Err(format!("{} bytes are too long", text.len()));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        format!("{}, at most {} bytes", self.what, self.max_bytes)
+    }
+}
+
+/// A path. Whether anything is there is found out by whoever opens it.
+pub(crate) struct FilePath;
+
+impl Rule for FilePath {
+    type Value = PathBuf;
+
+    fn parse(&self, text: &str) -> Result<PathBuf, String> {
+        Ok(PathBuf::from(text))
+    }
+
+    fn allowed(&self) -> String {
+        "a path; a relative one counts from the working directory".to_owned()
+    }
+}
+
+/// An address to listen on.
+pub(crate) struct Address;
+
+impl Rule for Address {
+    type Value = SocketAddr;
+
+    fn parse(&self, text: &str) -> Result<SocketAddr, String> {
+        text.parse().map_err(|_| "not an IP address and a port".to_owned())
+    }
+
+    fn allowed(&self) -> String {
+        "IP:PORT or [IPv6]:PORT, like 127.0.0.1:8080 (no host names)".to_owned()
+    }
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line, for machines.
+    Json,
+}
+
+/// [`LogFormat`] by name.
+pub(crate) struct Format;
+
+impl Rule for Format {
+    type Value = LogFormat;
+
+    fn parse(&self, text: &str) -> Result<LogFormat, String> {
+        match text {
+            "pretty" => Ok(LogFormat::Pretty),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("no such format".to_owned()),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        "pretty or json".to_owned()
+    }
+}
+
+/// Which log lines are written.
+pub(crate) struct Filter;
+
+impl Rule for Filter {
+    type Value = LogFilter;
+
+    fn parse(&self, text: &str) -> Result<LogFilter, String> {
+        LogFilter::parse(text).map_err(|error| error.to_string())
+    }
+
+    fn allowed(&self) -> String {
+        "a level (error, warn, info, debug, trace, off), or target=level pairs separated by \
+         commas, like info,sexton_worker=debug"
+            .to_owned()
+    }
+}

@@ -1,0 +1,86 @@
+//! The settings, each described once.
+//!
+//! The order is the order of the documentation and of the reported problems. Texts are for the
+//! person who deploys, so they say what happens, not how it is done.
+
+mod jobs;
+mod running;
+mod servers;
+mod work;
+
+pub(crate) use jobs::{
+    CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS, CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS,
+    SEXTON_SERVICE,
+};
+pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, RUST_LOG, SHUTDOWN_GRACE_MS};
+pub(crate) use servers::{
+    AMQP_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE, SEXTON_STATE_DIR,
+    is_instance_byte,
+};
+pub(crate) use work::{LEASE_MS, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS, WORKER_TASKS};
+
+use super::setting::Described;
+
+/// A heading and what belongs under it.
+pub(crate) type Group = (&'static str, &'static [&'static dyn Described]);
+
+/// All settings.
+pub(crate) static GROUPS: &[Group] = &[
+    ("Servers", &[&DATABASE_URL, &AMQP_URL, &SEXTON_NAMESPACE, &DB_POOL_SIZE]),
+    ("Identity", &[&SEXTON_INSTANCE, &SEXTON_STATE_DIR]),
+    ("Jobs from the environment", &[&SEXTON_SERVICE, &CRON_JOBS]),
+    (
+        "Retries and retention",
+        &[&CRON_MAX_RETRIES, &CRON_RETRY_DELAY_MS, &CRON_RETRY_DELAY_MULTIPLIER, &RETENTION_DAYS],
+    ),
+    ("Work", &[&WORKER_TASKS, &WORKER_POOLS, &WORKER_SLOTS, &WORKER_PREFETCH, &LEASE_MS]),
+    ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
+];
+
+/// All settings in order.
+pub(crate) fn settings() -> impl Iterator<Item = &'static dyn Described> {
+    GROUPS.iter().flat_map(|(_, settings)| settings.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::settings::setting::Fallback;
+
+    #[test]
+    fn every_default_obeys_its_own_rule() {
+        for setting in settings() {
+            let about = setting.about();
+            if let Fallback::Text(text) = about.fallback {
+                assert_eq!(setting.refusal(text), None, "{}", about.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_setting_is_listed_once_and_read_by_somebody() {
+        let names: BTreeSet<_> = settings().map(|setting| setting.about().name).collect();
+        assert_eq!(names.len(), settings().count());
+        assert!(settings().all(|setting| !setting.about().programs.is_empty()));
+    }
+
+    #[test]
+    fn names_that_would_collide_or_are_reserved_are_refused() {
+        for (setting, text) in [
+            (&SEXTON_NAMESPACE as &dyn Described, "cron"),
+            (&SEXTON_NAMESPACE, "a_b"),
+            (&SEXTON_NAMESPACE, "A"),
+            (&SEXTON_INSTANCE, "host:1"),
+            (&SEXTON_SERVICE, "foreign"),
+            (&SEXTON_SERVICE, "a.b"),
+            (&WORKER_POOLS, "default,,x"),
+            (&WORKER_POOLS, "eu_west"),
+        ] {
+            assert!(setting.refusal(text).is_some(), "{text} was accepted");
+        }
+        assert_eq!(SEXTON_NAMESPACE.refusal("demo-17"), None);
+        assert_eq!(WORKER_POOLS.refusal("default, eu-west"), None);
+    }
+}

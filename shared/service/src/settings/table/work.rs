@@ -1,0 +1,90 @@
+//! What a worker runs, and how much at once.
+
+use crate::settings::rule::{FilePath, Milliseconds, Name, NameList, Whole};
+use crate::settings::setting::Program::Worker;
+use crate::settings::setting::{About, Fallback, Setting};
+
+pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
+    about: About {
+        name: "WORKER_TASKS",
+        meaning: "The task catalogue, a TOML file: what each task type runs on this worker.",
+        unit: "path",
+        fallback: Fallback::Without("the worker refuses to start: it would have nothing to run"),
+        trade_off: "Only who can write this file decides what is run; who edits jobs merely \
+                    chooses among it.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: FilePath,
+};
+
+pub(crate) static WORKER_POOLS: Setting<NameList> = Setting {
+    about: About {
+        name: "WORKER_POOLS",
+        meaning: "The pools this worker takes tasks from. A job without a pool is in `default`.",
+        unit: "names",
+        fallback: Fallback::Text("default"),
+        trade_off: "Pools of their own keep slow or demanding tasks from holding up the others. A \
+                    pool that no worker takes from only collects.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: NameList {
+        name: Name {
+            allowed: "lower-case letters, digits and hyphens, a letter first",
+            max_bytes: 31,
+            fits: is_pool,
+        },
+        max_names: 32,
+    },
+};
+
+pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
+    about: About {
+        name: "WORKER_SLOTS",
+        meaning: "How many tasks this worker runs at the same time.",
+        unit: "tasks",
+        fallback: Fallback::Text("8"),
+        trade_off: "Tasks that wait for others (HTTP calls, reports made elsewhere) allow many \
+                    more; tasks that compute want about one for each core.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: Whole { min: 1, max: 1000 },
+};
+
+pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
+    about: About {
+        name: "WORKER_PREFETCH",
+        meaning: "Tickets that the broker hands to one slot before the earlier ones are settled.",
+        unit: "tickets",
+        fallback: Fallback::Text("1"),
+        trade_off: "1 is fair: no ticket waits behind a busy slot while another worker is idle. \
+                    More is faster for floods of tasks that end within milliseconds.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: Whole { min: 1, max: 100 },
+};
+
+pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
+    about: About {
+        name: "LEASE_MS",
+        meaning: "How long a running attempt stays its worker's own without a renewal, for jobs \
+                  that do not say. It is renewed every quarter of that time, however long the \
+                  task runs.",
+        unit: "milliseconds",
+        fallback: Fallback::Text("20000"),
+        trade_off: "Shorter recovers sooner from a dead worker; a worker that is cut off from \
+                    PostgreSQL for longer than this ends its tasks, so longer survives longer \
+                    outages.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: Milliseconds(Whole { min: 1000, max: 3_600_000 }),
+};
+
+fn is_pool(text: &str) -> bool {
+    let fits = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    text.starts_with(|first: char| first.is_ascii_lowercase()) && text.bytes().all(fits)
+}

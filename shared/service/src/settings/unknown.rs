@@ -1,0 +1,138 @@
+//! Variables that look like settings and are none.
+//!
+//! A misspelt name would otherwise be ignored in silence, and the default would rule.
+
+use super::table;
+
+/// Variables with these beginnings are ours.
+const PREFIXES: [&str; 3] = ["SEXTON_", "CRON_", "WORKER_"];
+
+/// What a worker tells a task. A task may well call `sexton`, which then finds them.
+const TASK_VARIABLES: [&str; 9] = [
+    "SEXTON_EXECUTION_ID",
+    "SEXTON_ATTEMPT",
+    "SEXTON_JOB",
+    "SEXTON_TARGET",
+    "SEXTON_EXECUTION_KEY",
+    "SEXTON_SCHEDULED_FOR",
+    "SEXTON_DEADLINE",
+    "SEXTON_IDEMPOTENCY_KEY",
+    "SEXTON_RESULT_FILE",
+];
+
+/// The reason why `name` is a problem; `None` if it is a setting or none of our business.
+pub(crate) fn objection(name: &str, value: &str) -> Option<String> {
+    let ours = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let known = || table::settings().map(|setting| setting.about().name);
+    if !ours
+        || known().any(|it| it == name)
+        || TASK_VARIABLES.contains(&name)
+        || is_service_link(name, value)
+    {
+        return None;
+    }
+    Some(match nearest(name, known()) {
+        Some(meant) => format!("no such setting; did you mean {meant}?"),
+        None => "no such setting; `--help` lists them all".to_owned(),
+    })
+}
+
+/// Kubernetes and Docker links put the addresses of neighbours into the environment under names
+/// made from the neighbour's: a service called `worker-health` yields `WORKER_HEALTH_PORT`.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|it| value.starts_with(it));
+    let is_part = ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| {
+        name.split_once("_PORT_").is_some_and(|(_, rest)| {
+            rest.starts_with(|first: char| first.is_ascii_digit()) && rest.contains(protocol)
+        })
+    });
+    name.ends_with("_SERVICE_HOST")
+        || name.ends_with("_SERVICE_PORT")
+        || name.contains("_SERVICE_PORT_")
+        || (name.ends_with("_PORT") && is_address)
+        || is_part
+}
+
+/// The candidate that is most like `word`, if any is like enough to be meant.
+pub(crate) fn nearest<'a>(
+    word: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    candidates
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, remove, exchange or swap with their neighbour to make one word of the other
+/// (optimal string alignment).
+fn distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
+    let right: Vec<char> = right.chars().collect();
+    let mut before = Vec::new();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (i, letter) in left.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in right.iter().enumerate() {
+            let exchange = above[j] + usize::from(letter != other);
+            let mut least = exchange.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *letter == right[j - 1] && left[i - 1] == *other {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_known_one() {
+        for (name, meant) in [
+            ("WORKER_SLOT", "WORKER_SLOTS"),
+            ("WORKER_POOL", "WORKER_POOLS"),
+            ("CRON_MAX_RETRY", "CRON_MAX_RETRIES"),
+            ("SEXTON_NAME_SPACE", "SEXTON_NAMESPACE"),
+            ("CRON_RETRY_DELAY_MULTIPLIKATOR", "CRON_RETRY_DELAY_MULTIPLIER"),
+        ] {
+            let reason = objection(name, "1").unwrap();
+            assert!(reason.ends_with(&format!("did you mean {meant}?")), "{name}: {reason}");
+        }
+        assert_eq!(
+            objection("SEXTON_COFFEE_MACHINE", "1").unwrap(),
+            "no such setting; `--help` lists them all"
+        );
+    }
+
+    #[test]
+    fn settings_task_variables_service_links_and_strangers_are_left_alone() {
+        for (name, value) in [
+            ("SEXTON_INSTANCE", "a"),
+            ("SEXTON_IDEMPOTENCY_KEY", "a"),
+            ("LEASE_MSS", "nothing of ours"),
+            ("PATH", "/bin"),
+            ("WORKER_HEALTH_SERVICE_HOST", "10.0.0.1"),
+            ("WORKER_HEALTH_SERVICE_PORT_HTTP", "8080"),
+            ("WORKER_HEALTH_PORT", "tcp://10.0.0.1:8080"),
+            ("SEXTON_DB_PORT_5432_TCP_ADDR", "10.0.0.1"),
+        ] {
+            assert_eq!(objection(name, value), None, "{name}");
+        }
+        assert!(objection("WORKER_PORT", "8080").is_some());
+        assert!(objection("WORKER_PORT_FORWARD_TCP", "8080").is_some());
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("same", "same"), 0);
+        assert_eq!(distance("inof", "info"), 1);
+        assert_eq!(distance("ab", ""), 2);
+    }
+}
