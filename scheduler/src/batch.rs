@@ -1,0 +1,228 @@
+//! Plans a batch of due jobs: what one claim transaction writes. Pure.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::key;
+use sexton_model::plan::{Disposition, Due, Plan, plan_at_most};
+use sexton_model::state::State;
+use sexton_model::ticket::Ticket;
+use sexton_store::firing::{Claim, DueJob, FRESH, GapRow, UnreadableJob};
+use sexton_store::tickets::OwedTicket;
+
+use crate::timetables::Timetables;
+
+/// Rows after which no further job is planned in the same transaction. One job adds at most about a
+/// thousand.
+const ENOUGH_ROWS: usize = 5_000;
+/// Firings of one job that are looked at for one transaction; the planner comes back for the rest.
+const FIRINGS_OF_A_JOB: usize = 2_000;
+
+/// What a claim transaction writes.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Rows, in the order of the jobs.
+    pub(crate) claims: Vec<Claim>,
+    /// For each of `claims` the index of its job.
+    job_of: Vec<usize>,
+    /// Where the planned jobs stand next.
+    pub(crate) cursors: Vec<(JobId, Option<DateTime<Utc>>)>,
+    /// Firings without rows.
+    pub(crate) gaps: Vec<GapRow>,
+    /// Jobs whose schedule makes no timetable.
+    pub(crate) unreadable: Vec<UnreadableJob>,
+    /// Whether firings are left that are due: of jobs not planned for want of room, or of a job with
+    /// very many.
+    pub(crate) more: bool,
+}
+
+impl Batch {
+    /// Plans `jobs` in their order until there are enough rows.
+    pub(crate) fn plan(
+        jobs: &[DueJob],
+        timetables: &mut Timetables,
+        mut id: impl FnMut(DateTime<Utc>) -> ExecutionId,
+    ) -> Self {
+        let mut batch = Self::default();
+        for (index, job) in jobs.iter().enumerate() {
+            if batch.claims.len() >= ENOUGH_ROWS {
+                batch.more = true;
+                break;
+            }
+            match timetables.of(&job.schedule) {
+                Ok(timetable) => {
+                    let due = Due {
+                        timetable: &timetable,
+                        overlap: job.overlap,
+                        misfire: job.misfire,
+                        next_fire_at: job.next_fire_at,
+                        busy: job.busy,
+                    };
+                    let plan = plan_at_most(&due, job.now, FIRINGS_OF_A_JOB);
+                    batch.add(index, job, plan, &mut id);
+                }
+                Err(error) => batch.unreadable.push(UnreadableJob {
+                    id: job.id,
+                    name: job.name.clone(),
+                    why: error.to_string(),
+                }),
+            }
+        }
+        batch
+    }
+
+    fn add(
+        &mut self,
+        index: usize,
+        job: &DueJob,
+        plan: Plan,
+        id: &mut impl FnMut(DateTime<Utc>) -> ExecutionId,
+    ) {
+        for firing in plan.firings {
+            let template = job.idempotency_template.as_deref();
+            self.job_of.push(index);
+            self.claims.push(Claim {
+                id: id(job.now),
+                job_id: job.id,
+                idempotency_key: key::idempotency(template, &job.name, &firing.key),
+                execution_key: firing.key,
+                scheduled_for: firing.scheduled_for,
+                skip_reason: match firing.disposition {
+                    Disposition::Run => None,
+                    Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
+                },
+            });
+        }
+        self.gaps.extend(plan.gaps.into_iter().map(|gap| GapRow {
+            job_id: job.id,
+            first: gap.first,
+            last: gap.last,
+            count: gap.count,
+            reason: gap.reason.as_str().to_owned(),
+        }));
+        self.more |= plan.next_fire_at.is_some_and(|next| next <= job.now);
+        self.cursors.push((job.id, plan.next_fire_at));
+    }
+
+    /// The tickets of those claims that became new rows and are to run. `jobs` are the planned ones.
+    pub(crate) fn tickets(self, jobs: &[DueJob], inserted: &[ExecutionId]) -> Vec<OwedTicket> {
+        let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
+        let (attempt, rev) = FRESH;
+        let runs = self.claims.into_iter().zip(self.job_of);
+        runs.filter(|(claim, _)| claim.skip_reason.is_none() && inserted.contains(&claim.id))
+            .map(|(claim, index)| {
+                let job = &jobs[index];
+                OwedTicket {
+                    ticket: Ticket {
+                        execution_id: claim.id,
+                        attempt,
+                        job_id: job.id,
+                        job: job.name.clone(),
+                        task_type: job.task_type.clone(),
+                        target: job.target.clone(),
+                        params: job.params.clone(),
+                        execution_key: claim.execution_key,
+                        scheduled_for: claim.scheduled_for,
+                        idempotency_key: claim.idempotency_key,
+                    },
+                    rev,
+                    state: State::Pending,
+                    pool: job.pool.clone(),
+                    due_in: chrono::Duration::zero(),
+                    parked: None,
+                }
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
+    use sexton_model::pool::PoolName;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn job(number: u128, expression: &str) -> DueJob {
+        let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+        DueJob {
+            id: JobId::new(Uuid::from_u128(number)),
+            name: format!("job{number}"),
+            schedule: Schedule::Cron { expression: expression.to_owned() },
+            task_type: "report".to_owned(),
+            target: None,
+            params: serde_json::json!({}),
+            pool: PoolName::default_pool(),
+            idempotency_template: None,
+            overlap: Overlap::Allow,
+            misfire: Misfire::default(),
+            next_fire_at: at("2026-01-01T08:00:00Z"),
+            busy: false,
+            now: at("2026-01-01T08:00:00.004Z"),
+        }
+    }
+
+    fn plan(jobs: &[DueJob]) -> Batch {
+        let mut next = 1_000;
+        Batch::plan(jobs, &mut Timetables::default(), |_| {
+            next += 1;
+            ExecutionId::new(Uuid::from_u128(next))
+        })
+    }
+
+    #[test]
+    fn each_job_gets_a_row_a_cursor_and_a_ticket_with_its_own_name() {
+        let jobs = [job(1, "0 8 * * *"), job(2, "0 8 * * *")];
+        let batch = plan(&jobs);
+        assert_eq!(batch.cursors.len(), 2);
+        assert!(!batch.more);
+        let ids: Vec<_> = batch.claims.iter().map(|claim| claim.id).collect();
+        let tickets = batch.tickets(&jobs, &ids);
+        let keys: Vec<_> = tickets.iter().map(|owed| &*owed.ticket.idempotency_key).collect();
+        assert_eq!(keys, ["job1:cron-2026-01-01T08:00:00Z", "job2:cron-2026-01-01T08:00:00Z"]);
+    }
+
+    #[test]
+    fn a_key_that_was_there_before_and_a_skipped_firing_have_no_ticket() {
+        let mut skipped = job(2, "0 8 * * *");
+        skipped.overlap = Overlap::Skip;
+        skipped.busy = true;
+        let jobs = [job(1, "0 8 * * *"), skipped];
+        let batch = plan(&jobs);
+        assert_eq!(batch.claims[1].skip_reason.as_deref(), Some("overlap"));
+        let second = batch.claims[1].id;
+        assert!(batch.tickets(&jobs, &[second]).is_empty());
+    }
+
+    #[test]
+    fn a_job_whose_expression_is_none_is_told_apart_and_the_others_are_planned() {
+        let jobs = [job(1, "often"), job(2, "0 8 * * *")];
+        let batch = plan(&jobs);
+        assert_eq!(batch.unreadable.len(), 1);
+        assert_eq!(
+            batch.cursors,
+            [(jobs[1].id, Some(jobs[1].next_fire_at + chrono::Days::new(1)))]
+        );
+    }
+
+    #[test]
+    fn a_transaction_stays_small_and_says_that_more_is_due() {
+        let late = |number| {
+            let mut job = job(number, "* * * * * *");
+            job.misfire = Misfire {
+                policy: MisfirePolicy::FireAll,
+                window: std::time::Duration::from_hours(24),
+                limit: 1_000,
+            };
+            job.now = job.next_fire_at + chrono::Duration::seconds(1_500);
+            job
+        };
+        let jobs: Vec<_> = (1..=50).map(late).collect();
+        let batch = plan(&jobs);
+        assert!(batch.more);
+        assert!(batch.claims.len() < ENOUGH_ROWS + FIRINGS_OF_A_JOB, "{}", batch.claims.len());
+        assert!(batch.cursors.len() < jobs.len());
+    }
+}

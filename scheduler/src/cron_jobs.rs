@@ -1,0 +1,83 @@
+//! Jobs of the environment: `CRON_JOBS`, applied at every start.
+//!
+//! Applying the same jobs again changes nothing, so every replica does it. They are read before
+//! anything is connected; what is wrong with them stops the start, all of it told at once.
+
+use sexton_model::id::JobId;
+use sexton_model::job::JobSpec;
+use sexton_model::jobs_file::{CRON_JOBS, Problem, parse_cron_jobs};
+use sexton_service::settings::SettingsErrors;
+use sexton_store::jobs::{Apply, ApplyError, apply};
+use sexton_store::{Now, Store};
+use uuid::Uuid;
+
+/// Reads them. `prefix` and a dot are put before each name.
+///
+/// # Errors
+///
+/// Every problem, in words for the person who deploys.
+pub fn parse(json: Option<&str>, prefix: Option<&str>) -> Result<Vec<JobSpec>, SettingsErrors> {
+    let Some(json) = json else { return Ok(Vec::new()) };
+    parse_cron_jobs(json, prefix)
+        .map_err(|problems| SettingsErrors::one(CRON_JOBS, lines(&problems)))
+}
+
+/// Makes them the database's. `actor` is named in the audit.
+///
+/// # Errors
+///
+/// [`ApplyError`]; nothing was applied then.
+pub async fn apply_all(
+    store: &Store,
+    specs: &[JobSpec],
+    actor: &str,
+    now: Now,
+) -> Result<(), ApplyError> {
+    if specs.is_empty() {
+        return Ok(());
+    }
+    let request = Apply { specs, actor, dry_run: false, prune: false };
+    let applied = apply(store, request, || JobId::new(Uuid::now_v7()), now).await?;
+    tracing::info!(
+        jobs.created = applied.created.len(),
+        jobs.changed = applied.changed.len(),
+        jobs.unchanged = applied.unchanged.len(),
+        "applied the {} jobs of {CRON_JOBS}: {} new, {} changed",
+        specs.len(),
+        applied.created.len(),
+        applied.changed.len()
+    );
+    Ok(())
+}
+
+/// The problems, one a line, without the name that the headline bears already.
+pub(crate) fn lines(problems: &[Problem]) -> String {
+    let prefix = format!("{CRON_JOBS}: ");
+    problems
+        .iter()
+        .map(|problem| {
+            let text = problem.to_string();
+            text.strip_prefix(&prefix).map_or(text.clone(), str::to_owned)
+        })
+        .collect::<Vec<_>>()
+        .join("\n  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let json = r#"{"a b": {"schedule": "often"}, "c": {}}"#;
+        let text = parse(Some(json), None).unwrap_err().to_string();
+        for expected in ["a b", "expected 5 fields", "schedule: is missing"] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
+    fn without_the_variable_there_are_no_jobs() {
+        assert_eq!(parse(None, Some("billing")), Ok(Vec::new()));
+    }
+}

@@ -1,0 +1,42 @@
+//! The scheduler: claims firings, publishes what is owed, and keeps PostgreSQL and RabbitMQ in step.
+//!
+//! Any number of replicas run side by side without a leader: each loop is safe to run anywhere at any
+//! time, because the rows decide and every statement repeats its condition.
+//!
+//! | loop | does |
+//! |---|---|
+//! | [`planner`] | claims the firings that are due |
+//! | [`dispatch`] | publishes freshly claimed tickets |
+//! | [`relay`] | publishes what is still owed |
+//! | [`rescuer`] | ends attempts whose worker vanished |
+//! | [`reconciler`] | owes again what the broker lost |
+//! | [`sweep`] | keeps the failed queue in step with the rows |
+//! | [`pruner`] | retention |
+//! | [`watch`] | says that this process is there |
+//!
+//! Every loop is a struct with `run_once`, which holds all behaviour ([`step`]), and is run by one
+//! runner ([`runner`]) that waits for timer, news ([`wakes`]) or shutdown. [`program`] puts them
+//! together.
+
+mod batch;
+mod broker;
+pub mod cron_jobs;
+pub mod dispatch;
+mod draw;
+pub mod environment;
+pub mod outbox;
+pub mod planner;
+pub mod program;
+pub mod pruner;
+mod quarantine;
+pub mod reconciler;
+pub mod relay;
+pub mod rescuer;
+pub mod runner;
+pub mod start_up;
+pub mod step;
+pub mod sweep;
+mod throttle;
+mod timetables;
+pub mod wakes;
+pub mod watch;

@@ -1,0 +1,167 @@
+//! Publishes owed tickets and marks them: the way of every ticket out of this process.
+//!
+//! The order is publish, confirm, mark. A crash in between publishes a ticket twice, which the open
+//! recognises; a row that has moved on meanwhile is not marked. What could not be published stays
+//! owed in its row: nothing is remembered here. Neither server is waited for without end, so a batch
+//! is done with in [`LONGEST`].
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, outgoing};
+use sexton_model::id::ExecutionId;
+use sexton_service::{clock, fault};
+use sexton_store::tickets::OwedTicket;
+use sexton_store::{Now, Store, StoreError, relay};
+use tokio::time::{Instant, timeout};
+
+use crate::throttle::Throttle;
+use sexton_store::answer::within;
+
+/// For the broker: as long as the link waits for a confirm.
+const PUBLISHING: Duration = Duration::from_secs(30);
+/// For the database.
+const MARKING: Duration = Duration::from_secs(10);
+/// For a batch.
+pub const LONGEST: Duration = Duration::from_secs(PUBLISHING.as_secs() + MARKING.as_secs());
+
+/// The way out. One per process: its complaints are throttled together.
+#[derive(Debug)]
+pub struct Outbox {
+    store: Store,
+    link: Link,
+    publisher: Publisher,
+    complaint: Throttle,
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Tickets that are in their queue now.
+    pub published: Vec<Published>,
+    /// Rows that were marked. Fewer than `published` is normal: a worker was faster.
+    pub marked: u64,
+    /// Tickets that a broker which is there did not take: they should wait before the next try.
+    pub refused: Vec<Refused>,
+    /// Tickets of which nothing is known, because the broker went away or fell silent.
+    pub unknown: usize,
+}
+
+/// A ticket that is in its queue: its execution, and the row's revision that the mark must find.
+pub type Published = (ExecutionId, i32);
+
+/// A ticket that the broker did not take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// Its execution.
+    pub execution_id: ExecutionId,
+    /// The row's revision at the try.
+    pub rev: i32,
+}
+
+impl Outbox {
+    /// `publisher` publishes through `link`.
+    pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
+        Self { store, link, publisher, complaint: Throttle::default() }
+    }
+
+    /// Whether there is a broker to publish to.
+    pub fn is_open(&self) -> bool {
+        self.link.is_up()
+    }
+
+    /// Publishes tickets with confirms and marks those that were confirmed. `fault_point` is the
+    /// name of the place between the two.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the marks could not be written: what was published will be published again.
+    pub async fn publish(
+        &self,
+        tickets: &[OwedTicket],
+        now: Now,
+        fault_point: &'static str,
+    ) -> Result<Sent, StoreError> {
+        let mut sent = self.send(tickets, now).await;
+        fault::point(fault_point);
+        sent.marked = self.mark(&sent.published, now).await?;
+        Ok(sent)
+    }
+
+    /// Marks published tickets; returns how many rows that changed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: what was published will be published again.
+    pub async fn mark(&self, published: &[Published], now: Now) -> Result<u64, StoreError> {
+        if published.is_empty() {
+            return Ok(0);
+        }
+        within(MARKING, relay::mark_published(&self.store, published, now)).await
+    }
+
+    /// Publishes tickets with confirms, without marking them.
+    pub async fn send(&self, tickets: &[OwedTicket], now: Now) -> Sent {
+        if tickets.is_empty() {
+            return Sent::default();
+        }
+        let publishing = async {
+            self.ensure_queues(tickets).await;
+            let batch = tickets.iter().map(|owed| self.publication(owed, now)).collect();
+            self.publisher.publish(batch).await
+        };
+        // What was confirmed by then is not known to be: it is published again.
+        let Ok(answers) = timeout(PUBLISHING, publishing).await else {
+            return Sent { unknown: tickets.len(), ..Sent::default() };
+        };
+        let mut sent = Sent::default();
+        for (owed, answer) in tickets.iter().zip(answers) {
+            match answer {
+                Ok(()) => sent.published.push((owed.ticket.execution_id, owed.rev)),
+                Err(PublishError::Unavailable { .. } | PublishError::TimedOut { .. }) => {
+                    sent.unknown += 1;
+                }
+                Err(error) => {
+                    self.complain(owed, &error);
+                    let execution_id = owed.ticket.execution_id;
+                    sent.refused.push(Refused { execution_id, rev: owed.rev });
+                }
+            }
+        }
+        sent
+    }
+
+    fn publication(&self, owed: &OwedTicket, now: Now) -> Publication {
+        outgoing::ticket(
+            self.link.namespace(),
+            &owed.pool,
+            owed.state,
+            owed.due_in.to_std().unwrap_or(Duration::ZERO),
+            &owed.ticket,
+            owed.parked.as_ref(),
+            // People read it; nothing is decided by it.
+            now.unwrap_or_else(clock::now),
+        )
+    }
+
+    /// A job may name a pool that no worker has declared yet.
+    async fn ensure_queues(&self, tickets: &[OwedTicket]) {
+        let pools: BTreeSet<&PoolName> = tickets.iter().map(|owed| &owed.pool).collect();
+        let pools: Vec<PoolName> = pools.into_iter().cloned().collect();
+        if let Err(error) = self.link.ensure_pools(&pools).await {
+            // A mismatch ends the process by way of the link; anything else shows at the publish.
+            tracing::debug!(%error, "the queues of a new pool could not be declared");
+        }
+    }
+
+    fn complain(&self, owed: &OwedTicket, error: &PublishError) {
+        if self.complaint.permits(Instant::now()) {
+            tracing::warn!(
+                execution.id = %owed.ticket.execution_id,
+                attempt.number = owed.ticket.attempt.get(),
+                job.name = owed.ticket.job,
+                "a ticket stays owed, because the broker did not take it: {error}"
+            );
+        }
+    }
+}

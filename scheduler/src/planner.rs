@@ -1,0 +1,314 @@
+//! The planner: claims the firings that are due, at the instant they are due.
+//!
+//! One transaction claims a batch of jobs; their tickets are handed to the publishing task after
+//! the commit. Replicas split the due set by `SKIP LOCKED`, and the unique row is the guard, so any
+//! number of planners may run. Then it sleeps until the next due instant by the database's clock,
+//! measured from the database's own answer; this host's clock is never asked.
+//!
+//! **Failures.** A crash before the commit leaves nothing, one after it leaves owed tickets for the
+//! relay. An error at the commit tells nothing about it: the next round finds either the old cursors
+//! and claims again, or the new ones. A job that cannot be planned is set aside and named; its row
+//! is not touched. While the broker is away, claiming goes on and the debt stays in the rows.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sexton_service::fault;
+use sexton_store::firing::{self, ClaimTransaction, DueJob, NextDue, UnreadableJob};
+use sexton_store::{Now, Store, StoreError};
+use tokio::time::Instant;
+
+use crate::batch::Batch;
+use crate::dispatch::Dispatch;
+use crate::draw;
+use crate::quarantine::Quarantine;
+use crate::step::{Pause, Step, StepError};
+use crate::timetables::Timetables;
+
+/// Jobs that one transaction claims.
+pub const BATCH: usize = 1_000;
+/// Transactions of one round; a round that needs more is followed by another at once.
+const TRANSACTIONS: usize = 50;
+/// The longest sleep: a notification may be lost. Varied by a tenth to either side.
+const POLL: Duration = Duration::from_secs(5);
+/// The sleep while the only jobs due are locked, mostly by another replica that is claiming them: a
+/// round just before found none that it could have.
+const LOCKED: Duration = Duration::from_millis(50);
+
+/// The loop.
+#[derive(Debug)]
+pub struct Planner {
+    store: Store,
+    dispatch: Dispatch,
+    by: String,
+    timetables: Mutex<Timetables>,
+    quarantine: Quarantine,
+}
+
+/// What a round claimed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Planned {
+    /// Rows that are to run.
+    pub claimed: usize,
+    /// Rows that record a firing that does not run.
+    pub skipped: usize,
+    /// Firings that were claimed before, by whoever.
+    pub known: usize,
+    /// Firings without a row.
+    pub missed: u64,
+    /// Of `claimed`, those whose tickets are left to the relay.
+    pub left_to_relay: usize,
+    /// Jobs that were set aside.
+    pub set_aside: usize,
+    /// How long to sleep, from the end of the round.
+    pub sleep: Duration,
+}
+
+/// A transaction that did not come to its end.
+struct Failure {
+    error: StepError,
+    /// The one job that was in it.
+    alone: Option<UnreadableJob>,
+}
+
+impl<E: Into<StepError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), alone: None }
+    }
+}
+
+impl Planner {
+    /// `by` is `<instance>:<pid>`, for the rows.
+    pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
+        let (timetables, quarantine) = (Mutex::default(), Quarantine::default());
+        Self { store, dispatch, by: by.into(), timetables, quarantine }
+    }
+
+    /// Jobs may have been corrected: none is set aside any longer.
+    pub fn jobs_changed(&self) {
+        self.quarantine.release();
+    }
+
+    /// Claims until nothing is due. After a batch that the database refuses, jobs are claimed one by
+    /// one until the culprit is found and set aside.
+    async fn claim_all(&self, now: Now, planned: &mut Planned) -> Result<bool, StepError> {
+        let mut one_by_one = 0_usize;
+        let mut transactions = 0;
+        while transactions < TRANSACTIONS {
+            let limit = if one_by_one > 0 { 1 } else { BATCH };
+            match self.claim(limit, now, planned).await {
+                Ok(more) => {
+                    if !more {
+                        return Ok(true);
+                    }
+                    one_by_one = one_by_one.saturating_sub(1);
+                    transactions += usize::from(one_by_one == 0);
+                }
+                Err(Failure { error, alone }) => {
+                    if !is_about_a_row(&error) {
+                        return Err(error);
+                    }
+                    match alone {
+                        Some(job) => {
+                            let why = error.to_string();
+                            self.set_aside(&UnreadableJob { why, ..job }, planned);
+                            one_by_one = 0;
+                        }
+                        None if limit == 1 => return Err(error),
+                        None => one_by_one = BATCH,
+                    }
+                    transactions += 1;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// One claim transaction; whether more may be due.
+    async fn claim(&self, limit: usize, now: Now, planned: &mut Planned) -> Result<bool, Failure> {
+        let except = self.quarantine.jobs(Instant::now());
+        let mut transaction = ClaimTransaction::begin(&self.store, now).await?;
+        let due = transaction.due_jobs(limit as i64, &except).await?;
+        for job in &due.unreadable {
+            self.set_aside(job, planned);
+        }
+        let full = due.jobs.len() + due.unreadable.len() >= limit;
+        if due.jobs.is_empty() {
+            return Ok(full);
+        }
+        let jobs = due.jobs;
+        let batch = {
+            let mut timetables = self.timetables.lock().unwrap_or_else(PoisonError::into_inner);
+            Batch::plan(&jobs, &mut timetables, draw::execution_id)
+        };
+        for job in &batch.unreadable {
+            self.set_aside(job, planned);
+        }
+        let more = full || batch.more;
+        match self.write(transaction, batch, &jobs).await {
+            Ok(written) => {
+                planned.add(&written);
+                Ok(more)
+            }
+            Err(error) => {
+                let alone = match &jobs[..] {
+                    [job] => Some(UnreadableJob {
+                        id: job.id,
+                        name: job.name.clone(),
+                        why: String::new(),
+                    }),
+                    _ => None,
+                };
+                Err(Failure { error, alone })
+            }
+        }
+    }
+
+    async fn write(
+        &self,
+        mut transaction: ClaimTransaction,
+        batch: Batch,
+        jobs: &[DueJob],
+    ) -> Result<Planned, StepError> {
+        let inserted = transaction.insert(&batch.claims, &self.by).await?;
+        let moved = transaction.advance(&batch.cursors).await?;
+        if moved != batch.cursors.len() as u64 {
+            return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
+        }
+        transaction.record_gaps(&batch.gaps).await?;
+        transaction.commit().await?;
+        fault::point("scheduler.claimed");
+        let mut written = Planned {
+            known: batch.claims.len() - inserted.len(),
+            missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
+            ..Planned::default()
+        };
+        let tickets = batch.tickets(jobs, &inserted);
+        written.claimed = tickets.len();
+        written.skipped = inserted.len() - tickets.len();
+        if !self.dispatch.offer(tickets) {
+            written.left_to_relay = written.claimed;
+        }
+        Ok(written)
+    }
+
+    fn set_aside(&self, job: &UnreadableJob, planned: &mut Planned) {
+        planned.set_aside += 1;
+        self.quarantine.set_aside(job, Instant::now());
+    }
+
+    /// How long to sleep until the next firing is due. After a round that found something, what is
+    /// due became so meanwhile; after one that found nothing, somebody else has it.
+    async fn look_ahead(&self, now: Now, found: bool) -> Result<Duration, StepError> {
+        let except = self.quarantine.jobs(Instant::now());
+        let asked = Instant::now();
+        let due = firing::next_due(&self.store, &except, now).await?;
+        let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
+        let overdue = if found { Duration::ZERO } else { LOCKED };
+        Ok(sleep_until(due, asked.elapsed(), poll).unwrap_or(overdue))
+    }
+}
+
+impl Step for Planner {
+    const NAME: &'static str = "planner";
+    const LIMIT: Duration = Duration::from_mins(2);
+    type Report = Planned;
+
+    async fn run_once(&self, now: Now) -> Result<Planned, StepError> {
+        let mut planned = Planned::default();
+        let all = self.claim_all(now, &mut planned).await?;
+        if all {
+            planned.sleep = self.look_ahead(now, planned.found() > 0).await?;
+        } else if planned.claimed == 0 {
+            // More jobs than can be set aside cannot be planned.
+            planned.sleep = POLL;
+        }
+        planned.tell();
+        Ok(planned)
+    }
+
+    fn pause(&self, planned: &Planned) -> Pause {
+        Pause::AtMost(planned.sleep)
+    }
+}
+
+impl Planned {
+    fn add(&mut self, other: &Self) {
+        self.claimed += other.claimed;
+        self.skipped += other.skipped;
+        self.known += other.known;
+        self.missed += other.missed;
+        self.left_to_relay += other.left_to_relay;
+    }
+
+    /// Firings, however they were disposed of.
+    fn found(&self) -> u64 {
+        (self.claimed + self.skipped + self.known) as u64 + self.missed
+    }
+
+    fn tell(&self) {
+        if self.missed > 0 {
+            tracing::info!(
+                firings.missed = self.missed,
+                "{} firings will not run, by their jobs' misfire policies; their gaps say why",
+                self.missed
+            );
+        }
+        if self.found() > 0 {
+            tracing::debug!(
+                firings.claimed = self.claimed,
+                firings.skipped = self.skipped,
+                firings.known = self.known,
+                firings.missed = self.missed,
+                tickets.left_to_relay = self.left_to_relay,
+                "claimed {} firings",
+                self.claimed
+            );
+        }
+    }
+}
+
+/// Whether the error is the fault of some row and not of the database or of this program's plans.
+const fn is_about_a_row(error: &StepError) -> bool {
+    matches!(
+        error,
+        StepError::Store(
+            StoreError::Data(_) | StoreError::Statement(_) | StoreError::Inconsistent { .. }
+        )
+    )
+}
+
+/// How long to sleep after an answer that took `round_trip`; `None` if a job is due by now. The
+/// database read its clock about halfway through it.
+fn sleep_until(due: NextDue, round_trip: Duration, poll: Duration) -> Option<Duration> {
+    let Some(at) = due.at else { return Some(poll) };
+    match (at - due.now).to_std() {
+        Ok(Duration::ZERO) | Err(_) => None,
+        Ok(left) => Some(left.saturating_sub(round_trip / 2).min(poll)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sleep_ends_when_the_next_firing_is_due_by_the_databases_clock() {
+        let now = "2026-01-01T08:00:00Z".parse().unwrap();
+        let ms = Duration::from_millis;
+        let due = |in_ms| NextDue { now, at: Some(now + chrono::Duration::milliseconds(in_ms)) };
+        assert_eq!(sleep_until(due(800), ms(2), ms(5_000)), Some(ms(799)));
+        assert_eq!(sleep_until(due(90_000), ms(2), ms(5_000)), Some(ms(5_000)));
+        assert_eq!(sleep_until(due(1), ms(4), ms(5_000)), Some(ms(0)));
+        assert_eq!(sleep_until(NextDue { now, at: None }, ms(2), ms(5_000)), Some(ms(5_000)));
+    }
+
+    #[test]
+    fn a_job_that_is_due_by_now_is_told_from_one_that_will_be() {
+        let now = "2026-01-01T08:00:00Z".parse().unwrap();
+        for at in [now, now - chrono::Duration::seconds(5)] {
+            let due = NextDue { now, at: Some(at) };
+            assert_eq!(sleep_until(due, Duration::ZERO, POLL), None);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Puts the scheduler together and runs it to its orderly end.
+//!
+//! At the soft stop no round begins any more; rounds under way end, and what was claimed is
+//! published. What does not come to its end within the grace is owed in its rows, as after a crash.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::publish::DEFAULT_LANES;
+use sexton_broker::{Endpoint, Link, LinkSettings, Namespace, PoolName, Publisher, Timeouts};
+use sexton_model::id::ProcessId;
+use sexton_model::job::JobSpec;
+use sexton_model::retry::RetryPolicy;
+use sexton_service::clock;
+use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
+use sexton_service::lifecycle::{Ended, Lifecycle, Signals};
+use sexton_service::outage::Reachability;
+use sexton_service::settings::{SchedulerSettings, ServiceSettings};
+use sexton_store::instances::{self, Introduction};
+use sexton_store::{Store, StoreOptions};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::broker;
+use crate::dispatch::dispatch;
+use crate::outbox::Outbox;
+use crate::planner::Planner;
+use crate::pruner::Pruner;
+use crate::reconciler::Reconciler;
+use crate::relay::Relay;
+use crate::rescuer::Rescuer;
+use crate::runner::{Around, run};
+use crate::start_up::{StartError, start_up};
+use crate::step::Step;
+use crate::sweep::Sweep;
+use crate::wakes::Wakes;
+use crate::watch::Watch;
+
+/// For saying goodbye to the database, and for closing its connections.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// Runs the scheduler until a signal or a breakdown. `jobs` are those of the environment.
+///
+/// # Errors
+///
+/// What makes a start impossible; nothing has been claimed then.
+pub async fn scheduler(
+    settings: SchedulerSettings,
+    jobs: Vec<JobSpec>,
+    signals: Signals,
+) -> anyhow::Result<Ended> {
+    let service = &settings.service;
+    let lifecycle = Lifecycle::new(service.shutdown_grace);
+    let (readiness, liveness) = (Readiness::new(), Liveness::new());
+    let database = Reachability::new(readiness.condition("database", clock::now()));
+    let condition = readiness.condition("broker", clock::now());
+    let stopping = lifecycle.soft();
+    let health = Health { readiness: readiness.clone(), liveness: liveness.clone(), stopping };
+    let _health = HealthServer::start(service.health_addr, health).await?;
+    let store = open_store(service)?;
+    let link = Link::start(link_settings(service)?);
+    lifecycle.spawn("broker", broker::follow(link.clone(), condition, lifecycle.soft()));
+    let around = Around {
+        started: CancellationToken::new(),
+        soft: lifecycle.soft(),
+        hard: lifecycle.hard(),
+        liveness,
+        database,
+    };
+    let who = introduction(&service.instance);
+    let me = who.id;
+    let loops = Loops { lifecycle: &lifecycle, around, store: &store, link: &link };
+    loops.begin(who, jobs, readiness);
+    loops.spawn_all(&settings);
+    let ended = lifecycle.run_until_stopped(signals).await;
+    // Best effort: a scheduler that is gone without a word is noticed by its silence.
+    let _ = timeout(GOODBYE, instances::stopped(&store, me, None)).await;
+    link.close().await;
+    let _ = timeout(GOODBYE, store.close()).await;
+    Ok(ended)
+}
+
+struct Loops<'a> {
+    lifecycle: &'a Lifecycle,
+    around: Around,
+    store: &'a Store,
+    link: &'a Link,
+}
+
+impl Loops<'_> {
+    /// Waits for the database, lets the others begin, and says when everything is there.
+    fn begin(&self, who: Introduction, jobs: Vec<JobSpec>, readiness: Readiness) {
+        let (store, link, around) = (self.store.clone(), self.link.clone(), self.around.clone());
+        let name = who.name.clone();
+        self.spawn(Watch::new(store.clone(), who, readiness), &Arc::default());
+        self.lifecycle.spawn("start", async move {
+            let actor = format!("scheduler {name}");
+            let starting = async {
+                start_up(&store, &jobs, &actor, &around.database).await?;
+                around.started.cancel();
+                if !link.is_up() {
+                    tracing::info!("claims firings, and waits for the broker to publish them");
+                }
+                if link.up().await.is_some() {
+                    tracing::info!(instance.name = name, "the scheduler is at work");
+                }
+                // As long as the others.
+                around.soft.cancelled().await;
+                Ok::<_, StartError>(())
+            };
+            tokio::select! {
+                () = around.soft.cancelled() => Ok(()),
+                ended = starting => ended,
+            }
+        });
+    }
+
+    fn spawn_all(&self, settings: &SchedulerSettings) {
+        let service = &settings.service;
+        let (store, link) = (self.store, self.link);
+        let publisher = Publisher::start(link, DEFAULT_LANES);
+        let outbox = Arc::new(Outbox::new(store.clone(), link.clone(), publisher.clone()));
+        let (dispatch, dispatcher) = dispatch(Arc::clone(&outbox));
+        let by = format!("{}:{}", service.instance, std::process::id());
+        let planner = Arc::new(Planner::new(store.clone(), dispatch, by));
+        let (jobs, owed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let wakes = Wakes {
+            planner: Arc::clone(&planner),
+            jobs: Arc::clone(&jobs),
+            owed: Arc::clone(&owed),
+        };
+        // One long-held connection at a time, so that the smallest pool of three is enough.
+        let held = Arc::default();
+        let stop = self.around.soft.clone();
+
+        let dispatching = dispatcher.run(self.around.clone());
+        self.lifecycle.spawn("dispatcher", async {
+            dispatching.await;
+            Ok::<_, Infallible>(())
+        });
+        self.lifecycle.spawn("wakes", wakes.run(store.clone(), self.around.clone()));
+        self.spawn(planner, &jobs);
+        self.spawn(Relay::new(store.clone(), outbox), &owed);
+        let quiet = Arc::default();
+        self.spawn(Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&owed)), &quiet);
+        let quiet = Arc::default();
+        self.spawn(Reconciler::new(store.clone(), link.clone(), Arc::clone(&owed)), &quiet);
+        let sweep = Sweep::new(
+            store.clone(),
+            link.clone(),
+            publisher,
+            owed,
+            Arc::clone(&held),
+            stop.clone(),
+        );
+        self.spawn(sweep, &Arc::default());
+        let pruner = Pruner::new(store.clone(), settings.retention_days, held, stop);
+        self.spawn(pruner, &Arc::default());
+    }
+
+    fn spawn<S: Step>(&self, step: S, news: &Arc<Notify>) {
+        self.lifecycle.spawn(S::NAME, run(step, Arc::clone(news), self.around.clone()));
+    }
+}
+
+fn open_store(service: &ServiceSettings) -> anyhow::Result<Store> {
+    let application = format!("sexton scheduler {}", service.instance);
+    let mut options = StoreOptions::new(service.database_url.expose(), application);
+    options.pool_size = service.db_pool_size;
+    Ok(Store::open(&options)?)
+}
+
+fn link_settings(service: &ServiceSettings) -> anyhow::Result<LinkSettings> {
+    Ok(LinkSettings {
+        endpoint: Endpoint::parse(service.amqp_url.expose())?,
+        name: format!("scheduler {}", service.instance),
+        namespace: Namespace::new(&service.namespace)?,
+        pools: vec![PoolName::default_pool()],
+        timeouts: Timeouts::default(),
+    })
+}
+
+fn retry_defaults(service: &ServiceSettings) -> RetryPolicy {
+    RetryPolicy {
+        max_retries: service.retry.max_retries,
+        delay: service.retry.delay,
+        multiplier: service.retry.multiplier,
+        ..RetryPolicy::default()
+    }
+}
+
+fn introduction(instance: &str) -> Introduction {
+    Introduction {
+        id: ProcessId::new(Uuid::now_v7()),
+        kind: "scheduler",
+        name: instance.to_owned(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION"),
+        pools: Vec::new(),
+        slots: 0,
+        seat: None,
+    }
+}

@@ -1,0 +1,132 @@
+//! The reconciler: owes again the tickets that the broker seems to have lost.
+//!
+//! A ticket is judged only long after it was due, and only when its main queue is empty or younger
+//! tickets of its pool were opened before it. A wrong guess costs a duplicate, which the open
+//! recognises. This is half of how a wiped broker heals; the sweep is the other half.
+
+use std::slice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::names::main_queue;
+use sexton_broker::{InspectError, Link};
+use sexton_model::pool::PoolName;
+use sexton_store::reconcile::{self, OverduePool};
+use sexton_store::{Now, Store};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::step::{Pause, Step, StepError};
+use crate::throttle::Throttle;
+
+/// Tickets of one round, and so of one second.
+const BATCH: u64 = 500;
+const BETWEEN_FULL: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(30);
+
+/// The loop.
+#[derive(Debug)]
+pub struct Reconciler {
+    store: Store,
+    link: Link,
+    relay: Arc<Notify>,
+    complaint: Throttle,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reconciled {
+    /// Tickets that are overdue: the gauge that must return to 0.
+    pub unaccounted: u64,
+    /// Of those, tickets that are owed again.
+    pub owed_again: u64,
+}
+
+impl Reconciler {
+    /// Asks the broker over `link`; `relay` is woken when tickets are owed.
+    pub fn new(store: Store, link: Link, relay: Arc<Notify>) -> Self {
+        Self { store, link, relay, complaint: Throttle::default() }
+    }
+
+    /// Whether nothing waits in a pool's main queue.
+    async fn is_empty(&self, pool: &PoolName) -> Result<bool, StepError> {
+        match self.link.depth(&main_queue(self.link.namespace(), pool)).await {
+            Ok(depth) => Ok(depth.ready == 0),
+            Err(InspectError::Missing(queue)) => {
+                tracing::warn!(queue.name = queue, "queue {queue} is gone and is declared again");
+                let declared = match self.link.ensure_pools(slice::from_ref(pool)).await {
+                    Ok(()) => self.link.redeclare().await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = declared {
+                    // The publish that follows finds it missing too, and says so.
+                    tracing::debug!(%error, "queue {queue} could not be declared");
+                }
+                Ok(true)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
+    fn tell(&self, overdue: &OverduePool, owed: u64, empty: bool) {
+        if owed > 0 && self.complaint.permits(Instant::now()) {
+            tracing::warn!(
+                sexton_unaccounted_executions = overdue.tickets,
+                tickets.owed_again = owed,
+                pool.name = %overdue.pool,
+                queue.empty = empty,
+                "{} tickets of pool {} are long overdue and seem lost; they are published again",
+                overdue.tickets,
+                overdue.pool
+            );
+        } else {
+            tracing::debug!(
+                sexton_unaccounted_executions = overdue.tickets,
+                tickets.owed_again = owed,
+                pool.name = %overdue.pool,
+                queue.empty = empty,
+                "{} tickets of pool {} are long overdue",
+                overdue.tickets,
+                overdue.pool
+            );
+        }
+    }
+}
+
+impl Step for Reconciler {
+    const NAME: &'static str = "reconciler";
+    const LIMIT: Duration = Duration::from_mins(2);
+    type Report = Reconciled;
+
+    async fn run_once(&self, now: Now) -> Result<Reconciled, StepError> {
+        if !self.link.is_up() {
+            return Err(StepError::BrokerAway);
+        }
+        let mut reconciled = Reconciled::default();
+        for overdue in reconcile::overdue(&self.store, now).await? {
+            reconciled.unaccounted += overdue.tickets;
+            let left = BATCH - reconciled.owed_again;
+            if left == 0 {
+                continue;
+            }
+            let empty = self.is_empty(&overdue.pool).await?;
+            let owed =
+                reconcile::owe_again(&self.store, &overdue.pool, empty, left as i64, now).await?;
+            reconciled.owed_again += owed;
+            self.tell(&overdue, owed, empty);
+        }
+        if reconciled.owed_again > 0 {
+            self.relay.notify_one();
+        }
+        Ok(reconciled)
+    }
+
+    fn pause(&self, reconciled: &Reconciled) -> Pause {
+        if reconciled.owed_again >= BATCH {
+            Pause::Exactly(BETWEEN_FULL)
+        } else {
+            Pause::AtMost(POLL)
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Runs a loop: waits for timer, news or shutdown, and judges what went wrong.
+//!
+//! No failure ends a loop: the database's outage is told by the rules of [`Reachability`], the
+//! broker's by its link, anything else once a minute, and the next round begins from what the
+//! database says.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_service::health::Liveness;
+use sexton_service::outage::Reachability;
+use sexton_store::StoreError;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::draw;
+use crate::step::{Pause, Step, StepError};
+use crate::throttle::Throttle;
+
+/// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
+const MAX_REST: Duration = Duration::from_mins(1);
+/// The rest after a failure; varied by a half to either side, so that replicas do not come back at
+/// the same instant.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// For a round that is under way at the soft stop. Only one that a server does not answer needs more,
+/// and what it leaves is what a crash would.
+const LAST_ROUND: Duration = Duration::from_secs(10);
+
+/// What a loop needs around its work.
+#[derive(Clone, Debug)]
+pub struct Around {
+    /// Cancelled when the database is there and its schema fits.
+    pub started: CancellationToken,
+    /// Cancelled when no further round may begin.
+    pub soft: CancellationToken,
+    /// Cancelled when a round under way must end.
+    pub hard: CancellationToken,
+    /// The loops behind `/livez`.
+    pub liveness: Liveness,
+    /// The database, as all loops see it.
+    pub database: Reachability,
+}
+
+/// Runs `step` until the shutdown. `news` ends a rest; a round under way when it comes is followed
+/// by another at once.
+pub async fn run<S: Step>(step: S, news: Arc<Notify>, around: Around) -> Result<(), Infallible> {
+    tokio::select! {
+        () = around.soft.cancelled() => return Ok(()),
+        () = around.started.cancelled() => {}
+    }
+    let heartbeat = around.liveness.register(S::NAME, S::LIMIT + 2 * MAX_REST);
+    let complaint = Throttle::default();
+    while !around.soft.is_cancelled() {
+        heartbeat.beat();
+        let round = tokio::select! {
+            () = around.round_is_over() => break,
+            round = timeout(S::LIMIT, step.run_once(None)) => round,
+        };
+        let outcome = round.unwrap_or(Err(StepError::TooLong(S::LIMIT)));
+        let pause = around.judge(S::NAME, outcome.map(|report| step.pause(&report)), &complaint);
+        tokio::select! {
+            () = around.soft.cancelled() => break,
+            () = rest(pause, &news) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn rest(pause: Pause, news: &Notify) {
+    match pause {
+        Pause::Exactly(time) => sleep(time.min(MAX_REST)).await,
+        Pause::AtMost(time) => tokio::select! {
+            () = news.notified() => {}
+            () = sleep(time.min(MAX_REST)) => {}
+        },
+    }
+}
+
+impl Around {
+    async fn round_is_over(&self) {
+        let last = async {
+            self.soft.cancelled().await;
+            sleep(LAST_ROUND).await;
+        };
+        tokio::select! {
+            () = self.hard.cancelled() => {}
+            () = last => {}
+        }
+    }
+
+    fn judge(
+        &self,
+        name: &'static str,
+        outcome: Result<Pause, StepError>,
+        complaint: &Throttle,
+    ) -> Pause {
+        match outcome {
+            Ok(pause) => {
+                self.database.answered();
+                return pause;
+            }
+            // The link tells it, and the database was not asked.
+            Err(StepError::BrokerAway | StepError::Broker(_)) => {}
+            Err(StepError::Store(error)) if is_outage(&error) => self.database.failed(&error),
+            Err(error) => {
+                if complaint.permits(Instant::now()) {
+                    tracing::error!(loop.name = name, "the {name} cannot do its work: {error}");
+                }
+            }
+        }
+        Pause::Exactly(AFTER_FAILURE.mul_f64(0.5 + draw::fraction()))
+    }
+}
+
+/// Whether the database cannot be used at all, by anybody in this process.
+pub(crate) const fn is_outage(error: &StoreError) -> bool {
+    error.is_transient() || matches!(error, StoreError::Schema(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_service::clock;
+    use sexton_service::health::Readiness;
+    use sexton_store::Now;
+
+    use super::*;
+
+    /// Waits for an answer that never comes.
+    struct Unanswered;
+
+    impl Step for Unanswered {
+        const NAME: &'static str = "unanswered";
+        const LIMIT: Duration = Duration::from_mins(2);
+        type Report = ();
+
+        async fn run_once(&self, _: Now) -> Result<(), StepError> {
+            std::future::pending().await
+        }
+
+        fn pause(&self, (): &()) -> Pause {
+            Pause::AtMost(Duration::ZERO)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_that_is_not_answered_does_not_use_up_the_grace() {
+        let condition = Readiness::new().condition("database", clock::now());
+        let around = Around {
+            started: CancellationToken::new(),
+            soft: CancellationToken::new(),
+            hard: CancellationToken::new(),
+            liveness: Liveness::new(),
+            database: Reachability::new(condition),
+        };
+        around.started.cancel();
+        let running = tokio::spawn(run(Unanswered, Arc::default(), around.clone()));
+        sleep(Duration::from_secs(1)).await;
+        let stopped = Instant::now();
+        around.soft.cancel();
+        running.await.unwrap().unwrap();
+        assert_eq!(stopped.elapsed().as_secs(), LAST_ROUND.as_secs());
+    }
+}

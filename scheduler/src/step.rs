@@ -1,0 +1,83 @@
+//! The shape of every background loop: one round that holds all behaviour, and what to do between
+//! rounds.
+//!
+//! A test steps a loop by calling [`Step::run_once`] with an instant of its choice; in production
+//! [`crate::runner`] calls it with `None`, the database's own clock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::{InspectError, PublishError};
+use sexton_store::{Now, StoreError};
+
+/// One background loop.
+pub trait Step: Send + Sync + 'static {
+    /// A word, for logs and `/livez`.
+    const NAME: &'static str;
+    /// A round that takes longer is given up, which is no different from a crash in its middle.
+    const LIMIT: Duration;
+    /// What a round did.
+    type Report: Send;
+
+    /// One round. Dropping the future in the middle, like a crash there, loses nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError`]; the next round begins anew from what the database says.
+    fn run_once(&self, now: Now) -> impl Future<Output = Result<Self::Report, StepError>> + Send;
+
+    /// How long the loop rests after a round.
+    fn pause(&self, report: &Self::Report) -> Pause;
+}
+
+/// A rest between two rounds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pause {
+    /// At most this long: news ends it.
+    AtMost(Duration),
+    /// This long whatever comes, where a rate must be kept.
+    Exactly(Duration),
+}
+
+/// Why a round did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The database: see its variants for what to do.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The broker is away, so there is nothing to do before it is back. Its link says so itself.
+    #[error("the broker is away")]
+    BrokerAway,
+    /// The broker did not answer a question. Ask again in the next round.
+    #[error(transparent)]
+    Broker(#[from] InspectError),
+    /// A message that was looked at could not be put back at the tail; it has gone back to the head.
+    #[error("a message of the failed queue could not be put back: {0}")]
+    PutBack(#[source] PublishError),
+    /// Cursors of jobs that were locked did not move: a fault of the program. Nothing was claimed.
+    #[error("only {moved} of {meant} locked jobs could be moved on; nothing was claimed")]
+    Cursors {
+        /// Rows that changed.
+        moved: u64,
+        /// Rows that should have.
+        meant: usize,
+    },
+    /// The round took longer than [`Step::LIMIT`].
+    #[error("a round did not end within {} s and was given up", .0.as_secs())]
+    TooLong(Duration),
+}
+
+/// Several hold the loop where news changes what it remembers.
+impl<S: Step> Step for Arc<S> {
+    const NAME: &'static str = S::NAME;
+    const LIMIT: Duration = S::LIMIT;
+    type Report = S::Report;
+
+    fn run_once(&self, now: Now) -> impl Future<Output = Result<Self::Report, StepError>> + Send {
+        S::run_once(self, now)
+    }
+
+    fn pause(&self, report: &Self::Report) -> Pause {
+        S::pause(self, report)
+    }
+}
