@@ -1,0 +1,142 @@
+//! The task catalogue: what each task type runs on this worker.
+//!
+//! A job only names a type and passes params; the deployer's catalogue decides what the type runs,
+//! so nobody who can edit a job can run a command of their choosing.
+//!
+//! ```toml
+//! [tasks.report]
+//! command = ["/opt/reports/generate", "--quiet"]  # no shell; see the `command` module
+//! timeout = "45m"                                 # optional; the job's own counts if it is shorter
+//! grace = "5s"                                    # optional; between SIGTERM and SIGKILL
+//! ```
+//!
+//! # Guarantees
+//!
+//! - Read as a whole or not at all: every problem of the file is reported at once, with line, task
+//!   and field. Nothing in it is ignored: unknown keys are problems, and so are the executors that
+//!   come with later versions.
+//! - A program is found when the catalogue is loaded: an absolute path as it is, a path with a slash
+//!   from the catalogue's own folder, a bare name in `PATH`. It must exist and be executable.
+//!   Symbolic links are kept, so that a deployment may turn them later.
+//!
+//! It is read once, at the start; a program that vanishes afterwards makes attempts fail, not the
+//! worker.
+
+mod entry;
+mod problem;
+mod program;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use toml::de::DeTable;
+
+pub use self::entry::{COMMAND_MAX_WORDS, GRACE_MAX, TIMEOUT_MAX};
+use self::problem::Problems;
+pub use self::problem::{CatalogueErrors, Problem};
+use self::program::ProgramFinder;
+use crate::command::CommandLine;
+
+/// Largest catalogue, in bytes.
+const FILE_MAX_BYTES: u64 = 1024 * 1024;
+
+/// What a worker offers to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalogue(BTreeMap<String, TaskEntry>);
+
+/// What one task type runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskEntry {
+    /// The program and its arguments.
+    pub command: CommandLine,
+    /// The longest run the deployer allows; a job may ask for less. 1 s to 30 days.
+    pub timeout: Option<Duration>,
+    /// How long it may clear up after SIGTERM; up to 10 minutes, 5 s by default.
+    pub grace: Duration,
+}
+
+impl Catalogue {
+    /// Reads the catalogue at `path` and finds its programs.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the file, for the person who deploys it.
+    pub fn load(path: &Path) -> Result<Self, CatalogueErrors> {
+        let folder = match path.parent() {
+            Some(parent) if parent != Path::new("") => parent,
+            _ => Path::new("."),
+        };
+        let search_path = std::env::var_os("PATH");
+        read(path)
+            .and_then(|text| Self::parse(&text, folder, search_path))
+            .map_err(|problems| CatalogueErrors::new(path, problems))
+    }
+
+    /// What the type `task_type` runs; `None` if this worker does not offer it.
+    pub fn get(&self, task_type: &str) -> Option<&TaskEntry> {
+        self.0.get(task_type)
+    }
+
+    /// The offered task types, sorted.
+    pub fn types(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    fn parse(
+        text: &str,
+        folder: &Path,
+        search_path: Option<OsString>,
+    ) -> Result<Self, Vec<Problem>> {
+        let (root, syntax) = DeTable::parse_recoverable(text);
+        let mut problems = Problems::new(text);
+        for error in syntax {
+            problems.add(error.span(), None, None, error.message());
+        }
+        // A damaged file would make good entries look wrong.
+        problems.none_yet()?;
+        let finder = ProgramFinder::new(folder, search_path);
+        let mut tasks = BTreeMap::new();
+        for (key, value) in root.get_ref() {
+            if key.get_ref() != "tasks" {
+                let said = format!("unknown key `{}`: only `[tasks.NAME]` is known", key.get_ref());
+                problems.add(Some(key.span()), None, None, said);
+                continue;
+            }
+            let Some(table) = value.get_ref().as_table() else {
+                problems.add(Some(value.span()), None, None, "`tasks` must be a table");
+                continue;
+            };
+            for (name, value) in table {
+                if let Some(entry) = entry::read(name, value, &finder, &mut problems) {
+                    tasks.insert(name.get_ref().to_string(), entry);
+                }
+            }
+        }
+        if tasks.is_empty() {
+            let said = "no task type is offered: add `[tasks.NAME]` with a `command`";
+            problems.add_if_first(said);
+        }
+        problems.none_yet()?;
+        Ok(Self(tasks))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Vec<Problem>> {
+    let unreadable =
+        |error: std::io::Error| vec![Problem::of_file(format!("cannot be read: {error}"))];
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    // One byte more than is allowed tells a large file from a file of just this size.
+    file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > FILE_MAX_BYTES {
+        return Err(vec![Problem::of_file(format!("is larger than {FILE_MAX_BYTES} bytes"))]);
+    }
+    String::from_utf8(bytes).map_err(|_| vec![Problem::of_file("is not UTF-8".to_owned())])
+}
+
+#[cfg(test)]
+mod tests;

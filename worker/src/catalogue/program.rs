@@ -1,0 +1,65 @@
+//! Finding the program that a command names, when the catalogue is loaded.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// Where programs are looked for.
+pub(super) struct ProgramFinder {
+    folder: PathBuf,
+    search_path: Option<OsString>,
+}
+
+impl ProgramFinder {
+    /// `folder` is the catalogue's; `search_path` is the value of `PATH`.
+    pub(super) fn new(folder: &Path, search_path: Option<OsString>) -> Self {
+        Self { folder: folder.to_owned(), search_path }
+    }
+
+    /// The absolute path of the program `name`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for people.
+    pub(super) fn find(&self, name: &str) -> Result<PathBuf, String> {
+        if name.is_empty() || name.contains('\0') {
+            return Err("the program's name is empty or holds a NUL".to_owned());
+        }
+        if !name.contains('/') {
+            return self.find_in_search_path(name);
+        }
+        // `join` leaves an absolute path as it is.
+        let path = std::path::absolute(self.folder.join(name))
+            .map_err(|error| format!("the path of `{name}` cannot be told: {error}"))?;
+        match executable(&path) {
+            Ok(()) => Ok(path),
+            Err(why) => Err(format!("the program {} {why}", path.display())),
+        }
+    }
+
+    fn find_in_search_path(&self, name: &str) -> Result<PathBuf, String> {
+        let search_path = self.search_path.clone().unwrap_or_default();
+        std::env::split_paths(&search_path)
+            // A relative entry would make the choice depend on where the worker was started.
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(name))
+            .find(|path| executable(path).is_ok())
+            .ok_or_else(|| {
+                format!("no program `{name}` in PATH: install it, or give its absolute path")
+            })
+    }
+}
+
+fn executable(path: &Path) -> Result<(), String> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err("is not a file".to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err("does not exist".to_owned());
+        }
+        Err(error) => return Err(format!("cannot be looked at: {error}")),
+    }
+    access(path, Access::EXEC_OK).map_err(|_| "is not executable by this user".to_owned())
+}

@@ -1,0 +1,287 @@
+//! The worker's end of a guard: starting it, passing on the orders, hearing how the task ended.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::time::{Instant, timeout};
+
+use super::CommandLine;
+use super::leftovers::kill_session;
+use super::verdict::{Asked, LastWord};
+use crate::executor::{HostInstant, StopReason, TaskControl};
+use crate::guard::protocol::{LineBuffer, Order, Refusal, Report, STDIN_MAX_BYTES, Start};
+use crate::guard::{GUARD_ARGUMENT, GUARD_NAME, GuardProgram};
+
+/// How long a guard may take to read its first orders.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long after the last SIGKILL a guard may take to report before it is given up.
+const REPORT_LIMIT: Duration = Duration::from_secs(10);
+
+/// What a guard is told at its start.
+pub(super) struct Assignment<'a> {
+    pub(super) line: &'a CommandLine,
+    pub(super) environment: Vec<(OsString, OsString)>,
+    pub(super) params: Vec<u8>,
+    pub(super) grace: Duration,
+    pub(super) timeout: Duration,
+}
+
+/// A running guard.
+pub(super) struct Guarded {
+    guard: Child,
+    control: UnixStream,
+    lines: LineBuffer,
+    /// The task's main process and process group, once it runs.
+    task: Option<Pid>,
+}
+
+/// Where the task's output arrives.
+pub(super) struct Pipes {
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+impl Guarded {
+    /// Starts a guard; the task itself starts when [`supervise`](Self::supervise) assigns it.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the host from starting a process, as the refusal that the task ends with.
+    pub(super) fn start(
+        program: &GuardProgram,
+        assignment: &Assignment<'_>,
+    ) -> Result<(Self, Pipes), LastWord> {
+        if assignment.params.len() > STDIN_MAX_BYTES {
+            let text = format!("the params exceed {STDIN_MAX_BYTES} bytes");
+            return Err(LastWord::Refused { why: Refusal::Permanent, text });
+        }
+        Self::spawn(program, assignment).map_err(|error| {
+            let permanent = matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong
+            );
+            let why = if permanent { Refusal::Permanent } else { Refusal::Retry };
+            LastWord::Refused { why, text: format!("cannot start the task's guard: {error}") }
+        })
+    }
+
+    fn spawn(program: &GuardProgram, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let control = UnixStream::from_std(ours)?;
+        // The command is dropped with its copy of the guard's end: while a copy lives here, the
+        // guard's death would not close the socket.
+        let mut guard = Command::new(program.path())
+            .arg0(GUARD_NAME)
+            .arg(GUARD_ARGUMENT)
+            .arg(&assignment.line.program)
+            .args(&assignment.line.arguments)
+            .env_clear()
+            .envs(assignment.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let missing = || io::Error::other("a pipe is missing");
+        let stdout = guard.stdout.take().ok_or_else(missing)?;
+        let stderr = guard.stderr.take().ok_or_else(missing)?;
+        let guarded = Self { guard, control, lines: LineBuffer::default(), task: None };
+        Ok((guarded, Pipes { stdout, stderr }))
+    }
+
+    /// Assigns the task and stays with it to its end; also returns why it was told to stop.
+    ///
+    /// Dropping the future closes the socket, and the guard kills the task.
+    pub(super) async fn supervise(
+        &mut self,
+        assignment: &Assignment<'_>,
+        mut control: TaskControl,
+    ) -> (LastWord, Option<Asked>) {
+        if let Err(text) = self.assign(assignment, control.lease()).await {
+            self.give_up().await;
+            return (LastWord::Silence(text), None);
+        }
+        let mut orders = Orders::new(assignment, &control);
+        loop {
+            let alarm = orders.next_alarm();
+            let step = tokio::select! {
+                heard = self.hear() => match heard {
+                    Ok(Report::Started { pid }) => {
+                        self.task = Pid::from_raw(pid);
+                        Ok(())
+                    }
+                    Ok(Report::Ended { status, stopped }) => {
+                        return (LastWord::Ended { status, stopped }, orders.asked);
+                    }
+                    Ok(Report::Refused { why, text }) if self.task.is_none() => {
+                        return (LastWord::Refused { why, text }, orders.asked);
+                    }
+                    Ok(Report::Refused { text, .. }) | Err(text) => Err(text),
+                },
+                () = control.changed() => orders.changed(&control, &self.control),
+                () = tokio::time::sleep_until(alarm) => orders.alarm(&self.control),
+            };
+            if let Err(text) = step {
+                self.give_up().await;
+                return (LastWord::Silence(text), orders.asked);
+            }
+        }
+    }
+
+    async fn assign(
+        &mut self,
+        assignment: &Assignment<'_>,
+        deadline: HostInstant,
+    ) -> Result<(), String> {
+        let stdin_bytes = assignment.params.len();
+        let start = Start { stdin_bytes, deadline, grace: assignment.grace };
+        let mut first = format!("{start}\n").into_bytes();
+        first.extend_from_slice(&assignment.params);
+        match timeout(START_LIMIT, self.control.write_all(&first)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("the task's guard ended at its start: {error}")),
+            Err(_) => Err("the task's guard did not start in time".to_owned()),
+        }
+    }
+
+    /// Waits for the guard's next report. Cancellation safe: what was read stays in the buffer.
+    async fn hear(&mut self) -> Result<Report, String> {
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return Report::parse(&line)
+                    .ok_or_else(|| "the task's guard said something unreadable".to_owned());
+            }
+            let mut buffer = [0; 512];
+            match self.control.read(&mut buffer).await {
+                Ok(0) => return Err("the task's guard was killed".to_owned()),
+                Ok(count) if self.lines.push(&buffer[..count]) => {}
+                Ok(_) => return Err("the task's guard said something endless".to_owned()),
+                Err(error) => return Err(format!("the task's guard was lost: {error}")),
+            }
+        }
+    }
+
+    /// Does the guard's duty in its place: kills the task, and the guard too.
+    async fn give_up(&mut self) {
+        // A guard that still lives is frozen or at odds with itself: it must start nothing more.
+        let guard = self.guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let _ = self.guard.start_kill();
+        if let Some(task) = self.task {
+            // The group in one blow, before the search for whatever else there is.
+            let _ = kill_process_group(task, Signal::KILL);
+        }
+        if let Some(guard) = guard {
+            kill_session(guard).await;
+        }
+    }
+
+    /// Waits until the guard is reaped, so that tasks leave no process behind; within a limit.
+    pub(super) async fn reap(mut self) {
+        drop(self.control);
+        // Past the limit the runtime reaps it in the background.
+        let _ = timeout(REPORT_LIMIT, self.guard.wait()).await;
+    }
+}
+
+/// What the guard was told, and what it has to be told next.
+struct Orders {
+    asked: Option<Asked>,
+    grace: Duration,
+    lease: HostInstant,
+    term_sent: bool,
+    kill_sent: bool,
+    timeout_at: Instant,
+    /// When a guard that was told to stop the task must have reported.
+    give_up_at: Option<Instant>,
+}
+
+impl Orders {
+    fn new(assignment: &Assignment<'_>, control: &TaskControl) -> Self {
+        // A timeout that overflows the clock is no timeout.
+        let far = Duration::from_hours(365 * 24);
+        Self {
+            asked: None,
+            grace: assignment.grace,
+            lease: control.lease(),
+            term_sent: false,
+            kill_sent: false,
+            timeout_at: Instant::now() + assignment.timeout.min(far),
+            give_up_at: None,
+        }
+    }
+
+    /// When to look at the clock again.
+    fn next_alarm(&self) -> Instant {
+        let lease = Instant::now() + self.lease.saturating_duration_since(HostInstant::now());
+        let own = if self.kill_sent { None } else { Some(lease) };
+        let timeout = if self.term_sent || self.kill_sent { None } else { Some(self.timeout_at) };
+        let earliest = [own, timeout, self.give_up_at].into_iter().flatten().min();
+        earliest.unwrap_or(lease)
+    }
+
+    /// Something is due: the timeout, the lease's end, or the end of patience.
+    fn alarm(&mut self, control: &UnixStream) -> Result<(), String> {
+        let now = Instant::now();
+        if self.give_up_at.is_some_and(|at| at <= now) {
+            return Err("the task's guard did not answer".to_owned());
+        }
+        if self.lease <= HostInstant::now() {
+            // The guard sees to this by itself; a guard that cannot is found out by being told.
+            return self.stop(Asked::Stop(StopReason::LeaseLost), true, control);
+        }
+        if self.timeout_at <= now {
+            return self.stop(Asked::Timeout, false, control);
+        }
+        Ok(())
+    }
+
+    /// The owner has renewed the lease or given the word to stop.
+    fn changed(&mut self, terms: &TaskControl, control: &UnixStream) -> Result<(), String> {
+        if self.lease != terms.lease() {
+            self.lease = terms.lease();
+            send(control, Order::Deadline(self.lease))?;
+        }
+        match terms.stop_order() {
+            Some(order) => self.stop(Asked::Stop(order.reason), order.at_once, control),
+            None => Ok(()),
+        }
+    }
+
+    fn stop(&mut self, asked: Asked, at_once: bool, control: &UnixStream) -> Result<(), String> {
+        // The first reason stands; only a lost lease says something about what may be recorded.
+        if self.asked.is_none() || asked == Asked::Stop(StopReason::LeaseLost) {
+            self.asked = Some(asked);
+        }
+        if at_once && !self.kill_sent {
+            self.kill_sent = true;
+            self.give_up_at = Some(Instant::now() + REPORT_LIMIT);
+            send(control, Order::Kill)
+        } else if !at_once && !self.term_sent && !self.kill_sent {
+            self.term_sent = true;
+            self.give_up_at = Some(Instant::now() + self.grace + REPORT_LIMIT);
+            send(control, Order::Term)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Sends an order without waiting: a guard that lets the socket fill up is not at its work.
+fn send(control: &UnixStream, order: Order) -> Result<(), String> {
+    let line = format!("{order}\n");
+    match control.try_write(line.as_bytes()) {
+        Ok(count) if count == line.len() => Ok(()),
+        // The guard may have reported and gone; the report is still to be read.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Ok(_) | Err(_) => Err("the task's guard takes no orders".to_owned()),
+    }
+}

@@ -1,0 +1,50 @@
+//! What the slots of a worker share.
+
+use std::time::Duration;
+
+use sexton_broker::{Namespace, Publisher};
+use sexton_model::id::OpenToken;
+use sexton_model::retry::RetryPolicy;
+use sexton_store::Store;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::gate::Gate;
+use crate::journal::{Journal, Writer};
+use crate::tasks::Tasks;
+
+/// One per worker, behind an `Arc`.
+pub(crate) struct Context {
+    pub(crate) store: Store,
+    pub(crate) journal: Journal,
+    pub(crate) gate: Gate,
+    pub(crate) publisher: Publisher,
+    pub(crate) namespace: Namespace,
+    pub(crate) tasks: Tasks,
+    pub(crate) writer: Writer,
+    /// For jobs that do not say.
+    pub(crate) retry: RetryPolicy,
+    /// Counts the cancels that were heard of; each makes every running attempt renew at once.
+    pub(crate) cancels: watch::Sender<u64>,
+    /// Cancelled when no further ticket may be taken.
+    pub(crate) soft: CancellationToken,
+    /// Cancelled when running tasks must end.
+    pub(crate) hard: CancellationToken,
+    /// How long a ticket may stay unacknowledged.
+    pub(crate) ack_deadline: Duration,
+}
+
+impl Context {
+    /// A fresh mark for an open.
+    pub(crate) fn token() -> OpenToken {
+        OpenToken::new(Uuid::new_v4())
+    }
+
+    /// Uniform in [0, 1), for jitter.
+    pub(crate) fn draw() -> f64 {
+        // The upper 53 of the random bits before the version's.
+        let bits = (Uuid::new_v4().as_u128() >> 80) as f64;
+        bits / (1_u64 << 48) as f64
+    }
+}

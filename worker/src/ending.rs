@@ -1,0 +1,92 @@
+//! From a task's end to the record of its attempt.
+
+use sexton_model::retry::Ending;
+use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+
+use crate::executor::Outcome;
+
+/// What a task's end means for its attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Meaning {
+    /// For the decision.
+    pub(crate) ending: Ending,
+    /// For the record; a word.
+    pub(crate) outcome: &'static str,
+    /// Class and message, unless it ended well.
+    pub(crate) error: Option<(String, String)>,
+}
+
+/// Says what a task's end means; `None` where the attempt is not this worker's any more and there is
+/// nothing to record.
+pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
+    let retry = Ending::Retryable { after: None };
+    let meaning = |ending, outcome, class: &str, message: &str| Meaning {
+        ending,
+        outcome,
+        error: Some((class.to_owned(), sanitise(message))),
+    };
+    Some(match outcome {
+        Outcome::Succeeded => {
+            Meaning { ending: Ending::Success, outcome: "succeeded", error: None }
+        }
+        Outcome::Retry { class, message } | Outcome::Failed { class, message } => {
+            meaning(retry, "error", class, message)
+        }
+        Outcome::Permanent { class, message } => {
+            meaning(Ending::Permanent, "permanent", class, message)
+        }
+        Outcome::Signalled { signal, message } => {
+            meaning(retry, "signal", &format!("signal_{signal}"), message)
+        }
+        Outcome::TimedOut => {
+            meaning(retry, "timeout", "timeout", "it ran for longer than its timeout")
+        }
+        // The row knows that a cancel was asked for; if that was taken back, the run was cut short.
+        Outcome::Cancelled => {
+            meaning(Ending::Interrupted, "cancelled", "cancelled", "an operator cancelled it")
+        }
+        Outcome::Interrupted => {
+            let message = "the worker was stopped before the task had ended";
+            meaning(Ending::Interrupted, "interrupted", "interrupted", message)
+        }
+        Outcome::CouldNotStart { message, retryable } => {
+            let ending = if *retryable { retry } else { Ending::Permanent };
+            let outcome = if *retryable { "error" } else { "permanent" };
+            meaning(ending, outcome, "could_not_start", message)
+        }
+        Outcome::GuardLost { message } => meaning(Ending::Lost, "lost", "guard_lost", message),
+        Outcome::LeaseLost => return None,
+    })
+}
+
+/// A text that the database can keep: bounded, without U+0000.
+pub(crate) fn sanitise(text: &str) -> String {
+    shorten(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lost_lease_leaves_nothing_to_record() {
+        assert_eq!(meaning(&Outcome::LeaseLost), None);
+        assert_eq!(meaning(&Outcome::Succeeded).map(|m| m.error), Some(None));
+        assert_eq!(meaning(&Outcome::TimedOut).map(|m| m.outcome), Some("timeout"));
+    }
+
+    #[test]
+    fn what_an_operator_must_mend_is_not_tried_again() {
+        let permanent = Outcome::Permanent { class: "exit_65".into(), message: String::new() };
+        let missing = Outcome::CouldNotStart { message: "no such file".into(), retryable: false };
+        for outcome in [permanent, missing] {
+            assert_eq!(meaning(&outcome).map(|m| m.ending), Some(Ending::Permanent));
+        }
+    }
+
+    #[test]
+    fn an_error_text_can_be_stored() {
+        assert_eq!(sanitise("a\0b"), "a\u{fffd}b");
+        assert!(sanitise(&"x".repeat(10_000)).len() <= MAX_REASON_BYTES);
+    }
+}

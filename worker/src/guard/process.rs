@@ -1,0 +1,291 @@
+//! What a guard does, from its start to its last report. See the module above for why.
+
+use std::ffi::OsString;
+use std::io::{self, ErrorKind, Stdin, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, set_child_subreaper, setsid,
+};
+
+use super::protocol::{LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, Start, Status, Stopped};
+use super::sweep::{signal_task, sweep};
+use super::{GUARD_NAME, HostInstant};
+
+/// Exit status of a guard that could not do its work (`EX_SOFTWARE`); 0 after any last report.
+const GUARD_FAILED: i32 = 70;
+
+/// Guards one task; returns the guard's own exit status.
+pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
+    let Some(program) = arguments.next() else {
+        eprintln!("guard: started by the worker for each task, not by hand");
+        return GUARD_FAILED;
+    };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // The name is for people only.
+    let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
+    match guard(command) {
+        Ok(last) => {
+            report(&last);
+            0
+        }
+        Err(error) => {
+            let text = format!("the guard failed: {error}");
+            report(&Report::Refused { why: Refusal::Retry, text });
+            GUARD_FAILED
+        }
+    }
+}
+
+/// Sends one line to the worker. A worker that is gone needs no report.
+fn report(report: &Report) {
+    let _ = rustix::io::write(io::stdin(), format!("{report}\n").as_bytes());
+}
+
+/// Starts the task and watches it to its end.
+fn guard(mut command: Command) -> io::Result<Report> {
+    setsid()?;
+    set_child_subreaper(Some(getpid()))?;
+    let (start, params) = read_start()?;
+    if start.deadline <= HostInstant::now() {
+        let text = "the lease was over before the task could be started".to_owned();
+        return Ok(Report::Refused { why: Refusal::Lease, text });
+    }
+    let mut child = match command.process_group(0).stdin(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(error) => return Ok(refusal(&command, &error)),
+    };
+    let task = Pid::from_child(&child);
+    let watched =
+        Watch::new(task, child.stdin.take(), start, params).and_then(Watch::until_the_end);
+    match watched {
+        Ok(report) => Ok(report),
+        Err(error) => {
+            // Whatever went wrong, an unguarded task is worse.
+            sweep(task);
+            Err(error)
+        }
+    }
+}
+
+fn refusal(command: &Command, error: &io::Error) -> Report {
+    let why = match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::ArgumentListTooLong => Refusal::Permanent,
+        // A program that is missing now may be in the middle of an upgrade.
+        _ => Refusal::Retry,
+    };
+    let program = command.get_program().to_string_lossy();
+    Report::Refused { why, text: format!("cannot start {program}: {error}") }
+}
+
+/// Reads the first line and the params that follow it.
+fn read_start() -> io::Result<(Start, Vec<u8>)> {
+    let mut line = Vec::with_capacity(64);
+    let mut byte = [0];
+    // Byte by byte, because what follows the line's end is not the line's; it is a short line.
+    while line.len() < LINE_MAX_BYTES {
+        match rustix::io::read(io::stdin(), &mut byte) {
+            Ok(1) if byte[0] == b'\n' => break,
+            Ok(1) => line.push(byte[0]),
+            Ok(_) => return Err(ErrorKind::UnexpectedEof.into()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let start = std::str::from_utf8(&line).ok().and_then(Start::parse);
+    let start = start.ok_or_else(|| io::Error::other("the worker's first line is unreadable"))?;
+    let mut params = vec![0; start.stdin_bytes];
+    let mut filled = 0;
+    // Not through the standard library's buffer, which would swallow the orders that follow.
+    while filled < params.len() {
+        match rustix::io::read(io::stdin(), &mut params[filled..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((start, params))
+}
+
+fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    let flags = fcntl_getfl(&fd)?;
+    Ok(fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?)
+}
+
+/// A running task and everything that may end it.
+struct Watch {
+    control: Stdin,
+    /// `false` once the worker is gone; the socket would report that for ever.
+    control_open: bool,
+    lines: LineBuffer,
+    task: Pid,
+    /// Readable when the main process has ended; it is reaped only after its group was killed.
+    ended: OwnedFd,
+    stdin: Option<ChildStdin>,
+    params: Vec<u8>,
+    params_written: usize,
+    start: Start,
+    /// When the grace after a SIGTERM is over.
+    kill_at: Option<HostInstant>,
+    killed: bool,
+    stopped: Stopped,
+}
+
+impl Watch {
+    fn new(
+        task: Pid,
+        stdin: Option<ChildStdin>,
+        start: Start,
+        params: Vec<u8>,
+    ) -> io::Result<Self> {
+        report(&Report::Started { pid: task.as_raw_pid() });
+        let ended = pidfd_open(task, PidfdFlags::empty())?;
+        set_nonblocking(io::stdin())?;
+        if let Some(pipe) = &stdin {
+            set_nonblocking(pipe)?;
+        }
+        let stdin = stdin.filter(|_| !params.is_empty());
+        Ok(Self {
+            control: io::stdin(),
+            control_open: true,
+            lines: LineBuffer::default(),
+            task,
+            ended,
+            stdin,
+            params,
+            params_written: 0,
+            start,
+            kill_at: None,
+            killed: false,
+            stopped: Stopped::No,
+        })
+    }
+
+    /// Waits for the task's end, bringing it about where it must; then clears up and reports.
+    fn until_the_end(mut self) -> io::Result<Report> {
+        while !self.turn()? {}
+        let status = sweep(self.task).ok_or_else(|| io::Error::other("the task was not reaped"))?;
+        Ok(self.ending(status))
+    }
+
+    /// One wait and its consequences; `true` when the main process has ended.
+    fn turn(&mut self) -> io::Result<bool> {
+        let (control, ended, stdin) = self.wait()?;
+        if ended {
+            return Ok(true);
+        }
+        // Orders come before the clock: a renewal that is already here counts, however late this
+        // process was given the processor.
+        if control {
+            self.obey();
+        }
+        if stdin {
+            self.feed();
+        }
+        let now = HostInstant::now();
+        if self.start.deadline <= now {
+            self.kill(Stopped::Lease);
+        } else if self.kill_at.is_some_and(|at| at <= now) {
+            self.kill(Stopped::Asked);
+        }
+        Ok(false)
+    }
+
+    /// Which of (control socket, end of the task, task's stdin) is ready; none of them after a time
+    /// limit or a signal.
+    fn wait(&self) -> io::Result<(bool, bool, bool)> {
+        let mut fds = vec![PollFd::new(&self.ended, PollFlags::IN)];
+        if self.control_open {
+            fds.push(PollFd::new(&self.control, PollFlags::IN));
+        }
+        if let Some(stdin) = &self.stdin {
+            fds.push(PollFd::new(stdin, PollFlags::OUT));
+        }
+        let alarm = self.kill_at.map_or(self.start.deadline, |at| at.min(self.start.deadline));
+        let limit = alarm.saturating_duration_since(HostInstant::now());
+        // After the SIGKILL nothing but the end matters.
+        let limit = if self.killed { None } else { Timespec::try_from(limit).ok() };
+        match poll(&mut fds, limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        let ended = ready.next().unwrap_or(false);
+        let control = self.control_open && ready.next().unwrap_or(false);
+        Ok((control, ended, ready.next().unwrap_or(false)))
+    }
+
+    /// Carries out the worker's orders; its absence is the order to kill.
+    fn obey(&mut self) {
+        let mut buffer = [0; 512];
+        let readable = match rustix::io::read(&self.control, &mut buffer) {
+            Ok(0) => false,
+            Ok(count) => self.lines.push(&buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => true,
+            Err(_) => false,
+        };
+        while let Some(line) = self.lines.next_line() {
+            match Order::parse(&line) {
+                Some(Order::Deadline(at)) => self.start.deadline = at,
+                Some(Order::Term) => self.terminate(),
+                // A line that cannot be read comes from a worker that cannot be trusted.
+                Some(Order::Kill) | None => self.kill(Stopped::Asked),
+            }
+        }
+        if !readable {
+            self.control_open = false;
+            self.kill(Stopped::Lease);
+        }
+    }
+
+    fn terminate(&mut self) {
+        if self.kill_at.is_none() && !self.killed {
+            self.stopped = Stopped::Asked;
+            self.kill_at = Some(HostInstant::now() + self.start.grace);
+            signal_task(self.task, Signal::TERM);
+        }
+    }
+
+    fn kill(&mut self, why: Stopped) {
+        if !self.killed {
+            self.killed = true;
+            self.stopped = why;
+            self.stdin = None;
+            signal_task(self.task, Signal::KILL);
+        }
+    }
+
+    /// Gives the task as much of its params as it will take.
+    fn feed(&mut self) {
+        let Some(pipe) = &mut self.stdin else { return };
+        match pipe.write(&self.params[self.params_written..]) {
+            Ok(count) => self.params_written += count,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            // The task has closed its stdin: it does not care for its params.
+            Err(_) => self.params_written = self.params.len(),
+        }
+        if self.params_written == self.params.len() {
+            self.stdin = None;
+        }
+    }
+
+    fn ending(&self, status: WaitStatus) -> Report {
+        let status = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Status::Exited(code),
+            (None, signal) => Status::Signalled(signal.unwrap_or_default()),
+        };
+        // A SIGKILL that came too late leaves another status than its own: the task had ended by
+        // itself and deserves its own result.
+        let too_late = self.kill_at.is_none() && status != Status::Signalled(Signal::KILL.as_raw());
+        let stopped = if too_late { Stopped::No } else { self.stopped };
+        Report::Ended { status, stopped }
+    }
+}

@@ -1,0 +1,205 @@
+//! The lines that worker and guard exchange over the control socket.
+//!
+//! Text, one message a line, so that a trace of the socket can be read by a person:
+//!
+//! | direction | line | meaning |
+//! |---|---|---|
+//! | worker → guard | `start <stdin bytes> <deadline ns> <grace ms>` | first; the bytes for the task's stdin follow it |
+//! | worker → guard | `deadline <ns>` | the lease was renewed: its new end |
+//! | worker → guard | `term` | SIGTERM to the task's group, SIGKILL after the grace |
+//! | worker → guard | `kill` | SIGKILL at once |
+//! | guard → worker | `started <pid>` | the task runs; its group has the same number |
+//! | guard → worker | `exited <code> <stopped>` | last: the task's own exit code |
+//! | guard → worker | `signalled <signal> <stopped>` | last: a signal ended the task |
+//! | guard → worker | `refused <why> <text>` | last: the task was never started |
+//!
+//! `<stopped>` is `no` when the task ended by itself, `asked` after `term` or `kill`, `lease` when
+//! its lease ran out; `<why>` is `lease`, `retry` or `permanent`. Both ends are the same binary, so
+//! there is no version to negotiate.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::HostInstant;
+
+/// Longest line either side may send, in bytes.
+pub(crate) const LINE_MAX_BYTES: usize = 4096;
+
+/// Most bytes of params that a task is given on its stdin.
+pub(crate) const STDIN_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The worker's first line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) stdin_bytes: usize,
+    pub(crate) deadline: HostInstant,
+    pub(crate) grace: Duration,
+}
+
+/// What the worker may ask of a running guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Deadline(HostInstant),
+    Term,
+    Kill,
+}
+
+/// What the guard tells the worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Report {
+    Started { pid: i32 },
+    Ended { status: Status, stopped: Stopped },
+    Refused { why: Refusal, text: String },
+}
+
+/// How the task's main process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Exited(i32),
+    Signalled(i32),
+}
+
+/// Whether the guard had a hand in the task's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    No,
+    Asked,
+    Lease,
+}
+
+/// Why a task was not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The lease was over before the program could be started.
+    Lease,
+    /// The host would not start it now.
+    Retry,
+    /// It can never be started like this.
+    Permanent,
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (deadline, grace) = (self.deadline.as_nanos(), self.grace.as_millis());
+        write!(f, "start {} {deadline} {grace}", self.stdin_bytes)
+    }
+}
+
+impl Start {
+    /// Reads the first line; `None` if it is not one, or promises more than [`STDIN_MAX_BYTES`].
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.strip_prefix("start ")?.split(' ');
+        let stdin_bytes = words.next()?.parse().ok().filter(|&n| n <= STDIN_MAX_BYTES)?;
+        let deadline = HostInstant::from_nanos(words.next()?.parse().ok()?);
+        let grace = Duration::from_millis(words.next()?.parse().ok()?);
+        words.next().is_none().then_some(Self { stdin_bytes, deadline, grace })
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deadline(at) => write!(f, "deadline {}", at.as_nanos()),
+            Self::Term => f.write_str("term"),
+            Self::Kill => f.write_str("kill"),
+        }
+    }
+}
+
+impl Order {
+    /// Reads an order; `None` if the line is none.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        match line {
+            "term" => Some(Self::Term),
+            "kill" => Some(Self::Kill),
+            _ => {
+                let nanos = line.strip_prefix("deadline ")?.parse().ok()?;
+                Some(Self::Deadline(HostInstant::from_nanos(nanos)))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started { pid } => write!(f, "started {pid}"),
+            Self::Ended { status, stopped } => {
+                match status {
+                    Status::Exited(code) => write!(f, "exited {code} ")?,
+                    Status::Signalled(signal) => write!(f, "signalled {signal} ")?,
+                }
+                f.write_str(match stopped {
+                    Stopped::No => "no",
+                    Stopped::Asked => "asked",
+                    Stopped::Lease => "lease",
+                })
+            }
+            Self::Refused { why, text } => {
+                let why = match why {
+                    Refusal::Lease => "lease",
+                    Refusal::Retry => "retry",
+                    Refusal::Permanent => "permanent",
+                };
+                // A line break in the text would end the message early.
+                let text: String = text.chars().filter(|c| !c.is_control()).take(1000).collect();
+                write!(f, "refused {why} {text}")
+            }
+        }
+    }
+}
+
+impl Report {
+    /// Reads a report; `None` if the line is none.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let (verb, rest) = line.split_once(' ')?;
+        if verb == "started" {
+            return Some(Self::Started { pid: rest.parse().ok().filter(|&pid| pid > 1)? });
+        }
+        let (value, tail) = rest.split_once(' ')?;
+        if verb == "refused" {
+            let why = match value {
+                "lease" => Refusal::Lease,
+                "retry" => Refusal::Retry,
+                "permanent" => Refusal::Permanent,
+                _ => return None,
+            };
+            return Some(Self::Refused { why, text: tail.to_owned() });
+        }
+        let status = match verb {
+            "exited" => Status::Exited(value.parse().ok()?),
+            "signalled" => Status::Signalled(value.parse().ok()?),
+            _ => return None,
+        };
+        let stopped = match tail {
+            "no" => Stopped::No,
+            "asked" => Stopped::Asked,
+            "lease" => Stopped::Lease,
+            _ => return None,
+        };
+        Some(Self::Ended { status, stopped })
+    }
+}
+
+/// Puts lines together from what a socket delivers in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct LineBuffer(Vec<u8>);
+
+impl LineBuffer {
+    /// Adds what was read; `false` when a line has grown past [`LINE_MAX_BYTES`].
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
+        self.0.extend_from_slice(bytes);
+        self.0.len() <= LINE_MAX_BYTES || self.0.contains(&b'\n')
+    }
+
+    /// Takes the next whole line, without its end; bytes that are no UTF-8 are replaced.
+    pub(crate) fn next_line(&mut self) -> Option<String> {
+        let end = self.0.iter().position(|&byte| byte == b'\n')?;
+        let line = String::from_utf8_lossy(&self.0[..end]).into_owned();
+        self.0.drain(..=end);
+        Some(line)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! One kind of statement, batched.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use sexton_store::StoreError;
+use sexton_store::answer::within;
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use super::JournalError;
+use crate::gate::Gate;
+
+/// The most calls of one statement.
+const BATCH: usize = 256;
+/// Calls that wait beyond the batch; more wait in their callers.
+const BACKLOG: usize = 1024;
+/// Before rows that somebody had locked are asked for again, unless other calls come first; doubled
+/// while all that was asked for is still locked.
+const LOCKED_PAUSE: Duration = Duration::from_millis(1);
+/// The longest such pause.
+const LONGEST_LOCKED_PAUSE: Duration = Duration::from_secs(1);
+
+/// A kind of statement.
+pub(super) trait Kind: Send + Sync + 'static {
+    /// How long the statement may take. Without a limit a server that vanished without a word would
+    /// hold up the lane, and with it every slot, for ever.
+    const LIMIT: Duration;
+
+    /// What is asked, for one execution.
+    type Request: Clone + Send + Sync + 'static;
+    /// What is answered.
+    type Answer: Send + 'static;
+
+    /// The execution: two calls for the same one never share a statement.
+    fn key(request: &Self::Request) -> Uuid;
+
+    /// Runs the statement. Answers in the order of the requests; `None`: the row was locked.
+    fn write(
+        &self,
+        requests: &[Self::Request],
+    ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, StoreError>> + Send;
+}
+
+struct Call<K: Kind> {
+    request: K::Request,
+    reply: oneshot::Sender<Result<K::Answer, JournalError>>,
+}
+
+/// A handle to a lane.
+#[derive(Debug)]
+pub(super) struct Lane<K: Kind>(mpsc::Sender<Call<K>>);
+
+impl<K: Kind> Clone for Lane<K> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K: Kind> Lane<K> {
+    pub(super) fn start(kind: K, gate: &Gate) -> Self {
+        let (sender, receiver) = mpsc::channel(BACKLOG);
+        tokio::spawn(run(kind, receiver, gate.clone()));
+        Self(sender)
+    }
+
+    /// Dropping the future does not take the request back: it may be written all the same.
+    pub(super) async fn call(&self, request: K::Request) -> Result<K::Answer, JournalError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.0.send(Call { request, reply }).await;
+        if sent.is_err() {
+            return Err(JournalError::Unanswered);
+        }
+        answer.await.unwrap_or(Err(JournalError::Unanswered))
+    }
+}
+
+async fn run<K: Kind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, gate: Gate) {
+    let mut waiting: Vec<Call<K>> = Vec::new();
+    let mut pause = LOCKED_PAUSE;
+    loop {
+        if waiting.is_empty() {
+            if receiver.recv_many(&mut waiting, BATCH).await == 0 {
+                return;
+            }
+        } else {
+            // Only rows that were locked are waiting here.
+            let more = receiver.recv_many(&mut waiting, BATCH);
+            if let Ok(0) = tokio::time::timeout(pause, more).await {
+                tokio::time::sleep(pause).await;
+            }
+        }
+        let batch = take_distinct(&mut waiting);
+        let asked = batch.len();
+        let locked = write(&kind, batch, &gate).await;
+        let fruitless = asked > 0 && locked.len() == asked;
+        pause = if fruitless { (pause * 2).min(LONGEST_LOCKED_PAUSE) } else { LOCKED_PAUSE };
+        waiting.extend(locked);
+    }
+}
+
+/// Takes up to [`BATCH`] calls for distinct executions, in order.
+fn take_distinct<K: Kind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
+    let mut seen = HashSet::with_capacity(waiting.len());
+    let mut batch = Vec::with_capacity(waiting.len().min(BATCH));
+    let mut rest = Vec::new();
+    for call in waiting.drain(..) {
+        // A caller that no longer waits needs no answer, and its request may have been overtaken.
+        if call.reply.is_closed() {
+            continue;
+        }
+        if batch.len() < BATCH && seen.insert(K::key(&call.request)) {
+            batch.push(call);
+        } else {
+            rest.push(call);
+        }
+    }
+    *waiting = rest;
+    batch
+}
+
+/// Writes a batch and answers it; returns the calls whose rows were locked.
+async fn write<K: Kind>(kind: &K, batch: Vec<Call<K>>, gate: &Gate) -> Vec<Call<K>> {
+    if batch.is_empty() {
+        return Vec::new();
+    }
+    let requests: Vec<K::Request> = batch.iter().map(|call| call.request.clone()).collect();
+    match within(K::LIMIT, kind.write(&requests)).await {
+        Ok(answers) => {
+            gate.answered();
+            answer(batch, answers)
+        }
+        // One bad value must not cost its neighbours their record.
+        Err(StoreError::Data(_)) if batch.len() > 1 => {
+            let mut locked = Vec::new();
+            for call in batch {
+                locked.extend(write_one(kind, call, gate).await);
+            }
+            locked
+        }
+        Err(error) => refuse(batch, &error, gate),
+    }
+}
+
+async fn write_one<K: Kind>(kind: &K, call: Call<K>, gate: &Gate) -> Vec<Call<K>> {
+    match within(K::LIMIT, kind.write(std::slice::from_ref(&call.request))).await {
+        Ok(answers) => answer(vec![call], answers),
+        Err(error) => refuse(vec![call], &error, gate),
+    }
+}
+
+fn answer<K: Kind>(batch: Vec<Call<K>>, answers: Vec<Option<K::Answer>>) -> Vec<Call<K>> {
+    let mut locked = Vec::new();
+    for (call, answer) in batch.into_iter().zip(answers) {
+        match answer {
+            // A caller that went away is told nothing; the row says what happened.
+            Some(answer) => drop(call.reply.send(Ok(answer))),
+            None => locked.push(call),
+        }
+    }
+    locked
+}
+
+fn refuse<K: Kind>(batch: Vec<Call<K>>, error: &StoreError, gate: &Gate) -> Vec<Call<K>> {
+    let told = if let StoreError::Data(error) = error {
+        JournalError::Data(error.to_string())
+    } else {
+        gate.failed(error);
+        JournalError::Unanswered
+    };
+    for call in batch {
+        let _ = call.reply.send(Err(told.clone()));
+    }
+    Vec::new()
+}

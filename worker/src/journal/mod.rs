@@ -1,0 +1,97 @@
+//! The journal: group commit for all slots of a worker.
+//!
+//! Opens, renewals, settlements and marks each have a lane. A lane writes whatever is waiting as one
+//! statement and takes what arrived meanwhile as the next batch: no timer, so an idle worker answers
+//! in one round trip and a busy one shares it. A row that somebody else had locked for a moment goes
+//! into the next round by itself.
+//!
+//! Nothing is buffered beyond the calls that wait for their answer, so a crash loses no record: an
+//! unanswered open is found by its token, an unanswered settlement by the lease.
+
+mod lane;
+mod marks;
+mod opens;
+mod renewals;
+mod settlements;
+
+use std::time::Duration;
+
+use sexton_model::id::{ExecutionId, ProcessId};
+use sexton_store::Store;
+use sexton_store::lease::{Held, Renewal};
+use sexton_store::open::OpenRequest;
+use sexton_store::settle::{Settled, Settlement};
+
+use self::lane::Lane;
+use self::marks::Marks;
+pub(crate) use self::opens::Opening;
+use self::opens::Opens;
+use self::renewals::Renewals;
+use self::settlements::Settlements;
+use crate::gate::Gate;
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JournalError {
+    /// The database did not answer, or could not run the statement: nothing is known. Ask the same
+    /// again when it answers.
+    #[error("the database did not answer")]
+    Unanswered,
+    /// A value of this very call cannot be stored; nothing was written.
+    #[error("{0}")]
+    Data(String),
+}
+
+/// Who writes.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    /// This worker process.
+    pub(crate) worker: ProcessId,
+    /// `<instance>:<pid>`, for the audit.
+    pub(crate) actor: String,
+    /// The task types it offers.
+    pub(crate) task_types: Vec<String>,
+    /// The lease of jobs without one of their own.
+    pub(crate) lease: Duration,
+}
+
+/// A handle to the lanes, which end with the last handle. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Journal {
+    opens: Lane<Opens>,
+    renewals: Lane<Renewals>,
+    settlements: Lane<Settlements>,
+    marks: Lane<Marks>,
+}
+
+impl Journal {
+    /// Starts the lanes on the current runtime.
+    pub(crate) fn start(store: &Store, writer: Writer, gate: &Gate) -> Self {
+        Self {
+            opens: Lane::start(Opens { store: store.clone(), writer }, gate),
+            renewals: Lane::start(Renewals { store: store.clone() }, gate),
+            settlements: Lane::start(Settlements { store: store.clone() }, gate),
+            marks: Lane::start(Marks { store: store.clone() }, gate),
+        }
+    }
+
+    /// Asks to open a ticket.
+    pub(crate) async fn open(&self, request: OpenRequest) -> Result<Opening, JournalError> {
+        self.opens.call(request).await
+    }
+
+    /// Asks to renew a lease.
+    pub(crate) async fn renew(&self, held: Held, lease: Duration) -> Result<Renewal, JournalError> {
+        self.renewals.call((held, lease)).await
+    }
+
+    /// Asks to record an attempt's end. Never answers [`Settled::Locked`].
+    pub(crate) async fn settle(&self, settlement: Settlement) -> Result<Settled, JournalError> {
+        self.settlements.call(settlement).await
+    }
+
+    /// Asks to mark a ticket as published.
+    pub(crate) async fn mark(&self, id: ExecutionId, rev: i32) -> Result<(), JournalError> {
+        self.marks.call((id, rev)).await
+    }
+}

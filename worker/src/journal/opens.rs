@@ -1,0 +1,81 @@
+//! The lane of opens.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use sexton_model::open::{Answer, Row, answer};
+use sexton_store::open::{OpenRequest, Opened, look, open, recover};
+use sexton_store::{Store, StoreError};
+use uuid::Uuid;
+
+use super::Writer;
+use super::lane::Kind;
+
+/// What became of a ticket.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Opening {
+    /// The attempt is open and this worker's: run it.
+    Opened(Box<Opened>),
+    /// It opened nothing; what to do with the ticket instead. Never `Run` or `AskAgain`.
+    Unopened(Answer),
+}
+
+#[derive(Debug)]
+pub(super) struct Opens {
+    pub(super) store: Store,
+    pub(super) writer: Writer,
+}
+
+impl Kind for Opens {
+    const LIMIT: Duration = Duration::from_secs(10);
+    type Request = OpenRequest;
+    type Answer = Opening;
+
+    fn key(request: &OpenRequest) -> Uuid {
+        request.execution_id.get()
+    }
+
+    async fn write(&self, requests: &[OpenRequest]) -> Result<Vec<Option<Opening>>, StoreError> {
+        let Writer { worker, actor, task_types, lease } = &self.writer;
+        let opened = open(&self.store, *worker, actor, task_types, requests, *lease, None).await?;
+        let mut opened = by_execution(opened);
+        let missed: Vec<OpenRequest> = requests
+            .iter()
+            .filter(|request| !opened.contains_key(&request.execution_id.get()))
+            .copied()
+            .collect();
+        let mut unopened = HashMap::new();
+        if !missed.is_empty() {
+            let rows: HashMap<Uuid, Row> = look(&self.store, task_types, &missed, None)
+                .await?
+                .into_iter()
+                .map(|(id, row)| (id.get(), row))
+                .collect();
+            for request in &missed {
+                let id = request.execution_id.get();
+                unopened.insert(id, answer(request.attempt, rows.get(&id)));
+            }
+            if unopened.values().any(|answer| *answer == Answer::Run) {
+                opened.extend(by_execution(recover(&self.store, &missed, *lease).await?));
+            }
+        }
+        Ok(requests
+            .iter()
+            .map(|request| {
+                let id = request.execution_id.get();
+                if let Some(opened) = opened.remove(&id) {
+                    return Some(Opening::Opened(Box::new(opened)));
+                }
+                match unopened.get(&id) {
+                    // `Run` without a row to run: it ended in this moment, the next look will tell.
+                    None | Some(Answer::AskAgain | Answer::Run) => None,
+                    Some(answer) => Some(Opening::Unopened(*answer)),
+                }
+            })
+            .collect())
+    }
+}
+
+fn by_execution(opened: Vec<Opened>) -> HashMap<Uuid, Opened> {
+    opened.into_iter().map(|opened| (opened.execution_id.get(), opened)).collect()
+}

@@ -1,0 +1,32 @@
+//! The lane of lease renewals.
+
+use std::time::Duration;
+
+use sexton_store::lease::{Held, Renewal, renew};
+use sexton_store::{Store, StoreError};
+use uuid::Uuid;
+
+use super::lane::Kind;
+
+#[derive(Debug)]
+pub(super) struct Renewals {
+    pub(super) store: Store,
+}
+
+impl Kind for Renewals {
+    const LIMIT: Duration = Duration::from_secs(5);
+    type Request = (Held, Duration);
+    type Answer = Renewal;
+
+    fn key((held, _): &Self::Request) -> Uuid {
+        held.execution_id.get()
+    }
+
+    async fn write(&self, requests: &[Self::Request]) -> Result<Vec<Option<Renewal>>, StoreError> {
+        let renewals = renew(&self.store, requests, None).await?;
+        Ok(renewals
+            .into_iter()
+            .map(|renewal| Some(renewal).filter(|renewal| *renewal != Renewal::Locked))
+            .collect())
+    }
+}

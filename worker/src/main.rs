@@ -1,0 +1,112 @@
+//! The worker: runs the tasks of opened attempts.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sexton_broker::{Endpoint, Namespace, PoolName};
+use sexton_model::retry::RetryPolicy;
+use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
+use sexton_service::lifecycle::{Lifecycle, Signals};
+use sexton_service::settings::{Program, WorkerSettings, process_environment};
+use sexton_service::{arguments, clock, telemetry};
+use sexton_store::{Store, StoreOptions};
+use sexton_worker::catalogue::Catalogue;
+use sexton_worker::command::CommandHost;
+use sexton_worker::guard::{GuardProgram, main_if_asked};
+use sexton_worker::output::OutputLimits;
+use sexton_worker::tasks::Tasks;
+use sexton_worker::worker::{ACK_DEADLINE, WorkerOptions, run};
+
+/// How long a slot's runtime may go without a beat before `/livez` says so.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    // Before anything else exists: a guard must start fast and stay small.
+    main_if_asked();
+    if let Some(status) = arguments::handle(Program::Worker, std::env::args_os().skip(1)) {
+        return status;
+    }
+    let settings = match WorkerSettings::from_env(process_environment()) {
+        Ok(settings) => settings,
+        Err(problems) => {
+            eprintln!("{problems}");
+            return ExitCode::from(arguments::EXIT_USAGE);
+        }
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let outcome = runtime
+        .context("failed to start the runtime")
+        .and_then(|runtime| runtime.block_on(work(settings)));
+    match outcome {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("worker: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn work(settings: WorkerSettings) -> anyhow::Result<ExitCode> {
+    let signals = Signals::install().context("failed to listen for signals")?;
+    telemetry::init(&settings.service.telemetry)?;
+    let options = options(&settings)?;
+    let lifecycle = Lifecycle::new(settings.service.shutdown_grace);
+    let (readiness, liveness) = (Readiness::new(), Liveness::new());
+    let health = Health {
+        readiness: readiness.clone(),
+        liveness: liveness.clone(),
+        stopping: lifecycle.soft(),
+    };
+    let _health = HealthServer::start(settings.service.health_addr, health).await?;
+    let heartbeat = liveness.register("runtime", MAX_SILENCE);
+    tokio::spawn(async move {
+        loop {
+            heartbeat.beat();
+            tokio::time::sleep(MAX_SILENCE / 6).await;
+        }
+    });
+    let life = lifecycle.clone();
+    lifecycle.spawn("worker", async move { run(options, &life, &readiness).await });
+    Ok(lifecycle.run_until_stopped(signals).await.into())
+}
+
+fn options(settings: &WorkerSettings) -> anyhow::Result<WorkerOptions> {
+    let service = &settings.service;
+    let path = settings.tasks.as_deref().context(
+        "WORKER_TASKS is not set: it names the task catalogue, without which a worker runs nothing",
+    )?;
+    let catalogue = Catalogue::load(path).context("WORKER_TASKS")?;
+    let host = CommandHost::new(
+        GuardProgram::own(),
+        std::env::vars_os(),
+        Arc::new(clock::now),
+        OutputLimits::default(),
+    );
+    let mut store = StoreOptions::new(
+        service.database_url.expose(),
+        format!("sexton worker {}", service.instance),
+    );
+    store.pool_size = service.db_pool_size;
+    Ok(WorkerOptions {
+        store: Store::open(&store)?,
+        endpoint: Endpoint::parse(service.amqp_url.expose())?,
+        namespace: Namespace::new(&service.namespace)?,
+        pools: settings.pools.iter().map(PoolName::new).collect::<Result<_, _>>()?,
+        slots: settings.slots,
+        prefetch: settings.prefetch,
+        tasks: Tasks::from_catalogue(&catalogue, &Arc::new(host)),
+        lease: settings.lease,
+        retry: RetryPolicy {
+            max_retries: service.retry.max_retries,
+            delay: service.retry.delay,
+            multiplier: service.retry.multiplier,
+            ..RetryPolicy::default()
+        },
+        instance: service.instance.clone(),
+        state_dir: Some(settings.state_dir.clone()),
+        ack_deadline: ACK_DEADLINE,
+    })
+}

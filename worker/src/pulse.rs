@@ -1,0 +1,143 @@
+//! What a worker says about itself, and what it hears: heartbeats, its seat, wake-ups.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_model::retry::{Ending, decide};
+use sexton_service::health::Readiness;
+use sexton_store::StoreError;
+use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
+use sexton_store::listen::{Listener, Wake};
+use sexton_store::lost::{self, Which};
+
+use crate::context::Context;
+use crate::seat::Seat;
+
+/// Between two heartbeats.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
+/// Between two looks at what changes rarely: the readiness, a seat that somebody sits in.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Between two tries to listen.
+const LISTEN_EVERY: Duration = Duration::from_secs(2);
+/// Attempts of a predecessor that are settled by one statement.
+const BATCH: i64 = 500;
+
+/// A worker's sign of life.
+pub(crate) struct Pulse {
+    pub(crate) context: Arc<Context>,
+    pub(crate) who: Introduction,
+    pub(crate) seat: Option<Seat>,
+    pub(crate) readiness: Readiness,
+    /// The seat is taken, and what its predecessors left open is not settled yet.
+    pub(crate) inherits: bool,
+}
+
+impl Pulse {
+    /// Takes the seat if it is free, introduces the worker, and settles what a predecessor in the
+    /// seat left open. To be called, and called again if it fails, before the first ticket is taken:
+    /// a successor can only settle what was opened under a recorded seat.
+    pub(crate) async fn introduce(&mut self) -> Result<(), StoreError> {
+        if self.who.seat.is_none() {
+            self.try_seat();
+        }
+        let context = Arc::clone(&self.context);
+        let ready = self.readiness.is_ready();
+        context.gate.ask(heartbeat(&context.store, &self.who, ready, None)).await?;
+        if self.inherits {
+            context.gate.ask(self.succeed()).await?;
+            self.inherits = false;
+        }
+        Ok(())
+    }
+
+    /// Beats until the worker has ended its slots, then says goodbye.
+    pub(crate) async fn beat(mut self, slots_ended: impl Future<Output = ()>) {
+        let mut slots_ended = std::pin::pin!(slots_ended);
+        let mut beats = tokio::time::interval(HEARTBEAT_EVERY);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut told_ready = false;
+        loop {
+            let beat = tokio::select! {
+                () = &mut slots_ended => break,
+                _ = beats.tick() => true,
+                _ = looks.tick() => false,
+            };
+            let ready = self.readiness.is_ready();
+            let seated = self.who.seat.is_none() && self.try_seat();
+            if beat || seated || ready != told_ready {
+                told_ready = ready;
+                // The gate is told of a failure; the next beat tries again.
+                let _ = self.introduce().await;
+            }
+        }
+        // If it cannot be said, the heartbeat's age says it.
+        let goodbye = stopped(&self.context.store, self.who.id, None);
+        let _ = tokio::time::timeout(Duration::from_secs(2), goodbye).await;
+    }
+
+    fn try_seat(&mut self) -> bool {
+        let Some(seat) = &self.seat else { return false };
+        match seat.take() {
+            Ok(true) => {
+                self.who.seat = Some(seat.id());
+                self.inherits = true;
+                true
+            }
+            Ok(false) => false,
+            Err(error) => {
+                tracing::warn!("runs without a seat: the lock file cannot be locked: {error}");
+                self.seat = None;
+                false
+            }
+        }
+    }
+
+    /// Ends the attempts of dead predecessors as lost.
+    async fn succeed(&self) -> Result<(), StoreError> {
+        let Some(seat) = self.who.seat else { return Ok(()) };
+        let (store, policy) = (&self.context.store, &self.context.retry);
+        let dead = predecessors(store, seat, self.who.id).await?;
+        if dead.is_empty() {
+            return Ok(());
+        }
+        let which = Which::Of(&dead);
+        loop {
+            let found = lost::find(store, &which, BATCH, None).await?;
+            let lost: Vec<_> = found
+                .into_iter()
+                .map(|one| {
+                    let policy = policy.with(&one.retry);
+                    (one, decide(Ending::Lost, one.used, &policy, Context::draw()))
+                })
+                .collect();
+            let settled = lost::settle(store, &which, &lost, None).await?;
+            for id in &settled {
+                tracing::warn!(execution.id = %id, "the attempt of a dead predecessor is lost");
+            }
+            // What is locked by somebody else is the rescuer's.
+            if settled.is_empty() {
+                break;
+            }
+        }
+        for one in dead {
+            stopped(store, one, None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Listens for cancels, so that running attempts renew at once. Missed ones are noticed by the next
+/// renewal; so an outage only costs time, and is told by those who need the database.
+pub(crate) async fn listen(context: Arc<Context>) {
+    loop {
+        context.gate.opened().await;
+        if let Ok(mut listener) = Listener::connect(&context.store).await {
+            while let Ok(wake) = listener.next().await {
+                if wake.is_none_or(|wake| wake == Wake::Cancel) {
+                    context.cancels.send_modify(|count| *count += 1);
+                }
+            }
+        }
+        tokio::time::sleep(LISTEN_EVERY).await;
+    }
+}

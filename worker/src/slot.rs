@@ -1,0 +1,170 @@
+//! A slot: takes one ticket at a time, and does with it what the protocol says.
+//!
+//! The order is always: row first, then what follows on the broker, then the ack. A ticket is never
+//! given back as an answer; only one that could not be looked at (shutdown, database away) goes back
+//! to its queue.
+
+mod unopened;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::{Delivery, SlotConsumer};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::pool::PoolName;
+use sexton_model::ticket::{Envelope, Incoming, read};
+use sexton_service::fault;
+use sexton_store::lease::Renewal;
+use sexton_store::open::{OpenRequest, Opened};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::attempt::{self, held};
+use crate::context::Context;
+use crate::executor::HostInstant;
+use crate::journal::{JournalError, Opening};
+
+/// Between two tries of something that failed for no reason of the ticket's.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// One slot.
+pub(crate) struct Slot {
+    context: Arc<Context>,
+    consumer: SlotConsumer,
+    pool: PoolName,
+}
+
+impl Slot {
+    pub(crate) fn new(context: Arc<Context>, consumer: SlotConsumer, pool: PoolName) -> Self {
+        Self { context, consumer, pool }
+    }
+
+    /// Works until the soft stop (a running task to its end), or until the link is closed.
+    pub(crate) async fn run(mut self) {
+        let context = Arc::clone(&self.context);
+        loop {
+            if !context.gate.is_open() {
+                // Unread tickets are better off in the queue than in front of a closed gate.
+                self.consumer.suspend().await;
+                tokio::select! {
+                    () = context.soft.cancelled() => break,
+                    () = context.gate.opened() => {}
+                }
+            }
+            tokio::select! {
+                biased;
+                () = context.soft.cancelled() => break,
+                () = context.gate.closed() => {}
+                delivery = self.consumer.next() => match delivery {
+                    Some(delivery) => self.take(delivery).await,
+                    None => break,
+                }
+            }
+        }
+        self.consumer.suspend().await;
+    }
+
+    async fn take(&mut self, delivery: Delivery) {
+        fault::point("worker.received");
+        let incoming = read(Envelope {
+            message_id: delivery.properties.message_id.as_deref(),
+            attempt: delivery.properties.attempt,
+            schema: delivery.properties.schema,
+            body: &delivery.body,
+        });
+        match incoming {
+            Incoming::Ticket { execution_id, attempt } => {
+                self.open(delivery, execution_id, attempt).await;
+            }
+            Incoming::Foreign(task) => self.adopt(delivery, task).await,
+            Incoming::Unreadable { reason } => self.park(delivery, &reason).await,
+        }
+    }
+
+    /// Opens a ticket and runs its attempt, or does what the table of unopened tickets says.
+    async fn open(&mut self, delivery: Delivery, id: ExecutionId, attempt: AttemptNumber) {
+        // The same whenever it is asked again: an open whose answer was lost may have been written.
+        let request = OpenRequest { execution_id: id, attempt, token: Context::token() };
+        let patience = self.patience();
+        let mut asked_before = false;
+        loop {
+            let sent = HostInstant::now();
+            let opening = timeout_at(patience, self.context.journal.open(request)).await;
+            match opening.unwrap_or(Err(JournalError::Unanswered)) {
+                Ok(Opening::Opened(opened)) => {
+                    let sent = if asked_before { None } else { Some(sent) };
+                    return self.start(delivery, &opened, sent).await;
+                }
+                Ok(Opening::Unopened(answer)) => {
+                    return self.answer(delivery, id, attempt, answer).await;
+                }
+                Err(JournalError::Unanswered) => {
+                    asked_before = true;
+                    if !self.database_is_back(patience).await {
+                        let _ = delivery.give_back().await;
+                        return;
+                    }
+                }
+                Err(JournalError::Data(refused)) => {
+                    let reason = format!("the database refuses to open it: {refused}");
+                    return self.give_up(delivery, id, attempt, "unopenable", &reason).await;
+                }
+            }
+        }
+    }
+
+    /// For how long a delivery is held while the database does not answer.
+    fn patience(&self) -> Instant {
+        Instant::now() + self.context.writer.lease
+    }
+
+    /// Stops consuming and waits until the database answers again; `false`: not in time, the delivery
+    /// should go back to its queue.
+    async fn database_is_back(&mut self, patience: Instant) -> bool {
+        self.consumer.suspend().await;
+        tokio::select! {
+            () = self.context.gate.opened() => {}
+            () = sleep_until(patience) => return false,
+            () = self.context.soft.cancelled() => return false,
+        }
+        // A statement that fails again and again must not be hot.
+        tokio::time::sleep(PAUSE).await;
+        Instant::now() < patience
+    }
+
+    /// Runs an opened attempt whose lease counts from about `sent`; `None`: from some earlier asking.
+    async fn start(&mut self, delivery: Delivery, opened: &Opened, sent: Option<HostInstant>) {
+        let waited = |sent: HostInstant| HostInstant::now().saturating_duration_since(sent);
+        // A lease that is not fresh is renewed first: the task's end by the clock of this worker
+        // must not be later than the lease's end by that of the database, and a task that waited for
+        // its row's lock should not begin with half a lease.
+        let fresh = sent.filter(|sent| waited(*sent) < opened.lease / 4);
+        let sent = fresh.unwrap_or_else(HostInstant::now);
+        if fresh.is_none() {
+            let renewal = self.context.journal.renew(held(opened), opened.lease).await;
+            if !matches!(renewal, Ok(Renewal::Renewed { .. })) {
+                // Not ours any more, or not known to be: whoever ends the attempt goes on.
+                let _ = delivery.ack().await;
+                return;
+            }
+        }
+        let context = Arc::clone(&self.context);
+        let mut run = std::pin::pin!(attempt::run(&context, opened, sent));
+        tokio::select! {
+            () = &mut run => {
+                fault::point("worker.marked");
+                let _ = delivery.ack().await;
+                fault::point("worker.acked");
+            }
+            () = tokio::time::sleep(context.ack_deadline) => {
+                // The ticket is spent since the open. Held any longer, the broker would take the
+                // slot for dead; from here on the lease alone keeps the attempt. The attempt goes on
+                // meanwhile: its renewals must not wait for the broker.
+                let let_go = async {
+                    self.consumer.suspend().await;
+                    let _ = delivery.ack().await;
+                };
+                tokio::join!(run, let_go);
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! The worker, put together: links, journal, slots, pulse.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::{
+    Endpoint, Link, LinkSettings, LinkState, Namespace, PoolName, Publisher, SlotConsumer,
+    Timeouts, TopologyError, names,
+};
+use sexton_model::id::ProcessId;
+use sexton_model::retry::RetryPolicy;
+use sexton_service::clock;
+use sexton_service::health::{Condition, Readiness};
+use sexton_service::lifecycle::Lifecycle;
+use sexton_service::outage::Reachability;
+use sexton_store::instances::Introduction;
+use sexton_store::{Store, StoreError};
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+
+use crate::context::Context;
+use crate::gate::Gate;
+use crate::journal::{Journal, Writer};
+use crate::pulse::{Pulse, listen};
+use crate::seat::Seat;
+use crate::slot::Slot;
+use crate::tasks::Tasks;
+
+/// Lanes for publishing: what workers publish is little beside what they run.
+const LANES: usize = 1;
+/// Between two tries to reach the database at the start.
+const START_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a ticket stays unacknowledged before the slot gives up consuming for the rest of its
+/// task. Brokers take a consumer that holds a delivery for half an hour for dead.
+pub const ACK_DEADLINE: Duration = Duration::from_mins(20);
+
+/// All that a worker is told.
+pub struct WorkerOptions {
+    /// PostgreSQL. The pool should have at least eight connections: four lanes, the listener, the
+    /// pulse, and the rest for rare statements.
+    pub store: Store,
+    /// RabbitMQ.
+    pub endpoint: Endpoint,
+    /// Whose queues.
+    pub namespace: Namespace,
+    /// Whom it works for; at least one.
+    pub pools: Vec<PoolName>,
+    /// Tasks at the same time; at least one per pool. They are dealt out to the pools in turn.
+    pub slots: u32,
+    /// Tickets handed to one slot ahead.
+    pub prefetch: u16,
+    /// What it runs.
+    pub tasks: Tasks,
+    /// The lease of jobs without one of their own.
+    pub lease: Duration,
+    /// The retries of jobs that do not say.
+    pub retry: RetryPolicy,
+    /// `SEXTON_INSTANCE`.
+    pub instance: String,
+    /// Where the lock file is; `None`: it runs without a seat.
+    pub state_dir: Option<std::path::PathBuf>,
+    /// See [`ACK_DEADLINE`].
+    pub ack_deadline: Duration,
+}
+
+/// Why a worker cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// More pools than slots.
+    #[error("{slots} slots cannot serve {pools} pools: raise WORKER_SLOTS or shorten WORKER_POOLS")]
+    TooFewSlots {
+        /// As configured.
+        slots: u32,
+        /// As configured.
+        pools: usize,
+    },
+    /// The queues on the broker are of another make.
+    #[error("{0}")]
+    Topology(#[from] TopologyError),
+    /// The database holds what this version cannot work with.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+/// Runs a worker until the lifecycle's soft stop and the end of its running tasks.
+///
+/// Waits for the database and its schema, and for the broker, as long as it takes; the readiness
+/// says so meanwhile.
+///
+/// # Errors
+///
+/// [`WorkerError`]: nothing that waiting could mend.
+pub async fn run(
+    options: WorkerOptions,
+    lifecycle: &Lifecycle,
+    readiness: &Readiness,
+) -> Result<(), WorkerError> {
+    if (options.slots as usize) < options.pools.len() {
+        let (slots, pools) = (options.slots, options.pools.len());
+        return Err(WorkerError::TooFewSlots { slots, pools });
+    }
+    let database = Reachability::new(readiness.condition("database", clock::now()));
+    let broker = readiness.condition("broker", clock::now());
+    // Without it nothing can be parked or sent to wait, and retries are left to the relay.
+    let publishes = readiness.condition("broker, to publish", clock::now());
+    if !database_is_ready(&options.store, &database, lifecycle).await? {
+        return Ok(());
+    }
+    let link = |what: &str| {
+        Link::start(LinkSettings {
+            endpoint: options.endpoint.clone(),
+            name: format!("sexton worker {} {what}", options.instance),
+            namespace: options.namespace.clone(),
+            pools: options.pools.clone(),
+            timeouts: Timeouts::default(),
+        })
+    };
+    // An alarm blocks connections that publish, whole; the acks need one that does not.
+    let (consuming, publishing) = (link("consume"), link("publish"));
+    let context = Arc::new(context(&options, &publishing, Gate::new(database), lifecycle));
+    let mut pulse = pulse(&options, &context, readiness);
+    if !introduced(&mut pulse, lifecycle).await? {
+        return Ok(());
+    }
+    tokio::spawn(context.gate.clone().probe(options.store.clone()));
+    tokio::spawn(listen(Arc::clone(&context)));
+    tokio::spawn(report_link(consuming.state(), broker));
+    tokio::spawn(report_link(publishing.state(), publishes));
+    let slots = start_slots(&options, &context, &consuming);
+    let beating = pulse.beat(slots.wait());
+    tokio::select! {
+        () = beating => {
+            // The slots end with their link, too.
+            for link in [&consuming, &publishing] {
+                if let LinkState::Fatal(error) = &*link.state().borrow() {
+                    return Err(error.clone().into());
+                }
+            }
+        }
+        error = consuming.failed() => return Err(error.into()),
+        error = publishing.failed() => return Err(error.into()),
+    }
+    consuming.close().await;
+    publishing.close().await;
+    Ok(())
+}
+
+/// Waits until the database answers and has this version's schema; `false`: it was told to stop.
+async fn database_is_ready(
+    store: &Store,
+    database: &Reachability,
+    lifecycle: &Lifecycle,
+) -> Result<bool, StoreError> {
+    let stop = lifecycle.soft();
+    loop {
+        match store.check_schema().await {
+            Ok(()) => {
+                database.answered();
+                return Ok(true);
+            }
+            Err(error) if error.is_transient() || matches!(error, StoreError::Schema(_)) => {
+                database.failed(&error);
+            }
+            Err(error) => return Err(error),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(false),
+            () = tokio::time::sleep(START_EVERY) => {}
+        }
+    }
+}
+
+/// Introduces the worker, as often as it takes; `false`: it was told to stop.
+async fn introduced(pulse: &mut Pulse, lifecycle: &Lifecycle) -> Result<bool, StoreError> {
+    let stop = lifecycle.soft();
+    loop {
+        match pulse.introduce().await {
+            Ok(()) => return Ok(true),
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(false),
+            () = tokio::time::sleep(START_EVERY) => {}
+        }
+    }
+}
+
+fn context(
+    options: &WorkerOptions,
+    publishing: &Link,
+    gate: Gate,
+    lifecycle: &Lifecycle,
+) -> Context {
+    let writer = Writer {
+        worker: ProcessId::new(uuid::Uuid::now_v7()),
+        actor: format!("{}:{}", options.instance, std::process::id()),
+        task_types: options.tasks.types(),
+        lease: options.lease,
+    };
+    Context {
+        store: options.store.clone(),
+        journal: Journal::start(&options.store, writer.clone(), &gate),
+        gate,
+        publisher: Publisher::start(publishing, LANES),
+        namespace: options.namespace.clone(),
+        tasks: options.tasks.clone(),
+        writer,
+        retry: options.retry,
+        cancels: watch::Sender::new(0),
+        soft: lifecycle.soft(),
+        hard: lifecycle.hard(),
+        ack_deadline: options.ack_deadline,
+    }
+}
+
+fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness) -> Pulse {
+    let seat = options.state_dir.as_ref().and_then(|folder| {
+        Seat::open(folder, options.namespace.as_str(), &options.instance)
+            .inspect_err(|error| {
+                tracing::warn!("runs without a seat: {} cannot be used: {error}", folder.display());
+            })
+            .ok()
+    });
+    Pulse {
+        context: Arc::clone(context),
+        who: Introduction {
+            id: context.writer.worker,
+            kind: "worker",
+            name: options.instance.clone(),
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION"),
+            pools: options.pools.iter().map(ToString::to_string).collect(),
+            slots: options.slots,
+            seat: None,
+        },
+        seat,
+        readiness: readiness.clone(),
+        inherits: false,
+    }
+}
+
+fn start_slots(options: &WorkerOptions, context: &Arc<Context>, link: &Link) -> TaskTracker {
+    let slots = TaskTracker::new();
+    for pool in options.pools.iter().cycle().take(options.slots as usize) {
+        let queue = names::main_queue(&options.namespace, pool);
+        let consumer = SlotConsumer::new(link, queue, options.prefetch);
+        slots.spawn(Slot::new(Arc::clone(context), consumer, pool.clone()).run());
+    }
+    slots.close();
+    tracing::info!(
+        worker.instance = options.instance,
+        worker.slots = options.slots,
+        worker.pools = ?context_pools(options),
+        worker.task_types = ?context.writer.task_types,
+        "worker {} takes tickets for {} slots",
+        context.writer.actor,
+        options.slots
+    );
+    slots
+}
+
+fn context_pools(options: &WorkerOptions) -> Vec<&str> {
+    options.pools.iter().map(PoolName::as_str).collect()
+}
+
+/// Shows the link in the readiness; the link itself logs.
+async fn report_link(mut state: watch::Receiver<LinkState>, broker: Condition) -> Infallible {
+    loop {
+        match &*state.borrow_and_update() {
+            LinkState::Up { .. } => broker.ready(clock::now()),
+            LinkState::Down { reason } => {
+                broker.not_ready(reason.as_deref().unwrap_or("not connected yet"), clock::now());
+            }
+            LinkState::Fatal(error) => broker.not_ready(&error.to_string(), clock::now()),
+            LinkState::Closed => broker.not_ready("closed", clock::now()),
+        }
+        if state.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
