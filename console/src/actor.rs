@@ -1,0 +1,55 @@
+//! Who sits at the keyboard, for the audit.
+//!
+//! A note, not a proof: whoever may write to the database can write any name. Behind `sudo` it is the
+//! one who called it.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+
+use sexton_model::ticket::shorten;
+
+/// The longest part of a name that is recorded, in bytes.
+const MAX_PART_BYTES: usize = 100;
+
+/// As much of the list of users is read, in bytes.
+const MAX_USERS_BYTES: u64 = 1024 * 1024;
+
+/// `user@host`.
+pub fn actor() -> String {
+    format!("{}@{}", user(), host())
+}
+
+/// `<host>:<pid>`, as a process that claims names itself.
+pub fn claimer() -> String {
+    format!("{}:{}", host(), std::process::id())
+}
+
+fn user() -> String {
+    ["SUDO_USER", "USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().map(|it| plain(&it)).filter(|it| !it.is_empty()))
+        .unwrap_or_else(|| {
+            let uid = rustix::process::getuid().as_raw().to_string();
+            listed(&uid).unwrap_or_else(|| format!("uid-{uid}"))
+        })
+}
+
+/// The user's name where no variable says it, as under cron or in containers.
+fn listed(uid: &str) -> Option<String> {
+    let users = BufReader::new(File::open("/etc/passwd").ok()?.take(MAX_USERS_BYTES));
+    users.lines().map_while(Result::ok).find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| plain(name))
+    })
+}
+
+fn host() -> String {
+    let host = plain(&rustix::system::uname().nodename().to_string_lossy());
+    if host.is_empty() { "unnamed-host".to_owned() } else { host }
+}
+
+fn plain(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
+    shorten(&text, MAX_PART_BYTES).to_owned()
+}

@@ -1,0 +1,68 @@
+//! The command line.
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use sexton_service::settings::{Program, help};
+
+use crate::commands::cron::CronCommand;
+use crate::commands::executions::ExecutionsCommand;
+use crate::commands::failed::FailedCommand;
+use crate::commands::jobs::JobsCommand;
+use crate::exit::Exit;
+
+/// Shows and steers the platform: jobs, executions, failed tasks.
+#[derive(Debug, Parser)]
+#[command(name = "sexton", version, max_term_width = 100, arg_required_else_help = true)]
+pub struct Arguments {
+    /// Answer with one JSON document on standard output, errors too
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Bring the database's schema up to this program's version
+    Migrate,
+    /// Definitions: what runs, when
+    #[command(subcommand)]
+    Jobs(JobsCommand),
+    /// What ran, runs and will run
+    #[command(subcommand, visible_alias = "exec")]
+    Executions(ExecutionsCommand),
+    /// Tasks that failed and wait for an operator
+    #[command(subcommand)]
+    Failed(FailedCommand),
+    /// Instances, queues, what waits and what failed
+    Status,
+    /// Try cron expressions; needs no server
+    #[command(subcommand)]
+    Cron(CronCommand),
+}
+
+impl Arguments {
+    /// Reads the process's arguments; answers `--help`, `--version` and mistakes itself.
+    pub fn read() -> Self {
+        let after = format!("{}\n{}", Exit::help(), environment());
+        let matches = Self::command().after_help(Exit::help()).after_long_help(after).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The settings' help without its title, which the command line's own help has.
+fn environment() -> String {
+    let text = help(Program::Console);
+    text.find("Environment:").map_or(text.clone(), |at| text[at..].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,201 @@
+//! `sexton cron next --stdin`: questions and answers as JSON lines.
+//!
+//! Every line gets exactly one answer, in order: `{"id","next":[…]}` or `{"id","error"}`. A line that
+//! cannot be read is answered with an error and the next one is read; the `id` is given back as it
+//! came, null where it could not be read. Answers are written out whenever no further question has
+//! arrived, so that a program may ask and wait.
+
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use sexton_model::cron::Dialect;
+
+use super::{COUNT, MAX_COUNT, firings, parse_instant, text};
+use crate::failure::Failure;
+
+/// The longest line that is looked into, in bytes; the rest of a longer one is passed over.
+const MAX_LINE_BYTES: usize = 64 * 1024;
+
+/// Answers until the input ends.
+pub(super) fn answer(
+    input: impl Read,
+    output: impl Write,
+    now: impl Fn() -> DateTime<Utc>,
+) -> Result<(), Failure> {
+    let mut input = BufReader::new(input);
+    let mut output = BufWriter::new(output);
+    let mut line = Vec::new();
+    while read_line(&mut input, &mut line)? {
+        let answer = match question(&line) {
+            Err((id, error)) => json!({"id": id, "error": error}),
+            Ok(question) => match next(&question, &now) {
+                Ok(next) => json!({"id": question.id, "next": next}),
+                Err(error) => json!({"id": question.id, "error": error}),
+            },
+        };
+        writeln!(output, "{answer}")?;
+        if input.buffer().is_empty() {
+            output.flush()?;
+        }
+    }
+    Ok(output.flush()?)
+}
+
+/// Reads the next line without its end into `line`, one byte more than allowed at most; `false` at
+/// the end of the input.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Failure> {
+    line.clear();
+    loop {
+        let buffer = match input.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                return Err(Failure::Failed(format!("standard input cannot be read: {error}")));
+            }
+        };
+        if buffer.is_empty() {
+            return Ok(!line.is_empty());
+        }
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let part = &buffer[..end.unwrap_or(buffer.len())];
+        let room = (MAX_LINE_BYTES + 1).saturating_sub(line.len());
+        line.extend_from_slice(&part[..part.len().min(room)]);
+        let used = part.len() + usize::from(end.is_some());
+        input.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+struct Question {
+    id: Value,
+    fields: Map<String, Value>,
+}
+
+fn question(line: &[u8]) -> Result<Question, (Value, String)> {
+    if line.len() > MAX_LINE_BYTES {
+        let error = format!("the line is longer than {MAX_LINE_BYTES} bytes");
+        return Err((Value::Null, error));
+    }
+    match serde_json::from_slice(line) {
+        Ok(Value::Object(mut fields)) => {
+            let id = fields.remove("id").unwrap_or(Value::Null);
+            let known = ["dialect", "expr", "tz", "from", "count"];
+            match fields.keys().find(|name| !known.contains(&name.as_str())) {
+                None => Ok(Question { id, fields }),
+                Some(name) => Err((id, format!("unknown field {:?}", short(name)))),
+            }
+        }
+        Ok(_) => Err((Value::Null, "the line is not a JSON object".to_owned())),
+        Err(error) => Err((Value::Null, format!("the line is not JSON: {error}"))),
+    }
+}
+
+fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<String>, String> {
+    let dialect = match question.text("dialect")? {
+        None => Dialect::Any,
+        Some("unix5") => Dialect::Unix5,
+        Some("seconds6") => Dialect::Seconds6,
+        Some(other) => {
+            return Err(format!(
+                "dialect {:?} is not known; write unix5 or seconds6",
+                short(other)
+            ));
+        }
+    };
+    let expression = question.text("expr")?.ok_or("expr is missing")?;
+    let tz = question.text("tz")?.unwrap_or("UTC");
+    let from = match question.text("from")? {
+        None => now(),
+        Some(from) => parse_instant(from).map_err(|error| format!("from: {error}"))?,
+    };
+    let count = match question.fields.get("count") {
+        None | Some(Value::Null) => COUNT,
+        Some(count) => count
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .filter(|count| (1..=MAX_COUNT).contains(count))
+            .ok_or_else(|| format!("count: write a number from 1 to {MAX_COUNT}"))?,
+    };
+    Ok(firings(expression, dialect, tz, from, count)?.into_iter().map(text).collect())
+}
+
+impl Question {
+    fn text(&self, name: &str) -> Result<Option<&str>, String> {
+        match self.fields.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("{name} is not a text")),
+        }
+    }
+}
+
+fn short(text: &str) -> &str {
+    sexton_model::ticket::shorten(text, 80)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(input: &str) -> Vec<Value> {
+        let mut output = Vec::new();
+        answer(input.as_bytes(), &mut output, || DateTime::UNIX_EPOCH).unwrap();
+        let lines = String::from_utf8(output).unwrap();
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_line_has_its_answer_in_order() {
+        let input = concat!(
+            r#"{"id":1,"dialect":"unix5","expr":"0 0 1 1 *","tz":"UTC","from":"2025-06-01T00:00:00Z","count":2}"#,
+            "\n",
+            r#"{"id":"b","dialect":"seconds6","expr":"*/30 * * * * *","count":1}"#,
+            "\nrubbish\n\n",
+            r#"{"id":5,"dialect":"seconds6","expr":"* * * * *"}"#,
+            "\n",
+            r#"{"id":6,"expr":"* * * * *","tz":"Europe/Vienna"}"#,
+            "\n",
+            r#"{"id":7,"expr":"0 0 30 2 *"}"#
+        );
+        let answers = answers(input);
+        let next = json!(["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"]);
+        assert_eq!(answers[0], json!({"id": 1, "next": next}));
+        assert_eq!(answers[1], json!({"id": "b", "next": ["1970-01-01T00:00:30Z"]}));
+        assert!(answers[2]["error"].as_str().unwrap().contains("not JSON"));
+        assert!(answers[3]["error"].as_str().unwrap().contains("not JSON"));
+        assert_eq!(answers[4]["id"], 5);
+        assert!(answers[4]["error"].as_str().unwrap().contains("6 fields"), "{}", answers[4]);
+        assert!(answers[5]["error"].as_str().unwrap().contains("not supported yet"));
+        assert_eq!(answers[6], json!({"id": 7, "next": []}));
+        assert_eq!(answers.len(), 7);
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_and_the_next_one_is_answered() {
+        let input =
+            format!("{}\n{}\n", "x".repeat(1_000_000), r#"{"id":2,"expr":"@daily","count":1}"#);
+        let answers = answers(&input);
+        assert!(answers[0]["error"].as_str().unwrap().contains("longer than"));
+        assert_eq!(answers[1], json!({"id": 2, "next": ["1970-01-02T00:00:00Z"]}));
+        assert_eq!(answers.len(), 2);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_question_is_told_with_its_id() {
+        for (line, part) in [
+            (r#"{"id":1}"#, "expr is missing"),
+            (r#"{"id":1,"expr":5}"#, "expr is not a text"),
+            (r#"{"id":1,"expr":"@daily","count":0}"#, "count"),
+            (r#"{"id":1,"expr":"@daily","from":"soon"}"#, "from"),
+            (r#"{"id":1,"expr":"@daily","dialect":"quartz"}"#, "dialect"),
+            (r#"{"id":1,"expr":"@daily","zone":"UTC"}"#, "unknown field"),
+        ] {
+            let answer = &answers(line)[0];
+            assert_eq!(answer["id"], 1);
+            assert!(answer["error"].as_str().unwrap().contains(part), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! `sexton executions`: what ran, runs and will run.
+
+mod browse;
+mod logs;
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use sexton_model::id::ExecutionId;
+use sexton_model::state::State;
+use sexton_store::executions::Execution;
+use sexton_store::operator::{self, By, Cancelled, OperatorAction, OperatorError};
+
+use crate::commands::reference;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Table, Tone, ago, line, roughly};
+
+pub(super) use browse::{show, tell_list};
+
+/// What ran, runs and will run.
+#[derive(Debug, Subcommand)]
+pub enum ExecutionsCommand {
+    /// List executions, newest first
+    List(List),
+    /// Show one execution: its attempts, its params, what was done to it
+    Show(Reference),
+    /// Show what an attempt wrote
+    Logs(Logs),
+    /// End an execution that waits or runs; one that has failed is discarded instead
+    Cancel(Cancel),
+}
+
+/// Which executions to list; all that is given must hold.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Of this job
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// In this state; may be given several times
+    #[arg(long, value_parser = parse_state, value_name = "STATE")]
+    state: Vec<State>,
+    /// Nominal time at or after this: 2025-12-01T08:00:00Z, 2025-12-01 or, so long ago, 36h
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Nominal time before this
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// With this in its params, as in customer=4891 or order.id=7; may be given several times
+    #[arg(long, value_name = "PATH=VALUE")]
+    params: Vec<String>,
+    /// With an attempt by this worker: the instance's name or the process's id
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<String>,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only older ones than this: where the page before ended
+    #[arg(long, value_name = "ID")]
+    before: Option<String>,
+}
+
+/// An execution.
+#[derive(Debug, Args)]
+pub struct Reference {
+    /// The execution's id, or its beginning as far as it is unique
+    id: String,
+}
+
+impl Reference {
+    /// As given.
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// Whose output to show.
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The execution's id, or its beginning as far as it is unique
+    id: String,
+    /// The attempt's number; default: the last
+    #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
+    attempt: Option<i32>,
+}
+
+/// What to cancel.
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// The execution's id, or its beginning as far as it is unique
+    id: String,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+fn parse_state(text: &str) -> Result<State, String> {
+    State::parse(text).ok_or_else(|| {
+        let all: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
+        format!("write one of {}", all.join(", "))
+    })
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Failure> {
+    match command {
+        ExecutionsCommand::List(list) => browse::list(&list, session).await,
+        ExecutionsCommand::Show(reference) => show(&reference.id, session).await,
+        ExecutionsCommand::Logs(logs) => logs::run(&logs.id, logs.attempt, session).await,
+        ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
+    }
+}
+
+async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let id = ExecutionId::new(reference::execution(&store, &arguments.id).await?);
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let (state, text) = match operator::cancel(&store, id, by, None).await {
+        Ok(Cancelled::AtOnce) => ("cancelled", format!("{id} is cancelled.")),
+        Ok(Cancelled::Asked) => {
+            ("running", format!("{id} is running; its worker was asked to end it."))
+        }
+        Err(error) => return Err(not_done(error, "cancelled")),
+    };
+    if session.out.is_json() {
+        let document = json!({"id": id, "state": state, "cancel_requested": state == "running"});
+        return session.out.document(&document);
+    }
+    session.out.say(text)
+}
+
+/// Why an operator's action was not done, and what could be.
+pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
+    match error {
+        OperatorError::Missing(id) => reference::missing(id),
+        OperatorError::Moved { id, state, attempt } => {
+            let hint = match state {
+                State::Failed if done == "cancelled" => {
+                    "; `sexton failed discard` gives up a failed execution"
+                }
+                State::Failed if done == "requeued" => {
+                    "; it failed again since you looked, `sexton failed show` says why"
+                }
+                State::Pending | State::Running | State::Retrying if done == "requeued" => {
+                    "; it was requeued already"
+                }
+                State::Pending | State::Running | State::Retrying if done == "discarded" => {
+                    "; `sexton executions cancel` ends it"
+                }
+                State::Discarded if done != "discarded" => {
+                    "; `sexton failed restore` takes that back"
+                }
+                _ => "",
+            };
+            Failure::NothingDone(format!(
+                "execution {id} cannot be {done}: it is {} at attempt {attempt}{hint}",
+                state.as_str()
+            ))
+        }
+        error @ OperatorError::Asked(_) => Failure::NothingDone(error.to_string()),
+        error @ OperatorError::Locked(_) => Failure::Failed(error.to_string()),
+        OperatorError::Store(error) => error.into(),
+    }
+}
+
+/// Executions for people.
+pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
+    let mut table = Table::new(&["ID", "JOB", "STATE", "TRY", "SCHEDULED", "WHAT NEXT, OR WHY"])
+        .one_line_each();
+    for execution in executions {
+        table.row(vec![
+            Cell::new(execution.id.to_string()),
+            Cell::new(&execution.job_name),
+            Cell::state(&execution.state),
+            Cell::number(execution.attempt.into()),
+            Cell::new(roughly(execution.scheduled_for, now)),
+            remark(execution, now),
+        ]);
+    }
+    table
+}
+
+fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
+    let error = || line(execution.error_message.as_deref().unwrap_or(""), 200);
+    match execution.state.as_str() {
+        "pending" if execution.ticket_published_at.is_none() => {
+            Cell::toned("its ticket is not published yet", Tone::Faint)
+        }
+        "pending" => Cell::toned("waits for a worker", Tone::Faint),
+        "running" if execution.cancel_requested => Cell::toned("cancel asked for", Tone::Warning),
+        "running" => execution.started_at.map_or_else(Cell::none, |at| {
+            Cell::toned(format!("started {}", ago(at, now)), Tone::Faint)
+        }),
+        "retrying" => {
+            let when = execution.next_attempt_at.map_or_else(String::new, |at| ago(at, now));
+            Cell::new(format!("retry {when}: {}", error()))
+        }
+        "failed" | "discarded" => Cell::new(error()),
+        "skipped" => Cell::toned(execution.skip_reason.as_deref().unwrap_or(""), Tone::Faint),
+        _ => Cell::toned(
+            execution.finished_at.map_or_else(String::new, |at| format!("ended {}", ago(at, now))),
+            Tone::Faint,
+        ),
+    }
+}
+
+/// What operators did, for people.
+pub(super) fn tell_actions(
+    actions: &[OperatorAction],
+    now: DateTime<Utc>,
+    session: &Session,
+) -> Result<(), Failure> {
+    if actions.is_empty() {
+        return Ok(());
+    }
+    session.out.say("\nDone by operators")?;
+    let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
+    for action in actions {
+        table.row(vec![
+            Cell::new(ago(action.at, now)),
+            Cell::new(&action.actor),
+            Cell::new(&action.action),
+            Cell::new(action.reason.as_deref().unwrap_or("")),
+        ]);
+    }
+    session.out.table(table)
+}

@@ -1,0 +1,233 @@
+//! `sexton executions list` and `sexton executions show`.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sexton_store::attempts::{self, Attempt};
+use sexton_store::executions::{self, Execution, ExecutionFilter, ParamMatch};
+use sexton_store::{Store, jobs, operator};
+
+use super::{List, table, tell_actions};
+use crate::commands::{instant, jobs as job_commands, reference};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{self, Cell, Facts, Table, Tone, ago, duration};
+
+/// The most attempts that are shown.
+const MAX_ATTEMPTS: i64 = 100;
+/// The most conditions on params.
+const MAX_CONDITIONS: usize = 20;
+
+pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
+    let params =
+        arguments.params.iter().map(|text| condition(text)).collect::<Result<Vec<_>, _>>()?;
+    if params.len() > MAX_CONDITIONS {
+        return Err(Failure::Usage(format!("more than {MAX_CONDITIONS} conditions on params")));
+    }
+    let store = session.store().await?;
+    let now = session.now(&store).await?;
+    let moment = |option, text: &Option<String>| {
+        text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
+    };
+    let filter = ExecutionFilter {
+        states: arguments.state.iter().map(|state| state.as_str().to_owned()).collect(),
+        since: moment("--since", &arguments.since)?,
+        until: moment("--until", &arguments.until)?,
+        params,
+        worker: arguments.worker.clone(),
+        before: match &arguments.before {
+            Some(id) => Some(reference::execution(&store, id).await?),
+            None => None,
+        },
+        job: None,
+    };
+    tell_list(&store, filter, arguments.job.as_deref(), arguments.limit, session).await
+}
+
+/// Lists what the filter finds, of one job if it is named.
+pub(in crate::commands) async fn tell_list(
+    store: &Store,
+    mut filter: ExecutionFilter,
+    job: Option<&str>,
+    limit: i64,
+    session: &Session,
+) -> Result<(), Failure> {
+    if let Some(name) = job {
+        match jobs::find(store, name).await? {
+            Some(job) => filter.job = Some(job.id),
+            None => return Err(job_commands::missing(store, name).await),
+        }
+    }
+    let found = executions::list(store, &filter, limit).await?;
+    if session.out.is_json() {
+        return session.out.document(&found);
+    }
+    if found.is_empty() {
+        return session.out.say("There are no such executions.");
+    }
+    let now = session.now(store).await?;
+    session.out.table(table(&found, now))?;
+    if found.len() as i64 == limit
+        && let Some(last) = found.last()
+    {
+        session.out.say(format!("There may be more: add --before {}", last.id))?;
+    }
+    Ok(())
+}
+
+/// Shows one execution.
+pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let id = reference::execution(&store, id).await?;
+    let execution = executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
+    let attempts = attempts::of_execution(&store, id, MAX_ATTEMPTS).await?;
+    let actions = operator::of_execution(&store, id).await?;
+    if session.out.is_json() {
+        let mut document = serde_json::to_value(&execution)
+            .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
+        document["attempts"] = json!(attempts);
+        document["operator_actions"] = json!(actions);
+        return session.out.document(&document);
+    }
+    let now = session.now(&store).await?;
+    session.out.facts(facts(&execution, now))?;
+    if !attempts.is_empty() {
+        session.out.say("\nAttempts")?;
+        session.out.table(attempts_table(&attempts, now))?;
+    }
+    tell_actions(&actions, now, session)?;
+    match execution.state.as_str() {
+        "failed" => {
+            let mut hints = Facts::default();
+            hints.add("its output", format!("sexton executions logs {id}"));
+            hints.add(
+                "run it again",
+                format!(
+                    "sexton failed requeue {id} --attempt {number}",
+                    number = execution.attempt
+                ),
+            );
+            hints.add("give it up", format!("sexton failed discard {id} --reason …"));
+            session.out.say("")?;
+            session.out.facts(hints)
+        }
+        "discarded" => {
+            let mut hints = Facts::default();
+            hints.add("take that back", format!("sexton failed restore {id}"));
+            session.out.say("")?;
+            session.out.facts(hints)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
+    let at = |at: DateTime<Utc>| format!("{} ({})", show::precise(at), ago(at, now));
+    let mut facts = Facts::default();
+    facts.add("execution", execution.id.to_string());
+    facts.add("job", &execution.job_name);
+    facts.cell("state", Cell::state(&execution.state));
+    facts.maybe("skipped because", execution.skip_reason.as_ref());
+    let next = matches!(execution.state.as_str(), "pending" | "retrying" | "failed" | "discarded");
+    let number = execution.attempt;
+    facts.add("attempt", if next { format!("{number} is next") } else { number.to_string() });
+    facts.add("scheduled for", at(execution.scheduled_for));
+    facts.add("claimed", format!("{} by {}", at(execution.claimed_at), execution.claimed_by));
+    facts.maybe("next attempt", execution.next_attempt_at.map(at));
+    facts.maybe("last started", execution.started_at.map(at));
+    facts.maybe("finished", execution.finished_at.map(at));
+    facts.maybe("worker", execution.worker_id.map(|id| id.to_string()));
+    facts.maybe("lease until", execution.lease_until.map(at));
+    if execution.cancel_requested {
+        facts.cell("cancel", Cell::toned("asked for", Tone::Warning));
+    }
+    if let Some(message) = &execution.error_message {
+        let class = execution.error_class.as_deref().unwrap_or("error");
+        facts.cell("error", Cell::toned(format!("{class}: {message}"), Tone::Bad));
+    }
+    facts.add("retries used", execution.retries_used.to_string());
+    facts.maybe(
+        "crashes used",
+        Some(execution.crashes_used.to_string()).filter(|_| execution.crashes_used > 0),
+    );
+    facts.add("task", format!("{} in pool {}", execution.task_type, execution.pool));
+    facts.maybe("target", execution.target.as_ref());
+    facts.add("params", execution.params.to_string());
+    facts.add("key", &execution.execution_key);
+    facts.add("idempotency key", &execution.idempotency_key);
+    match execution.ticket_published_at {
+        Some(published) => facts.add("ticket", format!("published {}", ago(published, now))),
+        None if matches!(execution.state.as_str(), "pending" | "retrying" | "failed") => {
+            facts.cell("ticket", Cell::toned("not published yet", Tone::Warning));
+        }
+        None => {}
+    }
+    facts
+}
+
+fn attempts_table(attempts: &[Attempt], now: DateTime<Utc>) -> Table {
+    let mut table = Table::new(&["NO", "OUTCOME", "OPENED", "TOOK", "WORKER", "ERROR"]);
+    for attempt in attempts {
+        let end = attempt.finished_at.unwrap_or(now);
+        let worker = attempt.worker_name.clone().unwrap_or_else(|| attempt.worker_id.to_string());
+        table.row(vec![
+            Cell::number(attempt.number.into()),
+            outcome(attempt),
+            Cell::new(ago(attempt.opened_at, now)),
+            Cell::new(duration((end - attempt.opened_at).num_milliseconds())),
+            Cell::new(worker),
+            Cell::new(what_happened(attempt)),
+        ]);
+    }
+    table
+}
+
+fn outcome(attempt: &Attempt) -> Cell {
+    match attempt.outcome.as_deref() {
+        None => Cell::state("running"),
+        Some("succeeded") => Cell::toned("succeeded", Tone::Good),
+        Some(other) => Cell::toned(other, Tone::Bad),
+    }
+}
+
+fn what_happened(attempt: &Attempt) -> String {
+    // The message of a task's process names its exit code or signal.
+    let silent = attempt.error_message.is_none();
+    let parts = [
+        attempt.error_message.clone(),
+        attempt.exit_code.filter(|code| silent && *code != 0).map(|code| format!("exit {code}")),
+        attempt.signal.filter(|_| silent).map(|signal| format!("signal {signal}")),
+        attempt.late_outcome.as_ref().map(|late| format!("its worker said later: {late}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// `a.b=value`.
+fn condition(text: &str) -> Result<ParamMatch, Failure> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() && path.split('.').all(|step| !step.is_empty()) => {
+            let path = path.split('.').map(str::to_owned).collect();
+            Ok(ParamMatch { path, value: value.to_owned() })
+        }
+        _ => Err(Failure::Usage(format!(
+            "--params {text:?} is no condition; write it as in customer=4891 or order.id=7"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_a_path_and_a_text() {
+        let read = condition("order.id=a=b").unwrap();
+        assert_eq!(
+            read,
+            ParamMatch { path: vec!["order".into(), "id".into()], value: "a=b".into() }
+        );
+        assert_eq!(condition("a=").unwrap().value, "");
+        for text in ["", "a", "=1", "a..b=1", ".a=1"] {
+            assert!(matches!(condition(text), Err(Failure::Usage(_))), "{text}");
+        }
+    }
+}

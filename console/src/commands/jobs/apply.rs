@@ -1,0 +1,220 @@
+//! `sexton jobs apply`: read and check everything, then one transaction.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use sexton_model::id::JobId;
+use sexton_model::job::JobSpec;
+use sexton_model::jobs_file::{self, MAX_FILE_BYTES, Problem};
+use sexton_store::Store;
+use sexton_store::jobs::{self, Applied, ApplyError};
+use uuid::Uuid;
+
+use super::Apply;
+use crate::confirm::confirm;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::line;
+
+/// The most jobs of a kind that are named to people.
+const MAX_NAMED: usize = 50;
+/// The most characters of one change.
+const MAX_CHANGE_CHARS: usize = 300;
+
+pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Failure> {
+    let files = Files::read(&arguments.files)?;
+    let store = session.store().await?;
+    let wanted = |dry_run| jobs::Apply {
+        specs: &files.specs,
+        actor: &session.actor,
+        dry_run,
+        prune: arguments.prune,
+    };
+    if arguments.prune && !arguments.dry_run {
+        let preview = call(&store, wanted(true), &files).await?;
+        let count = preview.paused.len();
+        if count > 0 {
+            let what = format!(
+                "{count} active jobs are not in the files and will be paused ({})",
+                line(&preview.paused.join(", "), 200)
+            );
+            confirm(&what, arguments.yes)?;
+        }
+    }
+    let applied = call(&store, wanted(arguments.dry_run), &files).await?;
+    if session.out.is_json() {
+        return session.out.document(&document(&applied, arguments.dry_run));
+    }
+    tell(&applied, arguments.dry_run, session)
+}
+
+async fn call(store: &Store, request: jobs::Apply<'_>, files: &Files) -> Result<Applied, Failure> {
+    let fresh_id = || JobId::new(Uuid::now_v7());
+    jobs::apply(store, request, fresh_id, None).await.map_err(|error| match error {
+        ApplyError::Problems(problems) => {
+            Failure::Problems(problems.into_iter().map(|problem| files.located(problem)).collect())
+        }
+        ApplyError::TooMany(_) => Failure::Usage(format!("{error}; apply them in several calls")),
+        ApplyError::Locked => Failure::Failed(error.to_string()),
+        ApplyError::Store(error) => error.into(),
+    })
+}
+
+/// What the files hold.
+#[derive(Default)]
+struct Files {
+    specs: Vec<JobSpec>,
+    /// By job, for problems that are found later: file and line.
+    places: HashMap<String, (String, Option<usize>)>,
+}
+
+impl Files {
+    /// Reads all files and reports the problems of all of them.
+    fn read(paths: &[impl AsRef<Path>]) -> Result<Self, Failure> {
+        let mut files = Self::default();
+        let mut problems = Vec::new();
+        for path in paths {
+            let name = path.as_ref().display().to_string();
+            let text = text(path.as_ref())
+                .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
+            match jobs_file::parse(&name, &text) {
+                Ok(specs) => problems.extend(files.add(&name, &text, specs)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        if problems.is_empty() { Ok(files) } else { Err(Failure::Problems(problems)) }
+    }
+
+    /// Takes in one file's jobs; returns those that another file has too, as problems.
+    fn add(&mut self, file: &str, text: &str, specs: Vec<JobSpec>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let lines = lines_of_names(text);
+        for spec in specs {
+            let line = lines.get(spec.name.as_str()).copied();
+            if let Some((other, _)) = self.places.get(&spec.name) {
+                problems.push(Problem {
+                    file: file.to_owned(),
+                    line,
+                    job: Some(spec.name),
+                    field: Some("name".to_owned()),
+                    message: format!("this name is already used by a job in {other}"),
+                });
+                continue;
+            }
+            self.places.insert(spec.name.clone(), (file.to_owned(), line));
+            self.specs.push(spec);
+        }
+        problems
+    }
+
+    fn located(&self, mut problem: Problem) -> Problem {
+        if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
+            (problem.file, problem.line) = (file.clone(), *line);
+        }
+        problem
+    }
+}
+
+/// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
+/// written in an unusual way has none.
+fn lines_of_names(text: &str) -> HashMap<&str, usize> {
+    let named = text.lines().enumerate().filter_map(|(index, line)| {
+        let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        Some((value[1..].split(quote).next()?, index + 1))
+    });
+    named.collect()
+}
+
+fn text(path: &Path) -> std::io::Result<String> {
+    // One byte more than a file may have, so that the parser is the one to refuse it.
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 == limit {
+        // The cut may have split a character.
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("it is not UTF-8 (byte {at}); save it as UTF-8");
+        std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+    })
+}
+
+fn document(applied: &Applied, dry_run: bool) -> Value {
+    let changed = applied.changed.iter().map(|job| {
+        let changes = job
+            .changes
+            .iter()
+            .map(|change| (change.field.to_owned(), json!({"from": change.from, "to": change.to})));
+        json!({"name": job.name, "changes": changes.collect::<Map<_, _>>()})
+    });
+    json!({
+        "dry_run": dry_run,
+        "created": applied.created,
+        "changed": changed.collect::<Value>(),
+        "unchanged": applied.unchanged,
+        "paused": applied.paused,
+        "still_paused": applied.still_paused,
+    })
+}
+
+fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failure> {
+    let out = &session.out;
+    let some = |lines: Vec<String>| {
+        let more = lines.len().saturating_sub(MAX_NAMED);
+        lines.iter().take(MAX_NAMED).try_for_each(|line| out.say(line))?;
+        if more > 0 { out.say(format!("  … and {more} more")) } else { Ok(()) }
+    };
+    some(applied.created.iter().map(|name| format!("+ {name}")).collect())?;
+    let changes = applied.changed.iter().map(|job| {
+        let fields = job
+            .changes
+            .iter()
+            .map(|change| format!("\n    {}", line(&change.to_string(), MAX_CHANGE_CHARS)));
+        format!("~ {}{}", job.name, fields.collect::<String>())
+    });
+    some(changes.collect())?;
+    some(applied.paused.iter().map(|name| format!("- {name} (paused)")).collect())?;
+    let counts = [
+        (applied.created.len(), "created"),
+        (applied.changed.len(), "changed"),
+        (applied.unchanged.len(), "unchanged"),
+        (applied.paused.len(), "paused"),
+    ];
+    let counts = counts.iter().map(|(count, word)| format!("{count} {word}"));
+    let counts = counts.collect::<Vec<_>>().join(", ");
+    out.say(if dry_run {
+        format!("Nothing was written; it would be: {counts}.")
+    } else {
+        format!("{counts}.")
+    })?;
+    if !applied.still_paused.is_empty() {
+        out.say(format!(
+            "{} of these jobs are paused and do not fire ({}); `sexton jobs resume NAME` starts \
+             them.",
+            applied.still_paused.len(),
+            line(&applied.still_paused.join(", "), 200)
+        ))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_in_its_line() {
+        let text = "[[job]]\nname = \"a.b\"\n\n[[job]]\n  name='c.d' # there\nnames = \"e\"\n";
+        assert_eq!(lines_of_names(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
+    }
+}

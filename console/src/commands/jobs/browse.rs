@@ -1,0 +1,197 @@
+//! `sexton jobs list` and `sexton jobs show`.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::duration;
+use sexton_model::plan::Timetable;
+use sexton_store::jobs::{self, Job, JobFilter, LastExecution};
+use sexton_store::{executions, gaps, operator};
+
+use super::{List, Status, missing};
+use crate::commands::executions as execution_commands;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{self, Cell, Facts, Table, Tone, ago, instant, roughly};
+
+/// How much of a job's past and future is shown.
+const SHOWN: i64 = 5;
+
+pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let status = arguments.status.map(|status| match status {
+        Status::Active => "active".to_owned(),
+        Status::Paused => "paused".to_owned(),
+    });
+    let filter =
+        JobFilter { names: None, containing: arguments.name, status, after: arguments.after };
+    let found = jobs::list(&store, &filter, arguments.limit).await?;
+    let ids: Vec<_> = found.iter().map(|job| job.id).collect();
+    let last: HashMap<_, _> = jobs::last_executions(&store, &ids)
+        .await?
+        .into_iter()
+        .map(|last| (last.job_id, last))
+        .collect();
+    if session.out.is_json() {
+        let rows: Vec<Value> =
+            found.iter().map(|job| with_last(job, last.get(&job.id))).collect::<Result<_, _>>()?;
+        return session.out.document(&rows);
+    }
+    if found.is_empty() {
+        return session
+            .out
+            .say("There are no such jobs. `sexton jobs apply -f FILE` makes jobs of a file.");
+    }
+    let now = session.now(&store).await?;
+    let mut table = Table::new(&["NAME", "SCHEDULE", "TASK", "NEXT", "LAST", ""]).one_line_each();
+    for job in &found {
+        let (state, when) = last.get(&job.id).map_or_else(
+            || (Cell::none(), Cell::new("")),
+            |last| {
+                (
+                    Cell::state(&last.state),
+                    Cell::toned(roughly(last.scheduled_for, now), Tone::Faint),
+                )
+            },
+        );
+        let cells =
+            vec![Cell::new(&job.name), schedule(job), Cell::new(&job.task_type), next(job, now)];
+        table.row(cells.into_iter().chain([state, when]).collect());
+    }
+    session.out.table(table)?;
+    if found.len() as i64 == arguments.limit
+        && let Some(last) = found.last()
+    {
+        session.out.say(format!("There may be more: add --after {}", last.name))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let Some(job) = jobs::find(&store, name).await? else {
+        return Err(missing(&store, name).await);
+    };
+    let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
+    let last = executions::list(&store, &filter, SHOWN).await?;
+    let gaps = gaps::of_job(&store, job.id, SHOWN).await?;
+    let actions = operator::of_job(&store, job.id, SHOWN).await?;
+    let firings = next_firings(&job);
+    if session.out.is_json() {
+        let mut document = serde_json::to_value(&job).map_err(|error| no_json(&error))?;
+        document["next_firings"] = json!(firings);
+        document["last_executions"] = json!(last);
+        document["gaps"] = json!(gaps);
+        document["operator_actions"] = json!(actions);
+        return session.out.document(&document);
+    }
+    let now = session.now(&store).await?;
+    session.out.facts(facts(&job, &firings, now))?;
+    if !last.is_empty() {
+        session.out.say("\nLast executions")?;
+        session.out.table(execution_commands::table(&last, now))?;
+    }
+    if !gaps.is_empty() {
+        session.out.say("\nFirings that were not executed")?;
+        let mut table = Table::new(&["FIRST", "LAST", "COUNT", "REASON"]);
+        for gap in &gaps {
+            let (first, last) = (instant(gap.first_firing), instant(gap.last_firing));
+            let count = Cell::number(gap.count.into());
+            table.row(vec![Cell::new(first), Cell::new(last), count, Cell::new(&gap.reason)]);
+        }
+        session.out.table(table)?;
+    }
+    execution_commands::tell_actions(&actions, now, session)
+}
+
+fn with_last(job: &Job, last: Option<&LastExecution>) -> Result<Value, Failure> {
+    let mut row = serde_json::to_value(job).map_err(|error| no_json(&error))?;
+    row["last_execution"] = json!(last);
+    Ok(row)
+}
+
+fn no_json(error: &serde_json::Error) -> Failure {
+    Failure::Failed(format!("the answer is no JSON: {error}"))
+}
+
+fn schedule(job: &Job) -> Cell {
+    match (job.schedule_kind.as_str(), &job.schedule_expression) {
+        ("cron", Some(expression)) => Cell::new(expression),
+        ("every", Some(period)) => Cell::new(format!("every {period}")),
+        ("once", Some(at)) => Cell::new(format!("at {at}")),
+        _ => Cell::none(),
+    }
+}
+
+fn next(job: &Job, now: DateTime<Utc>) -> Cell {
+    match job.next_fire_at {
+        _ if job.status == "paused" => Cell::toned("paused", Tone::Warning),
+        Some(at) => Cell::new(roughly(at, now)),
+        None => Cell::none(),
+    }
+}
+
+/// From the job's cursor on; empty if it never fires again by itself.
+fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
+    let timetable = job.spec().ok().and_then(|spec| Timetable::new(&spec.schedule).ok());
+    let mut at = job.next_fire_at;
+    let firings = std::iter::from_fn(|| {
+        let firing = at?;
+        at = timetable.as_ref().and_then(|table| table.next_after(firing));
+        Some(firing)
+    });
+    firings.take(SHOWN as usize).collect()
+}
+
+fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
+    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
+    let mut facts = Facts::default();
+    facts.add("name", &job.name);
+    facts.maybe("description", Some(&job.description).filter(|text| !text.is_empty()));
+    facts.add("id", job.id.to_string());
+    match job.paused_at {
+        None => facts.cell("status", Cell::toned("active", Tone::Good)),
+        Some(at) => {
+            let by = job.paused_by.as_deref().unwrap_or("somebody");
+            let why = job.paused_why.as_deref().unwrap_or("no reason given");
+            let text = format!("paused {} by {by}: {why}", ago(at, now));
+            facts.cell("status", Cell::toned(text, Tone::Warning));
+        }
+    }
+    facts.cell("schedule", schedule(job));
+    let next: Vec<String> =
+        firings.iter().map(|at| format!("{} ({})", instant(*at), ago(*at, now))).collect();
+    let shown = if job.status == "paused" { "if resumed" } else { "next" };
+    facts.maybe(shown, Some(next.join(", ")).filter(|text| !text.is_empty()));
+    facts.add("task", &job.task_type);
+    facts.add("params", job.params.to_string());
+    facts.maybe("target", job.target.as_ref());
+    facts.add("pool", &job.pool);
+    facts.add("overlap", &job.overlap);
+    facts
+        .add("misfire", format!("{} within {}", job.misfire_policy, millis(job.misfire_window_ms)));
+    facts.add("retry", retry(job));
+    facts.add("timeout", millis(job.timeout_ms));
+    facts.maybe("lease", job.lease_ms.map(millis));
+    facts.maybe("lock key", job.lock_key.map(|key| key.to_string()));
+    facts.maybe("expected within", job.expect_within_ms.map(millis));
+    let labels =
+        Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));
+    facts.maybe("labels", labels.map(Value::to_string));
+    facts.add("revision", format!("{}, changed {}", job.revision, show::ago(job.updated_at, now)));
+    facts
+}
+
+fn retry(job: &Job) -> String {
+    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
+    let parts = [
+        job.max_retries.map(|count| format!("{count} times")),
+        job.retry_delay_ms.map(|ms| format!("first after {}", millis(ms))),
+        job.retry_multiplier.map(|factor| format!("then × {factor}")),
+        job.retry_max_delay_ms.map(|ms| format!("at most {}", millis(ms))),
+        job.retry_jitter.map(|jitter| format!("jitter {jitter}")),
+    ];
+    let given: Vec<String> = parts.into_iter().flatten().collect();
+    if given.is_empty() { "the workers' defaults".to_owned() } else { given.join(", ") }
+}

@@ -1,0 +1,178 @@
+//! `sexton jobs trigger`, `pause` and `resume`.
+
+use serde_json::{Map, Value, json};
+use sexton_model::id::ExecutionId;
+use sexton_store::Store;
+use sexton_store::jobs::{self, PauseError};
+use sexton_store::operator::By;
+use sexton_store::trigger::{self as triggering, TriggerError};
+use uuid::Uuid;
+
+use super::{Pause, Resume, Trigger, missing};
+use crate::actor;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{ago, line};
+
+/// Far more than the params of an execution may have; the store measures exactly.
+const MAX_PARAMS_TEXT: usize = 1024 * 1024;
+
+pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<(), Failure> {
+    let params = params(arguments.params.as_deref())?;
+    let store = session.store().await?;
+    let claimed_by = actor::claimer();
+    let request = triggering::Trigger {
+        job: &arguments.name,
+        key: arguments.key.as_deref(),
+        params,
+        id: ExecutionId::new(Uuid::now_v7()),
+        claimed_by: &claimed_by,
+    };
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let done = match triggering::trigger(&store, request, by, None).await {
+        Ok(done) => done,
+        Err(TriggerError::Missing(name)) => return Err(missing(&store, &name).await),
+        Err(TriggerError::Store(error)) => return Err(error.into()),
+        Err(error @ TriggerError::Locked(_)) => return Err(Failure::Failed(error.to_string())),
+        Err(error @ (TriggerError::Key(_) | TriggerError::Params(_))) => {
+            return Err(Failure::Usage(error.to_string()));
+        }
+    };
+    if session.out.is_json() {
+        return session.out.document(&json!({
+            "id": done.id,
+            "job_name": arguments.name,
+            "execution_key": done.execution_key,
+            "created": done.created,
+            "state": done.state,
+            "attempt": done.attempt,
+            "scheduled_for": done.scheduled_for,
+        }));
+    }
+    let (id, key) = (done.id, line(&done.execution_key, 80));
+    if !done.created {
+        return session.out.say(format!(
+            "The key {key} is used already, by execution {id} ({}); nothing was triggered.",
+            done.state.as_str()
+        ));
+    }
+    session.out.say(format!("Execution {id} of {} is pending.", arguments.name))?;
+    if done.paused {
+        session.out.say("The job is paused; this execution runs all the same.")?;
+    }
+    session.out.say(format!("`sexton executions show {id}` tells how it goes."))
+}
+
+fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
+    let Some(text) = text else { return Ok(Map::new()) };
+    if text.len() > MAX_PARAMS_TEXT {
+        return Err(Failure::Usage(format!("--params has {} bytes: too many", text.len())));
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::Object(params)) if !holds_nul(&params) => Ok(params),
+        Ok(Value::Object(_)) => Err(Failure::Usage(
+            "--params holds the character U+0000, which the database cannot keep".to_owned(),
+        )),
+        Ok(_) => Err(Failure::Usage(
+            "--params is not a JSON object; write it as in '{\"customer\": 4891}'".to_owned(),
+        )),
+        Err(error) => Err(Failure::Usage(format!(
+            "--params is not JSON ({error}); write it as in '{{\"customer\": 4891}}'"
+        ))),
+    }
+}
+
+fn holds_nul(params: &Map<String, Value>) -> bool {
+    fn inside(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains('\0'),
+            Value::Array(values) => values.iter().any(inside),
+            Value::Object(fields) => holds_nul(fields),
+            _ => false,
+        }
+    }
+    params.iter().any(|(name, value)| name.contains('\0') || inside(value))
+}
+
+pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let name = &arguments.name;
+    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    if let Err(error) = jobs::pause(&store, name, by, None).await {
+        return Err(not_done(&store, error, session).await);
+    }
+    if session.out.is_json() {
+        return session.out.document(&json!({"name": name, "status": "paused"}));
+    }
+    session.out.say(format!(
+        "{name} is paused; executions under way go on. `sexton jobs resume {name}` starts it again."
+    ))
+}
+
+pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let name = &arguments.name;
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let resumed = match jobs::resume(&store, name, by, None).await {
+        Ok(resumed) => resumed,
+        Err(error) => return Err(not_done(&store, error, session).await),
+    };
+    if session.out.is_json() {
+        return session.out.document(&json!({
+            "name": name,
+            "status": "active",
+            "next_fire_at": resumed.next_fire_at,
+            "passed": resumed.passed,
+            "passed_is_all": resumed.complete,
+        }));
+    }
+    let now = session.now(&store).await?;
+    let next = resumed.next_fire_at.map_or_else(
+        || "it never fires again by itself".to_owned(),
+        |at| format!("it fires next {}", ago(at, now)),
+    );
+    session.out.say(format!("{name} is active; {next}."))?;
+    if resumed.passed > 0 {
+        let least = if resumed.complete { "" } else { "at least " };
+        session.out.say(format!(
+            "{least}{} firings passed meanwhile; they are recorded as a gap and do not run.",
+            resumed.passed
+        ))?;
+    }
+    Ok(())
+}
+
+async fn not_done(store: &Store, error: PauseError, session: &Session) -> Failure {
+    match error {
+        PauseError::Missing(name) => missing(store, &name).await,
+        PauseError::Paused(job) => {
+            let since = match (job.paused_at, session.now(store).await) {
+                (Some(at), Ok(now)) => format!(" since {}", ago(at, now)),
+                _ => String::new(),
+            };
+            Failure::NothingDone(format!(
+                "job {:?} is paused already{since}, by {}: {}",
+                job.name,
+                job.paused_by.as_deref().unwrap_or("somebody"),
+                job.paused_why.as_deref().unwrap_or("no reason given")
+            ))
+        }
+        error @ PauseError::Active(_) => Failure::NothingDone(error.to_string()),
+        error @ PauseError::Locked(_) => Failure::Failed(error.to_string()),
+        PauseError::Store(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_are_an_object_that_can_be_stored() {
+        assert_eq!(params(None).unwrap(), Map::new());
+        assert_eq!(params(Some(r#"{"a": {"b": 1}}"#)).unwrap()["a"]["b"], 1);
+        for text in ["", "[1]", "{", r#"{"a": "\u0000"}"#, r#"{"a": [{"\u0000": 1}]}"#] {
+            assert!(matches!(params(Some(text)), Err(Failure::Usage(_))), "{text}");
+        }
+    }
+}

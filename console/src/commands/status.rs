@@ -1,0 +1,187 @@
+//! `sexton status`: is it well?
+//!
+//! The rows are the record and make up the answer; the broker is asked beside them how full its
+//! queues are, and when it does not answer, that is part of the answer too.
+
+mod queues;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_service::clock;
+use sexton_store::instances::{self, Instance};
+use sexton_store::status::{self, Overview, PoolCounts};
+
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Facts, Table, Tone, ago, duration, instant};
+use queues::{PoolQueues, Queues};
+
+/// Processes write their heartbeat every few seconds.
+const SILENT_MS: i64 = 30_000;
+/// Tickets are published within a second or so; the relay takes over after five.
+const OWED_MS: i64 = 15_000;
+/// Clocks of hosts that keep time differ by less.
+const CLOCK_DIFFERENCE_MS: i64 = 1_000;
+
+/// Shows instances, pools with their queues, what failed and what is owed.
+///
+/// # Errors
+///
+/// [`Failure`]; a broker that does not answer is none.
+pub async fn run(session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let overview = status::overview(&store, None).await?;
+    let host_now = clock::now();
+    let pools = status::pools(&store, None).await?;
+    let instances = instances::list(&store, None).await?;
+    let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
+    let queues = queues::ask(session, &names).await;
+    if session.out.is_json() {
+        let document = json!({
+            "database": overview,
+            "instances": instances,
+            "pools": pools.iter().map(|pool| with_queue(pool, &queues)).collect::<Vec<_>>(),
+            "broker": match &queues {
+                Ok(queues) => json!({"reachable": true, "error": queues.missing(),
+                                     "failed_ready": queues.failed_ready}),
+                Err(why) => json!({"reachable": false, "error": why, "failed_ready": null}),
+            },
+        });
+        return session.out.document(&document);
+    }
+    session.out.facts(facts(&overview, host_now, &queues))?;
+    session.out.say("")?;
+    session.out.table(pools_table(&pools, &queues))?;
+    session.out.say("")?;
+    if instances.is_empty() {
+        return session.out.say("No scheduler and no worker has been heard of for a day.");
+    }
+    session.out.table(instances_table(&instances, overview.now))
+}
+
+fn with_queue(pool: &PoolCounts, queues: &Result<Queues, String>) -> Value {
+    let mut row = json!(pool);
+    let asked = queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
+    row["queue_ready"] = json!(asked.and_then(|asked| asked.ready));
+    row["queue_consumers"] = json!(asked.and_then(|asked| asked.consumers));
+    row["retry_queues_ready"] = json!(asked.and_then(|asked| asked.retry_ready));
+    row
+}
+
+fn facts(overview: &Overview, host_now: DateTime<Utc>, queues: &Result<Queues, String>) -> Facts {
+    let now = overview.now;
+    let mut facts = Facts::default();
+    let version = overview.schema_version.map_or_else(String::new, |v| format!(", schema {v}"));
+    facts.add("database", format!("answers; its clock says {}{version}", instant(now)));
+    let off = (host_now - now).num_milliseconds();
+    if off.abs() > CLOCK_DIFFERENCE_MS {
+        let side = if off > 0 { "ahead of" } else { "behind" };
+        let text =
+            format!("this host is {} {side} the database, which decides", duration(off.abs()));
+        facts.cell("clock", Cell::toned(text, Tone::Warning));
+    }
+    match queues {
+        Ok(queues) => match queues.missing() {
+            Some(missing) => {
+                facts.cell("broker", Cell::toned(format!("answers, but {missing}"), Tone::Warning));
+            }
+            None => facts.add("broker", format!("answers; namespace {}", queues.namespace)),
+        },
+        Err(why) => facts.cell("broker", Cell::toned(format!("not asked: {why}"), Tone::Warning)),
+    }
+    let next = overview.next_fire_at.map_or_else(
+        || "nothing is scheduled".to_owned(),
+        |at| format!("the next fires {}", ago(at, now)),
+    );
+    let (active, paused) = (overview.jobs_active, overview.jobs_paused);
+    facts.add("jobs", format!("{active} active, {paused} paused; {next}"));
+    facts.cell("failed", failed(overview, queues));
+    facts.cell("tickets", tickets(overview));
+    facts
+}
+
+fn failed(overview: &Overview, queues: &Result<Queues, String>) -> Cell {
+    let ready = queues.as_ref().ok().and_then(|queues| queues.failed_ready);
+    let queue = ready.map_or_else(String::new, |ready| format!("; {ready} in the failed queue"));
+    match overview.oldest_failed_at {
+        Some(oldest) => {
+            let when = ago(oldest, overview.now);
+            let text =
+                format!("{} wait for an operator, the oldest {when}{queue}", overview.failed);
+            Cell::toned(text, Tone::Bad)
+        }
+        None => Cell::toned(format!("none{queue}"), Tone::Good),
+    }
+}
+
+fn tickets(overview: &Overview) -> Cell {
+    match overview.oldest_unpublished_ms {
+        Some(ms) => {
+            let tone = if ms > OWED_MS { Tone::Warning } else { Tone::Plain };
+            let text =
+                format!("{} not published, the oldest for {}", overview.unpublished, duration(ms));
+            Cell::toned(text, tone)
+        }
+        None => Cell::toned("all published", Tone::Good),
+    }
+}
+
+fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
+    let mut table = Table::new(&[
+        "POOL",
+        "PENDING",
+        "RUNNING",
+        "RETRYING",
+        "OLDEST DUE",
+        "SLOTS",
+        "QUEUE",
+        "DELAYED",
+        "CONSUMERS",
+    ]);
+    for pool in pools {
+        let asked: Option<&PoolQueues> =
+            queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
+        let count = |number: Option<u64>| {
+            number.map_or_else(Cell::none, |number| Cell::number(number as i64))
+        };
+        table.row(vec![
+            Cell::new(&pool.pool),
+            Cell::number(pool.pending),
+            Cell::number(pool.running),
+            Cell::number(pool.retrying),
+            pool.oldest_due_ms.map_or_else(Cell::none, |ms| Cell::new(duration(ms))),
+            Cell::number(pool.slots),
+            count(asked.and_then(|asked| asked.ready)),
+            count(asked.and_then(|asked| asked.retry_ready)),
+            count(asked.and_then(|asked| asked.consumers)),
+        ]);
+    }
+    table
+}
+
+fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {
+    let headings = ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "UP", "HEARD OF", "STATE"];
+    let mut table = Table::new(&headings).whole(0);
+    for instance in instances {
+        let (state, tone) = match instance {
+            it if it.silent_ms > SILENT_MS => ("silent", Tone::Bad),
+            it if it.ready => ("ready", Tone::Good),
+            _ => ("not ready", Tone::Warning),
+        };
+        let busy = match instance.kind.as_str() {
+            "worker" => Cell::new(format!("{}/{}", instance.running, instance.slots)),
+            _ => Cell::none(),
+        };
+        table.row(vec![
+            Cell::new(&instance.name),
+            Cell::new(&instance.kind),
+            Cell::new(instance.pid.to_string()),
+            Cell::new(instance.pools.join(",")),
+            busy,
+            Cell::new(duration((now - instance.started_at).num_milliseconds())),
+            Cell::new(format!("{} ago", duration(instance.silent_ms))),
+            Cell::toned(state, tone),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,74 @@
+//! Exit statuses: part of the documented interface, so that scripts can tell cases apart.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+/// How a command ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// It did what was asked.
+    Done = 0,
+    /// It could not, for a reason that no other status stands for.
+    Failed = 1,
+    /// Arguments or settings are wrong.
+    Usage = 2,
+    /// What was named does not exist.
+    NotFound = 3,
+    /// There was nothing to do: somebody was faster, or it is so already.
+    NothingDone = 4,
+    /// The database does not answer or refuses the connection.
+    Unreachable = 5,
+    /// The database's schema is missing or older than this program.
+    Schema = 6,
+    /// It was not confirmed.
+    Unconfirmed = 7,
+}
+
+impl Exit {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::NotFound,
+        Self::NothingDone,
+        Self::Unreachable,
+        Self::Schema,
+        Self::Unconfirmed,
+    ];
+
+    /// The number.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+
+    const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "something went wrong; the message says what",
+            Self::Usage => "wrong arguments or settings",
+            Self::NotFound => "what was named does not exist",
+            Self::NothingDone => "nothing done: already so, or somebody was faster",
+            Self::Unreachable => "the database does not answer or refuses the connection",
+            Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
+            Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
+        }
+    }
+
+    /// The list for `--help`.
+    pub fn help() -> String {
+        let mut text = String::from("Exit status:\n");
+        for exit in Self::ALL {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {}  {}", exit.code(), exit.meaning());
+        }
+        text
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}

@@ -1,0 +1,120 @@
+//! What a command ends with when it does not do what was asked: one variant per exit status.
+//!
+//! Every message tells what to do next. It is written once, by `main`.
+
+use serde_json::{Value, json};
+use sexton_model::jobs_file::Problem;
+use sexton_service::settings::SettingsErrors;
+use sexton_store::StoreError;
+
+use crate::exit::Exit;
+
+/// Why a command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nothing else fits.
+    #[error("{0}")]
+    Failed(String),
+    /// A jobs file, or what it asks for, cannot be applied.
+    #[error("{}", problems(.0))]
+    Problems(Vec<Problem>),
+    /// Arguments that the parser cannot judge.
+    #[error("{0}")]
+    Usage(String),
+    /// Settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsErrors),
+    /// Nothing of that name.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is so already, or no longer possible.
+    #[error("{0}")]
+    NothingDone(String),
+    /// The database is away.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The schema does not fit.
+    #[error("{0}")]
+    Schema(String),
+    /// Nobody said yes.
+    #[error("{0}")]
+    Unconfirmed(String),
+    /// Some of it was not done; the answer on standard output says of each whether it was.
+    #[error("{message}")]
+    Told {
+        /// The status of the process.
+        exit: Exit,
+        /// Why, for people.
+        message: String,
+    },
+    /// Whoever read the output has left; nobody is there to be told.
+    #[error("the output was closed")]
+    Closed,
+}
+
+impl Failure {
+    /// The status of the process.
+    pub const fn exit(&self) -> Exit {
+        match self {
+            Self::Failed(_) | Self::Problems(_) => Exit::Failed,
+            Self::Usage(_) | Self::Settings(_) => Exit::Usage,
+            Self::NotFound(_) => Exit::NotFound,
+            Self::NothingDone(_) => Exit::NothingDone,
+            Self::Unreachable(_) => Exit::Unreachable,
+            Self::Schema(_) => Exit::Schema,
+            Self::Unconfirmed(_) => Exit::Unconfirmed,
+            Self::Told { exit, .. } => *exit,
+            // As with every tool in a pipe: `sexton … | head` is no failure.
+            Self::Closed => Exit::Done,
+        }
+    }
+
+    /// The one document of `--json`.
+    pub fn document(&self) -> Value {
+        let mut document = json!({
+            "error": self.to_string(),
+            "exit_status": self.exit().code(),
+        });
+        if let Self::Problems(all) = self {
+            let list = all.iter().map(|p| {
+                json!({
+                    "file": p.file, "line": p.line, "job": p.job, "field": p.field,
+                    "message": p.message,
+                })
+            });
+            document["problems"] = list.collect();
+        }
+        document
+    }
+}
+
+fn problems(all: &[Problem]) -> String {
+    let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let count = all.len();
+    let noun = if count == 1 { "problem" } else { "problems" };
+    format!("{}\n{count} {noun}; nothing was applied", lines.join("\n"))
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        match error {
+            StoreError::Unavailable(_) | StoreError::Refused(_) => Self::Unreachable(text),
+            StoreError::Schema(_) => Self::Schema(text),
+            StoreError::TooSlow(_)
+            | StoreError::Data(_)
+            | StoreError::Inconsistent { .. }
+            | StoreError::Statement(_) => Self::Failed(text),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::Closed
+        } else {
+            Self::Failed(format!("the output cannot be written: {error}"))
+        }
+    }
+}

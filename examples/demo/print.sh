@@ -1,0 +1,7 @@
+#!/bin/sh
+# Prints if there is paper: a file called `paper` in the worker's working directory.
+if [ ! -e paper ]; then
+    echo 'the printer is out of paper' >&2
+    exit 1
+fi
+echo "printed, params: $(cat)"
