@@ -1,0 +1,84 @@
+//! What can go wrong while servers are provided, one variant per reaction of the person who reads it.
+
+use std::path::PathBuf;
+
+/// Why no servers could be provided, or why a private one did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum ServersError {
+    /// Nothing to start from: install something, or name servers.
+    #[error(
+        "no {missing} is installed, no Docker Compose engine runs, and packages cannot be \
+         installed from here ({why_not_installed}): install PostgreSQL and RabbitMQ (on Debian or \
+         Ubuntu `apt-get install postgresql rabbitmq-server`), or name servers in DATABASE_URL and \
+         AMQP_URL"
+    )]
+    NothingToStart {
+        /// The server that is missing.
+        missing: &'static str,
+        /// What kept the distribution's packages from being installed.
+        why_not_installed: String,
+    },
+
+    /// A server named in the environment does not answer: start it, correct the variable, or unset
+    /// it.
+    #[error(
+        "{variable} names a server that accepted no connection: {reason}; start it, correct \
+         {variable}, or unset it to have a private one"
+    )]
+    NamedServerSilent {
+        /// `DATABASE_URL` or `AMQP_URL`. The value is not repeated: it bears a password.
+        variable: &'static str,
+        /// How long was waited and what the last try said.
+        reason: String,
+    },
+
+    /// A private server was started and is not usable: its log says why.
+    #[error("the private {server} did not get ready: {reason}; its log ends:\n{log_tail}")]
+    NotReady {
+        /// The server's name.
+        server: &'static str,
+        /// What the last try said, or how the process ended.
+        reason: String,
+        /// The last lines of its log.
+        log_tail: String,
+    },
+
+    /// A program that was asked for something refused.
+    #[error("failed to {action}: {reason}")]
+    Program {
+        /// What was asked for.
+        action: String,
+        /// The program's own words.
+        reason: String,
+    },
+
+    /// The file system refused.
+    #[error("failed to {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// With which path.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: std::io::Error,
+    },
+}
+
+impl ServersError {
+    /// Wraps an answer of the operating system with what was tried on which path.
+    pub(super) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { action, path, source }
+    }
+
+    /// Whether the server lost the race for its port, so that another port is worth a try.
+    pub(super) fn is_port_taken(&self) -> bool {
+        const SIGNS: [&str; 4] =
+            ["address already in use", "eaddrinuse", "port is already allocated", "port_in_use"];
+        let text = self.to_string().to_lowercase();
+        SIGNS.iter().any(|sign| text.contains(sign))
+    }
+}

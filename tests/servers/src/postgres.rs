@@ -1,0 +1,199 @@
+//! A private PostgreSQL that a test may kill, freeze and wipe.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use uuid::Uuid;
+
+use super::error::ServersError;
+use super::folder::{Ending, Folder};
+use super::instance::{Instance, Launch, Programs};
+use super::programs::PostgresPrograms;
+use super::runner::Runner;
+use super::source::{self, Source};
+use super::{ports, ready};
+
+const NAME: &str = "PostgreSQL";
+
+/// Two seconds on an idle machine; recovery after a kill and a busy machine are allowed for.
+const READY_DEADLINE: Duration = Duration::from_mins(1);
+
+/// How many times another port is tried.
+const PORT_TRIES: usize = 3;
+
+/// Whether what was committed survives a kill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// `fsync` stays on: for servers that are killed, and for measurements.
+    #[default]
+    Full,
+    /// `fsync` off: saves the disk where nobody pulls the plug. `synchronous_commit` stays as it is,
+    /// so the order of events is the real one.
+    Fast,
+}
+
+/// What may differ between private servers.
+#[derive(Debug, Clone, Copy)]
+pub struct PostgresOptions {
+    /// Whether what was committed survives a kill.
+    pub durability: Durability,
+    /// At most so many connections; tests run in parallel, each with pools of its own.
+    pub max_connections: u16,
+}
+
+impl Default for PostgresOptions {
+    fn default() -> Self {
+        Self { durability: Durability::Full, max_connections: 300 }
+    }
+}
+
+/// A PostgreSQL on a free loopback port, ended when this value is dropped or its process is gone.
+///
+/// Dropping returns at once and the server ends in the background; [`PostgresServer::end`] waits.
+#[derive(Debug)]
+pub struct PostgresServer {
+    url: String,
+    runner: Runner,
+}
+
+impl PostgresServer {
+    /// Starts an empty server and waits until it accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// [`ServersError::NothingToStart`] where no server can be had; [`ServersError::NotReady`] with
+    /// the end of its log. Nothing is left running then.
+    pub async fn start_private(options: PostgresOptions) -> Result<Self, ServersError> {
+        let source = source::postgres().await?;
+        for _ in 1..PORT_TRIES {
+            match Self::start_from(source.clone(), options).await {
+                Err(error) if error.is_port_taken() => {}
+                answer => return answer,
+            }
+        }
+        Self::start_from(source, options).await
+    }
+
+    async fn start_from(
+        source: Source<PostgresPrograms>,
+        options: PostgresOptions,
+    ) -> Result<Self, ServersError> {
+        let [port] = ports::free()?;
+        // Others on this machine reach the port too; a superuser without a password would be theirs.
+        let password = Uuid::new_v4().simple().to_string();
+        let url = format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres");
+        let runner = match source {
+            Source::Programs(programs) => {
+                let ending = Ending { signal: "QUIT", removal: &[] };
+                let folder = Folder::create("postgres", programs.user, ending)?;
+                let password = folder.write("password", &password, programs.user)?;
+                let programs = Programs {
+                    create: Some(initdb(&programs, &folder, password.into())),
+                    serve: vec![postgres(&programs, &folder, port, options)],
+                    // PostgreSQL's "fast" stop: it does not wait for clients to leave.
+                    stop_signal: Signal::INT,
+                    user: programs.user,
+                };
+                Runner::Programs(Instance::new(folder, programs))
+            }
+            Source::Compose(compose) => {
+                let fsync = if options.durability == Durability::Full { "on" } else { "off" };
+                let variables = vec![
+                    ("SERVER_PORT", port.to_string().into()),
+                    ("SERVER_PASSWORD", password.into()),
+                    ("SERVER_FSYNC", fsync.into()),
+                    ("SERVER_MAX_CONNECTIONS", options.max_connections.to_string().into()),
+                ];
+                Runner::Container(compose.project("postgres", variables)?)
+            }
+        };
+        runner.create().await?;
+        let mut server = Self { url, runner };
+        server.start().await?;
+        Ok(server)
+    }
+
+    /// The superuser's URL of the database `postgres`. It bears a password and stays the same over
+    /// restarts.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The ids of the server's processes on this machine: none for a container.
+    pub fn process_ids(&self) -> Vec<i32> {
+        self.runner.process_ids()
+    }
+
+    /// Stops the server in good order; clients are disconnected.
+    pub async fn stop(&mut self) -> Result<(), ServersError> {
+        self.runner.stop().await
+    }
+
+    /// SIGKILLs every process of the server, as a power cut would.
+    pub async fn kill(&mut self) -> Result<(), ServersError> {
+        self.runner.kill().await
+    }
+
+    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill), stopping it first
+    /// if it runs, with the same port and data, and waits until it accepts connections.
+    pub async fn restart(&mut self) -> Result<(), ServersError> {
+        self.stop().await?;
+        self.start().await
+    }
+
+    /// Freezes every process of the server (SIGSTOP): connections stay open and nobody answers.
+    pub async fn pause(&self) -> Result<(), ServersError> {
+        self.runner.pause().await
+    }
+
+    /// Thaws a frozen server.
+    pub async fn resume(&self) -> Result<(), ServersError> {
+        self.runner.resume().await
+    }
+
+    /// Kills the server, deletes all its data, and starts it empty on the same port.
+    pub async fn wipe(&mut self) -> Result<(), ServersError> {
+        self.runner.renew().await?;
+        self.start().await
+    }
+
+    /// Ends the server for good, deletes its data, and waits for both.
+    pub async fn end(self) -> Result<(), ServersError> {
+        self.runner.end().await
+    }
+
+    async fn start(&mut self) -> Result<(), ServersError> {
+        let connect = async || ready::postgres(&self.url).await;
+        self.runner.start(NAME, READY_DEADLINE, connect).await
+    }
+}
+
+fn initdb(programs: &PostgresPrograms, folder: &Folder, password: OsString) -> Launch {
+    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.run().into()];
+    // `password` and not scram: its four thousand rounds would be most of a short test's time.
+    let settings = ["-U", "postgres", "-A", "password", "-E", "UTF8", "--locale=C", "--no-sync"];
+    arguments.extend(settings.map(OsString::from));
+    arguments.extend(["--pwfile".into(), password]);
+    Launch { program: programs.initdb.clone(), arguments, environment: Vec::new(), port: None }
+}
+
+fn postgres(
+    programs: &PostgresPrograms,
+    folder: &Folder,
+    port: u16,
+    options: PostgresOptions,
+) -> Launch {
+    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.run().into()];
+    // No socket file: its folder may belong to somebody else, and its path has a short limit.
+    arguments.extend(["-h", "127.0.0.1", "-k", ""].map(OsString::from));
+    arguments.extend(["-p".into(), port.to_string().into()]);
+    let mut settings = vec![format!("max_connections={}", options.max_connections)];
+    if options.durability == Durability::Fast {
+        settings.push("fsync=off".into());
+    }
+    for setting in settings {
+        arguments.extend(["-c".into(), setting.into()]);
+    }
+    Launch { program: programs.postgres.clone(), arguments, environment: Vec::new(), port: None }
+}
