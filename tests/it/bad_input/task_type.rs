@@ -1,0 +1,92 @@
+//! A task type that no worker offers: the ticket waits for a worker that does, and after an hour the
+//! execution is parked with a reason that names the type and the worker.
+
+use sexton_tests::platform::Platform;
+use uuid::Uuid;
+
+use super::probe::assert_sound;
+use super::wire::{Message, Wire};
+use super::{DEADLINE, one_slot, platform, trigger};
+
+const JOB: &str = r#"
+[[job]]
+name = "billing.unheard"
+task = "unheard"
+params = { customer = 4891 }
+"#;
+
+#[derive(Debug, PartialEq, Eq, sqlx::FromRow)]
+struct Row {
+    state: String,
+    attempt: i32,
+    retries_used: i32,
+    crashes_used: i32,
+    attempts: i64,
+}
+
+async fn row(platform: &Platform, id: Uuid) -> Row {
+    sqlx::query_as(
+        "SELECT state, attempt, retries_used, crashes_used,
+                (SELECT count(*) FROM attempts WHERE execution_id = id) AS attempts
+         FROM executions WHERE id = $1",
+    )
+    .bind(id)
+    .fetch_one(platform.store().pool())
+    .await
+    .unwrap()
+}
+
+/// Takes the ticket out of the half minute's delay queue, and hands it to the worker at once: what
+/// the broker does when the time is over.
+async fn cut_the_wait_short(platform: &Platform, wire: &Wire, id: Uuid) {
+    let what = "the ticket waits in the ladder";
+    let ticket =
+        platform.eventually(what, DEADLINE, async || wire.take(wire.waiting()).await).await;
+    assert_eq!(ticket.id, Some(id.to_string()));
+    assert_eq!(ticket.attempt, Some(1), "the wait is not counted as an attempt");
+    wire.send(&[Message::new(ticket.body).id(id.to_string()).header("sexton-attempt", 1)]).await;
+}
+
+#[tokio::test]
+async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_hour() {
+    let platform = platform().await;
+    let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let worker = one_slot(&platform).await;
+    scheduler.ready().await;
+    platform.apply(JOB).await.unwrap();
+    let id = trigger(&platform, "billing.unheard").await;
+    let wire = Wire::connect(&platform).await;
+
+    cut_the_wait_short(&platform, &wire, id).await;
+    cut_the_wait_short(&platform, &wire, id).await;
+    let waiting =
+        Row { state: "pending".into(), attempt: 1, retries_used: 0, crashes_used: 0, attempts: 0 };
+    assert_eq!(row(&platform, id).await, waiting);
+
+    let aged = sqlx::query(
+        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '61 minutes'
+         WHERE id = $1 AND state = 'pending'",
+    );
+    assert_eq!(aged.bind(id).execute(platform.store().pool()).await.unwrap().rows_affected(), 1);
+    cut_the_wait_short(&platform, &wire, id).await;
+
+    let parked = wire.parked(&platform, 1).await;
+    assert_eq!(row(&platform, id).await, Row { state: "failed".into(), ..waiting });
+    let (class, message): (String, String) =
+        sqlx::query_as("SELECT error_class, error_message FROM executions WHERE id = $1")
+            .bind(id)
+            .fetch_one(platform.store().pool())
+            .await
+            .unwrap();
+    assert_eq!(class, "unknown_task_type");
+    let body: serde_json::Value = serde_json::from_slice(&parked[0].body).unwrap();
+    assert_eq!(parked[0].id, Some(id.to_string()));
+    let shown = platform.sexton(&["failed", "show", &id.to_string()]).await;
+    for reason in [message.as_str(), body["failed_reason"].as_str().unwrap(), &shown.stdout] {
+        for word in ["unheard", "w1:", "report", "WORKER_TASKS", "requeue"] {
+            assert!(reason.contains(word), "{word:?} is missing: {reason}");
+        }
+    }
+    assert_sound(&worker);
+    assert_sound(&scheduler);
+}

@@ -1,0 +1,132 @@
+//! The cursor over the failed queue: each message once, nothing lost, nothing poisonous kept.
+
+use lapin::BasicProperties;
+use lapin::options::{BasicGetOptions, BasicPublishOptions};
+use lapin::types::{AMQPValue, FieldArray, FieldTable};
+use sexton_broker::{AckOutcome, Endpoint, FailedQueue, Link, Publisher, SlotConsumer};
+use sexton_tests::namespace::{Raw, TestNamespace};
+
+use super::{id, publish, receive, within};
+
+async fn pass(link: &Link) -> FailedQueue {
+    FailedQueue::open(link, &Publisher::start(link, 1)).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_pass_takes_each_message_once_and_ends() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.failed(), &["a", "b", "c"]).await;
+    let mut failed = pass(&link).await;
+    assert_eq!(failed.left(), 3);
+    let mut seen = Vec::new();
+    while let Some(parked) = failed.next().await.unwrap() {
+        seen.push(id(&parked.delivery).to_owned());
+        let outcome = if seen.len() == 2 {
+            failed.remove(parked).await
+        } else {
+            failed.keep(parked).await.unwrap()
+        };
+        assert_eq!(outcome, AckOutcome::Written);
+    }
+    assert_eq!(seen, ["a", "b", "c"]);
+    let mut slot = SlotConsumer::new(&link, ns.failed(), 2);
+    let rest = [receive(&mut slot).await, receive(&mut slot).await];
+    assert_eq!(rest.each_ref().map(id), ["a", "c"]);
+    assert!(!rest[0].redelivered, "a kept message is a copy");
+}
+
+#[tokio::test]
+async fn a_message_parked_during_a_pass_is_for_the_next_one() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.failed(), &["a"]).await;
+    let mut failed = pass(&link).await;
+    publish(&link, &ns.failed(), &["late"]).await;
+    let parked = failed.next().await.unwrap().unwrap();
+    let _ = failed.keep(parked).await.unwrap();
+    assert!(failed.next().await.unwrap().is_none());
+}
+
+/// From RabbitMQ 4 on a queue without a limit of its own drops a message after 20 of these.
+#[tokio::test]
+async fn thirty_abandoned_passes_neither_lose_nor_reorder() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.failed(), &["a", "b"]).await;
+    for _ in 0..30 {
+        // What the abandoned pass before held comes back with the end of its channel.
+        let mut failed = within("both messages", async {
+            loop {
+                let failed = pass(&link).await;
+                if failed.left() == 2 {
+                    break failed;
+                }
+            }
+        })
+        .await;
+        assert_eq!(id(&failed.next().await.unwrap().unwrap().delivery), "a");
+    }
+    let mut slot = SlotConsumer::new(&link, ns.failed(), 2);
+    assert_eq!(id(&receive(&mut slot).await), "a");
+}
+
+async fn publish_poisoned(ns: &TestNamespace, raw: &Raw) {
+    let mut death = FieldTable::default();
+    death.insert("queue".into(), AMQPValue::LongString((*ns.main()).into()));
+    death.insert("reason".into(), AMQPValue::LongString("delivery_limit".into()));
+    death.insert("count".into(), AMQPValue::LongLongInt(1));
+    let deaths = FieldArray::from(vec![AMQPValue::FieldTable(death)]);
+    let mut headers = FieldTable::default();
+    headers.insert("x-death".into(), AMQPValue::FieldArray(deaths));
+    headers.insert("CC".into(), AMQPValue::FieldArray(FieldArray::default()));
+    headers.insert("x-delivery-count".into(), AMQPValue::LongLongInt(9));
+    headers.insert("sexton-attempt".into(), AMQPValue::LongLongInt(3));
+    let user = Endpoint::parse(ns.url()).unwrap().user().to_owned();
+    let properties = BasicProperties::default()
+        .with_headers(headers)
+        .with_message_id("poisoned".into())
+        .with_user_id(user.into())
+        .with_expiration("3600000".into())
+        .with_delivery_mode(2);
+    let options = BasicPublishOptions::default();
+    let body = b"\xff not JSON";
+    let queue = (*ns.failed()).into();
+    raw.channel.basic_publish("".into(), queue, options, body, properties).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    let raw = ns.raw().await;
+    publish_poisoned(&ns, &raw).await;
+    let mut failed = within("the message", async {
+        loop {
+            let failed = pass(&link).await;
+            if failed.left() == 1 {
+                break failed;
+            }
+        }
+    })
+    .await;
+    let mut parked = failed.next().await.unwrap().unwrap();
+    assert_eq!(parked.delivery.last_death.as_deref(), Some("delivery_limit"));
+    parked.delivery.properties.failed_reason = Some("looked at".to_owned());
+    assert_eq!(failed.keep(parked).await, Ok(AckOutcome::Written));
+
+    let options = BasicGetOptions { no_ack: true };
+    let kept = raw.channel.basic_get((*ns.failed()).into(), options).await.unwrap().unwrap();
+    let headers = kept.properties.headers().clone().unwrap();
+    // The broker adds its own count, 0, to whatever is fetched like this; ours was 9.
+    let brokers_own = ("x-delivery-count", AMQPValue::LongLongInt(0));
+    let names: Vec<_> = headers
+        .inner()
+        .iter()
+        .filter(|(name, value)| (name.as_str(), *value) != (brokers_own.0, &brokers_own.1))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(names, ["sexton-attempt", "sexton-failed-reason"]);
+    assert_eq!((kept.properties.user_id(), kept.properties.expiration()), (&None, &None));
+    assert_eq!(kept.data, b"\xff not JSON");
+}

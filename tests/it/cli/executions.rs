@@ -1,0 +1,182 @@
+//! `sexton executions`: finding, reading and ending them.
+
+use serde_json::{Value, json};
+
+use super::{Console, keys};
+
+const ROW: [&str; 31] = [
+    "attempt",
+    "cancel_requested",
+    "claimed_at",
+    "claimed_by",
+    "crashes_used",
+    "error_class",
+    "error_message",
+    "execution_key",
+    "finished_at",
+    "id",
+    "idempotency_key",
+    "job_id",
+    "job_name",
+    "lease_until",
+    "next_attempt_at",
+    "outcome",
+    "own_key",
+    "params",
+    "pool",
+    "reconcile_count",
+    "relay_after",
+    "retries_used",
+    "rev",
+    "scheduled_for",
+    "skip_reason",
+    "started_at",
+    "state",
+    "target",
+    "task_type",
+    "ticket_published_at",
+    "worker_id",
+];
+
+async fn ids(console: &Console, args: &[&str]) -> Vec<String> {
+    let answer = console.json(&[&["executions", "list"], args].concat()).await;
+    let id = |row: &Value| row["id"].as_str().unwrap().to_owned();
+    answer.as_array().unwrap().iter().map(id).collect()
+}
+
+#[tokio::test]
+async fn executions_are_found_by_job_state_time_params_and_page() {
+    let console = Console::with_jobs().await;
+    let charge = console.trigger("shop.charge").await.to_string();
+    let mail = console.trigger("shop.mail").await.to_string();
+    let invoices = console.trigger("billing.invoices").await.to_string();
+    for (args, found) in [
+        (&[][..], vec![&invoices, &mail, &charge]),
+        (&["--job", "shop.mail"], vec![&mail]),
+        (&["--state", "pending", "--state", "running", "--limit", "1"], vec![&invoices]),
+        (&["--state", "failed"], vec![]),
+        (&["--params", "customer=4891", "--since", "1h"], vec![&charge]),
+        (&["--params", "customer=489"], vec![]),
+        (&["--params", "order.id=7", "--params", "customer=1"], vec![&invoices]),
+        (&["--params", "order.id=7", "--params", "customer=2"], vec![]),
+        (&["--since", "2000-01-01", "--until", "2000-02-01"], vec![]),
+        (&["--before", &mail], vec![&charge]),
+        (&["--worker", "nobody"], vec![]),
+    ] {
+        assert_eq!(ids(&console, args).await.iter().collect::<Vec<_>>(), found, "{args:?}");
+    }
+    for args in [["--params", "=1"], ["--since", "soon"], ["--state", "lost"], ["--limit", "0"]] {
+        console.run(&[&["executions", "list"][..], &args].concat()).await.expect(2);
+    }
+}
+
+#[tokio::test]
+async fn listed_and_shown_executions_bear_the_columns_names() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await.to_string();
+    let list = console.json(&["executions", "list"]).await;
+    assert_eq!(keys(&list[0]), ROW);
+    let shown = console.json(&["executions", "show", &id]).await;
+    let mut names = [&ROW[..], &["attempts", "operator_actions"]].concat();
+    names.sort_unstable();
+    assert_eq!(keys(&shown), names);
+    assert_eq!(
+        keys(&shown["attempts"][0]),
+        [
+            "error_class",
+            "error_message",
+            "execution_id",
+            "exit_code",
+            "finished_at",
+            "late_at",
+            "late_outcome",
+            "number",
+            "opened_at",
+            "outcome",
+            "signal",
+            "worker_id",
+            "worker_name",
+        ]
+    );
+    assert_eq!(
+        keys(&shown["operator_actions"][0]),
+        ["action", "actor", "after", "at", "before", "execution_id", "id", "job_id", "reason"]
+    );
+}
+
+#[tokio::test]
+async fn an_id_may_be_shortened_as_long_as_it_is_unique() {
+    let console = Console::with_jobs().await;
+    let id = console.trigger("shop.mail").await.to_string();
+    let shown = console.json(&["executions", "show", &id[..18]]).await;
+    assert_eq!(shown["id"], id.as_str());
+    console.trigger("shop.mail").await;
+    let ended = console.run(&["executions", "show", &id[..8]]).await.expect(2);
+    assert!(ended.stderr.contains("several"), "{}", ended.stderr);
+    console.run(&["executions", "show", "nonsense"]).await.expect(2);
+    console.run(&["executions", "show", "00000000"]).await.expect(3);
+    console.run(&["executions", "show", "00000000-0000-7000-8000-000000000000"]).await.expect(3);
+}
+
+#[tokio::test]
+async fn nothing_that_a_task_wrote_reaches_the_terminal_as_an_escape() {
+    let console = Console::with_jobs().await;
+    let params = r#"{"note": "\u001b]0;title\u0007\u009b2J"}"#;
+    let answer = console.json(&["jobs", "trigger", "shop.charge", "--params", params]).await;
+    let id = answer["id"].as_str().unwrap().to_owned();
+    let held = console.open(id.parse().unwrap(), 1).await;
+    let evil = "\u{1b}[31mred\u{1b}[2Jgone\u{202e}";
+    let output = json!({
+        "lines": [
+            {"at": "2026-01-01T00:00:00Z", "stream": "stdout", "text": evil},
+            {"at": "2026-01-01T00:00:01Z", "stream": "stderr", "text": "last"},
+        ],
+        "head_lines": 1, "dropped_bytes": 10, "dropped_lines": 2,
+    });
+    console.fail(held, evil, Some(output)).await;
+    for args in [
+        &["executions", "logs", &id][..],
+        &["executions", "show", &id],
+        &["executions", "list"],
+        &["failed", "list"],
+        &["--json", "executions", "logs", &id],
+        &["--json", "executions", "show", &id],
+    ] {
+        let ended = console.run(args).await.expect(0);
+        let acts = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+        assert!(!ended.stdout.chars().any(acts), "{args:?}: {:?}", ended.stdout);
+        assert!(ended.stdout.contains("31mred") || args.contains(&"show"), "{}", ended.stdout);
+    }
+    let logs = console.run(&["executions", "logs", &id, "--attempt", "1"]).await.expect(0);
+    let lines: Vec<&str> = logs.stdout.lines().collect();
+    assert_eq!(lines[1], "… 2 lines (10 bytes) were not kept …");
+    assert_eq!(lines[2], "00:00:01.000 err last");
+    let logs = console.json(&["executions", "logs", &id]).await;
+    assert_eq!(keys(&logs), ["execution_id", "number", "outcome", "output"]);
+    assert_eq!(logs["output"]["lines"][0]["text"], evil);
+    console.run(&["executions", "logs", &id, "--attempt", "2"]).await.expect(3);
+}
+
+#[tokio::test]
+async fn what_waits_is_cancelled_at_once_and_what_runs_is_asked_to_end() {
+    let console = Console::with_jobs().await;
+    let waiting = console.trigger("shop.mail").await;
+    let done = console.json(&["executions", "cancel", &waiting.to_string()]).await;
+    assert_eq!(keys(&done), ["cancel_requested", "id", "state"]);
+    assert_eq!(console.state(waiting).await, "cancelled/1");
+    let running = console.trigger("shop.mail").await;
+    console.open(running, 1).await;
+    let id = running.to_string();
+    let done = console.json(&["executions", "cancel", &id, "--reason", "wrong list"]).await;
+    assert_eq!(done["cancel_requested"], true);
+    assert_eq!(console.state(running).await, "running/1");
+    console.run(&["executions", "cancel", &id]).await.expect(4);
+    assert_eq!(
+        console.audit(running).await,
+        ["trigger by tester because ", "cancel by tester because wrong list"]
+    );
+    console.run(&["executions", "cancel", &waiting.to_string()]).await.expect(4);
+    let failed = console.failed().await.to_string();
+    let ended = console.run(&["executions", "cancel", &failed]).await.expect(4);
+    assert!(ended.stderr.contains("discard"), "{}", ended.stderr);
+}

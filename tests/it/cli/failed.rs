@@ -1,0 +1,99 @@
+//! `sexton failed`: the graveyard.
+
+use serde_json::{Value, json};
+
+use super::{Console, keys};
+
+#[tokio::test]
+async fn a_failed_execution_is_listed_shown_and_requeued_once() {
+    let console = Console::with_jobs().await;
+    let failed = console.failed().await;
+    let id = failed.to_string();
+    let list = console.json(&["failed", "list", "--job", "shop.charge"]).await;
+    assert_eq!((&list[0]["id"], &list[0]["error_message"]), (&json!(id), &json!("card declined")));
+    assert_eq!(console.json(&["failed", "show", &id]).await["attempts"][0]["exit_code"], 1);
+    assert_ne!(list[0]["ticket_published_at"], Value::Null);
+    let done = console.json(&["failed", "requeue", &id, "--reason", "bank is back"]).await;
+    assert_eq!(done, json!([{"id": id, "done": true, "state": "pending", "error": null}]));
+    let row = console.json(&["executions", "show", &id]).await;
+    assert_eq!((&row["state"], &row["attempt"]), (&json!("pending"), &json!(2)));
+    assert_eq!((&row["retries_used"], &row["finished_at"]), (&json!(0), &Value::Null));
+    assert_eq!(row["ticket_published_at"], Value::Null);
+    let ended = console.run(&["failed", "requeue", &id]).await.expect(4);
+    assert!(ended.stderr.contains("requeued already"), "{}", ended.stderr);
+    assert_eq!(
+        console.audit(failed).await,
+        ["trigger by tester because ", "requeue by tester because bank is back"]
+    );
+    let action = &row["operator_actions"][1];
+    assert_eq!(
+        (&action["before"]["state"], &action["after"]["state"]),
+        (&json!("failed"), &json!("pending"))
+    );
+    // The number of the parked ticket is the one that opens next.
+    console.open(failed, 2).await;
+}
+
+#[tokio::test]
+async fn a_requeue_of_what_was_seen_never_requeues_a_later_failure() {
+    let console = Console::with_jobs().await;
+    let failed = console.failed().await;
+    let id = failed.to_string();
+    let told = console.run(&["failed", "show", &id]).await.expect(0).stdout;
+    let hint = format!("sexton failed requeue {id} --attempt 2");
+    assert!(told.contains(&hint), "{told}");
+    assert_eq!(console.json(&["failed", "list"]).await[0]["attempt"], 2);
+    // Meanwhile somebody else requeues it, and it fails again, for another reason perhaps.
+    console.run(&["failed", "requeue", &id]).await.expect(0);
+    console.fail(console.open(failed, 2).await, "card stolen", None).await;
+    let ended = console.run(&["failed", "requeue", &id, "--attempt", "2"]).await.expect(4);
+    assert!(ended.stderr.contains("failed again since you looked"), "{}", ended.stderr);
+    assert_eq!(console.state(failed).await, "failed/3");
+    console.run(&["failed", "requeue", &id, "--attempt", "3"]).await.expect(0);
+    assert_eq!(console.state(failed).await, "pending/3");
+    let (other, third) = (console.failed().await.to_string(), console.failed().await.to_string());
+    let several = ["failed", "requeue", &other, &third, "--yes", "--attempt", "2"];
+    let ended = console.run(&several).await.expect(2);
+    assert!(ended.stderr.contains("goes with one id"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn several_are_requeued_after_a_yes_and_each_is_accounted_for() {
+    let console = Console::with_jobs().await;
+    let (one, two) = (console.failed().await, console.failed().await);
+    let (a, b) = (one.to_string(), two.to_string());
+    let gone = "00000000-0000-7000-8000-000000000000";
+    console.run(&["failed", "requeue", &a, &b]).await.expect(7);
+    assert_eq!(console.state(one).await, "failed/2");
+    console.run(&["failed", "requeue", &a]).await.expect(0);
+    let args = ["--json", "failed", "requeue", &a, &b, &b, gone, "--yes"];
+    let answer = console.run(&args).await.expect(4).json();
+    let done: Vec<&Value> = answer.as_array().unwrap().iter().map(|row| &row["done"]).collect();
+    assert_eq!(done, [&json!(false), &json!(true), &json!(false)]);
+    assert_eq!(keys(&answer[0]), ["done", "error", "id", "state"]);
+    assert_eq!(console.state(two).await, "pending/2");
+}
+
+#[tokio::test]
+async fn a_discard_needs_a_reason_and_a_yes_and_can_be_taken_back() {
+    let console = Console::with_jobs().await;
+    let failed = console.failed().await;
+    let id = failed.to_string();
+    console.run(&["failed", "discard", &id, "--yes"]).await.expect(2);
+    console.run(&["failed", "discard", &id, "--reason", "test order"]).await.expect(7);
+    assert_eq!(console.state(failed).await, "failed/2");
+    let args = ["failed", "discard", &id, "--reason", "test order", "--yes"];
+    console.run(&args).await.expect(0);
+    assert_eq!(console.state(failed).await, "discarded/2");
+    console.run(&args).await.expect(4);
+    let ended = console.run(&["failed", "requeue", &id]).await.expect(4);
+    assert!(ended.stderr.contains("failed restore"), "{}", ended.stderr);
+    assert_eq!(console.json(&["failed", "list"]).await, json!([]));
+    assert_eq!(console.json(&["failed", "list", "--discarded"]).await[0]["id"], json!(id));
+    console.run(&["failed", "restore", &id]).await.expect(0);
+    let row = console.json(&["failed", "show", &id]).await;
+    assert_eq!((&row["state"], &row["attempt"]), (&json!("failed"), &json!(2)));
+    assert_eq!(row["ticket_published_at"], Value::Null, "its parked ticket is owed again");
+    console.run(&["failed", "restore", &id]).await.expect(4);
+    assert_eq!(console.audit(failed).await.len(), 3);
+}

@@ -1,0 +1,164 @@
+//! The demo itself: it succeeds only if all of it was observed, and says what was not.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise, in its helpers too")]
+
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sexton_tests::servers;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep, timeout};
+
+/// The demo ends by itself within two minutes; more would be a finding.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+#[tokio::test]
+async fn the_demo_shows_everything_it_promises() {
+    let output = demo(&["run"]).await;
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}\n{said}", output.status);
+    assert!(!said.contains('\x1b'), "colour without a terminal:\n{said}");
+    for verb in ["fired", "ran", "failed", "retried", "parked", "shown", "requeued", "succeeded"] {
+        let tells = |line: &str| {
+            let mut words = line.split_whitespace().skip(2);
+            words.next() == Some(verb) && words.any(|word| uuid::Uuid::parse_str(word).is_ok())
+        };
+        assert!(said.lines().any(tells), "no line tells with an execution's id: {verb}\n{said}");
+    }
+    // Two programs are killed, and one attempt with them.
+    let row = |title: &str| said.lines().filter(|line| line.contains(title)).count();
+    assert_eq!(row(", SIGKILL"), 2, "{said}");
+    let lost = said.lines().find(|line| line.contains("attempts lost")).unwrap();
+    assert!(!lost.contains(" 0 "), "{said}");
+    assert!(!said.contains("MISSING") && !said.contains("WRONG"), "{said}");
+}
+
+#[tokio::test]
+async fn the_demo_without_workers_fails_and_names_what_is_missing() {
+    let output = demo(&["run", "--without-workers", "--limit", "8s"]).await;
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let missing = said.lines().find(|line| line.contains("not observed: ")).unwrap();
+    let (_, missing) = missing.split_once("not observed: ").unwrap();
+    let missing: Vec<_> = missing.split(", ").collect();
+    assert!(missing.contains(&"ran") && missing.contains(&"succeeded"), "{missing:?}");
+    // The schedulers do their part without any worker.
+    assert!(!missing.contains(&"fired"), "{missing:?}");
+    assert!(said.contains("--- scheduler-2"), "no log is shown:\n{said}");
+}
+
+#[tokio::test]
+async fn a_demo_that_is_interrupted_stops_what_it_started() {
+    let (mut demo, pids) = demo_on_private_servers().await;
+    signal(demo.id().unwrap(), Signal::INT);
+    let status = timeout(DEADLINE, demo.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(130));
+    // Not only soon afterwards: nothing is left when it ends.
+    assert_eq!(alive(&pids), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn a_demo_that_is_killed_leaves_no_program_behind() {
+    let (mut demo, pids) = demo_on_private_servers().await;
+    assert_eq!(alive(&pids), pids);
+    demo.kill().await.unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    while !alive(&pids).is_empty() {
+        assert!(Instant::now() < deadline, "left behind: {:?}", alive(&pids));
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn up_leaves_the_platform_running_until_down() {
+    let servers = servers::shared().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let run = async |command: &str| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_demo"));
+        process
+            .args([command, "--state-folder"])
+            .arg(folder.path())
+            .env("DATABASE_URL", &servers.database_url)
+            .env("AMQP_URL", &servers.amqp_url)
+            .stdin(Stdio::null());
+        let output = timeout(DEADLINE, process.output()).await.unwrap().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{command}: {said}\n{:?}", output.stderr);
+        said
+    };
+    assert!(run("down").await.contains("Nothing is running"));
+
+    // What it prints can be pasted into a shell, which can then talk to the platform.
+    let said = run("up").await;
+    let exports = said.lines().filter(|line| line.trim_start().starts_with("export "));
+    let script = exports.chain(["sexton --json status"]).collect::<Vec<_>>().join("\n");
+    let status = Command::new("sh").args(["-c", &script]).output().await.unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    let instances = status["instances"].as_array().unwrap();
+    assert_eq!(instances.len(), 4, "{status:#}");
+    let pids: Vec<u32> =
+        instances.iter().map(|it| u32::try_from(it["pid"].as_u64().unwrap()).unwrap()).collect();
+    assert_eq!(alive(&pids), pids);
+
+    let again = run("up").await;
+    assert!(again.contains("already running"), "{again}");
+    let exports_of = |said: &str| said[said.find("export").unwrap()..].to_owned();
+    assert_eq!(exports_of(&again), exports_of(&said));
+
+    run("down").await;
+    assert_eq!(alive(&pids), Vec::<u32>::new());
+    assert!(run("down").await.contains("Nothing is running"));
+}
+
+/// A demo that has started its programs, and their process ids.
+async fn demo_on_private_servers() -> (Child, Vec<u32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
+    command.arg("run").env_remove("DATABASE_URL").env_remove("AMQP_URL");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut demo = command.spawn().unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let started = async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("programs are started");
+            if line.contains(" started ") {
+                break line;
+            }
+        }
+    };
+    let started = timeout(DEADLINE, started).await.unwrap();
+    let pids = started.split("(process ").skip(1);
+    let pids: Vec<u32> =
+        pids.map(|rest| rest.split(')').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(pids.len(), 4, "{started}");
+    // Whoever stops reading must not stop the demo.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (demo, pids)
+}
+
+/// Those of these processes that run; what waits to be reaped does not.
+fn alive(pids: &[u32]) -> Vec<u32> {
+    let runs = |pid: &&u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
+    };
+    pids.iter().filter(runs).copied().collect()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
+}
+
+/// Runs the demo on the servers that the tests share.
+async fn demo(arguments: &[&str]) -> Output {
+    let servers = servers::shared().await.unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
+    command
+        .args(arguments)
+        .env("DATABASE_URL", &servers.database_url)
+        .env("AMQP_URL", &servers.amqp_url)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    timeout(DEADLINE, command.output()).await.expect("the demo ends by itself").unwrap()
+}

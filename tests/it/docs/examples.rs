@@ -1,0 +1,108 @@
+//! The examples in the documents, tried.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::Value;
+use sexton_model::cron::{Dialect, Expression, Reason};
+use sexton_model::id::AttemptNumber;
+use sexton_model::jobs_file;
+use sexton_model::ladder::LADDER_MS;
+use sexton_model::ticket::{Envelope, Incoming, Parked, Ticket, read};
+use sexton_worker::catalogue::Catalogue;
+
+use super::{between, blocks, text};
+
+#[test]
+fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
+    let folder = tempfile::tempdir().unwrap();
+    for document in ["README.md", "docs/jobs.md"] {
+        let (jobs, tasks) =
+            (blocks(&text(document), "toml jobs"), blocks(&text(document), "toml tasks"));
+        assert!(!jobs.is_empty() && !tasks.is_empty(), "{document} shows both files");
+        for example in jobs {
+            let read = jobs_file::parse(document, &example);
+            assert!(read.is_ok_and(|jobs| !jobs.is_empty()), "{document}: {example}");
+        }
+        for example in tasks {
+            let file = folder.path().join("tasks.toml");
+            std::fs::write(&file, &example).unwrap();
+            let read = Catalogue::load(&file);
+            assert!(read.is_ok(), "{document}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn the_expressions_of_the_cron_page_are_accepted_and_refused_as_it_says() {
+    let document = text("docs/cron.md");
+    let from: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
+    for (expression, first) in rows(between(&document, "accepted")) {
+        let read = Expression::parse(&expression, Dialect::Any).unwrap();
+        let next = read.next_after(from).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
+        assert_eq!(next, first, "{expression}");
+    }
+    for (expression, why) in rows(between(&document, "refused")) {
+        assert!(Expression::parse(&expression, Dialect::Any).is_err(), "{expression}: {why}");
+    }
+    for (expression, _) in rows(between(&document, "later")) {
+        let error = Expression::parse(&expression, Dialect::Any).unwrap_err();
+        assert_eq!(*error.reason(), Reason::NotSupportedYet, "{expression}");
+    }
+}
+
+#[test]
+fn the_messages_of_the_wire_format_are_what_is_sent() {
+    let document = text("docs/messages.md");
+    let [plain] = &blocks(&document, "json ticket")[..] else { panic!("one ticket") };
+    let [parked] = &blocks(&document, "json parked")[..] else { panic!("one parked ticket") };
+    for example in [plain, parked] {
+        let example: Value = serde_json::from_str(example).unwrap();
+        let said = |field: &str| example[field].as_str().unwrap().to_owned();
+        let ticket = Ticket {
+            execution_id: said("execution_id").parse().unwrap(),
+            attempt: AttemptNumber::new(example["attempt"].as_i64().unwrap() as i32).unwrap(),
+            job_id: said("scheduler_id").parse().unwrap(),
+            job: said("job"),
+            task_type: said("type"),
+            target: Some(example["id"].to_string()),
+            params: example["params_scheduler"].clone(),
+            execution_key: said("execution_key"),
+            scheduled_for: said("scheduled_for").parse().unwrap(),
+            idempotency_key: said("idempotency_key"),
+        };
+        let parked = example.get("failed_at").map(|at| Parked {
+            failed_at: at.as_str().unwrap().parse().unwrap(),
+            failed_reason: said("failed_reason"),
+            retry_count: example["retry_count"].as_u64().unwrap() as u32,
+        });
+        let sent: Value = serde_json::from_slice(&ticket.body(parked.as_ref())).unwrap();
+        assert_eq!(sent, example);
+    }
+}
+
+#[test]
+fn the_tasks_that_others_may_publish_are_read() {
+    let examples = blocks(&text("docs/messages.md"), "json foreign");
+    assert_eq!(examples.len(), 2, "the long form and the short one");
+    for example in examples {
+        let envelope =
+            Envelope { message_id: None, attempt: None, schema: None, body: example.as_bytes() };
+        assert!(matches!(read(envelope), Incoming::Foreign(_)), "{example}");
+    }
+}
+
+#[test]
+fn the_ladder_of_the_wire_format_is_the_one_that_is_used() {
+    let ladder = LADDER_MS.map(|step_ms| step_ms.to_string()).join(", ");
+    assert!(text("docs/messages.md").contains(&ladder), "docs/messages.md does not list {ladder}");
+}
+
+/// The rows of a table: the text of its first column, which is code, and of its second.
+fn rows(table: &str) -> Vec<(String, String)> {
+    let rows: Vec<_> = table
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("| `")?.strip_suffix('|')?.split_once("` |"))
+        .map(|(code, rest)| (code.to_owned(), rest.trim().to_owned()))
+        .collect();
+    assert!(rows.len() >= 8, "only {} rows were found", rows.len());
+    rows
+}

@@ -1,0 +1,151 @@
+//! The limits that the documents state, compared with the constants that keep them.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use sexton_model::job::{self, Misfire};
+use sexton_model::jobs_file::{self, limits};
+use sexton_model::{cron, pool, ticket};
+use sexton_store::retention::OWN_KEY_DAYS;
+use sexton_worker::catalogue::{COMMAND_MAX_WORDS, GRACE_MAX, TIMEOUT_MAX};
+use sexton_worker::output::OutputLimits;
+
+use super::text;
+
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+#[test]
+fn the_limits_of_the_readme_are_those_of_the_code() {
+    let output = OutputLimits::default();
+    let limits = [
+        ("params of a job or a trigger", format!("{} KiB of JSON", job::MAX_PARAMS_BYTES / KIB)),
+        ("job name", bytes(job::MAX_NAME_BYTES)),
+        ("task type", bytes(job::MAX_TASK_TYPE_BYTES)),
+        ("pool name", bytes(pool::MAX_POOL_NAME_BYTES)),
+        ("execution key", bytes(job::MAX_KEY_BYTES)),
+        ("body of a message", format!("{} MiB", ticket::MAX_BODY_BYTES / MIB)),
+        ("cron expression", bytes(cron::MAX_BYTES)),
+        (
+            "jobs file",
+            format!(
+                "{} MiB, {} jobs",
+                jobs_file::MAX_FILE_BYTES / MIB,
+                with_commas(jobs_file::MAX_JOBS)
+            ),
+        ),
+        ("late firings that one catch-up runs", with_commas(Misfire::MAX_LIMIT as usize)),
+        ("shortest period", in_words(job::MIN_PERIOD)),
+        ("timeout of an attempt", in_words(*limits::TIMEOUT.end())),
+        (
+            "kept output of an attempt",
+            format!(
+                "{} KiB and {} lines of its head, the same of its tail",
+                output.part_bytes / KIB,
+                output.part_lines
+            ),
+        ),
+        ("reason of a failure", bytes(ticket::MAX_REASON_BYTES)),
+        ("a caller's own key deduplicates for", format!("{OWN_KEY_DAYS} days")),
+    ];
+    let readme = text("README.md");
+    for (what, limit) in limits {
+        let row = format!("| {what} | {limit} |");
+        assert!(readme.contains(&row), "the README does not say: {row}");
+    }
+    // Settings say themselves what they allow; that page is written by the program.
+    assert!(readme.contains("| slots of a worker | 1,000 |"));
+    let configuration = text("docs/configuration.md");
+    assert!(configuration.contains("Unit: tasks. Allowed: a whole number from 1 to 1000."));
+}
+
+#[test]
+fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
+    let default = Misfire::default();
+    let document = text("docs/jobs.md");
+    let (jobs, tasks) = document.split_once("## The task catalogue").unwrap();
+    let expected = [
+        ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
+        ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
+        ("params", None, format!("{} KiB of JSON", job::MAX_PARAMS_BYTES / KIB)),
+        ("misfire.window", Some(in_words(default.window)), span(&limits::MISFIRE_WINDOW)),
+        (
+            "misfire.limit",
+            Some(default.limit.to_string()),
+            format!("1 to {}", with_commas(Misfire::MAX_LIMIT as usize)),
+        ),
+        (
+            "retry.max_retries",
+            None,
+            format!("0 to {}", with_commas(*limits::MAX_RETRIES.end() as usize)),
+        ),
+        ("retry.delay", None, span(&limits::RETRY_DELAY)),
+        (
+            "retry.multiplier",
+            None,
+            format!("{} to {}", limits::RETRY_MULTIPLIER.start(), limits::RETRY_MULTIPLIER.end()),
+        ),
+        ("retry.max_delay", None, span(&limits::RETRY_MAX_DELAY)),
+        (
+            "retry.jitter",
+            None,
+            format!("{} to {}", limits::RETRY_JITTER.start(), limits::RETRY_JITTER.end()),
+        ),
+        ("timeout", Some(in_words(job::DEFAULT_TIMEOUT)), span(&limits::TIMEOUT)),
+        ("lease", None, span(&limits::LEASE)),
+        ("expect_within", None, span(&limits::EXPECT_WITHIN)),
+        ("labels", None, format!("{} labels", limits::MAX_LABELS)),
+    ];
+    for (field, default, allowed) in expected {
+        check(jobs, field, default, &allowed);
+    }
+    check(tasks, "timeout", None, &span(&(job::MIN_PERIOD..=TIMEOUT_MAX)));
+    check(tasks, "grace", None, &span(&(Duration::ZERO..=GRACE_MAX)));
+    check(tasks, "command", None, &format!("{COMMAND_MAX_WORDS} words of 32 KiB"));
+    let template = format!("{}, with `{{execution_key}}` in it", bytes(limits::MAX_TEMPLATE_BYTES));
+    check(jobs, "idempotency_key", None, &template);
+}
+
+/// Asserts that the table has the field with this in its last column and, if given, this default.
+fn check(table: &str, field: &str, default: Option<String>, allowed: &str) {
+    let begin = format!("| `{field}` |");
+    let row = table.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| {
+        panic!("docs/jobs.md has no row for {field}");
+    });
+    let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+    let [_, _, said_default, said] = cells[..] else { panic!("four columns: {row}") };
+    assert_eq!(said, allowed, "{field} in docs/jobs.md");
+    if let Some(default) = default {
+        let plain = said_default.trim_matches('`');
+        let same = match sexton_model::duration::parse(plain) {
+            Ok(duration) => in_words(duration) == default,
+            Err(_) => plain == default,
+        };
+        assert!(same, "the default of {field} in docs/jobs.md: {said_default}, it is {default}");
+    }
+}
+
+fn bytes(number: usize) -> String {
+    format!("{} bytes", with_commas(number))
+}
+
+fn span(range: &RangeInclusive<Duration>) -> String {
+    format!("{} to {}", in_words(*range.start()), in_words(*range.end()))
+}
+
+/// As the documents write spans of time: in the largest unit that fits.
+fn in_words(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (number, unit) = match seconds {
+        0..60 => return format!("{seconds} s"),
+        _ if seconds.is_multiple_of(86_400) => (seconds / 86_400, "day"),
+        _ if seconds.is_multiple_of(3_600) => (seconds / 3_600, "hour"),
+        _ => (seconds / 60, "minute"),
+    };
+    format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+}
+
+fn with_commas(number: usize) -> String {
+    let (thousands, rest) = (number / 1_000, number % 1_000);
+    if thousands == 0 { rest.to_string() } else { format!("{thousands},{rest:03}") }
+}

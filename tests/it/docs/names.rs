@@ -1,0 +1,161 @@
+//! What the documents name in the code: tests, files, fault points.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{code_spans, files, root, text};
+
+/// The documents that name tests.
+const OF_TESTS: [&str; 2] = ["docs/guarantees.md", "tests/README.md"];
+
+/// Where a path of a test begins, and the folder of its modules.
+const CRATES: [(&str, &str); 11] = [
+    ("it", "tests/it"),
+    ("servers", "tests/servers/tests"),
+    ("sexton_broker", "shared/broker/src"),
+    ("sexton_console", "console/src"),
+    ("sexton_model", "shared/model/src"),
+    ("sexton_scheduler", "scheduler/src"),
+    ("sexton_servers", "tests/servers/src"),
+    ("sexton_service", "shared/service/src"),
+    ("sexton_store", "shared/store/src"),
+    ("sexton_verify", "verify/src"),
+    ("sexton_worker", "worker/src"),
+];
+
+#[test]
+fn every_test_that_a_document_names_exists() {
+    let mut missing = Vec::new();
+    let mut named = 0;
+    for document in OF_TESTS {
+        for path in code_spans(&text(document)).into_iter().filter(|span| is_path(span)) {
+            named += 1;
+            if !exists(&path) {
+                missing.push(format!("{document}: {path}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no such tests:\n{}", missing.join("\n"));
+    assert!(named >= 60, "only {named} names were found: are they still written as code?");
+}
+
+#[test]
+fn a_test_that_does_not_exist_is_noticed() {
+    assert!(exists("it::docs::names::a_test_that_does_not_exist_is_noticed"));
+    assert!(exists("sexton_model::key::tests::a_template_is_filled_once"));
+    // A property, a module of its own file, and a file without modules.
+    assert!(exists("sexton_model::cron::tests::properties::arbitrary_text_never_panics"));
+    for wrong in [
+        "it::docs::names::there_is_no_such_test",
+        "it::docs::links::a_test_that_does_not_exist_is_noticed",
+        "sexton_model::key::a_template_is_filled_once",
+        "sexton_model::ladder::tests::a_template_is_filled_once",
+        // A function, but no test.
+        "it::docs::names::exists",
+        "nobody::a_template_is_filled_once",
+    ] {
+        assert!(!exists(wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn every_file_that_a_document_names_exists() {
+    let folders = ["deploy", "docs", "examples", "migrations", "shared", "scheduler", "worker"];
+    let is_ours = |span: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+        let first = span.split('/').next().unwrap_or_default();
+        span.contains('/')
+            && span.chars().all(plain)
+            && !span.contains("NNNN")
+            && (folders.contains(&first) || ["tests", "console"].contains(&first))
+    };
+    for document in files(".md") {
+        for span in code_spans(&text(&document)).into_iter().filter(is_ours) {
+            assert!(root().join(&span).exists(), "{}: no file {span}", document.display());
+        }
+    }
+}
+
+#[test]
+fn every_fault_point_that_a_document_names_is_in_the_code() {
+    let sources: String = ["scheduler/src", "worker/src"]
+        .iter()
+        .flat_map(|folder| files(".rs").into_iter().filter(move |path| path.starts_with(folder)))
+        .map(text)
+        .collect();
+    let mut named = 0;
+    for span in code_spans(&text("docs/architecture.md")) {
+        let Some((program, point)) = span.split_once('.') else { continue };
+        if ["scheduler", "worker"].contains(&program) && is_name(point) {
+            named += 1;
+            assert!(sources.contains(&format!("\"{span}\"")), "no fault point {span}");
+        }
+    }
+    assert!(named >= 8, "only {named} fault points were found");
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Whether a code span is the path of a test: names joined by colons, three at least.
+fn is_path(span: &str) -> bool {
+    span.split("::").count() >= 3 && span.split("::").all(is_name)
+}
+
+/// Whether `path` is a test: `<crate>::<modules>::<function>`.
+fn exists(path: &str) -> bool {
+    let parts: Vec<&str> = path.split("::").collect();
+    let [krate, modules @ .., name] = &parts[..] else { return false };
+    let Some((_, folder)) = CRATES.iter().find(|(known, _)| known == krate) else { return false };
+    // The module `tests` may be written inside the file that it tests.
+    (0..=modules.len()).any(|count| {
+        let (of_files, inside) = modules.split_at(count);
+        let outside = inside.is_empty();
+        (outside || inside == ["tests"])
+            && are_declared(Path::new(folder), of_files)
+            && sources(Path::new(folder), of_files).iter().any(|file| {
+                fs::read_to_string(root().join(file))
+                    .is_ok_and(|source| has_test(&source, name, outside))
+            })
+    })
+}
+
+/// Whether each module is declared in the one above it: a file that nobody includes holds no tests.
+fn are_declared(folder: &Path, modules: &[&str]) -> bool {
+    modules.iter().enumerate().all(|(depth, module)| {
+        sources(folder, &modules[..depth]).iter().any(|file| {
+            fs::read_to_string(root().join(file))
+                .is_ok_and(|source| source.contains(&format!("mod {module};")))
+        })
+    })
+}
+
+/// The files in which the module may be.
+fn sources(folder: &Path, modules: &[&str]) -> Vec<PathBuf> {
+    let module: PathBuf = modules.iter().collect();
+    if modules.is_empty() {
+        let roots = ["lib.rs", "main.rs", "servers.rs"];
+        return roots.iter().map(|root| folder.join(root)).collect();
+    }
+    vec![folder.join(&module).with_extension("rs"), folder.join(module).join("mod.rs")]
+}
+
+/// Whether `source` has a test of this name: outside of any module, or inside of one.
+fn has_test(source: &str, name: &str, outside: bool) -> bool {
+    let lines: Vec<&str> = source.lines().collect();
+    let module = lines.iter().position(|line| line.trim_end() == "mod tests {");
+    lines.iter().enumerate().any(|(number, line)| {
+        let declared = line.trim_start().trim_start_matches("async ");
+        declared.strip_prefix("fn ").and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| {
+            rest.starts_with('(')
+                && module.is_some_and(|module| number > module) != outside
+                && lines[..number]
+                    .iter()
+                    .rev()
+                    .take_while(|line| line.trim_start().starts_with(['#', '/']))
+                    .any(|line| line.contains("test]") || line.contains("tokio::test("))
+        })
+    })
+}

@@ -1,0 +1,14 @@
+//! All integration tests, in one binary: each further one would be linked again.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where it stands")]
+
+mod bad_input;
+mod broker;
+mod cli;
+mod demo;
+mod docs;
+mod network;
+mod process;
+mod scheduler;
+mod store;
+mod worker;

@@ -1,0 +1,78 @@
+//! The answers of the journal's statements are lost.
+
+use sexton_tests::platform::Platform;
+
+use super::{before_the_database, until};
+
+/// Says something, appends `begin`, sleeps, appends `end`.
+fn catalogue(platform: &Platform, seconds: u32) -> String {
+    let ledger = platform.folder().join("ledger");
+    let script = format!(
+        "echo said by the task; echo begin >> {0}; sleep {seconds}; echo end >> {0}",
+        ledger.display()
+    );
+    format!("[tasks.work]\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\n")
+}
+
+fn begun(platform: &Platform) -> usize {
+    let text = std::fs::read_to_string(platform.folder().join("ledger")).unwrap_or_default();
+    text.lines().filter(|line| *line == "begin").count()
+}
+
+async fn trigger(platform: &Platform, key: &str) {
+    let done = platform.sexton(&["jobs", "trigger", "a.b", "--key", key]).await;
+    assert!(done.status.success(), "{}", done.stderr);
+}
+
+/// The open is asked again after its limit of ten seconds; by then most of the lease is gone. A task
+/// that was started on a deadline counted from the second asking would run on while the rescuer has
+/// the attempt ended and another worker begins the next.
+#[tokio::test]
+async fn an_open_whose_answer_was_lost_is_run_once_and_on_a_lease_that_is_fresh() {
+    let mut platform = Platform::new().await.unwrap();
+    platform.catalogue(&catalogue(&platform, 6));
+    let job = "[[job]]\nname = \"a.b\"\ntask = \"work\"\nlease = \"12s\"\n";
+    platform.apply(job).await.unwrap();
+    let (proxy, url) = before_the_database(&platform).await;
+    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let mut worker = platform.start_worker("w1", &[("DATABASE_URL", &url)]).unwrap();
+    worker.ready().await;
+    // What goes over the wire when the statement is carried out, not when it is prepared: its
+    // parameter that says who opens.
+    proxy.swallow_answers_matching(format!("w1:{}", worker.pid()).as_bytes(), 1);
+    trigger(&platform, "k").await;
+    until(&platform, "executions WHERE state = 'running'", 1).await;
+    assert_eq!(begun(&platform), 0, "it is open, and its worker does not know");
+    // There for the next attempt, should there wrongly be one.
+    let _other = platform.start_worker("w2", &[]).unwrap();
+    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "attempts", 1).await;
+    assert_eq!(begun(&platform), 1);
+    assert!(worker.log().contains("no answer within"), "the answer was not lost: {}", worker.log());
+}
+
+/// Settled already, the worker is refused when it asks again. That is its own record, not a late one.
+#[tokio::test]
+async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody_for_ever() {
+    let mut platform = Platform::new().await.unwrap();
+    platform.catalogue(&catalogue(&platform, 0));
+    platform.apply("[[job]]\nname = \"a.b\"\ntask = \"work\"\n").await.unwrap();
+    let (proxy, url) = before_the_database(&platform).await;
+    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let through = [("DATABASE_URL", url.as_str()), ("WORKER_SLOTS", "2")];
+    let mut worker = platform.start_worker("w1", &through).unwrap();
+    worker.ready().await;
+    // The task's own output, which only the settlement's parameters bear.
+    proxy.swallow_answers_matching(b"said by the task", 1);
+    for key in ["a", "b", "c", "d"] {
+        trigger(&platform, key).await;
+    }
+    until(&platform, "executions WHERE state = 'succeeded'", 4).await;
+    until(&platform, "attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4).await;
+    assert_eq!(begun(&platform), 4);
+    worker.terminate();
+    assert!(worker.exit(super::IN_THE_END).await.success());
+    let log = worker.log();
+    assert!(log.contains("no answer within"), "the answer was not lost: {log}");
+    assert!(!log.contains("taken from this worker"), "{log}");
+}

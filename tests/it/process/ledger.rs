@@ -1,0 +1,59 @@
+//! A record of effects outside the platform: what tasks really did, whatever the rows say.
+//!
+//! The task appends a line when it begins and one when it ends, and looks whether another run of the
+//! same idempotency key is alive. Appends of short lines are atomic.
+
+use std::path::PathBuf;
+
+use sexton_tests::platform::Platform;
+
+pub(crate) struct Ledger {
+    file: PathBuf,
+    script: PathBuf,
+}
+
+impl Ledger {
+    /// `body` is shell between the begin and the end line; `$SEXTON_ATTEMPT` and the like are set.
+    pub(crate) fn new(platform: &Platform, body: &str) -> Self {
+        let folder = platform.folder();
+        let (file, script) = (folder.join("ledger"), folder.join("task.sh"));
+        std::fs::write(&file, "").unwrap();
+        let text = format!(
+            "#!/bin/sh
+key=$(echo \"$SEXTON_IDEMPOTENCY_KEY\" | tr -c 'a-zA-Z0-9\\n' _)
+holder={folder}/holder.$key
+if [ -f \"$holder\" ] && kill -0 \"$(cat \"$holder\")\" 2>/dev/null; then
+    echo \"overlap $key\" >> {ledger}
+fi
+echo $$ > \"$holder\"
+echo \"begin $key $SEXTON_ATTEMPT\" >> {ledger}
+{body}
+echo \"end $key $SEXTON_ATTEMPT\" >> {ledger}
+rm -f \"$holder\"
+",
+            folder = folder.display(),
+            ledger = file.display()
+        );
+        std::fs::write(&script, text).unwrap();
+        Self { file, script }
+    }
+
+    /// A catalogue whose task type `work` is the script.
+    pub(crate) fn catalogue(&self) -> String {
+        format!("[tasks.work]\ncommand = [\"/bin/sh\", \"{}\"]\n", self.script.display())
+    }
+
+    pub(crate) fn lines(&self, first_word: &str) -> Vec<String> {
+        std::fs::read_to_string(&self.file)
+            .unwrap()
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(first_word))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Panics if two runs of one key were alive at once.
+    pub(crate) fn no_overlap(&self) {
+        assert_eq!(self.lines("overlap"), Vec::<String>::new());
+    }
+}

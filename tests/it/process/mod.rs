@@ -1,0 +1,48 @@
+//! The real programs, killed, frozen and flooded.
+
+mod burst;
+mod foreign;
+mod frozen;
+mod kills;
+mod ledger;
+mod seats;
+mod wiped;
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sexton_tests::platform::Platform;
+
+/// How long anything may take that only has to happen in the end; CI machines are slow.
+pub(crate) const IN_THE_END: Duration = Duration::from_mins(2);
+
+/// One number out of the database.
+pub(crate) async fn count(platform: &Platform, what: &str) -> i64 {
+    let statement = format!("SELECT count(*) FROM {what}");
+    sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+        .fetch_one(platform.store().pool())
+        .await
+        .unwrap()
+}
+
+/// Waits until `what` has exactly `wanted` rows.
+pub(crate) async fn until(platform: &Platform, what: &str, wanted: i64) {
+    let said = format!("{wanted} rows of {what}");
+    platform
+        .eventually(&said, IN_THE_END, async || {
+            (count(platform, what).await == wanted).then_some(())
+        })
+        .await;
+}
+
+/// A jobs file of `count` jobs called `burst.0` … that are due at `due`.
+pub(crate) fn all_due_at(due: DateTime<Utc>, count: usize, task: &str) -> String {
+    let due = due.format("%Y-%m-%dT%H:%M:%S");
+    let one = |n| format!("[[job]]\nname = \"burst.{n}\"\ntask = \"{task}\"\nat = \"{due}\"\n");
+    (0..count).map(one).collect::<Vec<_>>().concat()
+}
+
+/// A jobs file of one job without a schedule.
+pub(crate) fn by_hand(name: &str, task: &str, more: &str) -> String {
+    format!("[[job]]\nname = \"{name}\"\ntask = \"{task}\"\n{more}\n")
+}

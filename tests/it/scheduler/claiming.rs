@@ -1,0 +1,255 @@
+//! The planner: each firing once, whatever happens around it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_model::state::State;
+use sexton_scheduler::planner::Planner;
+use sexton_scheduler::step::Step;
+use sexton_store::StoreError;
+use sexton_tests::factory::NewJob;
+use sqlx::AssertSqlSafe;
+use tokio::sync::Barrier;
+
+use super::{Fixture, at, now};
+
+/// `count` jobs that fire every minute, due at second 0.
+async fn due_jobs(f: &Fixture, count: u32) {
+    let insert = format!(
+        "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
+             overlap, misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, next_fire_at,
+             created_at, updated_at)
+         SELECT gen_random_uuid(), 'job' || n, 'cron', '* * * * *', 'work', '{{}}', 'default',
+             'allow', 'fire_once', 86400000, 100, 60000, to_timestamp(1800000000), now(), now()
+         FROM generate_series(1, {count}) n"
+    );
+    sqlx::query(AssertSqlSafe(insert)).execute(f.db.pool()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_planners_at_once_claim_each_firing_once() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 3_000).await;
+    let barrier = Arc::new(Barrier::new(2));
+    let run = async |name: &str| {
+        let (dispatch, _dispatcher) = sexton_scheduler::dispatch::dispatch(Arc::clone(&f.outbox));
+        let planner = Planner::new(f.db.other_store().unwrap(), dispatch, name);
+        barrier.wait().await;
+        planner.run_once(now(0)).await.unwrap().claimed
+    };
+    let (one, two) = tokio::join!(run("one:1"), run("two:2"));
+    assert_eq!(one + two, 3_000, "{one} and {two}");
+    assert_eq!(f.number("SELECT count(*) FROM executions").await, 3_000);
+    let keys = "SELECT count(*) FROM executions WHERE execution_key = 'cron-2027-01-15T08:00:00Z'";
+    assert_eq!(f.number(keys).await, 3_000);
+    let left = "SELECT count(*) FROM jobs WHERE next_fire_at <> to_timestamp(1800000060)";
+    assert_eq!(f.number(left).await, 0, "every cursor moved on by one firing");
+}
+
+#[tokio::test]
+async fn a_planner_whose_cursor_was_set_back_claims_nothing_twice() {
+    let f = Fixture::new().await;
+    due_jobs(&f, 3).await;
+    let (planner, mut dispatcher) = f.planner();
+    assert_eq!(planner.run_once(now(0)).await.unwrap().claimed, 3);
+    dispatcher.publish_next(now(0)).await.unwrap().unwrap();
+    sqlx::query("UPDATE jobs SET next_fire_at = to_timestamp(1800000000)")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    let again = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((again.claimed, again.known), (0, 3));
+    assert!(dispatcher.publish_next(now(0)).await.is_none());
+    assert_eq!(f.tickets().await.len(), 3);
+}
+
+#[tokio::test]
+async fn what_is_claimed_is_published_and_marked_without_the_relay() {
+    let f = Fixture::new().await;
+    due_jobs(&f, 3).await;
+    let (planner, mut dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.left_to_relay), (3, 0));
+    let sent = dispatcher.publish_next(now(0)).await.unwrap().unwrap();
+    assert_eq!((sent.published.len(), sent.marked), (3, 3));
+    assert_eq!(f.tickets().await.len(), 3);
+    assert_eq!(f.relay().run_once(now(60)).await.unwrap().taken, 0);
+}
+
+#[tokio::test]
+async fn a_crash_between_claim_and_publish_leaves_a_ticket_that_the_relay_publishes_once() {
+    let f = Fixture::new().await;
+    due_jobs(&f, 1).await;
+    let (planner, dispatcher) = f.planner();
+    drop(dispatcher);
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.left_to_relay), (1, 1));
+    assert_eq!(f.relay().run_once(now(4)).await.unwrap().taken, 0, "its claimer has a head start");
+    assert_eq!(f.relay().run_once(now(5)).await.unwrap().marked, 1);
+    assert_eq!(f.relay().run_once(now(60)).await.unwrap().taken, 0);
+    assert_eq!(f.tickets().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_crash_between_publish_and_mark_publishes_the_same_ticket_again() {
+    let f = Fixture::new().await;
+    due_jobs(&f, 1).await;
+    let (planner, mut dispatcher) = f.planner();
+    planner.run_once(now(0)).await.unwrap();
+    dispatcher.publish_next(now(0)).await.unwrap().unwrap();
+    sqlx::query("UPDATE executions SET ticket_published_at = NULL")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    f.relay().run_once(now(5)).await.unwrap();
+    let tickets = f.tickets().await;
+    assert_eq!(tickets.len(), 2);
+    assert_eq!(tickets[0], tickets[1], "two copies of one ticket open one attempt");
+}
+
+#[tokio::test]
+async fn while_the_broker_is_away_claiming_goes_on_and_the_debt_stays_in_the_rows() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 20).await;
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.left_to_relay), (20, 20));
+    assert!(f.relay().run_once(now(60)).await.is_err(), "the relay does not even try");
+    assert_eq!(f.number("SELECT count(*) FROM executions WHERE relay_after > now()").await, 20);
+    let back = Fixture::new().await;
+    let publisher = sexton_broker::Publisher::start(&back.link, 1);
+    let outbox = sexton_scheduler::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
+    let relay = sexton_scheduler::relay::Relay::new(f.store(), Arc::new(outbox));
+    assert_eq!(relay.run_once(now(61)).await.unwrap().marked, 20);
+    assert_eq!(back.tickets().await.len(), 20);
+}
+
+#[tokio::test]
+async fn a_firing_during_an_execution_is_skipped_with_the_reason_where_the_job_says_so() {
+    let f = Fixture::without_broker().await;
+    let mut job = NewJob::new("the.job").cron("* * * * *", at(0));
+    job.overlap = "skip";
+    f.job(job).await;
+    f.execution(State::Running, -60).await;
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.skipped), (0, 1));
+    let skipped =
+        "SELECT count(*) FROM executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
+    assert_eq!(f.number(skipped).await, 1);
+}
+
+#[tokio::test]
+async fn firings_missed_in_an_absence_become_one_execution_and_a_gap() {
+    let f = Fixture::without_broker().await;
+    f.job(NewJob::new("the.job").cron("* * * * *", at(0))).await;
+    let (planner, _dispatcher) = f.planner();
+    // An hour later: 61 firings, the last of them on time.
+    let report = planner.run_once(now(3_600)).await.unwrap();
+    assert_eq!((report.claimed, report.missed), (2, 59));
+    assert_eq!(f.number("SELECT count::bigint FROM gaps WHERE reason = 'coalesced'").await, 59);
+    assert_eq!(planner.run_once(now(3_600)).await.unwrap().claimed, 0);
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_be_planned_stop_no_other_and_are_not_touched() {
+    let f = Fixture::without_broker().await;
+    // Applied first, they come first in every batch.
+    f.job(NewJob::new("a.noCron").cron("often", at(0))).await;
+    let mut bad_pool = NewJob::new("a.noPool").cron("* * * * *", at(0));
+    bad_pool.pool = "Not A Pool".to_owned();
+    f.job(bad_pool).await;
+    f.job(NewJob::new("b.good").cron("* * * * *", at(0))).await;
+    sqlx::query("UPDATE jobs SET params = '{\"x\": 1e999}' WHERE name = 'a.noPool'")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.set_aside), (1, 2));
+    let again = planner.run_once(now(0)).await.unwrap();
+    assert_eq!(again.set_aside, 0, "set aside, they are not looked at in each round");
+    assert!(again.sleep > Duration::from_millis(100), "nor do they keep it awake");
+    let untouched = "SELECT count(*) FROM jobs WHERE name LIKE 'a.%' AND status = 'active'
+                     AND next_fire_at = to_timestamp(1800000000) AND revision = 1";
+    assert_eq!(f.number(untouched).await, 2);
+
+    sqlx::query("UPDATE jobs SET schedule_expression = '* * * * *' WHERE name = 'a.noCron'")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    planner.jobs_changed();
+    assert_eq!(planner.run_once(now(0)).await.unwrap().claimed, 1, "corrected, it fires");
+}
+
+#[tokio::test]
+async fn a_job_whose_row_the_database_refuses_to_claim_is_found_and_set_aside() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 5).await;
+    // A rule of somebody else's that one job's rows break.
+    sqlx::query(
+        "ALTER TABLE executions ADD CONSTRAINT no_third CHECK (idempotency_key NOT LIKE 'job3:%')",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.set_aside), (4, 1));
+    assert_eq!(
+        f.number("SELECT count(*) FROM jobs WHERE next_fire_at <= to_timestamp(1800000000)").await,
+        1
+    );
+}
+
+#[tokio::test]
+async fn it_sleeps_until_the_next_firing_by_the_databases_clock() {
+    let f = Fixture::without_broker().await;
+    f.job(NewJob::new("the.job").cron("* * * * *", at(2))).await;
+    let (planner, _dispatcher) = f.planner();
+    let sleep = planner.run_once(now(0)).await.unwrap().sleep;
+    assert!(sleep.as_millis() <= 2_000 && sleep.as_millis() > 1_000, "{sleep:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_falls_due_during_a_round_is_claimed_at_once() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 2).await;
+    for statement in [
+        // Once a year besides, so that no minute that begins meanwhile adds a firing.
+        "UPDATE jobs SET schedule_expression = '0 0 1 1 *', next_fire_at = now() + CASE name
+             WHEN 'job1' THEN interval '0' ELSE interval '1 second' END",
+        // The round outlasts the second job's waiting.
+        "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END'",
+        "CREATE TRIGGER dawdle AFTER INSERT ON executions EXECUTE FUNCTION dawdle()",
+    ] {
+        sqlx::query(statement).execute(f.db.pool()).await.unwrap();
+    }
+    let (planner, _dispatcher) = f.planner();
+    let first = planner.run_once(None).await.unwrap();
+    assert_eq!((first.claimed, first.sleep), (1, Duration::ZERO));
+    assert_eq!(planner.run_once(None).await.unwrap().claimed, 1);
+}
+
+#[tokio::test]
+async fn jobs_that_another_planner_has_locked_do_not_make_it_spin() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 1).await;
+    let mut other = f.db.pool().begin().await.unwrap();
+    sqlx::query("SELECT FROM jobs FOR UPDATE").execute(&mut *other).await.unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.sleep), (0, Duration::from_millis(50)));
+}
+
+#[tokio::test]
+async fn a_missing_schema_is_an_outage_that_says_what_to_do() {
+    let f = Fixture::without_broker().await;
+    sqlx::query("DROP TABLE jobs CASCADE").execute(f.db.pool()).await.unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let error = planner.run_once(now(0)).await.unwrap_err();
+    let sexton_scheduler::step::StepError::Store(error) = error else { panic!("{error}") };
+    assert!(matches!(error, StoreError::Schema(_)));
+    assert!(error.to_string().contains("sexton migrate"), "{error}");
+}

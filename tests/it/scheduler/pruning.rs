@@ -1,0 +1,172 @@
+//! The pruner: what goes, what stays, and when.
+
+use std::sync::Arc;
+
+use chrono::{Days, TimeDelta};
+use serde_json::json;
+use sexton_model::id::ExecutionId;
+use sexton_model::state::State;
+use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
+use sexton_scheduler::step::Step;
+use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_tests::factory::NewExecution;
+use tokio_util::sync::CancellationToken;
+
+use super::{Fixture, at};
+
+const KEPT_DAYS: u32 = 30;
+
+fn pruner(f: &Fixture) -> Pruner {
+    Pruner::new(f.store(), KEPT_DAYS, Arc::default(), CancellationToken::new())
+}
+
+/// One round, so many days after the beginning, by a process that has just started.
+async fn prune(f: &Fixture, days: u64) -> Prunes {
+    pruner(f).run_once(Some(at(0) + Days::new(days))).await.unwrap()
+}
+
+fn is_quiet(prunes: Prunes) -> bool {
+    matches!(prunes, Prunes::Waits(_))
+}
+
+async fn remaining(f: &Fixture, id: ExecutionId) -> bool {
+    let row = sqlx::query("SELECT FROM executions WHERE id = $1").bind(id.get());
+    row.fetch_optional(f.db.pool()).await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn finished_executions_go_after_their_time_and_failed_ones_never() {
+    let f = Fixture::without_broker().await;
+    let mut ids = Vec::new();
+    for state in State::ALL {
+        ids.push((state, f.execution(state, 0).await));
+    }
+    assert!(is_quiet(prune(&f, 30).await), "at the latest 3:00 they were not 30 days old");
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert_eq!((pruned.deleted, pruned.stripped, pruned.complete), (4, 0, true));
+    for (state, id) in ids {
+        let gone = state.is_final() || state == State::Discarded;
+        assert_eq!(remaining(&f, id).await, !gone, "{state:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_callers_own_key_goes_on_deduplicating_when_the_rest_of_its_row_is_gone() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    let mut execution = NewExecution::new(job, State::Succeeded, at(0));
+    execution.own_key = true;
+    execution.key = Some("customer-4891".to_owned());
+    execution.params = json!({"customer": 4891});
+    let id = f.insert(execution).await;
+    sqlx::query(
+        "INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+         VALUES ($1, 1, gen_random_uuid(), now())",
+    )
+    .bind(id.get())
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert_eq!((pruned.deleted, pruned.stripped), (0, 1));
+    assert_eq!(f.column(id, "params").await.as_deref(), Some("{}"));
+    assert_eq!(f.column(id, "execution_key").await.as_deref(), Some("customer-4891"));
+    assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);
+    assert!(is_quiet(prune(&f, 32).await), "stripped once");
+    let Prunes::Pass(pruned) = prune(&f, 401).await else { panic!("a pass was due") };
+    assert_eq!(pruned.deleted, 1, "after 400 days the key goes too");
+}
+
+#[tokio::test]
+async fn more_rows_than_a_batch_holds_all_go() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    // Ids of version 7 of the instant, as the claim draws them.
+    sqlx::query(
+        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+             params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
+         SELECT (substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7' || substr(md5(n::text), 1, 3)
+                 || '-8' || substr(md5(n::text), 4, 3) || '-' || substr(md5(n::text), 7, 12))::uuid,
+             $1, n::text, $2, 'succeeded', 'work', 'default', '{}', n::text, 'test:1', $2, $2, $2
+         FROM generate_series(1, 2500) n, lpad(to_hex(1800000000000), 12, '0') h",
+    )
+    .bind(job.get())
+    .bind(at(0))
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert_eq!((pruned.deleted, pruned.complete), (2_500, true));
+}
+
+#[tokio::test]
+async fn while_another_replica_prunes_this_one_does_not() {
+    let f = Fixture::without_broker().await;
+    let id = f.execution(State::Succeeded, 0).await;
+    let other = f.db.other_store().unwrap();
+    let lock = Exclusive::try_acquire(&other, ExclusiveTask::Retention, None).await.unwrap();
+    let lock = lock.expect("nobody else has it");
+    let pruner = pruner(&f);
+    let later = Some(at(0) + Days::new(31));
+    assert_eq!(pruner.run_once(later).await.unwrap(), Prunes::Elsewhere);
+    assert!(remaining(&f, id).await);
+    // The other dies in the middle: this one makes it.
+    lock.release().await.unwrap();
+    assert!(matches!(pruner.run_once(later).await.unwrap(), Prunes::Pass(_)));
+    assert!(is_quiet(pruner.run_once(later).await.unwrap()));
+}
+
+#[tokio::test]
+async fn a_pass_is_made_at_three_in_the_morning_and_once() {
+    let f = Fixture::without_broker().await;
+    f.execution(State::Succeeded, 0).await;
+    let pruner = pruner(&f);
+    // The beginning is at 8:00; 19 hours later it is 3:00.
+    let three = at(0) + Days::new(30) + TimeDelta::hours(19);
+    let before = pruner.run_once(Some(three - TimeDelta::seconds(1))).await.unwrap();
+    assert_eq!(before, Prunes::Waits(three));
+    let made = pruner.run_once(Some(three)).await.unwrap();
+    let expected = Pruned { deleted: 1, complete: true, ..Pruned::default() };
+    assert_eq!(made, Prunes::Pass(expected));
+    let again = pruner.run_once(Some(three)).await.unwrap();
+    assert_eq!(again, Prunes::Waits(three + Days::new(1)));
+}
+
+#[tokio::test]
+async fn a_pass_that_failed_is_made_up_for_a_minute_later() {
+    let f = Fixture::without_broker().await;
+    let id = f.execution(State::Succeeded, 0).await;
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+                      'BEGIN RAISE EXCEPTION ''not now''; END'";
+    sqlx::query(refuse).execute(f.db.pool()).await.unwrap();
+    sqlx::query("CREATE TRIGGER refuse BEFORE DELETE ON executions EXECUTE FUNCTION refuse()")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    let pruner = pruner(&f);
+    let time = at(0) + Days::new(31);
+    assert!(pruner.run_once(Some(time)).await.is_err());
+    sqlx::query("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
+    let minute = time + TimeDelta::minutes(1);
+    assert_eq!(pruner.run_once(Some(time)).await.unwrap(), Prunes::Waits(minute));
+    assert!(matches!(pruner.run_once(Some(minute)).await.unwrap(), Prunes::Pass(_)));
+    assert!(!remaining(&f, id).await);
+}
+
+#[tokio::test]
+async fn old_gaps_alone_are_work_too() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    sqlx::query(
+        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+         VALUES ($1, $2, $2, 1, 'coalesced', $2)",
+    )
+    .bind(job.get())
+    .bind(at(0))
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert_eq!(pruned.other, 1);
+    assert!(is_quiet(prune(&f, 31).await));
+}

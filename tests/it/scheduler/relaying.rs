@@ -1,0 +1,151 @@
+//! The relay: every owed ticket, to the right place, in nominal order, not more often than needed.
+
+use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
+use lapin::types::{AMQPValue, FieldTable};
+use sexton_model::state::State;
+use sexton_scheduler::relay::BATCH;
+use sexton_scheduler::step::{Pause, Step};
+use sexton_store::relay::mark_published;
+use sexton_tests::factory::{NewExecution, NewJob};
+
+use super::{Fixture, at, now, ticket_of};
+
+#[tokio::test]
+async fn a_debt_is_published_in_nominal_order_whatever_the_order_of_its_claims() {
+    let f = Fixture::new().await;
+    let job = f.any_job().await;
+    let mut expected = Vec::new();
+    for second in [40, 10, 30, 20, 0] {
+        let mut execution = NewExecution::new(job, State::Pending, at(0));
+        execution.scheduled_for = at(second);
+        expected.push((second, f.insert(execution).await));
+    }
+    expected.sort_by_key(|(second, _)| *second);
+    let relayed = f.relay().run_once(now(100)).await.unwrap();
+    assert_eq!((relayed.taken, relayed.marked), (5, 5));
+    let expected: Vec<_> = expected.into_iter().map(|(_, id)| ticket_of(id, 1)).collect();
+    assert_eq!(f.tickets().await, expected);
+}
+
+#[tokio::test]
+async fn each_state_has_its_queue_and_the_ticket_bears_the_rows_number() {
+    let f = Fixture::new().await;
+    let job = f.any_job().await;
+    let waiting = f.insert(NewExecution::new(job, State::Retrying, at(30)).attempt(2)).await;
+    let due = f.insert(NewExecution::new(job, State::Retrying, at(0)).attempt(3)).await;
+    let failed = f.insert(NewExecution::new(job, State::Failed, at(0)).attempt(5)).await;
+    f.execution(State::Succeeded, 0).await;
+    f.execution(State::Running, 0).await;
+    sqlx::query("UPDATE executions SET relay_after = to_timestamp(1800000000)")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(f.relay().run_once(now(0)).await.unwrap().published, 3);
+    assert_eq!(f.tickets().await, [ticket_of(due, 3)]);
+    assert_eq!(f.take_all(&f.namespace.retry(30_000)).await, [ticket_of(waiting, 2)]);
+    assert_eq!(f.take_all(&f.namespace.failed()).await, [ticket_of(failed, 5)]);
+}
+
+#[tokio::test]
+async fn a_mark_changes_nothing_in_a_row_that_has_moved_on() {
+    let f = Fixture::new().await;
+    let id = f.execution(State::Pending, 0).await;
+    sqlx::query("UPDATE executions SET rev = rev + 1").execute(f.db.pool()).await.unwrap();
+    assert_eq!(mark_published(&f.store(), &[(id, 1)], now(1)).await.unwrap(), 0);
+    assert_eq!(f.state(id).await, "pending/1, owed");
+    assert_eq!(mark_published(&f.store(), &[(id, 2)], now(1)).await.unwrap(), 1);
+    assert_eq!(mark_published(&f.store(), &[(id, 2)], now(2)).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_ticket_that_another_relay_has_taken_is_left_to_it_for_half_a_minute() {
+    let f = Fixture::new().await;
+    f.execution(State::Pending, 0).await;
+    // It died after the taking.
+    let taken = sexton_store::relay::take(&f.store(), 10, now(0)).await.unwrap();
+    assert_eq!(taken.tickets.len(), 1);
+    assert_eq!(f.relay().run_once(now(29)).await.unwrap().taken, 0);
+    assert_eq!(f.relay().run_once(now(30)).await.unwrap().marked, 1);
+}
+
+#[tokio::test]
+async fn a_debt_larger_than_a_round_drains_at_a_bounded_rate() {
+    let f = Fixture::new().await;
+    let job = f.any_job().await;
+    sqlx::query(
+        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+             params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
+         SELECT gen_random_uuid(), $1, n::text, $2, 'pending', 'work', 'default', '{}', n::text,
+             'test:1', $2, $2, $2 FROM generate_series(1, 700) n",
+    )
+    .bind(job.get())
+    .bind(at(0))
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let relay = f.relay();
+    let first = relay.run_once(now(0)).await.unwrap();
+    assert_eq!(first.marked, BATCH as u64);
+    assert!(matches!(relay.pause(&first), Pause::Exactly(rest) if rest.as_millis() == 250));
+    let second = relay.run_once(now(0)).await.unwrap();
+    assert_eq!(second.marked, 200);
+    assert!(matches!(relay.pause(&second), Pause::AtMost(_)));
+}
+
+#[tokio::test]
+async fn a_ticket_that_the_broker_refuses_waits_longer_each_time_and_holds_up_no_other() {
+    let f = Fixture::new().await;
+    let mut full = NewJob::new("a.full");
+    full.pool = "full".to_owned();
+    let full = f.job(full).await;
+    let refused = f.insert(NewExecution::new(full, State::Pending, at(0)).published()).await;
+    sqlx::query("UPDATE executions SET ticket_published_at = NULL")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    let good = f.execution(State::Pending, 0).await;
+    // A queue of that name that takes nothing, as one whose length an operator has limited.
+    f.link.ensure_pools(&["full".parse().unwrap()]).await.unwrap();
+    let queue = format!("{}.full", f.namespace.main());
+    f.raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-max-length".into(), AMQPValue::LongLongInt(0));
+    arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
+    let options = QueueDeclareOptions::durable();
+    f.raw.channel.queue_declare((*queue).into(), options, arguments).await.unwrap();
+
+    let relay = f.relay();
+    let relayed = relay.run_once(now(0)).await.unwrap();
+    assert_eq!((relayed.marked, relayed.postponed), (1, 1));
+    assert_eq!(f.state(good).await, "pending/1");
+    assert_eq!(f.state(refused).await, "pending/1, owed");
+    assert_eq!(relay.run_once(now(4)).await.unwrap().taken, 0);
+    assert_eq!(relay.run_once(now(5)).await.unwrap().postponed, 1);
+    assert_eq!(relay.run_once(now(14)).await.unwrap().taken, 0, "twice as long now");
+    f.raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn tickets_of_a_pool_that_nobody_has_declared_find_a_queue() {
+    let f = Fixture::new().await;
+    let mut job = NewJob::new("the.job");
+    job.pool = "batch".to_owned();
+    let job = f.job(job).await;
+    let id = f.insert(NewExecution::new(job, State::Pending, at(0))).await;
+    assert_eq!(f.relay().run_once(now(0)).await.unwrap().marked, 1);
+    let queue = format!("{}.batch", f.namespace.main());
+    assert_eq!(f.take_all(&queue).await, [ticket_of(id, 1)]);
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_holds_up_no_other() {
+    let f = Fixture::new().await;
+    let mut bad = NewJob::new("a.bad");
+    bad.pool = "Not A Pool".to_owned();
+    let bad = f.job(bad).await;
+    f.insert(NewExecution::new(bad, State::Pending, at(0))).await;
+    let good = f.execution(State::Pending, 1).await;
+    let relayed = f.relay().run_once(now(1)).await.unwrap();
+    assert_eq!((relayed.taken, relayed.marked, relayed.unreadable), (2, 1, 1));
+    assert_eq!(f.tickets().await, [ticket_of(good, 1)]);
+}

@@ -1,0 +1,104 @@
+//! The lock of a pass: kept while it lasts, and what a pass without it leaves behind.
+//!
+//! A slow broker makes passes long: all that it says comes late.
+
+use std::time::Duration;
+
+use sexton_scheduler::step::StepError;
+use sexton_tests::namespace::{TestNamespace, amqp_url};
+use sexton_tests::proxy::Proxy;
+use tokio::time::Instant;
+
+use super::*;
+
+const LATE: Duration = Duration::from_millis(100);
+/// What one message takes at least: it is asked for, copied and confirmed.
+const EACH: Duration = Duration::from_millis(400);
+
+/// A graveyard of messages that no row knows, behind a proxy that must outlive it.
+async fn foreign_messages(proxy: &Proxy, count: u32) -> Fixture {
+    let namespace = TestNamespace::on(&proxy.url(&amqp_url()));
+    let link = namespace.link().await;
+    let f = Fixture::with(namespace, link).await;
+    for _ in 0..count {
+        put(&f, Some("foreign"), None, "{}").await;
+    }
+    f
+}
+
+/// For how long the connection that holds the lock has said nothing, in milliseconds.
+async fn lock_idles(f: &Fixture) -> Option<i64> {
+    sqlx::query_scalar(
+        "SELECT (extract(epoch FROM clock_timestamp() - state_change) * 1000)::bigint
+         FROM pg_stat_activity
+         WHERE datname = current_database() AND state = 'idle in transaction'",
+    )
+    .fetch_optional(f.db.pool())
+    .await
+    .unwrap()
+}
+
+/// Ends the connection that holds the lock, as soon as one does.
+async fn end_lock(f: &Fixture) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while lock_idles(f).await.is_none() {
+        assert!(Instant::now() < deadline, "a pass begins");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND state = 'idle in transaction'",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lock_is_confirmed_also_where_no_message_has_a_row() {
+    let proxy = Proxy::before(&amqp_url()).await.unwrap();
+    let count = 25;
+    let f = foreign_messages(&proxy, count).await;
+    proxy.delay(LATE);
+    let sweep = sweep(&f);
+    let mut longest = 0;
+    let began = Instant::now();
+    let watching = async {
+        loop {
+            longest = longest.max(lock_idles(&f).await.unwrap_or_default());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let tally = tokio::select! {
+        tally = pass_of(&sweep) => tally,
+        () = watching => unreachable!("it never ends"),
+    };
+    assert_eq!((tally.unowned, tally.complete), (u64::from(count), true));
+    assert!(began.elapsed() >= EACH * count, "the pass is too short to tell");
+    assert!((1..8_000).contains(&longest), "the lock idled for {longest} ms");
+    proxy.pass();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pass_that_loses_its_lock_in_the_middle_is_not_begun_again_at_once() {
+    let proxy = Proxy::before(&amqp_url()).await.unwrap();
+    let f = foreign_messages(&proxy, 25).await;
+    proxy.delay(LATE);
+    let sweep = sweep(&f);
+    let (broke_off, ()) = tokio::join!(sweep.run_once(now(100)), end_lock(&f));
+    assert!(matches!(broke_off, Err(StepError::Store(_))), "{broke_off:?}");
+    proxy.pass();
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::Rests);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pass_that_loses_its_lock_at_the_end_was_made() {
+    let proxy = Proxy::before(&amqp_url()).await.unwrap();
+    let f = foreign_messages(&proxy, 3).await;
+    proxy.delay(LATE);
+    let sweep = sweep(&f);
+    let (tally, ()) = tokio::join!(pass_of(&sweep), end_lock(&f));
+    assert_eq!((tally.unowned, tally.complete), (3, true));
+    proxy.pass();
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::NoCause);
+}

@@ -1,0 +1,143 @@
+//! Lease and lost: an attempt is its worker's while it renews, and nobody's afterwards.
+
+use std::time::Duration;
+
+use sexton_model::id::ProcessId;
+use sexton_model::retry::{Ending, RetryPolicy, Verdict, decide};
+use sexton_store::lease::{Held, Renewal, renew};
+use sexton_store::lost::{self, Which};
+use uuid::Uuid;
+
+use super::{Fixture, LEASE, at};
+
+async fn renewed(fixture: &Fixture, held: Held, second: i64) -> Renewal {
+    renew(fixture.store(), &[(held, LEASE)], Some(at(second))).await.unwrap()[0]
+}
+
+/// Ends what counts as lost at `second`; returns how many attempts that were.
+async fn rescue(fixture: &Fixture, which: &Which<'_>, second: i64) -> usize {
+    let now = Some(at(second));
+    let found = lost::find(fixture.store(), which, 100, now).await.unwrap();
+    let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
+    let verdicts: Vec<_> =
+        found.into_iter().map(|one| (one, decide(Ending::Lost, one.used, &policy, 0.5))).collect();
+    lost::settle(fixture.store(), which, &verdicts, now).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_renewed_attempt_is_not_lost_and_one_that_is_not_renewed_is() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    assert_eq!(renewed(&fixture, held, 15).await, Renewal::Renewed { cancel_requested: false });
+    assert_eq!(rescue(&fixture, &Which::LeaseOver, 34).await, 0);
+    assert_eq!(rescue(&fixture, &Which::LeaseOver, 36).await, 1);
+    assert_eq!(fixture.state(id).await, "retrying/2");
+    assert_eq!(fixture.attempts(id).await, ["1:lost"]);
+    assert_eq!(renewed(&fixture, held, 37).await, Renewal::Fenced);
+}
+
+#[tokio::test]
+async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    let found = lost::find(fixture.store(), &Which::LeaseOver, 100, Some(at(21))).await.unwrap();
+    assert_eq!(found.len(), 1);
+    // By the database's clock the lease is over, but nobody has ended the attempt yet.
+    assert!(matches!(renewed(&fixture, held, 21).await, Renewal::Renewed { .. }));
+    let verdict = decide(Ending::Lost, found[0].used, &RetryPolicy::default(), 0.5);
+    let now = Some(at(21));
+    let ended = lost::settle(fixture.store(), &Which::LeaseOver, &[(found[0], verdict)], now).await;
+    assert!(ended.unwrap().is_empty());
+    assert_eq!(fixture.state(id).await, "running/1");
+}
+
+#[tokio::test]
+async fn the_first_crash_is_retried_at_once_and_one_over_the_budget_parks() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let mut second = 0;
+    for number in 1..=4 {
+        fixture.opened(id, number, second).await;
+        assert_eq!(rescue(&fixture, &Which::LeaseOver, second + 21).await, 1);
+        second += 10_000;
+        if number == 1 {
+            assert_eq!(
+                fixture.column(id, "(next_attempt_at = relay_after)").await.unwrap(),
+                "true"
+            );
+        }
+    }
+    assert_eq!(fixture.state(id).await, "failed/5");
+    assert_eq!(fixture.column(id, "crashes_used").await.unwrap(), "4");
+    let reason = fixture.column(id, "error_message").await.unwrap();
+    assert!(reason.contains("not heard of again"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_lost_attempt_that_was_to_be_cancelled_is_cancelled() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    sqlx::query("UPDATE executions SET cancel_requested = true WHERE id = $1")
+        .bind(id.get())
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(renewed(&fixture, held, 5).await, Renewal::Renewed { cancel_requested: true });
+    assert_eq!(rescue(&fixture, &Which::LeaseOver, 60).await, 1);
+    assert_eq!(fixture.state(id).await, "cancelled/1");
+}
+
+#[tokio::test]
+async fn the_attempts_of_a_dead_predecessor_are_lost_before_their_lease_is_over() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    fixture.opened(id, 1, 0).await;
+    let stranger = [ProcessId::new(Uuid::now_v7())];
+    assert_eq!(rescue(&fixture, &Which::Of(&stranger), 1).await, 0);
+    let dead = [fixture.worker];
+    assert_eq!(rescue(&fixture, &Which::Of(&dead), 1).await, 1);
+    assert_eq!(fixture.state(id).await, "retrying/2");
+}
+
+#[tokio::test]
+async fn renewals_stay_on_their_page() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    for second in 1..=200 {
+        assert!(matches!(renewed(&fixture, held, second).await, Renewal::Renewed { .. }));
+    }
+    // The counters reach the shared statistics a moment later, at the latest when asked to.
+    let mut connection = fixture.db.pool().acquire().await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        sqlx::query("SELECT pg_stat_clear_snapshot()").execute(&mut *connection).await.unwrap();
+        let (all, hot): (i64, i64) = sqlx::query_as(
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'executions'",
+        )
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+        if all >= 200 {
+            assert!(hot * 100 >= 95 * (all - 1), "{hot} of {all} updates were HOT");
+            return;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "the statistics show {all} updates only");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_of_success_never_comes_from_a_rescuer() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    fixture.opened(id, 1, 0).await;
+    let found = lost::find(fixture.store(), &Which::One(id), 1, Some(at(60))).await.unwrap();
+    let now = Some(at(60));
+    let claimed = [(found[0], Verdict::Succeed)];
+    lost::settle(fixture.store(), &Which::One(id), &claimed, now).await.unwrap();
+    assert_eq!(fixture.state(id).await, "failed/2");
+}

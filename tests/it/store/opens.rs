@@ -1,0 +1,157 @@
+//! Open: a ticket becomes at most one attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_model::id::ExecutionId;
+use sexton_model::open::{Answer, NOT_OFFERED_FOR, answer};
+use sexton_store::open::{OpenRequest, look, open, recover};
+use tokio::sync::Barrier;
+use uuid::Uuid;
+
+use super::{Fixture, LEASE, at, fail, n, request, retry};
+
+async fn ask(fixture: &Fixture, request: OpenRequest, second: i64) -> Answer {
+    ask_offering(fixture, request, second, "work").await
+}
+
+async fn ask_offering(
+    fixture: &Fixture,
+    request: OpenRequest,
+    second: i64,
+    offers: &str,
+) -> Answer {
+    let rows =
+        look(fixture.store(), &[offers.to_owned()], &[request], Some(at(second))).await.unwrap();
+    answer(request.attempt, rows.first().map(|(_, row)| row))
+}
+
+#[tokio::test]
+async fn a_ticket_delivered_to_many_workers_at_once_is_opened_by_one() {
+    let fixture = Arc::new(Fixture::new().await);
+    for round in 0..20 {
+        let id = fixture.claim(&format!("k{round}")).await;
+        let barrier = Arc::new(Barrier::new(4));
+        let tries: Vec<_> = (0..4)
+            .map(|_| {
+                let (fixture, barrier) = (Arc::clone(&fixture), Arc::clone(&barrier));
+                tokio::spawn(async move {
+                    let request = request(id, 1);
+                    barrier.wait().await;
+                    fixture.open(request, 1).await.map(|opened| opened.token == request.token)
+                })
+            })
+            .collect();
+        let mut winners = 0;
+        for one in tries {
+            if let Some(mine) = one.await.unwrap() {
+                assert!(mine, "the winner is told by its own token");
+                winners += 1;
+            }
+        }
+        assert_eq!(winners, 1);
+        assert_eq!(fixture.attempts(id).await, ["1:open"]);
+    }
+}
+
+#[tokio::test]
+async fn one_request_of_a_batch_does_not_hinder_the_others() {
+    let fixture = Fixture::new().await;
+    let (first, second) = (fixture.claim("a").await, fixture.claim("b").await);
+    let requests =
+        [request(first, 1), request(ExecutionId::new(Uuid::now_v7()), 1), request(second, 2)];
+    let types = ["work".to_owned()];
+    let now = Some(at(1));
+    let opened =
+        open(fixture.store(), fixture.worker, "w:1", &types, &requests, LEASE, now).await.unwrap();
+    assert_eq!(opened.len(), 1);
+    assert_eq!(opened[0].execution_id, first);
+    assert_eq!(fixture.state(second).await, "pending/1");
+}
+
+#[tokio::test]
+async fn an_open_whose_answer_was_lost_is_found_by_its_token() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let mine = request(id, 1);
+    let opened = fixture.open(mine, 1).await.unwrap();
+    assert_eq!(ask(&fixture, mine, 2).await, Answer::Run);
+    assert_eq!(recover(fixture.store(), &[mine], LEASE).await.unwrap(), [opened]);
+    let stranger = request(id, 1);
+    assert_eq!(ask(&fixture, stranger, 2).await, Answer::Spent);
+    assert!(recover(fixture.store(), &[stranger], LEASE).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn each_row_of_the_table_of_unopened_tickets_is_seen() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    assert_eq!(ask(&fixture, request(id, 1), 19).await, Answer::Spent);
+    assert_eq!(ask(&fixture, request(id, 1), 21).await, Answer::Lost);
+    assert_eq!(ask(&fixture, request(id, 2), 1).await, Answer::FromTheFuture);
+
+    fixture.settle(held, retry(30, 1), 10).await;
+    assert_eq!(fixture.state(id).await, "retrying/2");
+    assert_eq!(ask(&fixture, request(id, 1), 11).await, Answer::Stale);
+    assert!(fixture.open(request(id, 2), 39).await.is_none(), "it is not due");
+    let rest = Answer::Wait(Duration::from_secs(1));
+    assert_eq!(ask(&fixture, request(id, 2), 39).await, rest);
+    assert_eq!(ask(&fixture, request(id, 2), 40).await, Answer::AskAgain);
+
+    let held = fixture.opened(id, 2, 40).await;
+    fixture.settle(held, sexton_model::retry::Verdict::Succeed, 41).await;
+    assert_eq!(ask(&fixture, request(id, 2), 42).await, Answer::Stale);
+    let nobody = request(ExecutionId::new(Uuid::now_v7()), 1);
+    assert_eq!(ask(&fixture, nobody, 42).await, Answer::Unknown);
+}
+
+#[tokio::test]
+async fn a_worker_opens_only_the_task_types_it_offers() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let (request, types) = (request(id, 1), ["other".to_owned()]);
+    let now = Some(at(1));
+    let opened =
+        open(fixture.store(), fixture.worker, "w:1", &types, &[request], LEASE, now).await.unwrap();
+    assert!(opened.is_empty());
+    let wait = Answer::Wait(Duration::from_secs(30));
+    assert_eq!(ask_offering(&fixture, request, 1, "other").await, wait);
+    let hour = NOT_OFFERED_FOR.as_secs().cast_signed();
+    assert_eq!(ask_offering(&fixture, request, hour, "other").await, Answer::NeverOffered);
+    assert!(fixture.open(request, hour).await.is_some(), "who offers it may open it still");
+}
+
+#[tokio::test]
+async fn a_parked_ticket_that_was_moved_by_hand_is_a_requeue() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    fixture.settle(held, fail(), 1).await;
+    assert_eq!(fixture.state(id).await, "failed/2");
+
+    let opened = fixture.open(request(id, 2), 2).await.expect("the parked ticket opens");
+    assert_eq!(opened.used, sexton_model::retry::Used::default(), "the budgets start anew");
+    assert_eq!(opened.attempt, n(2), "the numbers go on");
+    // Moved twice, it runs once.
+    assert!(fixture.open(request(id, 2), 2).await.is_none());
+    let audited: Vec<String> = sqlx::query_scalar(
+        "SELECT actor || ' ' || action FROM operator_actions WHERE execution_id = $1",
+    )
+    .bind(id.get())
+    .fetch_all(fixture.db.pool())
+    .await
+    .unwrap();
+    assert_eq!(audited, ["w:1 hand_requeue"]);
+}
+
+#[tokio::test]
+async fn an_open_pays_the_debt_of_its_ticket() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    assert_eq!(fixture.column(id, "ticket_published_at").await, None);
+    fixture.opened(id, 1, 0).await;
+    let owed = sexton_store::relay::take(fixture.store(), 10, Some(at(3600))).await.unwrap();
+    assert!(owed.tickets.is_empty(), "a running row owes nothing");
+    assert!(fixture.column(id, "ticket_published_at").await.is_some());
+}

@@ -1,0 +1,165 @@
+//! What people ask of a long history reads few rows of it, whatever else is in the table.
+//!
+//! Asserted is the plan that PostgreSQL chose and the rows it passed by, not a time.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sexton_model::state::State;
+use sexton_store::StoreError;
+use sexton_store::executions::{ExecutionFilter, list};
+use sexton_tests::database::TestDatabase;
+use sexton_tests::factory::NewExecution;
+use sqlx::postgres::PgArguments;
+use sqlx::query::Query;
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
+use uuid::Uuid;
+
+use super::{Fixture, at};
+
+const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
+const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
+const INDEX: &str = "executions_of_job";
+/// Rows of the history, all of one job.
+const HISTORY: i64 = 200_000;
+
+/// 201 jobs; the first has all the history, the others never ran. Returns their ids.
+async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
+    let jobs: Vec<Uuid> = sqlx::query_scalar(
+        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap,
+            misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
+         SELECT gen_random_uuid(), 'job.' || n, 'none', 'work', '{}', 'default', 'allow', 'skip', 0,
+            1, 60000, now(), now()
+         FROM generate_series(0, 200) n RETURNING id",
+    )
+    .fetch_all(db.pool())
+    .await
+    .unwrap();
+    // Ids ascend with the time of the claim, as version 7 has it.
+    sqlx::query(
+        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+            params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
+         SELECT lpad(to_hex(n), 32, '0')::uuid, $1, n::text, at, 'succeeded', 'work', 'default',
+            '{}', n::text, 'test:1', at, at, at
+         FROM generate_series(1, $2) n, LATERAL (SELECT now() - (($2 - n) || 's')::interval AS at) t",
+    )
+    .bind(jobs[0])
+    .bind(HISTORY)
+    .execute(db.pool())
+    .await
+    .unwrap();
+    sqlx::query("ANALYZE executions, jobs").execute(db.pool()).await.unwrap();
+    jobs
+}
+
+type Bind<'q> = &'q dyn Fn(Query<'q, Postgres, PgArguments>) -> Query<'q, Postgres, PgArguments>;
+
+/// The plan of `sql`; run as well, with `analyze`.
+async fn explain(db: &TestDatabase, sql: &str, analyze: bool, bind: Bind<'_>) -> Value {
+    let run = if analyze { "ANALYZE, TIMING OFF, " } else { "" };
+    let query = sqlx::query(AssertSqlSafe(format!("EXPLAIN ({run}FORMAT JSON) {sql}")));
+    let row = bind(query).fetch_one(db.pool()).await.unwrap();
+    row.get::<Value, _>(0)[0]["Plan"].clone()
+}
+
+/// Every node of a plan that reads `executions`.
+fn scans(plan: &Value) -> Vec<&Value> {
+    let mut found: Vec<&Value> =
+        plan["Plans"].as_array().into_iter().flatten().flat_map(scans).collect();
+    if plan["Relation Name"] == "executions" || plan["Index Name"] == INDEX {
+        found.push(plan);
+    }
+    found
+}
+
+/// Asserts that `executions` is read along the job's index, and at most `most` of its rows.
+async fn assert_reads_few(db: &TestDatabase, sql: &str, most: f64, bind: Bind<'_>) {
+    // Not run before it is known to be quick: the wrong plan takes half a minute.
+    let plan = explain(db, sql, false, bind).await;
+    assert!(scans(&plan).iter().any(|scan| scan["Index Name"] == INDEX), "{plan:#}");
+    let plan = explain(db, sql, true, bind).await;
+    let number = |scan: &Value, field: &str| scan[field].as_f64().unwrap_or(0.0);
+    let read: f64 = scans(&plan)
+        .iter()
+        .map(|scan| {
+            let each = number(scan, "Actual Rows") + number(scan, "Rows Removed by Filter");
+            each * number(scan, "Actual Loops")
+        })
+        .sum();
+    assert!(read <= most, "{read} rows were read: {plan:#}");
+}
+
+#[tokio::test]
+async fn the_last_executions_of_jobs_that_never_ran_are_not_searched_in_the_history_of_others() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    // Each job: what the index finds, and a row that ends its group.
+    assert_reads_few(&db, LAST_EXECUTIONS, 500.0, &|query| query.bind(jobs.clone())).await;
+}
+
+#[tokio::test]
+async fn a_page_of_one_job_s_executions_reads_a_page() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    let middle = Uuid::from_u128(HISTORY as u128 / 2);
+    for (job, before) in [(jobs[0], None), (jobs[0], Some(middle)), (jobs[7], None)] {
+        let none: Option<DateTime<Utc>> = None;
+        assert_reads_few(&db, LIST, 200.0, &|query| {
+            query
+                .bind(job)
+                .bind(Vec::<String>::new())
+                .bind(none)
+                .bind(none)
+                .bind(None::<Value>)
+                .bind(None::<String>)
+                .bind(before)
+                .bind(none)
+                .bind(50_i64)
+        })
+        .await;
+    }
+    let after_middle = ExecutionFilter { before: Some(middle), ..of(jobs[0]) };
+    let page = list(db.store(), &after_middle, 3).await.unwrap();
+    let ids: Vec<u128> = page.iter().map(|row| row.id.as_u128()).collect();
+    assert_eq!(ids, [1, 2, 3].map(|n| middle.as_u128() - n));
+}
+
+#[tokio::test]
+async fn a_page_begins_where_the_one_before_ended_although_that_row_is_gone() {
+    let fixture = Fixture::new().await;
+    let job = fixture.job;
+    let mut ids = Vec::new();
+    for hour in 0..4 {
+        let execution = NewExecution::new(job, State::Succeeded, at(hour * 3_600));
+        ids.push(execution.insert(fixture.db.pool()).await.unwrap().get());
+    }
+    sqlx::query("DELETE FROM executions WHERE id = $1")
+        .bind(ids[2])
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
+    for filter in [of(job.get()), ExecutionFilter::default()] {
+        let filter = ExecutionFilter { before: Some(ids[2]), ..filter };
+        let page = list(fixture.store(), &filter, 10).await.unwrap();
+        let found: Vec<Uuid> = page.iter().map(|row| row.id).collect();
+        assert_eq!(found, [ids[1], ids[0]]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_takes_too_long_is_told_apart_from_a_database_that_is_away() {
+    let db = TestDatabase::create().await.unwrap();
+    let mut connection = db.pool().acquire().await.unwrap();
+    sqlx::query("SET statement_timeout = 10").execute(&mut *connection).await.unwrap();
+    let slow = sqlx::query("SELECT pg_sleep(60)").execute(&mut *connection).await;
+    let error = StoreError::from(slow.unwrap_err());
+    assert!(matches!(error, StoreError::TooSlow(_)), "{error:?}");
+    assert!(error.is_transient());
+    let text = error.to_string();
+    assert!(text.contains("--job") && !text.contains("does not answer"), "{text}");
+    // What is set on a connection must not go back to the pool with it.
+    connection.close().await.unwrap();
+}
+
+fn of(job: Uuid) -> ExecutionFilter {
+    ExecutionFilter { job: Some(job), ..ExecutionFilter::default() }
+}

@@ -1,0 +1,11 @@
+//! Goal: a command does what its exit code says, whatever it does to its pipes; and nothing of it
+//! runs on once its worker has lost the right to run it.
+//!
+//! Method: real processes under the real guard. Each task opens a FIFO at its descriptor 3 that
+//! every process it starts inherits; the test reads the FIFO, and its end is the event "nothing of
+//! the task lives". No mocks, no sleeping in the test.
+
+mod fixture;
+mod results;
+mod stopping;
+mod worker_death;

@@ -1,0 +1,3 @@
+//! The worker's own duties.
+
+mod command;

@@ -1,0 +1,58 @@
+//! `make demo`, `make up` and `make down`; what they do is in [`sexton_tests::demo`].
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use sexton_tests::demo::{self, Options, up};
+
+/// Sexton at work, on servers and in a database of its own.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show jobs that fire, fail, are retried, parked and requeued, and programs that are killed
+    Run {
+        /// Start no workers, which must make the demo fail
+        #[arg(long)]
+        without_workers: bool,
+        /// How long it may take, such as 90s
+        #[arg(long, default_value = "110s", value_parser = duration)]
+        limit: Duration,
+    },
+    /// Start the platform and leave it running
+    Up(State),
+    /// Stop what `up` has started
+    Down(State),
+    /// Hold the platform that `up` has started
+    #[command(hide = true)]
+    Keep(State),
+}
+
+#[derive(Debug, Args)]
+struct State {
+    /// Where it is recorded what runs; by default under cargo's target folder
+    #[arg(long)]
+    state_folder: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Run { without_workers, limit } => {
+            demo::run(Options { has_workers: !without_workers, limit }).await
+        }
+        Command::Up(state) => up::up(state.state_folder).await,
+        Command::Down(state) => up::down(state.state_folder).await,
+        Command::Keep(state) => up::keep(state.state_folder).await,
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    sexton_model::duration::parse(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,193 @@
+//! A database of its own for every test.
+//!
+//! Migrating takes longer than copying, so the schema is migrated once into a template per set of
+//! migrations, and each test copies that. A test that is killed leaves its database behind; databases
+//! older than a day are swept by the next run.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::Path;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use sexton_store::{Store, StoreOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
+use sqlx::{AssertSqlSafe, Connection as _};
+use tokio::sync::OnceCell;
+
+/// What the names of all such databases begin with.
+const PREFIX: &str = "sexton_test_";
+/// Older databases were left behind by tests that were killed.
+const STALE: chrono::Duration = chrono::Duration::days(1);
+/// Any number, the same for all runs: one of them builds the template, the others wait.
+const TEMPLATE_LOCK: i64 = 0x7365_7874_6f6e;
+
+static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+
+/// A migrated database, dropped with this value.
+#[derive(Debug)]
+pub struct TestDatabase {
+    server: String,
+    name: String,
+    url: String,
+    store: Store,
+}
+
+impl TestDatabase {
+    /// Creates one on the server that the tests share.
+    pub async fn create() -> Result<Self> {
+        let server = sexton_servers::shared().await?.database_url.clone();
+        Self::create_on(&server).await
+    }
+
+    /// Creates one on the server of `server`, a superuser's URL whose own database is not touched.
+    pub async fn create_on(server: &str) -> Result<Self> {
+        let shared = sexton_servers::started().is_some_and(|s| s.database_url == server);
+        let mut connection = connect(server).await?;
+        let name = fresh_name();
+        if shared {
+            let template = TEMPLATE.get_or_try_init(|| template(server)).await?;
+            run(&mut connection, &format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
+        } else {
+            run(&mut connection, &format!("CREATE DATABASE {name}")).await?;
+        }
+        let database = Self::existing(server, name)?;
+        if !shared {
+            database.store.migrate().await?;
+        }
+        Ok(database)
+    }
+
+    /// Creates an empty one called `name` (letters, digits, underscores), for a program that migrates
+    /// by itself. No run sweeps it.
+    pub async fn create_empty_on(server: &str, name: &str) -> Result<Self> {
+        let mut connection = connect(server).await?;
+        run(&mut connection, &format!("CREATE DATABASE {name}")).await?;
+        Self::existing(server, name.to_owned())
+    }
+
+    fn existing(server: &str, name: String) -> Result<Self> {
+        let url = with_database(server, &name)?;
+        let mut options = StoreOptions::new(&url, "sexton test");
+        options.pool_size = 5;
+        let store = Store::open(&options)?;
+        Ok(Self { server: server.to_owned(), name, url, store })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Five connections to it.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The same connections, for a test's own questions.
+    pub fn pool(&self) -> &PgPool {
+        self.store.pool()
+    }
+
+    /// A store with connections of its own, as another process has it.
+    pub fn other_store(&self) -> Result<Store> {
+        Ok(Store::open(&StoreOptions::new(&self.url, "sexton test, another"))?)
+    }
+}
+
+impl Drop for TestDatabase {
+    fn drop(&mut self) {
+        let (server, name) = (self.server.clone(), self.name.clone());
+        // A thread with a runtime of its own: the test's may be ending, or be the current thread.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async {
+                let drop = async {
+                    let mut connection = connect(&server).await?;
+                    run(&mut connection, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
+                        .await
+                };
+                tokio::time::timeout(Duration::from_secs(20), drop).await?
+            })
+        });
+        // A server that the test has killed takes its databases along.
+        let _ = dropping.join();
+    }
+}
+
+/// Begins with the hour of its birth, for the sweep.
+fn fresh_name() -> String {
+    let now = sexton_service::clock::now().timestamp();
+    format!("{PREFIX}{now}_{}", &uuid::Uuid::new_v4().simple().to_string()[..12])
+}
+
+fn birth(name: &str) -> Option<i64> {
+    name.strip_prefix(PREFIX)?.split('_').next()?.parse().ok()
+}
+
+/// Builds the template of these migrations if it is not there, and sweeps what is stale.
+async fn template(server: &str) -> Result<String> {
+    let name = format!("sexton_template_{:016x}", migrations_hash()?);
+    let mut connection = connect(server).await?;
+    sqlx::query("SELECT pg_advisory_lock($1)").bind(TEMPLATE_LOCK).execute(&mut connection).await?;
+    sweep(&mut connection).await?;
+    let there: bool = sqlx::query_scalar("SELECT count(*) > 0 FROM pg_database WHERE datname = $1")
+        .bind(&name)
+        .fetch_one(&mut connection)
+        .await?;
+    if !there {
+        // Under another name until it is whole: a run that is killed here leaves no half template.
+        let draft = fresh_name();
+        run(&mut connection, &format!("CREATE DATABASE {draft}")).await?;
+        let store = Store::open(&StoreOptions::new(with_database(server, &draft)?, "sexton test"))?;
+        store.migrate().await?;
+        store.close().await;
+        run(&mut connection, &format!("ALTER DATABASE {draft} RENAME TO {name}")).await?;
+    }
+    connection.close().await?;
+    Ok(name)
+}
+
+async fn sweep(connection: &mut PgConnection) -> Result<()> {
+    let names: Vec<String> =
+        sqlx::query_scalar("SELECT datname::text FROM pg_database WHERE datname LIKE $1")
+            .bind(format!("{}%", PREFIX.replace('_', "\\_")))
+            .fetch_all(&mut *connection)
+            .await?;
+    let stale = (sexton_service::clock::now() - STALE).timestamp();
+    for name in names.iter().filter(|name| birth(name).is_some_and(|birth| birth < stale)) {
+        run(connection, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
+    }
+    Ok(())
+}
+
+fn migrations_hash() -> Result<u64> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let mut files: Vec<_> = std::fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        file.file_name().hash(&mut hasher);
+        std::fs::read(file.path())?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}
+
+async fn connect(server: &str) -> Result<PgConnection> {
+    let options = PgConnectOptions::from_str(server)?;
+    PgConnection::connect_with(&options).await.with_context(|| "failed to reach the tests' server")
+}
+
+async fn run(connection: &mut PgConnection, statement: &str) -> Result<()> {
+    // Names are made here, of letters, digits and underscores.
+    sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(connection).await?;
+    Ok(())
+}
+
+fn with_database(server: &str, name: &str) -> Result<String> {
+    let (rest, query) = server.split_once('?').map_or((server, None), |(a, b)| (a, Some(b)));
+    let authority = rest.find("://").context("the server's URL has no scheme")? + 3;
+    let base = rest[authority..].find('/').map_or(rest, |slash| &rest[..authority + slash]);
+    Ok(query.map_or(format!("{base}/{name}"), |query| format!("{base}/{name}?{query}")))
+}

@@ -1,0 +1,207 @@
+//! `make up` and `make down`: the platform, left running.
+//!
+//! A detached process, the keeper, owns servers, programs, database and namespace as the demo does,
+//! and ends them all when it is told to, which is what `down` does. A keeper that is killed takes all
+//! of it along: shells that outlive it see to that. What was recorded is gone then, as it is after
+//! `down`: this is for trying out, not for keeping.
+//!
+//! Where `state_folder` is `None`, the state is under the target folder.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use sexton_servers::{Needed, Servers, provide};
+use tokio::time::Instant;
+
+use super::asked::Asked;
+use super::stage::{Stage, example};
+use super::state::{State, StateFolder};
+use super::voice;
+
+/// Installing the servers' packages on a bare machine takes the longest.
+const UP_DEADLINE: Duration = Duration::from_mins(10);
+
+/// Running tasks get their time to end.
+const DOWN_DEADLINE: Duration = Duration::from_mins(2);
+
+/// How long programs may take to end in good order.
+const STOP_DEADLINE: Duration = Duration::from_secs(35);
+
+/// Between two looks at the state folder.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Starts the platform, unless it runs, and prints how to talk to it.
+///
+/// # Errors
+///
+/// It did not get up; nothing is left running then.
+pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
+    let folder = StateFolder::find(state_folder)?;
+    let Some(lock) = folder.lock()? else {
+        let state = wait_for(&folder, None).await?;
+        let keeper = state.keeper_pid;
+        voice::write(&format!("Sexton is already running (keeper: process {keeper})."));
+        voice::write(&directions(&state));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let log = folder.begin()?;
+    voice::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
+    let mut asked = Asked::listen()?;
+    let mut keeper = Command::new(std::env::current_exe()?)
+        .args(["keep", "--state-folder"])
+        .arg(folder.path())
+        .current_dir("/")
+        // Whoever has the locked file open holds the lock: from now on the keeper alone.
+        .stdin(Stdio::from(lock))
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("failed to start the keeper")?;
+    tokio::select! {
+        state = wait_for(&folder, Some(&mut keeper)) => {
+            voice::write(&directions(&state?));
+            Ok(ExitCode::SUCCESS)
+        }
+        code = asked.exit_code() => {
+            stop(&folder, keeper.id()).await?;
+            Ok(code)
+        }
+    }
+}
+
+/// Waits until the state is there. Gives up when the keeper has ended.
+async fn wait_for(folder: &StateFolder, mut keeper: Option<&mut Child>) -> Result<State> {
+    let deadline = Instant::now() + UP_DEADLINE;
+    while Instant::now() < deadline {
+        if let Some(state) = folder.read() {
+            return Ok(state);
+        }
+        if let Some(keeper) = &mut keeper
+            && let Some(status) = keeper.try_wait()?
+        {
+            bail!("the platform did not get up ({status}): {}", folder.log());
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    bail!("the platform is not up after {UP_DEADLINE:?}; `make down` ends what there is of it")
+}
+
+/// Ends what `up` has started. Fine if nothing runs.
+///
+/// # Errors
+///
+/// The keeper does not end.
+pub async fn down(state_folder: Option<PathBuf>) -> Result<ExitCode> {
+    let folder = StateFolder::find(state_folder)?;
+    if folder.lock()?.is_some() {
+        folder.clear()?;
+        voice::write("Nothing is running.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let state = wait_for(&folder, None).await?;
+    voice::write("Stopping …");
+    stop(&folder, state.keeper_pid).await?;
+    voice::write("Stopped: programs, servers and what they recorded are gone.");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the keeper and waits until its lock is free.
+async fn stop(folder: &StateFolder, keeper_pid: u32) -> Result<()> {
+    // The lock is held, so the number is the keeper's still.
+    let pid = Pid::from_raw(keeper_pid as i32).context("the state names no process")?;
+    kill_process(pid, Signal::TERM).ok();
+    let deadline = Instant::now() + DOWN_DEADLINE;
+    loop {
+        if let Some(_lock) = folder.lock()? {
+            return folder.clear();
+        }
+        ensure!(Instant::now() < deadline, "the keeper (process {keeper_pid}) does not end");
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The keeper: holds the platform until it is told to end. Its standard input is the locked file.
+///
+/// # Errors
+///
+/// Something could not be started; nothing is left running then.
+pub async fn keep(state_folder: Option<PathBuf>) -> Result<ExitCode> {
+    // Out of the terminal's session: neither Ctrl-C nor its end reaches the keeper.
+    rustix::process::setsid().context("leave the terminal's session")?;
+    let mut asked = Asked::listen()?;
+    let folder = StateFolder::find(state_folder)?;
+    let servers = tokio::select! {
+        servers = provide(Needed::Both) => servers?,
+        _ = asked.exit_code() => return Ok(ExitCode::SUCCESS),
+    };
+    let mut stage = None;
+    let outcome = tokio::select! {
+        outcome = raise(&servers, &mut stage, &folder) => outcome,
+        _ = asked.exit_code() => Ok(()),
+    };
+    if outcome.is_ok() && stage.is_some() {
+        asked.exit_code().await;
+    }
+    if let Some(stage) = stage {
+        stage.stop(STOP_DEADLINE).await;
+    }
+    servers.shutdown().await?;
+    outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Starts everything and says so in the state folder.
+async fn raise(servers: &Servers, stage: &mut Option<Stage>, folder: &StateFolder) -> Result<()> {
+    let stage = stage.insert(Stage::build(servers, "up").await?);
+    stage.start(Some(&example("tasks.toml"))).await?;
+    let platform = &stage.platform;
+    folder.write(&State {
+        keeper_pid: std::process::id(),
+        database_url: platform.database_url().to_owned(),
+        amqp_url: platform.amqp_url().to_owned(),
+        namespace: platform.namespace().to_string(),
+        servers: servers.description(),
+        programs: stage.programs().map(|p| (p.name().to_owned(), p.pid(), p.log_file())).collect(),
+    })
+}
+
+/// How to talk to the platform, to be pasted into a shell.
+fn directions(state: &State) -> String {
+    let mut text = format!("\nRunning: {}.\n", state.servers);
+    for (name, pid, log) in &state.programs {
+        let _ = writeln!(text, "  {name:<12} process {pid:<8} log: {}", log.display());
+    }
+    let folder = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let folder = folder.unwrap_or_default();
+    let jobs = example("jobs.toml");
+    let jobs = jobs.canonicalize().unwrap_or(jobs);
+    let _ = write!(
+        text,
+        "
+To talk to it, in this shell:
+
+  export DATABASE_URL='{}'
+  export AMQP_URL='{}'
+  export SEXTON_NAMESPACE='{}'
+  export PATH=\"{}:$PATH\"
+
+Then, for instance:
+
+  sexton status
+  sexton jobs apply -f {}
+  sexton jobs list
+  sexton executions list
+  sexton failed list
+
+`make down` stops all of it and deletes what it has recorded.",
+        state.database_url,
+        state.amqp_url,
+        state.namespace,
+        folder.display(),
+        jobs.display(),
+    );
+    text
+}

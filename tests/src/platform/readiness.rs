@@ -1,0 +1,51 @@
+//! Asking a program whether it is ready, where its log says that it answers.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// What a program says before the address of its health server.
+const ADDRESS_FOLLOWS: &str = "health is answered on http://";
+
+/// The answer comes out of the program's memory.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(2);
+
+/// An answer is a status line, three headers and a few conditions.
+const ANSWER_MAX_BYTES: u64 = 16 * 1024;
+
+/// The address that a program has logged.
+pub(super) fn address(log: &str) -> Option<&str> {
+    let (_, after) = log.split_once(ADDRESS_FOLLOWS)?;
+    let end = after.find(|c: char| c == '/' || c.is_whitespace())?;
+    Some(&after[..end])
+}
+
+/// Asks for `path` (`/readyz` or `/livez`); whether the answer's status is 200, and the answer.
+pub(super) async fn ask(address: &str, path: &str) -> io::Result<(bool, String)> {
+    let asking = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.take(ANSWER_MAX_BYTES).read_to_string(&mut answer).await?;
+        Ok((answer.starts_with("HTTP/1.1 200 "), answer))
+    };
+    timeout(ANSWER_DEADLINE, asking).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_found_once_its_line_is_whole_enough() {
+        let line = "INFO health is answered on http://127.0.0.1:40123/readyz health.address=…";
+        assert_eq!(address(line), Some("127.0.0.1:40123"));
+        assert_eq!(address("INFO health is answered on http://127.0.0.1:40"), None);
+        assert_eq!(address("INFO started"), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! The proxy before a server that says everything back.
+
+use std::time::Instant;
+
+use tokio::time::timeout;
+
+use super::*;
+
+/// For what happens at once.
+const SOON: Duration = Duration::from_secs(10);
+/// For what must not happen.
+const A_WHILE: Duration = Duration::from_millis(200);
+
+/// A server that says everything back.
+async fn echo() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (mut from, mut to) = stream.split();
+                tokio::io::copy(&mut from, &mut to).await
+            });
+        }
+    });
+    address
+}
+
+async fn client(proxy: &Proxy) -> TcpStream {
+    TcpStream::connect(("127.0.0.1", proxy.port())).await.unwrap()
+}
+
+/// Says `text` and hears it back.
+async fn heard(stream: &mut TcpStream, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes()).await?;
+    let mut answer = vec![0; text.len()];
+    timeout(SOON, stream.read_exact(&mut answer)).await??;
+    assert_eq!(answer, text.as_bytes());
+    Ok(())
+}
+
+async fn is_silent(stream: &mut TcpStream, text: &str) -> bool {
+    stream.write_all(text.as_bytes()).await.unwrap();
+    timeout(A_WHILE, stream.read_u8()).await.is_err()
+}
+
+#[tokio::test]
+async fn what_is_passed_on_arrives_and_so_does_the_end() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    let mut stream = client(&proxy).await;
+    heard(&mut stream, "hello").await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    timeout(SOON, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+    assert!(rest.is_empty());
+}
+
+#[tokio::test]
+async fn a_cut_resets_old_connections_and_new_ones_until_it_is_over() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    let mut old = client(&proxy).await;
+    heard(&mut old, "hello").await.unwrap();
+    proxy.cut();
+    let reset = timeout(SOON, old.read_u8()).await.unwrap().unwrap_err();
+    assert_eq!(reset.kind(), io::ErrorKind::ConnectionReset);
+    // It may be reset before the connect has returned, or after.
+    if let Ok(mut new) = TcpStream::connect(("127.0.0.1", proxy.port())).await {
+        assert!(timeout(SOON, new.read_u8()).await.unwrap().is_err());
+    }
+    proxy.pass();
+    heard(&mut client(&proxy).await, "again").await.unwrap();
+}
+
+#[tokio::test]
+async fn in_a_black_hole_nothing_is_heard_and_nothing_closed() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    let (mut talks, mut waits) = (client(&proxy).await, client(&proxy).await);
+    heard(&mut talks, "hello").await.unwrap();
+    heard(&mut waits, "hello").await.unwrap();
+    proxy.black_hole();
+    assert!(is_silent(&mut talks, "anybody?").await);
+    assert!(is_silent(&mut client(&proxy).await, "anybody?").await);
+    proxy.pass();
+    assert!(is_silent(&mut talks, "and now?").await, "what lost bytes stays silent");
+    heard(&mut waits, "still here").await.unwrap();
+}
+
+#[tokio::test]
+async fn answers_are_swallowed_after_a_pattern_however_it_is_cut_up_and_so_often_only() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    proxy.swallow_answers_matching(b"-- mark", 1);
+    let mut other = client(&proxy).await;
+    heard(&mut other, "-- open").await.unwrap();
+    let mut first = client(&proxy).await;
+    heard(&mut first, "begin -- m").await.unwrap();
+    assert!(is_silent(&mut first, "ark").await);
+    heard(&mut client(&proxy).await, "-- mark").await.unwrap();
+    proxy.pass();
+    assert!(is_silent(&mut first, "and now?").await);
+}
+
+#[tokio::test]
+async fn a_delay_holds_in_each_direction() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    proxy.delay(Duration::from_millis(100));
+    let asked = Instant::now();
+    heard(&mut client(&proxy).await, "hello").await.unwrap();
+    assert!(asked.elapsed() >= Duration::from_millis(200), "{:?}", asked.elapsed());
+}
+
+#[tokio::test]
+async fn a_url_leads_through_the_proxy_and_another_servers_is_refused() {
+    let proxy = Proxy::before("amqp://guest:guest@127.0.0.1:5672/%2f").await.unwrap();
+    let url = proxy.url("amqp://guest:guest@127.0.0.1:5672/%2f?heartbeat=5");
+    let expected = format!("amqp://guest:guest@127.0.0.1:{}/%2f?heartbeat=5", proxy.port());
+    assert_eq!(url, expected);
+    assert_eq!(authority("postgres://db:5432?a=b@c"), Some(("postgres://", "db:5432", "?a=b@c")));
+    assert_eq!(authority("no URL"), None);
+}
