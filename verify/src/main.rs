@@ -1,0 +1,53 @@
+//! Checks the protocol from the command line: `sexton-verify [--large] [--write]`.
+//!
+//! Without arguments it makes the checks of the test build, with `--large` those that take minutes.
+//! `--write` puts the numbers and the counterexamples into `docs/proof.md`; otherwise numbers that
+//! are not there are an error, so that the document cannot drift from the code.
+
+use std::time::Instant;
+use std::{env, fs};
+
+use anyhow::{bail, ensure};
+use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
+use sexton_verify::{document, words};
+
+fn main() -> anyhow::Result<()> {
+    let (mut large, mut write) = (false, false);
+    for argument in env::args().skip(1) {
+        match argument.as_str() {
+            "--large" => large = true,
+            "--write" => write = true,
+            other => bail!("unknown argument {other}; there are --large and --write"),
+        }
+    }
+    let (scenarios, name) =
+        if large { (&LARGE[..], "large numbers") } else { (&SMALL[..], "numbers") };
+    let mut table = HEAD.to_owned();
+    for protocol in scenarios {
+        let began = Instant::now();
+        match protocol.check() {
+            Ok(report) => {
+                println!("{} ({:.1} s)", report.row(), began.elapsed().as_secs_f64());
+                table += "\n";
+                table += &report.row();
+            }
+            Err(found) => {
+                for line in words::tell(protocol, &found.history) {
+                    println!("  {line}");
+                }
+                bail!("{}: not so: {}", protocol.bounds.name, found.property.sentence());
+            }
+        }
+    }
+    if write {
+        document::replace(name, &table)?;
+        return Ok(document::replace("counterexamples", &document::counterexamples())?);
+    }
+    let text = fs::read_to_string(document::path())?;
+    let written = document::block(&text, name).unwrap_or_default();
+    ensure!(
+        written.trim_end() == table,
+        "docs/proof.md has other numbers; run the same with --write and look at the difference"
+    );
+    Ok(())
+}

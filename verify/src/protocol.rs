@@ -1,0 +1,192 @@
+//! The checked model: where it begins, and what each action does.
+
+use sexton_model::state::State;
+
+use crate::action::{Action, Clock};
+use crate::fences::{Fence, Fences};
+use crate::parts::Part;
+use crate::queues::{Full, take};
+use crate::world::{
+    Graveyard, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, Worker, World,
+};
+
+/// How far a check looks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it looks at, for people.
+    pub about: &'static str,
+    /// Whether the execution begins with a foreign message in the main queue, twice, rather than with
+    /// a firing that every scheduler has planned.
+    pub foreign: bool,
+    /// One or two.
+    pub schedulers: u8,
+    /// Whether worker A and worker B have the task type.
+    pub offers: [bool; 2],
+    /// Faults in one history, of any kinds, at any places.
+    pub faults: u8,
+    /// Deeds of operators and other people in one history.
+    pub people: u8,
+    /// Copies of the row's own ticket in each of the queues.
+    pub copies: u8,
+}
+
+/// The protocol within bounds, with its fences.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Protocol {
+    /// How far.
+    pub bounds: Bounds,
+    /// Which fences stand.
+    pub fences: Fences,
+}
+
+impl Worker {
+    pub(crate) const IDLE: Self =
+        Self { step: Step::Idle, number: Number::Current, delivery: false };
+}
+
+impl Protocol {
+    /// The one state in which a history begins.
+    pub fn start(&self) -> World {
+        let Bounds { foreign, schedulers, faults, people, .. } = self.bounds;
+        let planned = |who| {
+            if foreign || who >= schedulers { Scheduler::Idle } else { Scheduler::Planned }
+        };
+        World {
+            row: Row {
+                claimed: false,
+                state: State::Pending,
+                owed: false,
+                held: false,
+                due: true,
+                long_due: false,
+                retries: 0,
+                crashes: 0,
+                holder: Holder::Nobody,
+                lease_over: false,
+                cancel: false,
+                marked_in_pass: false,
+            },
+            second_row: false,
+            workers: [Worker::IDLE; 2],
+            schedulers: [planned(0), planned(1)],
+            sweep: Sweep::Idle,
+            main: Tickets { current: if foreign { 2 } else { 0 }, overtaken: 0 },
+            ladder: Tickets::default(),
+            failed: Graveyard::default(),
+            tail: Graveyard::default(),
+            faults,
+            people,
+            excused: false,
+            touched: false,
+            wrong: None,
+        }
+    }
+
+    /// What `action` makes of `world`; `None`: it cannot happen there.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if it could but for the bound on copies.
+    pub fn step(&self, world: &World, action: Action) -> Result<Option<World>, Full> {
+        let mut next = *world;
+        let done = match action {
+            Action::Scheduler(who, step) => self.scheduler(&mut next, usize::from(who), step)?,
+            Action::Deliver(who, number) => Self::deliver(&mut next, usize::from(who), number),
+            Action::Worker(who, step) => self.worker(&mut next, usize::from(who), step)?,
+            Action::Rescue => self.works(Part::Rescuer) && next.lose(false, self.fences),
+            Action::TakeSeat => self.works(Part::Rescuer) && next.lose(true, self.fences),
+            Action::Reconcile => self.works(Part::Reconciler) && Self::reconcile(&mut next),
+            Action::Sweep(step) => self.sweep(&mut next, step)?,
+            Action::Clock(clock) => self.pass_time(&mut next, clock),
+            Action::Release(number) => self.release(&mut next, number)?,
+            Action::Fault(fault) => take(&mut next.faults) && self.strike(&mut next, fault)?,
+            Action::Person(deed) => {
+                // Only asked for where it is looked at, so that it makes no two states of one.
+                next.touched = !self.fences.forgive();
+                take(&mut next.people) && self.do_deed(&mut next, deed)?
+            }
+        };
+        Ok(done.then_some(next))
+    }
+
+    fn works(&self, part: Part) -> bool {
+        self.fences.works(part)
+    }
+
+    fn deliver(world: &mut World, who: usize, number: Number) -> bool {
+        if world.workers[who].step != Step::Idle || !take(world.main.of(number)) {
+            return false;
+        }
+        world.workers[who] = Worker { step: Step::Received, number, delivery: true };
+        true
+    }
+
+    fn pass_time(&self, world: &mut World, clock: Clock) -> bool {
+        let row = &mut world.row;
+        let waits = matches!(row.state, State::Pending | State::Retrying) && row.claimed;
+        match clock {
+            Clock::Due => waits && !std::mem::replace(&mut row.due, true),
+            Clock::LongDue => {
+                // Only a worker without the task type asks.
+                let asked = self.bounds.offers.contains(&false);
+                asked && waits && row.due && !std::mem::replace(&mut row.long_due, true)
+            }
+            Clock::HoldOver => row.owed && std::mem::replace(&mut row.held, false),
+            Clock::LeaseOver => {
+                row.state == State::Running
+                    && !self.is_kept(world)
+                    && !std::mem::replace(&mut world.row.lease_over, true)
+            }
+        }
+    }
+
+    /// Whether the lease cannot be over yet: its worker renews it, or would be dead before.
+    fn is_kept(&self, world: &World) -> bool {
+        let Holder::Worker(who) = world.row.holder else { return false };
+        match world.workers[usize::from(who)].step {
+            Step::Running { cut: true } => self.fences.has(Fence::OwnClock),
+            Step::Running { cut: false } => true,
+            _ => false,
+        }
+    }
+
+    fn release(&self, world: &mut World, number: Number) -> Result<bool, Full> {
+        let waits = matches!(world.row.state, State::Pending | State::Retrying);
+        if number == Number::Current && waits && !world.row.due {
+            return Ok(false);
+        }
+        if !take(world.ladder.of(number)) {
+            return Ok(false);
+        }
+        world.main.put(number, self.bounds.copies).map(|()| true)
+    }
+
+    /// Of the row alone, and of a main queue without a ticket; five minutes are long enough for a
+    /// ticket that is anywhere to have shown itself.
+    fn reconcile(world: &mut World) -> bool {
+        let waiting = |worker: &Worker| worker.delivery && worker.number == Number::Current;
+        let anywhere = world.ladder.current > 0 || world.workers.iter().any(waiting);
+        if !world.seems_lost() || !world.main.is_empty() || anywhere {
+            return false;
+        }
+        world.owe_again();
+        true
+    }
+}
+
+impl World {
+    /// Published, due, and not opened.
+    pub(crate) fn seems_lost(&self) -> bool {
+        let waits = matches!(self.row.state, State::Pending | State::Retrying);
+        self.row.claimed && waits && !self.row.owed && self.row.due
+    }
+
+    /// The token that `worker` has in hand is nobody's any more.
+    pub(crate) fn leave(&mut self, worker: usize, becomes: Holder) {
+        if self.row.holder == Holder::Worker(worker as u8) {
+            self.row.holder = becomes;
+        }
+    }
+}

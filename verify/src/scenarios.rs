@@ -1,0 +1,165 @@
+//! What is checked, and how far.
+
+use crate::fences::{Fence, Fences};
+use crate::graph::{Counterexample, Graph, Keep};
+use crate::leads;
+use crate::properties::Property;
+use crate::protocol::{Bounds, Protocol};
+
+const FIRING: Bounds = Bounds {
+    name: "",
+    about: "",
+    foreign: false,
+    schedulers: 1,
+    offers: [true, true],
+    faults: 0,
+    people: 0,
+    copies: 4,
+};
+
+/// In the test build, within a minute.
+pub const SMALL: [Protocol; 5] = [
+    today(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
+    today(Bounds {
+        name: "schedulers",
+        about: "two schedulers claim and relay, any fault",
+        schedulers: 2,
+        faults: 1,
+        ..FIRING
+    }),
+    today(Bounds { name: "people", about: "any one deed of people", people: 1, ..FIRING }),
+    today(Bounds {
+        name: "foreign",
+        about: "a foreign message, twice, any fault",
+        foreign: true,
+        faults: 1,
+        ..FIRING
+    }),
+    CATALOGUES,
+];
+
+/// Worker B lacks the task type.
+const CATALOGUES: Protocol = Protocol {
+    bounds: Bounds {
+        name: "catalogues",
+        about: "one worker lacks the task type, any fault",
+        offers: [true, false],
+        faults: 1,
+        ..FIRING
+    },
+    fences: Fences::ALL,
+};
+
+/// Within some minutes and gigabytes.
+pub const LARGE: [Protocol; 6] = [
+    today(Bounds { name: "faults", about: "one scheduler, any three faults", faults: 3, ..FIRING }),
+    today(Bounds {
+        name: "schedulers",
+        about: "two schedulers claim and relay, any two faults",
+        schedulers: 2,
+        faults: 2,
+        ..FIRING
+    }),
+    today(Bounds {
+        name: "people",
+        about: "any fault and any deed of people",
+        faults: 1,
+        people: 1,
+        ..FIRING
+    }),
+    today(Bounds { name: "deeds", about: "any two deeds of people", people: 2, ..FIRING }),
+    today(Bounds {
+        name: "foreign",
+        about: "a foreign message, twice, any two faults",
+        foreign: true,
+        faults: 2,
+        ..FIRING
+    }),
+    Protocol {
+        bounds: Bounds {
+            about: "one worker lacks the task type, any two faults",
+            faults: 2,
+            ..CATALOGUES.bounds
+        },
+        ..CATALOGUES
+    },
+];
+
+const fn today(bounds: Bounds) -> Protocol {
+    Protocol { bounds, fences: Fences::TODAY }
+}
+
+/// What a check that found nothing wrong has seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// How far it looked.
+    pub bounds: Bounds,
+    /// Different states.
+    pub states: usize,
+    /// Steps from one to another.
+    pub steps: u64,
+    /// The longest of the shortest histories.
+    pub depth: u32,
+    /// Steps that the bound on copies refused.
+    pub refused: u64,
+}
+
+impl Protocol {
+    /// Checks every property in every state.
+    ///
+    /// # Errors
+    ///
+    /// The first counterexample.
+    pub fn check(&self) -> Result<Report, Box<Counterexample>> {
+        let graph = Graph::explore(self, Keep::Edges)?;
+        leads::check(self, &graph)?;
+        Ok(Report {
+            bounds: self.bounds,
+            states: graph.len(),
+            steps: graph.transitions,
+            depth: graph.depth,
+            refused: graph.refused,
+        })
+    }
+}
+
+impl Report {
+    /// A row of the documentation's tables.
+    pub fn row(&self) -> String {
+        let Self { bounds, states, steps, depth, refused } = self;
+        let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
+        format!("| {} | {} | {states} | {steps} | {depth} | {refused} |", bounds.name, bounds.about)
+    }
+}
+
+/// The head of a table of [`Report::row`]s.
+pub const HEAD: &str = "| check | bounds | states | steps | longest shortest history | refused |\n\
+                        |---|---|---|---|---|---|";
+
+/// Where each fence's counterexample is looked for, and what it breaks.
+pub const fn mutant(fence: Fence) -> (Protocol, Property) {
+    let bounds = Bounds { schedulers: 2, faults: 1, ..FIRING };
+    let (bounds, property) = match fence {
+        Fence::AttemptNumber | Fence::State => (bounds, Property::OpenedOnce),
+        Fence::Worker | Fence::Lease | Fence::OwnClock | Fence::RenewalFirst => {
+            (bounds, Property::OneLiveRun)
+        }
+        Fence::DueTime => (bounds, Property::NeverEarly),
+        Fence::UniqueKey => (bounds, Property::OneExecution),
+        Fence::TicketPublishedAt => (bounds, Property::PublishedIsThere),
+        Fence::NewNumber => (Bounds { faults: 2, schedulers: 1, ..bounds }, Property::FailedStays),
+    };
+    (Protocol { bounds, fences: Fences::ALL.without(fence) }, property)
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,44 @@
+//! A scheduler's way of a ticket: claim or take, publish, mark.
+
+use crate::action::SchedulerStep;
+use crate::parts::Part;
+use crate::protocol::Protocol;
+use crate::queues::Full;
+use crate::world::{Debt, Number, Queue, Scheduler, World};
+
+impl Protocol {
+    pub(crate) fn scheduler(
+        &self,
+        world: &mut World,
+        who: usize,
+        step: SchedulerStep,
+    ) -> Result<bool, Full> {
+        if who >= usize::from(self.bounds.schedulers) {
+            return Ok(false);
+        }
+        let debt = |to| Scheduler::Holding(Debt { number: Number::Current, fresh: true, to });
+        world.schedulers[who] = match (step, world.schedulers[who]) {
+            (SchedulerStep::Claim, Scheduler::Planned) => {
+                let known = world.row.claimed;
+                world.claim(true, self.fences);
+                if known { Scheduler::Idle } else { debt(Queue::Main) }
+            }
+            (SchedulerStep::Take, Scheduler::Idle)
+                if world.row.owed && !world.row.held && self.fences.works(Part::Relay) =>
+            {
+                world.row.held = true;
+                debt(world.destination())
+            }
+            (SchedulerStep::Publish, Scheduler::Holding(debt)) => {
+                world.publish(debt.to, debt.number, self.bounds.copies)?;
+                Scheduler::Published(debt.fresh)
+            }
+            (SchedulerStep::Mark, Scheduler::Published(fresh)) => {
+                world.mark(fresh, self.fences);
+                Scheduler::Idle
+            }
+            _ => return Ok(false),
+        };
+        Ok(true)
+    }
+}

@@ -1,0 +1,82 @@
+//! The protocol without one of its fences: each has a history that goes wrong.
+
+use std::fs;
+
+use crate::document::{self, counterexample, trace};
+use crate::fences::{Fence, Fences};
+use crate::properties::Property;
+use crate::protocol::{Bounds, Protocol};
+use crate::scenarios::{SMALL, mutant};
+
+/// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
+fn breaks(fence: Fence) {
+    let expected: Property = mutant(fence).1;
+    let found = counterexample(fence).expect("a counterexample");
+    let steps = trace(fence, &found);
+    println!("without {}: not so: {}\n{steps}", fence.title(), found.property.sentence());
+    assert_eq!(found.property, expected);
+    let text = fs::read_to_string(document::path()).unwrap();
+    assert!(
+        text.contains(&format!("### Without {}\n", fence.title())) && text.contains(&steps),
+        "docs/proof.md tells another history; run cargo run -p sexton-verify -- --write"
+    );
+}
+
+#[test]
+fn without_the_attempt_number_an_old_ticket_opens_a_new_attempt() {
+    breaks(Fence::AttemptNumber);
+}
+
+#[test]
+fn without_the_state_a_redelivered_ticket_opens_a_running_attempt_again() {
+    breaks(Fence::State);
+}
+
+#[test]
+fn without_the_worker_s_token_another_worker_runs_the_same_attempt() {
+    breaks(Fence::Worker);
+}
+
+#[test]
+fn without_the_lease_a_living_attempt_is_taken_for_lost() {
+    breaks(Fence::Lease);
+}
+
+#[test]
+fn without_the_due_time_a_ticket_that_comes_early_is_opened() {
+    breaks(Fence::DueTime);
+}
+
+#[test]
+fn without_the_unique_key_two_schedulers_claim_one_firing_twice() {
+    breaks(Fence::UniqueKey);
+}
+
+#[test]
+fn without_ticket_published_at_a_late_mark_pays_a_debt_that_is_not_its_own() {
+    breaks(Fence::TicketPublishedAt);
+}
+
+#[test]
+fn without_its_own_clock_a_worker_that_is_cut_off_runs_beside_the_next() {
+    breaks(Fence::OwnClock);
+}
+
+#[test]
+fn without_the_renewal_first_a_late_answer_starts_a_task_whose_lease_is_over() {
+    breaks(Fence::RenewalFirst);
+}
+
+#[test]
+fn without_a_new_number_a_ticket_left_over_opens_what_has_failed() {
+    breaks(Fence::NewNumber);
+}
+
+/// Number and state are asked for as well; whoever looks for the fence that holds must look at the
+/// token, which every end of an attempt clears.
+#[test]
+fn in_a_settlement_the_token_alone_would_do() {
+    let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
+    let check = |fences| Protocol { bounds, fences }.check().expect("nothing wrong");
+    assert_eq!(check(Fences::TODAY.token_alone()), check(Fences::TODAY));
+}

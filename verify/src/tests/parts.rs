@@ -1,0 +1,48 @@
+//! The platform without one of the parts that heal: an end is out of reach, an exchange goes on for
+//! ever, or the failed queue keeps what is not true.
+
+use crate::fences::Fences;
+use crate::parts::Part;
+use crate::properties::Property;
+use crate::protocol::{Bounds, Protocol};
+use crate::scenarios::SMALL;
+use crate::words::tell;
+
+fn needs(part: Part, expected: Property) {
+    let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
+    let protocol = Protocol { bounds, fences: Fences::TODAY.missing(part) };
+    let found = protocol.check().expect_err("a counterexample");
+    let lines = tell(&protocol, &found.history).join("\n  ");
+    println!("without {part:?}: not so: {}\n  {lines}", found.property.sentence());
+    assert_eq!(found.property, expected);
+}
+
+#[test]
+fn without_the_relay_a_claim_whose_scheduler_died_waits_for_ever() {
+    needs(Part::Relay, Property::EndReachable);
+}
+
+#[test]
+fn without_the_reconciler_a_ticket_that_was_wiped_is_never_missed() {
+    needs(Part::Reconciler, Property::EndReachable);
+}
+
+#[test]
+fn without_the_rescuer_an_attempt_whose_ticket_is_gone_runs_for_ever() {
+    needs(Part::Rescuer, Property::EndReachable);
+}
+
+#[test]
+fn without_what_the_sweep_owes_a_parked_message_that_was_wiped_stays_away() {
+    needs(Part::SweepOwes, Property::EndReachable);
+}
+
+#[test]
+fn without_what_the_sweep_removes_the_failed_queue_keeps_what_is_not_true() {
+    needs(Part::SweepRemoves, Property::GraveyardAgrees);
+}
+
+#[test]
+fn without_a_budget_a_task_that_always_fails_is_tried_for_ever() {
+    needs(Part::Budget, Property::NoEndlessExchange);
+}

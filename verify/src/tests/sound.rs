@@ -1,0 +1,49 @@
+//! The protocol as it is, in every state within the bounds.
+
+use std::fs;
+
+use crate::document;
+use crate::scenarios::SMALL;
+use crate::words::tell;
+
+/// Checks one of the small scenarios, and that the document has its numbers.
+fn holds(name: &str) {
+    let protocol = SMALL.into_iter().find(|protocol| protocol.bounds.name == name).unwrap();
+    let report = protocol.check().unwrap_or_else(|found| {
+        let lines = tell(&protocol, &found.history).join("\n  ");
+        panic!("not so: {}\n  {lines}", found.property.sentence());
+    });
+    println!("{}", report.row());
+    let text = fs::read_to_string(document::path()).unwrap();
+    let numbers = document::block(&text, "numbers").expect("a block of numbers");
+    assert!(
+        numbers.lines().any(|line| line == report.row()),
+        "docs/proof.md does not say {}; run cargo run -p sexton-verify -- --write",
+        report.row()
+    );
+}
+
+#[test]
+fn every_history_with_any_two_faults_keeps_every_promise() {
+    holds("faults");
+}
+
+#[test]
+fn every_history_of_two_schedulers_with_any_fault_keeps_every_promise() {
+    holds("schedulers");
+}
+
+#[test]
+fn every_history_with_any_deed_of_people_keeps_every_promise() {
+    holds("people");
+}
+
+#[test]
+fn every_history_of_a_foreign_message_with_any_fault_keeps_every_promise() {
+    holds("foreign");
+}
+
+#[test]
+fn every_history_of_workers_with_unlike_catalogues_and_any_fault_keeps_every_promise() {
+    holds("catalogues");
+}
