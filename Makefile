@@ -1,0 +1,64 @@
+# Two commands matter: `make demo` and `make test`. Both need a Rust toolchain and make; PostgreSQL and
+# RabbitMQ are found, or started privately and stopped again (see tests/servers). To use servers of
+# your own, set DATABASE_URL and AMQP_URL: databases and namespaces are created and dropped there, the
+# named database itself is never touched.
+
+SHELL := /bin/sh
+CARGO ?= cargo
+target := $(or $(CARGO_TARGET_DIR),target)
+with_servers := $(target)/debug/with-servers
+fault_points := --features sexton-service/fault-points
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up down test measure verify lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+# Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
+.NOTPARALLEL:
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: programs ## Show the platform at work, failures and kills included, within two minutes
+	@$(CARGO) run -q -p sexton-tests --bin demo -- run
+
+up: programs ## Start the platform and leave it running
+	@$(CARGO) run -q -p sexton-tests --bin demo -- up
+
+down: programs ## Stop what `make up` started
+	@$(CARGO) run -q -p sexton-tests --bin demo -- down
+
+# Most tests wait for servers rather than for a processor, so more of them run at a time than it has cores.
+test: test-programs ## Run every test, from pure functions to killed processes
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(with_servers) $(CARGO) test --workspace $(fault_points)
+
+measure: ## Measure firing lag and idle memory with release builds
+	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
+	@$(CARGO) build -p sexton-tests --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure
+
+verify: test ## Everything that shows the guarantees hold
+	@$(CARGO) run -p sexton-verify -- --large
+
+lint: ## Check formatting, lints and documentation
+	@$(CARGO) fmt --all --check
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items
+
+fmt: ## Format the code
+	@$(CARGO) fmt --all
+
+sqlx-check: with-servers ## Check that .sqlx holds what the queries and migrations say
+	@$(with_servers) --migrated sh scripts/sqlx-metadata.sh check
+
+sqlx-prepare: with-servers ## Write .sqlx from the queries and migrations
+	@$(with_servers) --migrated sh scripts/sqlx-metadata.sh prepare
+
+programs:
+	@$(CARGO) build --workspace --bins
+
+# Tests of processes run the real binaries from the target folder, so all of them are built first, with
+# the places at which a test can kill them.
+test-programs:
+	@$(CARGO) build --workspace --bins $(fault_points)
+
+with-servers:
+	@$(CARGO) build -p sexton-servers
