@@ -19,6 +19,7 @@ pub mod show;
 use arguments::{Arguments, Command};
 use failure::Failure;
 use session::Session;
+use sexton_service::fault;
 
 /// Runs one command.
 ///
@@ -43,6 +44,10 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
 /// Standard output cannot be written, or the runtime cannot start.
 pub fn main() -> anyhow::Result<exit::Exit> {
     let arguments = Arguments::read();
+    if let Err(wrong) = fault::arm() {
+        eprintln!("sexton: {wrong}");
+        return Ok(exit::Exit::Usage);
+    }
     let session = Session::new(arguments.json);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let Err(failure) = runtime.block_on(run(arguments.command, &session)) else {

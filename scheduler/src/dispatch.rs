@@ -39,8 +39,6 @@ const IN_FLIGHT: usize = 2;
 const PARTING: Duration = Duration::from_secs(5);
 /// How often it shows that it is alive when there is nothing to do.
 const BEAT: Duration = Duration::from_secs(30);
-/// Between the confirms and the marks.
-const FAULT_POINT: &str = "scheduler.published";
 
 /// The planner's end.
 #[derive(Clone, Debug)]
@@ -108,9 +106,7 @@ impl Dispatcher {
                     Some(tickets) => {
                         let outbox = Arc::clone(&self.outbox);
                         flying.spawn(async move {
-                            let sent = outbox.send(&tickets, None).await;
-                            fault::point(FAULT_POINT);
-                            sent
+                            send(&outbox, &tickets, None).await
                         });
                     }
                     None => break,
@@ -133,15 +129,26 @@ impl Dispatcher {
         marked(Ok(self.outbox.mark(&confirmed, None).await), &around.database);
     }
 
-    /// Publishes the next batch that waits; `None` if none does.
+    /// Publishes the next batch that waits and marks it, at once; says how many rows were marked.
+    /// `None` if none waits.
     ///
     /// # Errors
     ///
-    /// As [`Outbox::publish`].
-    pub async fn publish_next(&mut self, now: Now) -> Option<Result<Sent, StoreError>> {
+    /// As [`Outbox::mark`].
+    pub async fn publish_next(&mut self, now: Now) -> Option<Result<(Sent, u64), StoreError>> {
         let tickets = self.receiver.try_recv().ok()?;
-        Some(self.outbox.publish(&tickets, now, FAULT_POINT).await)
+        let sent = send(&self.outbox, &tickets, now).await;
+        Some(self.outbox.mark(&sent.published, now).await.map(|marked| (sent, marked)))
     }
+}
+
+/// Publishes a batch; its marks come later.
+async fn send(outbox: &Outbox, tickets: &[OwedTicket], now: Now) -> Sent {
+    let sent = outbox.send(tickets, now).await;
+    if !sent.published.is_empty() {
+        fault::point("scheduler.published");
+    }
+    sent
 }
 
 /// Takes over what was confirmed of a batch.

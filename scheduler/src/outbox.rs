@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, outgoing};
 use sexton_model::id::ExecutionId;
-use sexton_service::{clock, fault};
+use sexton_service::clock;
 use sexton_store::tickets::OwedTicket;
 use sexton_store::{Now, Store, StoreError, relay};
 use tokio::time::{Instant, timeout};
@@ -37,10 +37,8 @@ pub struct Outbox {
 /// What became of a batch.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// Tickets that are in their queue now.
+    /// Tickets that are in their queue now, to be marked.
     pub published: Vec<Published>,
-    /// Rows that were marked. Fewer than `published` is normal: a worker was faster.
-    pub marked: u64,
     /// Tickets that a broker which is there did not take: they should wait before the next try.
     pub refused: Vec<Refused>,
     /// Tickets of which nothing is known, because the broker went away or fell silent.
@@ -70,25 +68,8 @@ impl Outbox {
         self.link.is_up()
     }
 
-    /// Publishes tickets with confirms and marks those that were confirmed. `fault_point` is the
-    /// name of the place between the two.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] if the marks could not be written: what was published will be published again.
-    pub async fn publish(
-        &self,
-        tickets: &[OwedTicket],
-        now: Now,
-        fault_point: &'static str,
-    ) -> Result<Sent, StoreError> {
-        let mut sent = self.send(tickets, now).await;
-        fault::point(fault_point);
-        sent.marked = self.mark(&sent.published, now).await?;
-        Ok(sent)
-    }
-
-    /// Marks published tickets; returns how many rows that changed.
+    /// Marks published tickets; returns how many rows that changed. Fewer is normal: a worker was
+    /// faster.
     ///
     /// # Errors
     ///

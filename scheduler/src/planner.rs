@@ -177,13 +177,15 @@ impl Planner {
         }
         transaction.record_gaps(&batch.gaps).await?;
         transaction.commit().await?;
-        fault::point("scheduler.claimed");
         let mut written = Planned {
             known: batch.claims.len() - inserted.len(),
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
             ..Planned::default()
         };
         let tickets = batch.tickets(jobs, &inserted);
+        if !tickets.is_empty() {
+            fault::point("scheduler.claimed");
+        }
         written.claimed = tickets.len();
         written.skipped = inserted.len() - tickets.len();
         if !self.dispatch.offer(tickets) {

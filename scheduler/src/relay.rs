@@ -96,14 +96,20 @@ impl Step for Relay {
             return Err(StepError::BrokerAway);
         }
         let taken = relay::take(&self.store, BATCH as i64, now).await?;
-        fault::point("scheduler.relay_taken");
+        if !taken.tickets.is_empty() {
+            fault::point("scheduler.relay_taken");
+        }
         self.complain(&taken.unreadable);
-        let sent = self.outbox.publish(&taken.tickets, now, "scheduler.relayed").await?;
+        let sent = self.outbox.send(&taken.tickets, now).await;
+        if !sent.published.is_empty() {
+            fault::point("scheduler.relayed");
+        }
+        let marked = self.outbox.mark(&sent.published, now).await?;
         let postponed = self.postpone(&sent.refused, now).await?;
         let relayed = Relayed {
             taken: taken.tickets.len() + taken.unreadable.len(),
             published: sent.published.len(),
-            marked: sent.marked,
+            marked,
             postponed,
             unreadable: taken.unreadable.len(),
         };

@@ -58,7 +58,6 @@ impl Step for Rescuer {
         let overdue = lost::find(&self.store, &Which::LeaseOver, BATCH as i64, now).await?;
         let verdicts: Vec<_> = overdue.iter().map(|one| (*one, self.verdict(one))).collect();
         let ended = lost::settle(&self.store, &Which::LeaseOver, &verdicts, now).await?;
-        fault::point("scheduler.rescued");
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
             tracing::warn!(
                 execution.id = %one.execution_id,
@@ -70,6 +69,7 @@ impl Step for Rescuer {
             );
         }
         if !ended.is_empty() {
+            fault::point("scheduler.rescued");
             self.relay.notify_one();
         }
         Ok(Rescued { found: overdue.len(), lost: ended.len() })

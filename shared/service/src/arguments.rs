@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use crate::fault;
 use crate::settings::{Program, help};
 
 /// Exit status for wrong arguments and wrong settings.
@@ -18,7 +19,11 @@ pub const EXIT_USAGE: u8 = 2;
 /// line, the program runs.
 pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     // Nobody is left to be told when the terminal is gone, so failed writes are not an error.
-    match answer(program, arguments)? {
+    let answer = answer(program, arguments).or_else(|| {
+        let wrong = fault::arm().err()?;
+        Some(Answer::Refused(format!("{}: {wrong}\n", program.name())))
+    });
+    match answer? {
         Answer::Told(text) => {
             let _ = std::io::stdout().write_all(text.as_bytes());
             Some(ExitCode::SUCCESS)

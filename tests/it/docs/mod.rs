@@ -4,6 +4,7 @@
 //! correct; nothing is corrected by itself.
 
 mod examples;
+mod faults;
 mod limits;
 mod links;
 mod names;

@@ -70,8 +70,8 @@ async fn what_is_claimed_is_published_and_marked_without_the_relay() {
     let (planner, mut dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.left_to_relay), (3, 0));
-    let sent = dispatcher.publish_next(now(0)).await.unwrap().unwrap();
-    assert_eq!((sent.published.len(), sent.marked), (3, 3));
+    let (sent, marked) = dispatcher.publish_next(now(0)).await.unwrap().unwrap();
+    assert_eq!((sent.published.len(), marked), (3, 3));
     assert_eq!(f.tickets().await.len(), 3);
     assert_eq!(f.relay().run_once(now(60)).await.unwrap().taken, 0);
 }

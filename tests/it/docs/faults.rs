@@ -1,0 +1,52 @@
+//! The fault points: the list, the source and the documents name the same ones.
+
+use std::collections::BTreeSet;
+
+use sexton_service::fault::POINTS;
+
+use super::names::is_name;
+use super::{code_spans, files, text};
+
+/// The documents that name points.
+const NAMING: [&str; 1] = ["docs/architecture.md"];
+
+/// How the names of a program's points begin, and where it passes them.
+const PROGRAMS: [(&str, &str); 3] =
+    [("scheduler", "scheduler/src"), ("worker", "worker/src"), ("console", "console/src")];
+
+#[test]
+fn every_fault_point_is_listed_and_stands_once_in_its_program() {
+    let mut passed = Vec::new();
+    for (program, folder) in PROGRAMS {
+        for file in files(".rs").into_iter().filter(|file| file.starts_with(folder)) {
+            let source = text(&file);
+            for call in source.split("fault::point(").skip(1) {
+                // Written where it is passed: a name that comes from elsewhere could be any.
+                let name = call.strip_prefix('"').and_then(|rest| rest.split('"').next());
+                let name = name.unwrap_or_else(|| panic!("{}: write the name", file.display()));
+                assert!(name.starts_with(&format!("{program}.")), "{}: {name}", file.display());
+                passed.push(name.to_owned());
+            }
+        }
+    }
+    passed.sort();
+    let mut listed: Vec<_> = POINTS.iter().map(|point| point.name.to_owned()).collect();
+    listed.sort();
+    assert_eq!(passed, listed, "left: in the source; right: in the list");
+}
+
+#[test]
+fn every_fault_point_that_a_document_names_is_listed() {
+    let known: BTreeSet<_> = POINTS.iter().map(|point| point.name).collect();
+    let mut named = 0;
+    for document in NAMING {
+        for span in code_spans(&text(document)) {
+            let Some((program, place)) = span.split_once('.') else { continue };
+            if PROGRAMS.iter().any(|(known, _)| *known == program) && is_name(place) {
+                named += 1;
+                assert!(known.contains(&*span), "{document}: no fault point {span}");
+            }
+        }
+    }
+    assert!(named >= 8, "only {named} fault points were found");
+}
