@@ -1,6 +1,7 @@
 //! `sexton executions`: what ran, runs and will run.
 
 mod browse;
+mod history;
 mod logs;
 
 use chrono::{DateTime, Utc};

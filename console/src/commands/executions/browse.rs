@@ -2,18 +2,18 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sexton_store::attempts::{self, Attempt};
+use sexton_store::attempts;
 use sexton_store::executions::{self, Execution, ExecutionFilter, ParamMatch};
 use sexton_store::{Store, jobs, operator};
 
-use super::{List, table, tell_actions};
+use super::{List, history, table, tell_actions};
 use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::show::{self, Cell, Facts, Table, Tone, ago, duration};
+use crate::show::{self, Cell, Facts, Tone, ago};
 
 /// The most attempts that are shown.
-const MAX_ATTEMPTS: i64 = 100;
+const MAX_ATTEMPTS: i32 = 100;
 /// The most conditions on params.
 const MAX_CONDITIONS: usize = 20;
 
@@ -79,7 +79,7 @@ pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(),
     let store = session.store().await?;
     let id = reference::execution(&store, id).await?;
     let execution = executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
-    let attempts = attempts::of_execution(&store, id, MAX_ATTEMPTS).await?;
+    let attempts = attempts::of_execution(&store, id, MAX_ATTEMPTS.into()).await?;
     let actions = operator::of_execution(&store, id).await?;
     if session.out.is_json() {
         let mut document = serde_json::to_value(&execution)
@@ -90,15 +90,17 @@ pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(),
     }
     let now = session.now(&store).await?;
     session.out.facts(facts(&execution, now))?;
-    if !attempts.is_empty() {
+    if let Some(history) = history::table(&execution, &attempts, MAX_ATTEMPTS, now) {
         session.out.say("\nAttempts")?;
-        session.out.table(attempts_table(&attempts, now))?;
+        session.out.table(history)?;
     }
     tell_actions(&actions, now, session)?;
     match execution.state.as_str() {
         "failed" => {
             let mut hints = Facts::default();
-            hints.add("its output", format!("sexton executions logs {id}"));
+            if !attempts.is_empty() {
+                hints.add("its output", format!("sexton executions logs {id}"));
+            }
             hints.add(
                 "run it again",
                 format!(
@@ -162,43 +164,6 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
         None => {}
     }
     facts
-}
-
-fn attempts_table(attempts: &[Attempt], now: DateTime<Utc>) -> Table {
-    let mut table = Table::new(&["NO", "OUTCOME", "OPENED", "TOOK", "WORKER", "ERROR"]);
-    for attempt in attempts {
-        let end = attempt.finished_at.unwrap_or(now);
-        let worker = attempt.worker_name.clone().unwrap_or_else(|| attempt.worker_id.to_string());
-        table.row(vec![
-            Cell::number(attempt.number.into()),
-            outcome(attempt),
-            Cell::new(ago(attempt.opened_at, now)),
-            Cell::new(duration((end - attempt.opened_at).num_milliseconds())),
-            Cell::new(worker),
-            Cell::new(what_happened(attempt)),
-        ]);
-    }
-    table
-}
-
-fn outcome(attempt: &Attempt) -> Cell {
-    match attempt.outcome.as_deref() {
-        None => Cell::state("running"),
-        Some("succeeded") => Cell::toned("succeeded", Tone::Good),
-        Some(other) => Cell::toned(other, Tone::Bad),
-    }
-}
-
-fn what_happened(attempt: &Attempt) -> String {
-    // The message of a task's process names its exit code or signal.
-    let silent = attempt.error_message.is_none();
-    let parts = [
-        attempt.error_message.clone(),
-        attempt.exit_code.filter(|code| silent && *code != 0).map(|code| format!("exit {code}")),
-        attempt.signal.filter(|_| silent).map(|signal| format!("signal {signal}")),
-        attempt.late_outcome.as_ref().map(|late| format!("its worker said later: {late}")),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// `a.b=value`.

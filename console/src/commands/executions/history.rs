@@ -1,0 +1,161 @@
+//! The history of an execution: one line for each number that was spent.
+//!
+//! A number is spent by an attempt, or without one: an execution whose ticket could not be opened
+//! fails, and takes the next number as it does at the end of an attempt. Such a number has no row of its
+//! own, so it is told from those around it.
+
+use chrono::{DateTime, Utc};
+use sexton_store::attempts::Attempt;
+use sexton_store::executions::Execution;
+
+use crate::show::{Cell, Table, Tone, ago, duration};
+
+/// How an execution's last number ended that no attempt was opened with; a word of
+/// `executions.outcome`.
+const UNOPENED: &str = "unopened";
+
+/// One line.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Spent<'a> {
+    /// By an attempt.
+    By(&'a Attempt),
+    /// Without one.
+    Unopened(i32),
+}
+
+/// The newest `most` numbers up to the row's own, `attempts` being the newest `most` attempts, oldest
+/// first. `None`: no number was spent yet.
+pub(super) fn table(
+    execution: &Execution,
+    attempts: &[Attempt],
+    most: i32,
+    now: DateTime<Utc>,
+) -> Option<Table> {
+    let history = history(attempts, execution.attempt, most);
+    if history.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(&["NO", "OUTCOME", "OPENED", "TOOK", "WORKER", "ERROR"]);
+    for spent in history {
+        table.row(match spent {
+            Spent::By(attempt) => opened(attempt, now),
+            Spent::Unopened(number) => unopened(execution, number),
+        });
+    }
+    Some(table)
+}
+
+/// Each number below the row's own, `current`, is spent; that one if it has an attempt.
+fn history(attempts: &[Attempt], current: i32, most: i32) -> Vec<Spent<'_>> {
+    let oldest = (current - most + 1).max(1);
+    let mut next = oldest;
+    let mut history = Vec::with_capacity(attempts.len());
+    for attempt in attempts.iter().skip_while(|attempt| attempt.number < oldest) {
+        history.extend((next..attempt.number).map(Spent::Unopened));
+        history.push(Spent::By(attempt));
+        next = attempt.number + 1;
+    }
+    history.extend((next..current).map(Spent::Unopened));
+    history
+}
+
+fn opened(attempt: &Attempt, now: DateTime<Utc>) -> Vec<Cell> {
+    let end = attempt.finished_at.unwrap_or(now);
+    let worker = attempt.worker_name.clone().unwrap_or_else(|| attempt.worker_id.to_string());
+    vec![
+        Cell::number(attempt.number.into()),
+        outcome(attempt),
+        Cell::new(ago(attempt.opened_at, now)),
+        Cell::new(duration((end - attempt.opened_at).num_milliseconds())),
+        Cell::new(worker),
+        Cell::new(what_happened(attempt)),
+    ]
+}
+
+fn unopened(execution: &Execution, number: i32) -> Vec<Cell> {
+    // The row keeps the reason of its last failure only.
+    let last = execution.outcome.as_deref() == Some(UNOPENED) && number + 1 == execution.attempt;
+    let reason = execution.error_message.as_deref().filter(|_| last);
+    vec![
+        Cell::number(number.into()),
+        Cell::toned(UNOPENED, Tone::Bad),
+        Cell::none(),
+        Cell::none(),
+        Cell::none(),
+        Cell::new(reason.unwrap_or("no worker could open its ticket")),
+    ]
+}
+
+fn outcome(attempt: &Attempt) -> Cell {
+    match attempt.outcome.as_deref() {
+        None => Cell::state("running"),
+        Some("succeeded") => Cell::toned("succeeded", Tone::Good),
+        Some(other) => Cell::toned(other, Tone::Bad),
+    }
+}
+
+fn what_happened(attempt: &Attempt) -> String {
+    // The message of a task's process names its exit code or signal.
+    let silent = attempt.error_message.is_none();
+    let parts = [
+        attempt.error_message.clone(),
+        attempt.exit_code.filter(|code| silent && *code != 0).map(|code| format!("exit {code}")),
+        attempt.signal.filter(|_| silent).map(|signal| format!("signal {signal}")),
+        attempt.late_outcome.as_ref().map(|late| format!("its worker said later: {late}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    fn attempt(number: i32) -> Attempt {
+        Attempt {
+            execution_id: Uuid::nil(),
+            number,
+            worker_id: Uuid::nil(),
+            worker_name: None,
+            opened_at: DateTime::UNIX_EPOCH,
+            finished_at: None,
+            outcome: None,
+            error_class: None,
+            error_message: None,
+            exit_code: None,
+            signal: None,
+            late_outcome: None,
+            late_at: None,
+        }
+    }
+
+    /// The numbers of a history, those without an attempt negative.
+    fn told(opened: &[i32], current: i32, most: i32) -> Vec<i32> {
+        let attempts: Vec<Attempt> = opened.iter().copied().map(attempt).collect();
+        history(&attempts, current, most)
+            .iter()
+            .map(|spent| match spent {
+                Spent::By(attempt) => attempt.number,
+                Spent::Unopened(number) => -number,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn each_number_below_the_rows_own_is_told_with_or_without_an_attempt() {
+        assert_eq!(told(&[], 1, 9), [] as [i32; 0], "pending, nothing was opened");
+        assert_eq!(told(&[1], 1, 9), [1], "running");
+        assert_eq!(told(&[1, 2], 3, 9), [1, 2], "failed");
+        assert_eq!(told(&[], 2, 9), [-1], "failed, nothing was opened");
+        assert_eq!(told(&[2, 5], 7, 9), [-1, 2, -3, -4, 5, -6]);
+        assert_eq!(told(&[1, 3], 3, 9), [1, -2, 3], "requeued and opened");
+    }
+
+    #[test]
+    fn of_a_long_history_the_newest_numbers_are_told() {
+        assert_eq!(told(&[4, 5, 6], 6, 3), [4, 5, 6]);
+        assert_eq!(told(&[4, 5, 6], 7, 3), [5, 6]);
+        assert_eq!(told(&[4, 5, 8], 9, 3), [-7, 8]);
+        assert_eq!(told(&[1], i32::MAX, 2), [-(i32::MAX - 1)]);
+    }
+}
