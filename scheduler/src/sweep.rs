@@ -108,7 +108,7 @@ impl Sweep {
         let surplus = if tally.complete {
             tally.unowned as i64
         } else {
-            surplus_before - tally.removed as i64 - tally.failed as i64
+            surplus_before - tally.removed as i64
         };
         *self.failures() = Failures::default();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -139,7 +139,7 @@ impl Step for Sweep {
         let tally = pass.run().await.inspect_err(|_| self.rest())?;
         self.remember(&tally, surplus);
         pass.end().await;
-        if tally.owed_again > 0 {
+        if tally.owed_again + tally.failed > 0 {
             self.relay.notify_one();
         }
         tally.tell();

@@ -64,18 +64,13 @@ impl Fence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fences {
     up: [bool; Fence::ALL.len()],
-    forgiving: bool,
     token_alone: bool,
     missing: Option<Part>,
 }
 
 impl Fences {
     /// All of them.
-    pub const ALL: Self =
-        Self { up: [true; Fence::ALL.len()], forgiving: false, token_alone: false, missing: None };
-    /// Those that the code has. What is known to happen for want of the others is not looked at:
-    /// [`Property::FailedStays`](crate::properties::Property::FailedStays).
-    pub const TODAY: Self = Self { forgiving: true, ..Self::ALL.without(Fence::NewNumber) };
+    pub const ALL: Self = Self { up: [true; Fence::ALL.len()], token_alone: false, missing: None };
 
     /// These but one.
     #[must_use]
@@ -109,10 +104,5 @@ impl Fences {
     /// Whether `fence` stands.
     pub const fn has(self, fence: Fence) -> bool {
         self.up[fence as usize]
-    }
-
-    /// Whether a failed execution that is opened by a ticket left over is not looked at.
-    pub const fn forgive(self) -> bool {
-        self.forgiving
     }
 }

@@ -19,74 +19,68 @@ const FIRING: Bounds = Bounds {
 
 /// In the test build, within a minute.
 pub const SMALL: [Protocol; 5] = [
-    today(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
-    today(Bounds {
+    whole(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
+    whole(Bounds {
         name: "schedulers",
         about: "two schedulers claim and relay, any fault",
         schedulers: 2,
         faults: 1,
         ..FIRING
     }),
-    today(Bounds { name: "people", about: "any one deed of people", people: 1, ..FIRING }),
-    today(Bounds {
+    whole(Bounds { name: "people", about: "any one deed of people", people: 1, ..FIRING }),
+    whole(Bounds {
         name: "foreign",
         about: "a foreign message, twice, any fault",
         foreign: true,
         faults: 1,
         ..FIRING
     }),
-    CATALOGUES,
+    whole(CATALOGUES),
 ];
 
 /// Worker B lacks the task type.
-const CATALOGUES: Protocol = Protocol {
-    bounds: Bounds {
-        name: "catalogues",
-        about: "one worker lacks the task type, any fault",
-        offers: [true, false],
-        faults: 1,
-        ..FIRING
-    },
-    fences: Fences::ALL,
+const CATALOGUES: Bounds = Bounds {
+    name: "catalogues",
+    about: "one worker lacks the task type, any fault",
+    offers: [true, false],
+    faults: 1,
+    ..FIRING
 };
 
 /// Within some minutes and gigabytes.
 pub const LARGE: [Protocol; 6] = [
-    today(Bounds { name: "faults", about: "one scheduler, any three faults", faults: 3, ..FIRING }),
-    today(Bounds {
+    whole(Bounds { name: "faults", about: "one scheduler, any three faults", faults: 3, ..FIRING }),
+    whole(Bounds {
         name: "schedulers",
         about: "two schedulers claim and relay, any two faults",
         schedulers: 2,
         faults: 2,
         ..FIRING
     }),
-    today(Bounds {
+    whole(Bounds {
         name: "people",
         about: "any fault and any deed of people",
         faults: 1,
         people: 1,
         ..FIRING
     }),
-    today(Bounds { name: "deeds", about: "any two deeds of people", people: 2, ..FIRING }),
-    today(Bounds {
+    whole(Bounds { name: "deeds", about: "any two deeds of people", people: 2, ..FIRING }),
+    whole(Bounds {
         name: "foreign",
         about: "a foreign message, twice, any two faults",
         foreign: true,
         faults: 2,
         ..FIRING
     }),
-    Protocol {
-        bounds: Bounds {
-            about: "one worker lacks the task type, any two faults",
-            faults: 2,
-            ..CATALOGUES.bounds
-        },
+    whole(Bounds {
+        about: "one worker lacks the task type, any two faults",
+        faults: 2,
         ..CATALOGUES
-    },
+    }),
 ];
 
-const fn today(bounds: Bounds) -> Protocol {
-    Protocol { bounds, fences: Fences::TODAY }
+const fn whole(bounds: Bounds) -> Protocol {
+    Protocol { bounds, fences: Fences::ALL }
 }
 
 /// What a check that found nothing wrong has seen.

@@ -172,7 +172,7 @@ impl World {
             self.wrong = Some(Wrong::OpenedTwice);
         } else if !self.row.due {
             self.wrong = Some(Wrong::OpenedEarly);
-        } else if was == State::Failed && !self.touched && !fences.forgive() {
+        } else if was == State::Failed && !self.touched {
             self.wrong = Some(Wrong::FailedOpened);
         }
         let cancel = self.row.cancel && was != State::Failed;
@@ -260,9 +260,8 @@ impl World {
         true
     }
 
-    /// `fail_unopened`: the ticket of a waiting row can never be opened. `in_queue`: the message in
-    /// the failed queue is its parked ticket already.
-    pub(crate) fn fail_unopened(&mut self, number: Number, in_queue: bool, fences: Fences) -> bool {
+    /// `fail_unopened`: the ticket of a waiting row can never be opened.
+    pub(crate) fn fail_unopened(&mut self, number: Number, fences: Fences) -> bool {
         let waits = matches!(self.row.state, State::Pending | State::Retrying);
         let fits = (number == Number::Current || !fences.has(Fence::AttemptNumber))
             && (waits || !fences.has(Fence::State));
@@ -272,14 +271,8 @@ impl World {
         self.row.due = true;
         if fences.has(Fence::NewNumber) {
             self.new_number();
-            self.owe(false);
-        } else if in_queue {
-            self.row.owed = false;
-            self.row.held = false;
-            self.row.marked_in_pass = true;
-        } else {
-            self.owe(false);
         }
+        self.owe(false);
         true
     }
 

@@ -13,7 +13,7 @@ use sexton_model::sweep::Verdict;
 pub enum Number {
     /// The row's own.
     Current,
-    /// A lower one: its attempt was opened and has ended.
+    /// A lower one: its attempt was opened and has ended, or it was never opened and never will be.
     Overtaken,
 }
 
@@ -237,7 +237,7 @@ pub enum Fate {
     Keep,
     /// Goes.
     Remove,
-    /// Its execution is to be failed first; then it stays.
+    /// Its execution is to be failed first; then it goes.
     Fail,
 }
 

@@ -40,7 +40,8 @@ pub struct Tally {
     pub unowned: u64,
     /// Messages that went.
     pub removed: u64,
-    /// Executions that were failed because the broker had parked their ticket.
+    /// Executions that were failed because the broker had parked their ticket, and that owe a message
+    /// of their own now. What the broker had parked was removed.
     pub failed: u64,
     /// Failed rows that owe their message again.
     pub owed_again: u64,
@@ -127,17 +128,18 @@ impl<'a> Pass<'a> {
             if let Verdict::Fail(class) = verdict {
                 self.fail(execution_id, attempt, class).await?;
             }
-            if verdict != Verdict::Remove && row.is_some() {
+            if verdict == Verdict::Keep && row.is_some() {
                 self.seen.insert(execution_id);
             }
         }
         // Acks are not answered: one that is lost brings the message back, to be judged again.
         let _ = match verdict {
-            Verdict::Remove => {
+            // What failed its execution is spent by that, or had been spent before.
+            Verdict::Remove | Verdict::Fail(_) => {
                 self.tally.removed += 1;
                 self.queue.remove(message).await
             }
-            Verdict::Keep | Verdict::Fail(_) => {
+            Verdict::Keep => {
                 let Tally { kept, unowned, .. } = &mut self.tally;
                 *(if row.is_some() { kept } else { unowned }) += 1;
                 self.queue.keep(message).await.map_err(put_back)?
@@ -155,9 +157,9 @@ impl<'a> Pass<'a> {
         let reason = "the broker parked the ticket: it was handed out again and again and no \
                       worker answered for it";
         let store = &self.sweep.store;
-        let failing = parked::fail_unopened(store, id, attempt, class, reason, true, self.now);
+        let failing = parked::fail_unopened(store, id, attempt, class, reason, self.now);
         let failed = within(ANSWER, failing).await?;
-        // Otherwise the row has moved on since it was read; the next pass judges anew.
+        // Otherwise the row has moved on since it was read.
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");

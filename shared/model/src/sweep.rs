@@ -26,7 +26,8 @@ pub enum Verdict {
     Keep,
     /// It does not.
     Remove,
-    /// Its execution is failed with this class, and it belongs here then.
+    /// Its execution is failed with this class, which takes the message's number from it: the
+    /// execution's own message bears the next one. This one goes.
     Fail(&'static str),
 }
 

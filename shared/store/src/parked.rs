@@ -33,31 +33,37 @@ pub async fn row(lock: &mut Exclusive, id: ExecutionId) -> Result<Option<ParkedR
     .transpose()
 }
 
-/// Fails an execution whose ticket `attempt` could not be opened: the broker parked it by its
-/// delivery limit (`in_queue`: the message in the failed queue is the parked ticket already), or no
-/// worker knew its task type (then the parked ticket is owed). The number stays: no attempt was
-/// opened with it. Returns whether the row was still waiting with that number.
+/// Fails an execution whose ticket `attempt` could not be opened: the broker parked it, or no worker
+/// could take it. As at the end of an attempt the row takes the next number and owes the ticket that
+/// bears it, at once, to the failed queue: whatever copies of the ticket `attempt` are left open
+/// nothing any more. That number stays without an attempt.
+///
+/// Returns whether the row was still waiting with that number. If not, it has moved on, and the
+/// ticket `attempt` is spent all the same. A crash afterwards leaves a debt for the relay, and a spent
+/// ticket.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`]: whether the row was changed is not known; asking again is harmless.
 pub async fn fail_unopened(
     store: &Store,
     id: ExecutionId,
     attempt: AttemptNumber,
     class: &str,
     reason: &str,
-    in_queue: bool,
     now: Now,
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- fail_unopened
-        UPDATE executions SET state = 'failed', rev = rev + 1, next_attempt_at = NULL,
-            finished_at = coalesce($6, now()), relay_after = coalesce($6, now()),
-            ticket_published_at = CASE WHEN $5 THEN coalesce($6, now()) END,
+        UPDATE executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
+            next_attempt_at = NULL, finished_at = coalesce($5, now()),
+            ticket_published_at = NULL, relay_after = coalesce($5, now()),
             outcome = 'unopened', error_class = $3, error_message = $4
         WHERE id = $1 AND attempt = $2 AND state IN ('pending', 'retrying')",
         id.get(),
         attempt.get(),
         class,
         shorten(reason, MAX_REASON_BYTES),
-        in_queue,
         now
     )
     .execute(store.pool())

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::probe::assert_sound;
 use super::wire::{Message, Wire};
-use super::{DEADLINE, one_slot, platform, trigger};
+use super::{DEADLINE, one_slot, platform, succeeded, trigger};
 
 const JOB: &str = r#"
 [[job]]
@@ -47,6 +47,15 @@ async fn cut_the_wait_short(platform: &Platform, wire: &Wire, id: Uuid) {
     wire.send(&[Message::new(ticket.body).id(id.to_string()).header("sexton-attempt", 1)]).await;
 }
 
+/// Lets the execution wait for more than the hour, as its row has it.
+async fn age(platform: &Platform, id: Uuid) {
+    let aged = sqlx::query(
+        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '61 minutes'
+         WHERE id = $1 AND state = 'pending'",
+    );
+    assert_eq!(aged.bind(id).execute(platform.store().pool()).await.unwrap().rows_affected(), 1);
+}
+
 #[tokio::test]
 async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_hour() {
     let platform = platform().await;
@@ -63,15 +72,11 @@ async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_h
         Row { state: "pending".into(), attempt: 1, retries_used: 0, crashes_used: 0, attempts: 0 };
     assert_eq!(row(&platform, id).await, waiting);
 
-    let aged = sqlx::query(
-        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '61 minutes'
-         WHERE id = $1 AND state = 'pending'",
-    );
-    assert_eq!(aged.bind(id).execute(platform.store().pool()).await.unwrap().rows_affected(), 1);
+    age(&platform, id).await;
     cut_the_wait_short(&platform, &wire, id).await;
 
     let parked = wire.parked(&platform, 1).await;
-    assert_eq!(row(&platform, id).await, Row { state: "failed".into(), ..waiting });
+    assert_eq!(row(&platform, id).await, Row { state: "failed".into(), attempt: 2, ..waiting });
     let (class, message): (String, String) =
         sqlx::query_as("SELECT error_class, error_message FROM executions WHERE id = $1")
             .bind(id)
@@ -80,7 +85,8 @@ async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_h
             .unwrap();
     assert_eq!(class, "unknown_task_type");
     let body: serde_json::Value = serde_json::from_slice(&parked[0].body).unwrap();
-    assert_eq!(parked[0].id, Some(id.to_string()));
+    assert_eq!((&parked[0].id, parked[0].attempt), (&Some(id.to_string()), Some(2)));
+    assert_eq!(body["attempt"], 2, "the parked ticket is that of the next attempt");
     let shown = platform.sexton(&["failed", "show", &id.to_string()]).await;
     for reason in [message.as_str(), body["failed_reason"].as_str().unwrap(), &shown.stdout] {
         for word in ["unheard", "w1:", "report", "WORKER_TASKS", "requeue"] {
@@ -88,5 +94,59 @@ async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_h
         }
     }
     assert_sound(&worker);
+    assert_sound(&scheduler);
+}
+
+#[tokio::test]
+async fn a_ticket_left_over_of_what_nobody_offered_opens_nothing_and_the_requeue_runs() {
+    let mut platform = platform().await;
+    let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let mut lacking = one_slot(&platform).await;
+    scheduler.ready().await;
+    platform.apply(JOB).await.unwrap();
+    let id = trigger(&platform, "billing.unheard").await;
+    let wire = Wire::connect(&platform).await;
+    cut_the_wait_short(&platform, &wire, id).await;
+    age(&platform, id).await;
+    cut_the_wait_short(&platform, &wire, id).await;
+    let what = "the execution fails";
+    let failed = async || (row(&platform, id).await.state == "failed").then_some(());
+    platform.eventually(what, DEADLINE, failed).await;
+    lacking.terminate();
+    assert!(lacking.exit(DEADLINE).await.success());
+
+    // A worker that has the task type finds a copy of the ticket of attempt 1, which nobody opened.
+    wire.send(&[Message::new("{}").id(id.to_string()).header("sexton-attempt", 1)]).await;
+    platform.catalogue("[tasks.unheard]\ncommand = [\"/bin/true\"]\n");
+    let mut offering = platform.start_worker("w2", &[("WORKER_SLOTS", "1")]).unwrap();
+    offering.ready().await;
+    let gone = async || (wire.depth(wire.main()).await == 0).then_some(());
+    platform.eventually("the worker has taken the copy", DEADLINE, gone).await;
+
+    // With one slot it has answered the copy before it receives the requeue's ticket.
+    let seen = row(&platform, id).await.attempt.to_string();
+    platform.sexton_json(&["failed", "requeue", &id.to_string(), "--attempt", &seen]).await;
+    let key: String = sqlx::query_scalar("SELECT execution_key FROM executions WHERE id = $1")
+        .bind(id)
+        .fetch_one(platform.store().pool())
+        .await
+        .unwrap();
+    succeeded(&platform, &key).await;
+    let opened: Vec<i32> =
+        sqlx::query_scalar("SELECT number FROM attempts WHERE execution_id = $1 ORDER BY number")
+            .bind(id)
+            .fetch_all(platform.store().pool())
+            .await
+            .unwrap();
+    assert_eq!(opened, [2]);
+    let deeds: Vec<String> = sqlx::query_scalar(
+        "SELECT action FROM operator_actions WHERE execution_id = $1 ORDER BY at, id",
+    )
+    .bind(id)
+    .fetch_all(platform.store().pool())
+    .await
+    .unwrap();
+    assert_eq!(deeds, ["trigger", "requeue"], "nothing ran because of the copy");
+    assert_sound(&offering);
     assert_sound(&scheduler);
 }

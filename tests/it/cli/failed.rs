@@ -1,6 +1,8 @@
 //! `sexton failed`: the graveyard.
 
 use serde_json::{Value, json};
+use sexton_model::id::AttemptNumber;
+use sexton_store::parked::fail_unopened;
 
 use super::{Console, keys};
 
@@ -96,4 +98,36 @@ async fn a_discard_needs_a_reason_and_a_yes_and_can_be_taken_back() {
     assert_eq!(row["ticket_published_at"], Value::Null, "its parked ticket is owed again");
     console.run(&["failed", "restore", &id]).await.expect(4);
     assert_eq!(console.audit(failed).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_number_that_was_never_opened_has_its_line_in_the_history() {
+    let console = Console::with_jobs().await;
+    let execution = console.trigger("shop.charge").await;
+    let id = execution.to_string();
+    let (class, reason) = ("unknown_task_type", "no worker of pool default offered it");
+    let first = AttemptNumber::FIRST;
+    let failing = fail_unopened(console.store(), execution, first, class, reason, None);
+    assert!(failing.await.unwrap());
+    let line = |told: &str, number: &str| {
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let found = told.lines().map(words).find(|line| line.starts_with(number));
+        found.unwrap_or_else(|| panic!("no line of attempt {number}: {told}"))
+    };
+    let told = console.run(&["failed", "show", &id]).await.expect(0).stdout;
+    assert_eq!(line(&told, "1 "), format!("1 unopened - - - {reason}"));
+    assert!(told.contains("2 is next"), "{told}");
+    assert!(!told.contains("executions logs"), "nothing was written that could be shown: {told}");
+    assert!(told.contains(&format!("sexton failed requeue {id} --attempt 2")), "{told}");
+
+    console.run(&["failed", "requeue", &id, "--attempt", "2"]).await.expect(0);
+    console.fail(console.open(execution, 2).await, "card declined", None).await;
+    let told = console.run(&["executions", "show", &id]).await.expect(0).stdout;
+    assert_eq!(line(&told, "1 "), "1 unopened - - - no worker could open its ticket");
+    assert!(line(&told, "2 ").starts_with("2 error "), "{told}");
+    let shown = console.json(&["executions", "show", &id]).await;
+    let numbers: Vec<_> =
+        shown["attempts"].as_array().unwrap().iter().map(|a| &a["number"]).collect();
+    assert_eq!(numbers, [&json!(2)], "an attempt is what was opened");
+    console.run(&["executions", "logs", &id, "--attempt", "1"]).await.expect(3);
 }

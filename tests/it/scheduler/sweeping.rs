@@ -2,16 +2,20 @@
 
 mod lock;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use lapin::options::{BasicGetOptions, BasicRejectOptions, QueuePurgeOptions};
 use sexton_broker::{Properties, Publication};
-use sexton_model::id::ExecutionId;
+use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_scheduler::step::Step;
 use sexton_scheduler::sweep::{Sweep, Swept, Tally};
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::operator::{By, requeue};
+use sexton_store::parked::fail_unopened;
 use sexton_tests::factory::NewExecution;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Fixture, now, ticket_of};
@@ -151,6 +155,8 @@ async fn a_requeued_ticket_that_the_broker_parks_again_fails_its_execution_again
     f.relay().run_once(now(1)).await.unwrap();
     hand_out_to_the_limit(&f, id).await;
     assert_eq!(pass(&f).await.failed, 1);
+    assert_eq!(f.relay().run_once(now(101)).await.unwrap().marked, 1);
+    assert_eq!(f.state(id).await, "failed/2");
     // What a requeue leaves: the row's outcome and error class.
     alter(
         &f,
@@ -161,10 +167,11 @@ async fn a_requeued_ticket_that_the_broker_parks_again_fails_its_execution_again
     f.relay().run_once(now(151)).await.unwrap();
     hand_out_to_the_limit(&f, id).await;
     let tally = pass(&f).await;
-    // The copy from before the requeue goes, in whatever order the two come.
-    assert_eq!((tally.kept, tally.failed, tally.removed), (1, 1, 1));
-    assert_eq!(f.state(id).await, "failed/1");
-    assert_eq!(parked_messages(&f).await, [ticket_of(id, 1)]);
+    // The copy from before the requeue goes as well, in whatever order the two come.
+    assert_eq!((tally.kept, tally.failed, tally.removed), (0, 1, 2));
+    assert_eq!(f.state(id).await, "failed/3, owed");
+    f.relay().run_once(now(152)).await.unwrap();
+    assert_eq!(parked_messages(&f).await, [ticket_of(id, 3)]);
 }
 
 #[tokio::test]
@@ -175,13 +182,40 @@ async fn a_ticket_that_the_broker_parked_fails_its_execution() {
     let other = f.execution(State::Pending, 0).await;
     f.relay().run_once(now(1)).await.unwrap();
     hand_out_to_the_limit(&f, id).await;
-    let tally = pass(&f).await;
-    assert_eq!((tally.kept, tally.failed, tally.removed), (1, 1, 0));
-    assert_eq!(f.state(id).await, "failed/1");
+    let (link, publisher, relay) = (f.link.clone(), f.publisher.clone(), Arc::<Notify>::default());
+    let stop = CancellationToken::new();
+    let sweep = Sweep::new(f.store(), link, publisher, Arc::clone(&relay), Arc::default(), stop);
+    let tally = pass_of(&sweep).await;
+    assert_eq!((tally.kept, tally.failed, tally.removed), (0, 1, 1));
+    assert!(pin!(relay.notified()).enable(), "the relay is told");
+    assert_eq!(f.state(id).await, "failed/2, owed");
     assert_eq!(f.column(id, "error_class").await.as_deref(), Some("delivery_limit"));
     assert_eq!(f.state(other).await, "pending/1");
-    assert_eq!(sweep(&f).run_once(now(101)).await.unwrap(), Swept::NoCause);
-    assert_eq!(parked_messages(&f).await, [ticket_of(id, 1)]);
+    // What the broker parked is gone; the row's own message bears the next number.
+    assert_eq!(f.ready(&f.namespace.failed()).await, 0);
+    assert_eq!(f.relay().run_once(now(101)).await.unwrap().marked, 1);
+    assert_eq!(sweep.run_once(now(102)).await.unwrap(), Swept::NoCause);
+    assert_eq!(parked_messages(&f).await, [ticket_of(id, 2)]);
+}
+
+#[tokio::test]
+async fn a_requeue_stands_though_the_sweep_died_before_it_removed_what_the_broker_had_parked() {
+    let f = Fixture::new().await;
+    let id = f.execution(State::Pending, 0).await;
+    f.relay().run_once(now(1)).await.unwrap();
+    hand_out_to_the_limit(&f, id).await;
+    // A pass as far as its death: the row is failed, the message is still there.
+    let (store, first) = (f.store(), AttemptNumber::FIRST);
+    let failing = fail_unopened(&store, id, first, "delivery_limit", "parked", now(100));
+    assert!(failing.await.unwrap());
+    let seen = f.column(id, "attempt").await.unwrap().parse().unwrap();
+    let (seen, by) = (AttemptNumber::new(seen).unwrap(), By { actor: "tester", reason: None });
+    requeue(&store, id, seen, by, now(101)).await.unwrap();
+    let tally = pass(&f).await;
+    assert_eq!((tally.kept, tally.failed, tally.removed), (0, 0, 1));
+    assert_eq!(f.state(id).await, "pending/2, owed");
+    f.relay().run_once(now(102)).await.unwrap();
+    assert_eq!(f.tickets().await, [ticket_of(id, 2)]);
 }
 
 #[tokio::test]

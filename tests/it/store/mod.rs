@@ -8,6 +8,7 @@ mod opens;
 mod plans;
 mod schema;
 mod settles;
+mod unopened;
 
 use std::time::Duration;
 

@@ -31,16 +31,19 @@ impl Protocol {
             }
             (SweepStep::Judge, Hand::Got(kind)) => {
                 let fate = match ask(world, kind, seen) {
-                    Fate::Remove if !self.fences.works(Part::SweepRemoves) => Fate::Keep,
+                    Fate::Remove => self.removal(),
                     fate => fate,
                 };
-                seen |= fate != Fate::Remove;
+                seen |= fate == Fate::Keep;
                 Hand::Judged(kind, fate)
             }
             (SweepStep::Fail, Hand::Judged(kind, Fate::Fail)) => {
-                // Otherwise the row has moved on since it was read; the next pass judges anew.
-                world.fail_unopened(kind.number(), true, self.fences);
-                Hand::Judged(kind, Fate::Keep)
+                // Whether it was failed now or had moved on since it was read: the message is spent.
+                world.fail_unopened(kind.number(), self.fences);
+                let Sweep::Pass { hand: Hand::Judged(kind, _), .. } = world.sweep else {
+                    return Ok(false);
+                };
+                Hand::Judged(kind, self.removal())
             }
             (SweepStep::Copy, Hand::Judged(kind, Fate::Keep)) => {
                 // A clean copy: the broker's note stays behind.
@@ -60,6 +63,11 @@ impl Protocol {
         };
         world.sweep = Sweep::Pass { left, seen, hand };
         Ok(true)
+    }
+
+    /// What becomes of a message that is not true.
+    fn removal(&self) -> Fate {
+        if self.fences.works(Part::SweepRemoves) { Fate::Remove } else { Fate::Keep }
     }
 
     fn finish(&self, world: &mut World, left: u8, seen: bool) -> bool {

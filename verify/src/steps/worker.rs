@@ -102,7 +102,7 @@ impl Protocol {
             Answer::Unknown | Answer::ParkAgain => Step::Moving(Queue::Failed),
             Answer::NeverOffered => {
                 let number = world.workers[who].number;
-                world.fail_unopened(number, false, self.fences);
+                world.fail_unopened(number, self.fences);
                 Step::Acking
             }
         }

@@ -1,8 +1,8 @@
 //! The checks of the test build.
 
 mod mutants;
-mod open_finding;
 mod parts;
 mod reports;
+mod requeue_stands;
 mod second_opinion;
 mod sound;

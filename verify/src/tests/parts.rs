@@ -10,7 +10,7 @@ use crate::words::tell;
 
 fn needs(part: Part, expected: Property) {
     let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
-    let protocol = Protocol { bounds, fences: Fences::TODAY.missing(part) };
+    let protocol = Protocol { bounds, fences: Fences::ALL.missing(part) };
     let found = protocol.check().expect_err("a counterexample");
     let lines = tell(&protocol, &found.history).join("\n  ");
     println!("without {part:?}: not so: {}\n  {lines}", found.property.sentence());

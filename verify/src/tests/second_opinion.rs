@@ -48,7 +48,7 @@ impl Model for Protocol {
 fn stateright_sees_the_same_states_and_nothing_wrong() {
     for (faults, people) in [(1, 0), (0, 0)] {
         let bounds = Bounds { faults, people, ..SMALL[0].bounds };
-        let protocol = Protocol { bounds, fences: Fences::TODAY };
+        let protocol = Protocol { bounds, fences: Fences::ALL };
         let ours = Graph::explore(&protocol, Keep::States).expect("nothing wrong");
         let theirs = protocol.checker().spawn_bfs().join();
         theirs.assert_properties();

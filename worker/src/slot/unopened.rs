@@ -90,7 +90,7 @@ impl Slot {
         let patience = self.patience();
         loop {
             let store = self.context.store.clone();
-            let failing = parked::fail_unopened(&store, id, attempt, class, reason, false, None);
+            let failing = parked::fail_unopened(&store, id, attempt, class, reason, None);
             match self.context.gate.ask(failing).await {
                 Ok(failed) => {
                     if failed {

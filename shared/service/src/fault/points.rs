@@ -71,8 +71,9 @@ pub const POINTS: &[Point] = &[
         "scheduler.sweep_failed",
         Never,
         "an execution is failed whose ticket the broker had parked",
-        "its message is copied to the tail",
-        "the message goes back to the failed queue: the next pass keeps it",
+        "the ticket is removed from the failed queue",
+        "a failed row that owes its parked ticket: any relay, within a second; and a spent ticket in \
+         the failed queue: the next pass removes it",
     ),
     at(
         "worker.received",

@@ -1,0 +1,122 @@
+//! What fails without an attempt: it takes the next number, so that no copy of its ticket is left that
+//! could open it.
+
+use sexton_model::id::ExecutionId;
+use sexton_model::open::{Answer, answer};
+use sexton_model::retry::Verdict;
+use sexton_store::open::look;
+use sexton_store::operator::{By, OperatorError, cancel, requeue};
+use sexton_store::parked::fail_unopened;
+use sexton_store::relay::{mark_published, take};
+
+use super::{Fixture, at, n, request, retry};
+
+const BY: By<'_> = By { actor: "tester", reason: None };
+
+async fn give_up(fixture: &Fixture, id: ExecutionId, number: i32, second: i64) -> bool {
+    let (class, reason) = ("delivery_limit", "nobody answered for it");
+    let now = Some(at(second));
+    fail_unopened(fixture.store(), id, n(number), class, reason, now).await.unwrap()
+}
+
+/// One that waits for its first attempt and one that waits for its second, with these numbers.
+async fn waiting(fixture: &Fixture) -> [(ExecutionId, i32); 2] {
+    let (pending, retrying) = (fixture.claim("a").await, fixture.claim("b").await);
+    let held = fixture.opened(retrying, 1, 0).await;
+    fixture.settle(held, retry(30, 1), 1).await;
+    [(pending, 1), (retrying, 2)]
+}
+
+/// Every column of a row.
+async fn whole(fixture: &Fixture, id: ExecutionId) -> String {
+    fixture.column(id, "executions").await.unwrap()
+}
+
+#[tokio::test]
+async fn an_execution_that_fails_unopened_takes_the_next_number_and_owes_its_ticket_at_once() {
+    let fixture = Fixture::new().await;
+    for (id, number) in waiting(&fixture).await {
+        let attempts = fixture.attempts(id).await;
+        let rev: i32 = fixture.column(id, "rev").await.unwrap().parse().unwrap();
+        assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(2))).await.unwrap(), 1);
+        assert!(give_up(&fixture, id, number, 40).await);
+        assert_eq!(fixture.state(id).await, format!("failed/{}", number + 1));
+        assert_eq!(fixture.column(id, "outcome").await.as_deref(), Some("unopened"));
+        assert_eq!(fixture.attempts(id).await, attempts, "no attempt was made");
+        let taken = take(fixture.store(), 10, Some(at(40))).await.unwrap().tickets;
+        let owed = taken.into_iter().find(|owed| owed.ticket.execution_id == id).unwrap();
+        assert_eq!((owed.ticket.attempt, owed.rev), (n(number + 1), rev + 1));
+        let parked = owed.parked.expect("it goes to the failed queue");
+        assert_eq!((parked.failed_at, &*parked.failed_reason), (at(40), "nobody answered for it"));
+        // Whoever published the ticket before and marks it late pays no debt with that.
+        assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(41))).await.unwrap(), 0);
+        assert_eq!(mark_published(fixture.store(), &[(id, owed.rev)], None).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_copy_left_over_of_a_ticket_that_failed_unopened_changes_nothing() {
+    let fixture = Fixture::new().await;
+    for (id, number) in waiting(&fixture).await {
+        assert!(give_up(&fixture, id, number, 40).await);
+        let before = whole(&fixture, id).await;
+        let copy = request(id, number);
+        assert!(fixture.open(copy, 41).await.is_none());
+        for offers in ["work", "other"] {
+            let rows = look(fixture.store(), &[offers.to_owned()], &[copy], Some(at(41))).await;
+            let found = rows.unwrap();
+            let found = answer(copy.attempt, found.first().map(|(_, row)| row));
+            assert_eq!(found, Answer::Stale, "it is dropped");
+        }
+        assert!(!give_up(&fixture, id, number, 42).await, "it fails once");
+        assert_eq!(whole(&fixture, id).await, before);
+    }
+}
+
+#[tokio::test]
+async fn the_requeue_of_what_failed_unopened_opens_the_next_number() {
+    let fixture = Fixture::new().await;
+    for (id, number) in waiting(&fixture).await {
+        let mut attempts = fixture.attempts(id).await;
+        assert!(give_up(&fixture, id, number, 40).await);
+        let stale = requeue(fixture.store(), id, n(number), BY, Some(at(41))).await;
+        assert!(matches!(stale, Err(OperatorError::Moved { .. })), "{stale:?}");
+        requeue(fixture.store(), id, n(number + 1), BY, Some(at(41))).await.unwrap();
+        assert_eq!(fixture.state(id).await, format!("pending/{}", number + 1));
+        assert!(fixture.open(request(id, number), 42).await.is_none(), "a copy left over");
+        let held = fixture.opened(id, number + 1, 42).await;
+        fixture.settle(held, Verdict::Succeed, 43).await;
+        attempts.push(format!("{}:succeeded", number + 1));
+        assert_eq!(fixture.attempts(id).await, attempts);
+    }
+}
+
+#[tokio::test]
+async fn the_parked_ticket_of_what_failed_unopened_is_a_requeue_when_it_is_moved_by_hand() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    assert!(give_up(&fixture, id, 1, 1).await);
+    fixture.opened(id, 2, 2).await;
+    assert_eq!(fixture.attempts(id).await, ["2:open"]);
+    let audited: Vec<String> =
+        sqlx::query_scalar("SELECT action FROM operator_actions WHERE execution_id = $1")
+            .bind(id.get())
+            .fetch_all(fixture.db.pool())
+            .await
+            .unwrap();
+    assert_eq!(audited, ["hand_requeue"]);
+}
+
+#[tokio::test]
+async fn only_what_waits_with_that_number_fails_unopened() {
+    let fixture = Fixture::new().await;
+    let (running, cancelled) = (fixture.claim("a").await, fixture.claim("b").await);
+    fixture.opened(running, 1, 0).await;
+    cancel(fixture.store(), cancelled, BY, Some(at(0))).await.unwrap();
+    let waiting = fixture.claim("c").await;
+    for (id, number) in [(running, 1), (cancelled, 1), (waiting, 2)] {
+        let before = whole(&fixture, id).await;
+        assert!(!give_up(&fixture, id, number, 1).await);
+        assert_eq!(whole(&fixture, id).await, before);
+    }
+}

@@ -1,0 +1,102 @@
+//! An operator's requeue is not undone by what the broker had parked before it: the histories of the
+//! broker that parks and the sweep that dies, with a look at the past that the model itself does not
+//! have.
+
+use stateright::{Checker, Model};
+
+use crate::action::{Action, Deed, Fault, SweepStep};
+use crate::fences::{Fence, Fences};
+use crate::protocol::{Bounds, Protocol};
+use crate::scenarios::SMALL;
+use crate::world::{Hand, Parked, Step, Sweep, World};
+
+const STANDS: &str = "a requeue stands";
+
+/// The protocol with no faults but these two, with no deeds but those of `hands`, and with one worker:
+/// it is about the broker, the sweep and the operator.
+struct Watched {
+    protocol: Protocol,
+    hands: fn(Deed) -> bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Seen {
+    world: World,
+    /// A message with the broker's note and the row's number has been there since before the requeue.
+    from_before: bool,
+    /// It has failed the execution.
+    undone: bool,
+}
+
+/// Whether a message with the broker's note bears the row's number.
+fn noted(world: &World) -> bool {
+    let in_hand = match world.sweep {
+        Sweep::Pass {
+            hand: Hand::Got(kind) | Hand::Judged(kind, _) | Hand::Copied(kind), ..
+        } => kind == Parked::Noted,
+        _ => false,
+    };
+    in_hand || world.failed.noted + world.tail.noted > 0
+}
+
+impl Model for Watched {
+    type State = Seen;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<Seen> {
+        let world = self.protocol.canonical(self.protocol.start());
+        vec![Seen { world, from_before: false, undone: false }]
+    }
+
+    fn actions(&self, seen: &Seen, actions: &mut Vec<Action>) {
+        let idle = seen.world.workers.iter().all(|worker| worker.step == Step::Idle);
+        actions.extend(Action::all().into_iter().filter(|action| match *action {
+            Action::Fault(fault) => matches!(fault, Fault::ParkedByBroker(_) | Fault::SweepDies),
+            Action::Person(deed) => (self.hands)(deed),
+            Action::Deliver(..) => idle,
+            _ => true,
+        }));
+    }
+
+    fn next_state(&self, seen: &Seen, action: Action) -> Option<Seen> {
+        let world = self.protocol.step(&seen.world, action).ok().flatten()?;
+        let world = self.protocol.canonical(world);
+        let fails =
+            action == Action::Sweep(SweepStep::Fail) && world.row.state != seen.world.row.state;
+        let from_before = match action {
+            Action::Person(Deed::Requeue) => noted(&seen.world),
+            _ => seen.from_before && noted(&world),
+        };
+        Some(Seen { world, from_before, undone: fails && seen.from_before })
+    }
+
+    fn properties(&self) -> Vec<stateright::Property<Self>> {
+        vec![stateright::Property::always(STANDS, |_, seen: &Seen| !seen.undone)]
+    }
+}
+
+/// Whether it is found that a requeue is undone, with so many deeds of `hands`.
+fn is_undone(fences: Fences, people: u8, hands: fn(Deed) -> bool) -> bool {
+    let bounds = Bounds { faults: 2, people, ..SMALL[0].bounds };
+    let watched = Watched { protocol: Protocol { bounds, fences }, hands };
+    let checker = watched.checker().spawn_bfs().join();
+    println!("{} states", checker.unique_state_count());
+    checker.discovery(STANDS).is_some()
+}
+
+fn command(deed: Deed) -> bool {
+    deed == Deed::Requeue
+}
+
+#[test]
+fn a_requeue_stands_whatever_the_broker_has_parked_and_whenever_the_sweep_dies() {
+    assert!(!is_undone(Fences::ALL, 1, command));
+    assert!(is_undone(Fences::ALL.without(Fence::NewNumber), 1, command));
+}
+
+/// Both at once: the command, and a copy of the parked message in the main queue by hand.
+#[test]
+fn only_a_copy_that_a_hand_had_moved_before_and_the_broker_parked_undoes_it() {
+    let hand = |deed| command(deed) || deed == Deed::CopyBack(Parked::Plain);
+    assert!(is_undone(Fences::ALL, 2, hand));
+}
