@@ -11,6 +11,7 @@ use tokio::process::Command;
 
 use super::error::ServersError;
 use super::folder::{Ending, Folder};
+use super::place::Place;
 
 /// The file that describes both servers' containers.
 const FILE: &str = include_str!("../../../deploy/servers.compose.yml");
@@ -64,8 +65,9 @@ impl Compose {
                       docker network rm {name}_default";
         let removal = ["sh", "-c", script].map(String::from);
         let kind = format!("{service}-container");
-        let folder = Folder::create(&kind, None, Ending { signal: "KILL", removal: &removal })?;
-        folder.write("compose.yml", FILE, None)?;
+        let ending = Ending { signal: "KILL", removal: &removal };
+        let folder = Folder::create(&kind, Place::default(), ending)?;
+        folder.write("compose.yml", FILE)?;
         variables.push(("SERVER_FOLDER", folder.file("").into()));
         let mut command = self.command.clone();
         let file = folder.file("compose.yml").display().to_string();
@@ -78,7 +80,7 @@ impl Project {
     /// Gives the container a file, readable by whichever user the image runs as.
     pub(super) fn write_shared(&self, name: &str, content: &str) -> Result<PathBuf, ServersError> {
         use std::os::unix::fs::PermissionsExt as _;
-        let path = self.folder.write(name, content, None)?;
+        let path = self.folder.write(name, content)?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))
             .map_err(ServersError::file("open up", &path))?;
         Ok(path)

@@ -32,6 +32,33 @@ pub enum ServersError {
         reason: String,
     },
 
+    /// The system whose servers were asked for cannot be used: build it anew, or do not ask for it.
+    #[error(
+        "{variable} names {}, from which no server can be started: {reason}; \
+         scripts/next-servers.sh builds one, and without {variable} this machine's servers are used",
+        folder.display()
+    )]
+    UnusableRoot {
+        /// The variable that names the folder.
+        variable: &'static str,
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// Another version runs than the environment asks for: correct what starts or names the servers,
+    /// or the variable.
+    #[error("{variable} asks for {asked}, and what runs is {running}")]
+    OtherVersion {
+        /// The variable that asks.
+        variable: &'static str,
+        /// Its part that does not fit.
+        asked: String,
+        /// The server and its version, as it says itself.
+        running: String,
+    },
+
     /// A private server was started and is not usable: its log says why.
     #[error("the private {server} did not get ready: {reason}; its log ends:\n{log_tail}")]
     NotReady {

@@ -1,7 +1,7 @@
 //! The folder that holds everything of one private server, and the sweep of folders left behind.
 //!
 //! ```text
-//! target/servers/sexton-server-postgres-3f0c…/   or the same name in the temporary folder
+//! target/servers/sexton-server-postgres-3f0c…/   or in the temporary folder, or in a root's `srv`
 //!   lock         held as long as the owner lives; the kernel releases it, however the owner ends
 //!   server.log   what the server says
 //!   run/         working directory and data of the server, and of nobody else
@@ -13,11 +13,13 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use uuid::Uuid;
 
 use super::error::ServersError;
 use super::guard::Guard;
+use super::place::{Place, Root};
 use super::processes;
 use super::programs::User;
 
@@ -33,6 +35,7 @@ const LOG_TAIL_BYTES: usize = 3_000;
 pub(super) struct Folder {
     path: PathBuf,
     name: String,
+    place: Place,
     guard: Guard,
     _lock: File,
 }
@@ -47,23 +50,23 @@ pub(super) struct Ending<'a> {
 }
 
 impl Folder {
-    /// Creates a folder for a server of this `kind` (lower case), whose processes `user` must be able
+    /// Creates a folder for a server of this `kind` (lower case), which the user of `place` must be able
     /// to reach, and starts its guard.
     pub(super) fn create(
         kind: &str,
-        user: Option<User>,
+        place: Place,
         ending: Ending<'_>,
     ) -> Result<Self, ServersError> {
         let name = format!("{NAME_PREFIX}{kind}-{}", &Uuid::new_v4().simple().to_string()[..12]);
-        let path = create_in_first(&bases(user), &name)?;
+        let path = create_in_first(&bases(&place), &name)?;
         // Searchable, so that the server's user reaches its own folder inside; not listable.
         fs::set_permissions(&path, Permissions::from_mode(0o711))
             .map_err(ServersError::file("open up", &path))?;
         let lock = lock(&path)?;
         let removal: Vec<_> = ending.removal.iter().map(|a| a.replace("{name}", &name)).collect();
         let guard = Guard::watch(&path, ending.signal, &removal)?;
-        let folder = Self { path, name, guard, _lock: lock };
-        folder.create_run(user)?;
+        let folder = Self { path, name, place, guard, _lock: lock };
+        folder.create_run()?;
         Ok(folder)
     }
 
@@ -77,18 +80,28 @@ impl Folder {
         self.path.join(name)
     }
 
+    /// That path, as the server sees it.
+    pub(super) fn seen(&self, path: &Path) -> PathBuf {
+        self.place.seen(path)
+    }
+
+    /// A command that runs `program` as part of the server.
+    pub(super) fn command(&self, program: &Path) -> Command {
+        self.place.command(program, &self.run())
+    }
+
     /// The server's working directory, by which its processes are known.
     pub(super) fn run(&self) -> PathBuf {
         self.path.join("run")
     }
 
-    /// Creates the empty run folder, for `user` alone.
-    pub(super) fn create_run(&self, user: Option<User>) -> Result<(), ServersError> {
+    /// Creates the empty run folder, for the server's user alone.
+    pub(super) fn create_run(&self) -> Result<(), ServersError> {
         let run = self.run();
         fs::create_dir(&run).map_err(ServersError::file("create", &run))?;
         fs::set_permissions(&run, Permissions::from_mode(0o700))
             .map_err(ServersError::file("close", &run))?;
-        give_to(&run, user)
+        give_to(&run, self.place.user)
     }
 
     /// Deletes the run folder with everything the server knew.
@@ -97,18 +110,13 @@ impl Folder {
         fs::remove_dir_all(&run).map_err(ServersError::file("delete", &run))
     }
 
-    /// Writes a file beside the run folder, readable by `user` alone.
-    pub(super) fn write(
-        &self,
-        name: &str,
-        content: &str,
-        user: Option<User>,
-    ) -> Result<PathBuf, ServersError> {
+    /// Writes a file beside the run folder, readable by the server's user alone.
+    pub(super) fn write(&self, name: &str, content: &str) -> Result<PathBuf, ServersError> {
         let path = self.file(name);
         fs::write(&path, content).map_err(ServersError::file("write", &path))?;
         fs::set_permissions(&path, Permissions::from_mode(0o600))
             .map_err(ServersError::file("close", &path))?;
-        give_to(&path, user)?;
+        give_to(&path, self.place.user)?;
         Ok(path)
     }
 
@@ -138,8 +146,9 @@ impl Folder {
 /// Deletes the folders whose owner and guard are both gone, after ending what still runs in them.
 /// Errors are not reported: a leftover of another user is that user's to sweep.
 pub(super) async fn sweep() {
-    let bases = target_folder().map(|target| target.join("servers"));
-    for base in bases.into_iter().chain([std::env::temp_dir()]) {
+    let target = target_folder().map(|target| target.join("servers"));
+    let root = Root::named().ok().flatten().map(|root| root.folders());
+    for base in target.into_iter().chain(root).chain([std::env::temp_dir()]) {
         sweep_in(&base).await;
     }
 }
@@ -167,12 +176,15 @@ fn lock(folder: &Path) -> Result<File, ServersError> {
     Ok(file)
 }
 
-/// Where folders may be created: under the build's target folder if `user` reaches it, and in the
-/// temporary folder.
-fn bases(user: Option<User>) -> Vec<PathBuf> {
+/// Where folders may be created: inside of the root, if the place has one; else under the build's
+/// target folder if the user reaches it, and in the temporary folder.
+fn bases(place: &Place) -> Vec<PathBuf> {
+    if let Some(root) = &place.root {
+        return vec![root.folders()];
+    }
     let target = target_folder()
         .map(|target| target.join("servers"))
-        .filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, user));
+        .filter(|base| fs::create_dir_all(base).is_ok() && is_reachable(base, place.user));
     target.into_iter().chain([std::env::temp_dir()]).collect()
 }
 
@@ -245,7 +257,7 @@ mod tests {
     #[tokio::test]
     async fn a_folder_in_use_is_not_swept_and_its_end_deletes_it() {
         let ending = Ending { signal: "TERM", removal: &[] };
-        let folder = Folder::create("unit", None, ending).unwrap();
+        let folder = Folder::create("unit", Place::default(), ending).unwrap();
         let path = folder.file("");
         let mut server = std::process::Command::new("sleep")
             .arg("600")

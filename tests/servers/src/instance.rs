@@ -15,7 +15,6 @@ use tokio::time::Instant;
 
 use super::error::ServersError;
 use super::folder::Folder;
-use super::programs::{User, search_path};
 use super::{processes, ready};
 
 /// How long creating the data may take: a second on an idle machine.
@@ -49,8 +48,6 @@ pub(super) struct Programs {
     pub(super) serve: Vec<Launch>,
     /// The signal that stops the main program in good order.
     pub(super) stop_signal: Signal,
-    /// Whom to run all of them as; `None` is this process's own user.
-    pub(super) user: Option<User>,
 }
 
 /// A private server made of processes in a folder.
@@ -64,31 +61,25 @@ pub(super) struct Instance {
 impl Launch {
     /// The command, in its folder, with nothing of this process's environment but a search path:
     /// `PGPORT` or `RABBITMQ_NODENAME` of somebody else's server must not reach ours.
-    fn command(&self, folder: &Folder, user: Option<User>) -> Result<Command, ServersError> {
+    fn command(&self, folder: &Folder) -> Result<Command, ServersError> {
         let log = folder.log()?;
         let stdout = log.try_clone().map_err(ServersError::file("open", &self.program))?;
-        let mut command = Command::new(&self.program);
+        let mut command = folder.command(&self.program);
         command
             .args(&self.arguments)
-            .env_clear()
-            .env("PATH", search_path())
             .env("LC_ALL", "C.UTF-8")
-            .env("HOME", folder.run())
+            .env("HOME", folder.seen(&folder.run()))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(folder.run())
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(log)
             // Ctrl-C is for the tests; the servers go when those have ended.
             .process_group(0);
-        if let Some(user) = user {
-            command.uid(user.uid).gid(user.gid);
-        }
         Ok(command)
     }
 
-    fn spawn(&self, folder: &Folder, user: Option<User>) -> Result<Child, ServersError> {
-        let mut command = self.command(folder, user)?;
+    fn spawn(&self, folder: &Folder) -> Result<Child, ServersError> {
+        let mut command = self.command(folder)?;
         command.spawn().map_err(ServersError::file("start", &self.program))
     }
 }
@@ -102,7 +93,7 @@ impl Instance {
     /// Creates the server's data in the empty run folder.
     pub(super) async fn create(&self) -> Result<(), ServersError> {
         let Some(launch) = &self.programs.create else { return Ok(()) };
-        let mut child = launch.spawn(&self.folder, self.programs.user)?;
+        let mut child = launch.spawn(&self.folder)?;
         let deadline = Instant::now() + CREATE_DEADLINE;
         while Instant::now() < deadline {
             match child.try_wait() {
@@ -121,7 +112,7 @@ impl Instance {
     /// Starts the server's programs; the main one is not awaited.
     pub(super) async fn start(&mut self) -> Result<(), ServersError> {
         for launch in &self.programs.serve {
-            let mut child = launch.spawn(&self.folder, self.programs.user)?;
+            let mut child = launch.spawn(&self.folder)?;
             let outcome = match launch.port {
                 Some(port) => listening(port, &mut child).await,
                 None => Ok(()),
@@ -139,7 +130,7 @@ impl Instance {
     pub(super) async fn renew(&mut self) -> Result<(), ServersError> {
         self.kill().await?;
         self.folder.delete_run()?;
-        self.folder.create_run(self.programs.user)?;
+        self.folder.create_run()?;
         self.create().await
     }
 

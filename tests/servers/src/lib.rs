@@ -5,11 +5,16 @@
 //! 1. `DATABASE_URL` or `AMQP_URL`, if set, names a *server*. Databases and namespaces are created and
 //!    dropped there by those who need them; the named database itself is never touched.
 //! 2. Installed programs are started as private instances: free loopback ports, TCP only, data under
-//!    the build's target folder if the server's user can reach it, else in the temporary folder.
+//!    the build's target folder if the server's user can reach it, else in the temporary folder. With
+//!    `TEST_SERVERS_ROOT` they are those of another system, whose files lie in the folder that it
+//!    names: another generation of servers (see `scripts/next-servers.sh`), or an error.
 //! 3. Docker Compose, where an engine runs.
 //! 4. On Debian and Ubuntu, as root or with a sudo that asks nothing, the distribution's packages are
 //!    installed without starting their services, then used as in 2.
 //! 5. Otherwise one sentence says what to install.
+//!
+//! `TEST_SERVERS_VERSIONS`, for example `postgresql=17 rabbitmq=4.0`, refuses servers of other versions,
+//! wherever they come from.
 //!
 //! Nothing that already runs on the machine is touched. What was started is stopped with its owner:
 //! in good order, after Ctrl-C, a panic, or SIGKILL (see `guard`).
@@ -24,6 +29,7 @@ mod folder;
 mod guard;
 mod install;
 mod instance;
+mod place;
 mod ports;
 mod postgres;
 mod processes;
@@ -32,6 +38,7 @@ mod rabbit;
 mod ready;
 mod runner;
 mod source;
+mod versions;
 
 use std::time::Duration;
 
@@ -64,6 +71,8 @@ pub struct Servers {
     pub database_url: String,
     /// The broker's URL.
     pub amqp_url: String,
+    postgres_version: String,
+    rabbit_version: String,
     postgres: Option<PostgresServer>,
     rabbit: Option<RabbitServer>,
 }
@@ -77,7 +86,12 @@ pub async fn provide(needed: Needed) -> Result<Servers, ServersError> {
     folder::sweep().await;
     let (postgres, rabbit) = tokio::join!(provide_postgres(), provide_rabbit(needed));
     let ((database_url, postgres), (amqp_url, rabbit)) = (postgres?, rabbit?);
-    Ok(Servers { database_url, amqp_url, postgres, rabbit })
+    let postgres_version = versions::postgres(&database_url).await?;
+    let rabbit_version = match needed {
+        Needed::Both => versions::rabbit(&amqp_url).await?,
+        Needed::Postgres => String::new(),
+    };
+    Ok(Servers { database_url, amqp_url, postgres_version, rabbit_version, postgres, rabbit })
 }
 
 /// The pair of servers that all tests of this process share, provided at the first call.
@@ -94,7 +108,7 @@ pub fn started() -> Option<&'static Servers> {
 }
 
 impl Servers {
-    /// One line for a person: which servers these are.
+    /// One line for a person: which servers these are, of which versions.
     pub fn description(&self) -> String {
         let named = |variable| format!("named by {variable}");
         let port = |url: &str| {
@@ -105,14 +119,25 @@ impl Servers {
             Some(server) => port(server.url()),
             None => named("DATABASE_URL"),
         };
+        let postgres = format!("PostgreSQL {} {postgres}", self.postgres_version);
         if self.amqp_url.is_empty() {
-            return format!("PostgreSQL {postgres}");
+            return postgres;
         }
         let rabbit = match &self.rabbit {
             Some(server) => port(server.url()),
             None => named("AMQP_URL"),
         };
-        format!("PostgreSQL {postgres}, RabbitMQ {rabbit}")
+        format!("{postgres}, RabbitMQ {} {rabbit}", self.rabbit_version)
+    }
+
+    /// The version of PostgreSQL, as the server says it, for example `17.2`.
+    pub fn postgres_version(&self) -> &str {
+        &self.postgres_version
+    }
+
+    /// The version of RabbitMQ, as the broker says it, for example `4.0.5`; empty without a broker.
+    pub fn rabbit_version(&self) -> &str {
+        &self.rabbit_version
     }
 
     /// Ends the servers that were started for this pair and deletes their data.

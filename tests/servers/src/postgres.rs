@@ -1,6 +1,7 @@
 //! A private PostgreSQL that a test may kill, freeze and wipe.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -12,7 +13,7 @@ use super::instance::{Instance, Launch, Programs};
 use super::programs::PostgresPrograms;
 use super::runner::Runner;
 use super::source::{self, Source};
-use super::{ports, ready};
+use super::{ports, ready, versions};
 
 const NAME: &str = "PostgreSQL";
 
@@ -54,6 +55,7 @@ impl Default for PostgresOptions {
 #[derive(Debug)]
 pub struct PostgresServer {
     url: String,
+    version: String,
     runner: Runner,
 }
 
@@ -86,14 +88,13 @@ impl PostgresServer {
         let runner = match source {
             Source::Programs(programs) => {
                 let ending = Ending { signal: "QUIT", removal: &[] };
-                let folder = Folder::create("postgres", programs.user, ending)?;
-                let password = folder.write("password", &password, programs.user)?;
+                let folder = Folder::create("postgres", programs.place.clone(), ending)?;
+                let password = folder.write("password", &password)?;
                 let programs = Programs {
-                    create: Some(initdb(&programs, &folder, password.into())),
+                    create: Some(initdb(&programs, &folder, &password)),
                     serve: vec![postgres(&programs, &folder, port, options)],
                     // PostgreSQL's "fast" stop: it does not wait for clients to leave.
                     stop_signal: Signal::INT,
-                    user: programs.user,
                 };
                 Runner::Programs(Instance::new(folder, programs))
             }
@@ -109,8 +110,9 @@ impl PostgresServer {
             }
         };
         runner.create().await?;
-        let mut server = Self { url, runner };
+        let mut server = Self { url, version: String::new(), runner };
         server.start().await?;
+        server.version = versions::postgres(&server.url).await?;
         Ok(server)
     }
 
@@ -118,6 +120,11 @@ impl PostgresServer {
     /// restarts.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The server's version, as it says itself.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The ids of the server's processes on this machine: none for a container.
@@ -169,12 +176,12 @@ impl PostgresServer {
     }
 }
 
-fn initdb(programs: &PostgresPrograms, folder: &Folder, password: OsString) -> Launch {
-    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.run().into()];
+fn initdb(programs: &PostgresPrograms, folder: &Folder, password: &Path) -> Launch {
+    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.seen(&folder.run()).into()];
     // `password` and not scram: its four thousand rounds would be most of a short test's time.
     let settings = ["-U", "postgres", "-A", "password", "-E", "UTF8", "--locale=C", "--no-sync"];
     arguments.extend(settings.map(OsString::from));
-    arguments.extend(["--pwfile".into(), password]);
+    arguments.extend(["--pwfile".into(), folder.seen(password).into()]);
     Launch { program: programs.initdb.clone(), arguments, environment: Vec::new(), port: None }
 }
 
@@ -184,7 +191,7 @@ fn postgres(
     port: u16,
     options: PostgresOptions,
 ) -> Launch {
-    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.run().into()];
+    let mut arguments: Vec<OsString> = vec!["-D".into(), folder.seen(&folder.run()).into()];
     // No socket file: its folder may belong to somebody else, and its path has a short limit.
     arguments.extend(["-h", "127.0.0.1", "-k", ""].map(OsString::from));
     arguments.extend(["-p".into(), port.to_string().into()]);

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::place::{Place, Root};
+
 /// Folders that hold servers' programs without being in an ordinary user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 6] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -12,8 +14,8 @@ const SYSTEM_FOLDERS: [&str; 6] =
 pub(super) struct PostgresPrograms {
     pub(super) initdb: PathBuf,
     pub(super) postgres: PathBuf,
-    /// Whom to run them as, if this process is root, whom PostgreSQL refuses.
-    pub(super) user: Option<User>,
+    /// Whose they are. As another user than root, whom PostgreSQL refuses.
+    pub(super) place: Place,
 }
 
 /// RabbitMQ's programs.
@@ -24,6 +26,8 @@ pub(super) struct RabbitPrograms {
     pub(super) server: PathBuf,
     /// Erlang's port mapper, which is started apart so that it can be ended.
     pub(super) epmd: PathBuf,
+    /// Whose they are.
+    pub(super) place: Place,
 }
 
 /// An unprivileged user of this machine.
@@ -36,17 +40,30 @@ pub(super) struct User {
 impl PostgresPrograms {
     /// The newest installed version, `PATH` first.
     pub(super) fn find() -> Option<Self> {
-        let user = if rustix::process::geteuid().is_root() { Some(User::find()?) } else { None };
+        let is_root = rustix::process::geteuid().is_root();
+        let user = if is_root { Some(User::find(Path::new("/etc/passwd"))?) } else { None };
         let mut folders = Vec::new();
         // A link in PATH stands for the folder it leads to: initdb looks for its files from there.
         folders.extend(in_path("postgres").and_then(|p| Some(p.parent()?.to_owned())));
-        folders.extend(versions("/usr/lib/postgresql", "", "bin"));
-        folders.extend(versions("/usr", "pgsql-", "bin"));
+        folders.extend(versions(Path::new("/usr/lib/postgresql"), "", "bin"));
+        folders.extend(versions(Path::new("/usr"), "pgsql-", "bin"));
         folders.push("/usr/local/pgsql/bin".into());
-        folders.into_iter().find_map(|folder| {
-            let (initdb, postgres) = (folder.join("initdb"), folder.join("postgres"));
-            (initdb.is_file() && postgres.is_file()).then_some(Self { initdb, postgres, user })
-        })
+        let (initdb, postgres) = folders.iter().find_map(|folder| Self::both_in(folder))?;
+        Some(Self { initdb, postgres, place: Place::here(user) })
+    }
+
+    /// The newest version that a distribution's packages installed in `root`.
+    pub(super) fn find_in(root: &Root) -> Option<Self> {
+        let user = Some(User::find(&root.path("etc/passwd"))?);
+        let folders = versions(&root.path("usr/lib/postgresql"), "", "bin");
+        let (initdb, postgres) = folders.iter().find_map(|folder| Self::both_in(folder))?;
+        let (initdb, postgres) = (root.seen(&initdb), root.seen(&postgres));
+        Some(Self { initdb, postgres, place: Place { root: Some(root.clone()), user } })
+    }
+
+    fn both_in(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+        let both = (folder.join("initdb"), folder.join("postgres"));
+        (both.0.is_file() && both.1.is_file()).then_some(both)
     }
 }
 
@@ -55,28 +72,40 @@ impl RabbitPrograms {
     pub(super) fn find() -> Option<Self> {
         let mut folders = vec![PathBuf::from("/usr/lib/rabbitmq/bin")];
         folders.extend(in_path("rabbitmq-server").and_then(|p| Some(p.parent()?.to_owned())));
-        folders.extend(versions("/usr/lib/rabbitmq/lib", "rabbitmq_server-", "sbin"));
-        folders.extend(versions("/opt", "rabbitmq_server-", "sbin"));
+        folders.extend(versions(Path::new("/usr/lib/rabbitmq/lib"), "rabbitmq_server-", "sbin"));
+        folders.extend(versions(Path::new("/opt"), "rabbitmq_server-", "sbin"));
         folders.push("/opt/rabbitmq/sbin".into());
-        // The real script lives beside the one it reads its defaults with; a wrapper does not.
-        let server = folders
-            .into_iter()
-            .filter(|folder| folder.join("rabbitmq-env").is_file())
-            .map(|folder| folder.join("rabbitmq-server"))
-            .find(|script| script.is_file())?;
+        let server = folders.iter().find_map(|folder| Self::script_in(folder))?;
         in_path("erl")?;
-        let epmd = in_path("epmd").or_else(|| {
-            let erts = versions("/usr/lib/erlang", "erts-", "bin");
-            erts.into_iter().map(|folder| folder.join("epmd")).find(|program| program.is_file())
-        })?;
-        Some(Self { server, epmd })
+        let epmd = in_path("epmd").or_else(|| Self::epmd_of(Path::new("/usr/lib/erlang")))?;
+        Some(Self { server, epmd, place: Place::default() })
+    }
+
+    /// The server that a distribution's package installed in `root`.
+    pub(super) fn find_in(root: &Root) -> Option<Self> {
+        let folders = versions(&root.path("usr/lib/rabbitmq/lib"), "rabbitmq_server-", "sbin");
+        let server = folders.iter().find_map(|folder| Self::script_in(folder))?;
+        let epmd = Self::epmd_of(&root.path("usr/lib/erlang"))?;
+        let (server, epmd) = (root.seen(&server), root.seen(&epmd));
+        Some(Self { server, epmd, place: Place { root: Some(root.clone()), user: None } })
+    }
+
+    /// The real script lives beside the one it reads its defaults with; a wrapper does not.
+    fn script_in(folder: &Path) -> Option<PathBuf> {
+        let script = folder.join("rabbitmq-server");
+        (folder.join("rabbitmq-env").is_file() && script.is_file()).then_some(script)
+    }
+
+    fn epmd_of(erlang: &Path) -> Option<PathBuf> {
+        let erts = versions(erlang, "erts-", "bin").into_iter();
+        erts.map(|folder| folder.join("epmd")).find(|program| program.is_file())
     }
 }
 
 impl User {
     /// The user `postgres`, else `nobody`.
-    fn find() -> Option<Self> {
-        let passwd = std::fs::read_to_string("/etc/passwd").ok()?;
+    fn find(passwd: &Path) -> Option<Self> {
+        let passwd = std::fs::read_to_string(passwd).ok()?;
         ["postgres", "nobody"].into_iter().find_map(|name| Self::named(name, &passwd))
     }
 
@@ -103,8 +132,8 @@ pub(super) fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 /// `parent/<prefix><version>/<below>`, newest version first.
-fn versions(parent: &str, prefix: &str, below: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(Path::new(parent)) else { return Vec::new() };
+fn versions(parent: &Path, prefix: &str, below: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
     let mut found: Vec<(Vec<u32>, PathBuf)> = entries
         .flatten()
         .filter_map(|entry| {
@@ -137,7 +166,7 @@ mod tests {
         for name in ["9.6", "15", "17", "readme"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let found = versions(folder.path().to_str().unwrap(), "", "bin");
+        let found = versions(folder.path(), "", "bin");
         let expected = ["17/bin", "15/bin", "9.6/bin"].map(|path| folder.path().join(path));
         assert_eq!(found, expected);
     }

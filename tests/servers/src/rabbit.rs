@@ -15,7 +15,7 @@ use super::instance::{Instance, Launch, Programs};
 use super::programs::RabbitPrograms;
 use super::runner::Runner;
 use super::source::{self, Source};
-use super::{ports, ready};
+use super::{ports, ready, versions};
 
 const NAME: &str = "RabbitMQ";
 
@@ -43,6 +43,7 @@ pub struct RabbitOptions {
 #[derive(Debug)]
 pub struct RabbitServer {
     url: String,
+    version: String,
     runner: Runner,
 }
 
@@ -77,15 +78,14 @@ impl RabbitServer {
             Source::Programs(programs) => {
                 lines.push(format!("listeners.tcp.1 = 127.0.0.1:{port}"));
                 let ending = Ending { signal: "KILL", removal: &[] };
-                let folder = Folder::create("rabbitmq", None, ending)?;
-                folder.write("rabbitmq.conf", &(lines.join("\n") + "\n"), None)?;
-                folder.write("plugins", "[].\n", None)?;
+                let folder = Folder::create("rabbitmq", programs.place.clone(), ending)?;
+                folder.write("rabbitmq.conf", &(lines.join("\n") + "\n"))?;
+                folder.write("plugins", "[].\n")?;
                 let server = rabbitmq_server(&programs, &folder, epmd_port, distribution_port);
                 let programs = Programs {
                     create: None,
                     serve: vec![epmd(&programs, epmd_port), server],
                     stop_signal: Signal::TERM,
-                    user: None,
                 };
                 Runner::Programs(Instance::new(folder, programs))
             }
@@ -99,8 +99,9 @@ impl RabbitServer {
             }
         };
         runner.create().await?;
-        let mut server = Self { url, runner };
+        let mut server = Self { url, version: String::new(), runner };
         server.start().await?;
+        server.version = versions::rabbit(&server.url).await?;
         Ok(server)
     }
 
@@ -108,6 +109,11 @@ impl RabbitServer {
     /// restarts.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The server's version, as it says itself.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// The ids of the server's processes on this machine: none for a container.
@@ -122,10 +128,10 @@ impl RabbitServer {
 
     /// SIGKILLs every process of the server, as a power cut would.
     ///
-    /// RabbitMQ 3.10 writes its register of quorum queues to disk every half second. A queue declared
-    /// less than that before the kill is still known afterwards, but every operation on it times out:
-    /// seen with kills up to 300 ms after the declaration, not with 1 s. A test that declares and
-    /// kills at once meets that instead of what it is about.
+    /// RabbitMQ (3.10 and 4.0 alike) writes its register of quorum queues to disk every half second. A
+    /// queue declared less than that before the kill is still known afterwards, but every operation on
+    /// it times out: seen with kills up to 300 ms after the declaration, not with 1 s. A test that
+    /// declares and kills at once meets that instead of what it is about.
     pub async fn kill(&mut self) -> Result<(), ServersError> {
         self.runner.kill().await
     }
@@ -182,7 +188,7 @@ fn rabbitmq_server(
     epmd_port: u16,
     distribution_port: u16,
 ) -> Launch {
-    let run = folder.run();
+    let run = folder.seen(&folder.run());
     let environment: Vec<(&'static str, OsString)> = vec![
         ("ERL_EPMD_PORT", epmd_port.to_string().into()),
         ("ERL_EPMD_ADDRESS", "127.0.0.1".into()),
@@ -195,11 +201,11 @@ fn rabbitmq_server(
         ("RABBITMQ_LOG_BASE", run.into()),
         // To standard output, and so into the folder's one log.
         ("RABBITMQ_LOGS", "-".into()),
-        ("RABBITMQ_CONFIG_FILE", folder.file("rabbitmq.conf").into()),
-        ("RABBITMQ_ENABLED_PLUGINS_FILE", folder.file("plugins").into()),
+        ("RABBITMQ_CONFIG_FILE", folder.seen(&folder.file("rabbitmq.conf")).into()),
+        ("RABBITMQ_ENABLED_PLUGINS_FILE", folder.seen(&folder.file("plugins")).into()),
         // The machine's settings are for the machine's server.
         ("RABBITMQ_CONF_ENV_FILE", "/dev/null".into()),
-        ("RABBITMQ_ADVANCED_CONFIG_FILE", folder.file("no-advanced.config").into()),
+        ("RABBITMQ_ADVANCED_CONFIG_FILE", folder.seen(&folder.file("no-advanced.config")).into()),
         ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", ERLANG_ARGUMENTS.into()),
     ];
     Launch { program: programs.server.clone(), arguments: Vec::new(), environment, port: None }

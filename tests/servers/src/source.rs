@@ -1,10 +1,12 @@
-//! Where a private server comes from: installed programs, a container, or packages installed now.
+//! Where a private server comes from: a root that the environment names, installed programs, a
+//! container, or packages installed now.
 
 use tokio::sync::Mutex;
 
 use super::compose::Compose;
 use super::error::ServersError;
 use super::install;
+use super::place::Root;
 use super::processes;
 use super::programs::{PostgresPrograms, RabbitPrograms};
 
@@ -22,11 +24,19 @@ pub(super) enum Source<P> {
 
 /// What a private PostgreSQL can be made of here.
 pub(super) async fn postgres() -> Result<Source<PostgresPrograms>, ServersError> {
+    if let Some(root) = Root::named()? {
+        let programs = PostgresPrograms::find_in(&root);
+        return programs.map(Source::Programs).ok_or_else(|| root.lacks("PostgreSQL"));
+    }
     choose("PostgreSQL", "postgresql", PostgresPrograms::find).await
 }
 
 /// What a private RabbitMQ can be made of here.
 pub(super) async fn rabbit() -> Result<Source<RabbitPrograms>, ServersError> {
+    if let Some(root) = Root::named()? {
+        let programs = RabbitPrograms::find_in(&root);
+        return programs.map(Source::Programs).ok_or_else(|| root.lacks("RabbitMQ"));
+    }
     choose("RabbitMQ", "rabbitmq-server", RabbitPrograms::find).await
 }
 

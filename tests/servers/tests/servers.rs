@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise, in its helpers too")]
 
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -68,7 +69,7 @@ async fn two_brokers_live_apart_and_each_keeps_its_queues_until_it_is_wiped() {
     declare(&channel, false).await.unwrap();
     publish(&channel).await;
 
-    // In good order: RabbitMQ 3.10 itself may forget a queue that was declared in the moment before a
+    // In good order: RabbitMQ itself may forget a queue that was declared in the moment before a
     // SIGKILL, so nothing is claimed about that.
     a.stop().await.unwrap();
     a.restart().await.unwrap();
@@ -139,6 +140,64 @@ async fn a_migrated_database_is_the_commands_own_and_dropped_after_it() {
     assert!(url.contains("sexton_check_"), "{url}");
     let error = PgConnection::connect(&url).await.unwrap_err();
     assert!(error.to_string().contains("does not exist"), "{error}");
+}
+
+#[tokio::test]
+async fn what_runs_is_of_the_generation_that_was_asked_for() {
+    let (shared, postgres, rabbit) = tokio::join!(
+        servers::shared(),
+        PostgresServer::start_private(PostgresOptions::default()),
+        RabbitServer::start_private(RabbitOptions::default())
+    );
+    let (shared, postgres, rabbit) = (shared.unwrap(), postgres.unwrap(), rabbit.unwrap());
+
+    let root = std::env::var_os("TEST_SERVERS_ROOT").unwrap_or_else(|| "/".into());
+    let root = PathBuf::from(root).canonicalize().unwrap();
+    for pid in postgres.process_ids().into_iter().chain(rabbit.process_ids()) {
+        // One that has ended meanwhile has no root any more.
+        let Ok(seen) = std::fs::read_link(format!("/proc/{pid}/root")) else { continue };
+        assert_eq!(seen, root, "process {pid} runs in another system");
+    }
+
+    let asked = std::env::var("TEST_SERVERS_VERSIONS").unwrap_or_default();
+    for request in asked.split_whitespace() {
+        let (server, line) = request.split_once('=').unwrap();
+        let running = match server {
+            "postgresql" => [shared.postgres_version(), postgres.version()],
+            "rabbitmq" => [shared.rabbit_version(), rabbit.version()],
+            other => panic!("no such server: {other}"),
+        };
+        for version in running {
+            assert!(format!("{version}.").starts_with(&format!("{line}.")), "{request}: {version}");
+        }
+    }
+    assert!(shared.description().contains(shared.postgres_version()), "{}", shared.description());
+    assert!(shared.description().contains(shared.rabbit_version()), "{}", shared.description());
+    let (postgres, rabbit) = tokio::join!(postgres.end(), rabbit.end());
+    postgres.and(rabbit).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_asked_for_and_is_not_there_is_refused_and_not_replaced() {
+    let servers = servers::shared().await.unwrap();
+    let refused = [
+        ("TEST_SERVERS_VERSIONS", "postgresql=1", "asks for postgresql=1"),
+        ("TEST_SERVERS_VERSIONS", "rabbitmq=1.0", "asks for rabbitmq=1.0"),
+        ("TEST_SERVERS_VERSIONS", "postgres=17", "asks for postgres=17"),
+        ("TEST_SERVERS_ROOT", "/no/such/system", "no server can be started"),
+    ];
+    for (variable, value, reason) in refused {
+        let mut owner = with_servers(&["echo", "ran"]);
+        owner.env("DATABASE_URL", &servers.database_url).env("AMQP_URL", &servers.amqp_url);
+        if variable == "TEST_SERVERS_ROOT" {
+            owner.env_remove("DATABASE_URL").env_remove("AMQP_URL");
+        }
+        owner.env(variable, value).stderr(Stdio::piped());
+        let output = timeout(DEADLINE, owner.output()).await.unwrap().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(reason), "{variable}={value}: {said}");
+        assert!(!output.status.success() && output.stdout.is_empty(), "{variable}={value}");
+    }
 }
 
 fn with_servers(arguments: &[&str]) -> Command {
