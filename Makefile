@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test measure verify lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test test-next measure verify lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -29,6 +29,10 @@ down: programs ## Stop what `make up` started
 # Most tests wait for servers rather than for a processor, so more of them run at a time than it has cores.
 test: test-programs ## Run every test, from pure functions to killed processes
 	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(with_servers) $(CARGO) test --workspace $(fault_points)
+
+# Not part of `verify`: it needs root, and unpacks a Debian release of its own under the target folder.
+test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads them once)
+	@sh scripts/next-servers.sh $(MAKE) sqlx-check test
 
 measure: ## Measure firing lag and idle memory with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console

@@ -8,6 +8,7 @@ mod faults;
 mod limits;
 mod links;
 mod names;
+mod servers;
 mod shape;
 
 use std::fs;

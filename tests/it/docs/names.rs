@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{code_spans, files, root, text};
 
 /// The documents that name tests.
-const OF_TESTS: [&str; 2] = ["docs/guarantees.md", "tests/README.md"];
+const OF_TESTS: [&str; 3] = ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
 const CRATES: [(&str, &str); 11] = [
