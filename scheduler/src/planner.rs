@@ -176,6 +176,9 @@ impl Planner {
             return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
         }
         transaction.record_gaps(&batch.gaps).await?;
+        if !inserted.is_empty() {
+            fault::point("scheduler.claiming");
+        }
         transaction.commit().await?;
         let mut written = Planned {
             known: batch.claims.len() - inserted.len(),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
 use sexton_store::{Now, Store, firing, retention};
 use tokio::time::{Instant, sleep};
@@ -122,9 +123,17 @@ impl Pruner {
             pruned.deleted += batch.deleted;
             pruned.stripped += batch.stripped;
             from = batch.next;
+            if batch.deleted + batch.stripped > 0 {
+                fault::point("scheduler.pruned");
+            }
             if from.is_none() {
-                let rest = retention::prune_rest(&self.store, days, now);
-                pruned.other = within(ANSWER, rest).await?;
+                pruned.other =
+                    within(ANSWER, retention::prune_gaps(&self.store, days, now)).await?;
+                if pruned.other > 0 {
+                    fault::point("scheduler.pruned_gaps");
+                }
+                let instances = retention::prune_instances(&self.store, days, now);
+                pruned.other += within(ANSWER, instances).await?;
                 pruned.complete = true;
                 break;
             }

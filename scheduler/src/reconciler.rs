@@ -11,6 +11,7 @@ use std::time::Duration;
 use sexton_broker::names::main_queue;
 use sexton_broker::{InspectError, Link};
 use sexton_model::pool::PoolName;
+use sexton_service::fault;
 use sexton_store::reconcile::{self, OverduePool};
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
@@ -58,9 +59,10 @@ impl Reconciler {
                     Ok(()) => self.link.redeclare().await,
                     Err(error) => Err(error),
                 };
-                if let Err(error) = declared {
+                match declared {
+                    Ok(()) => fault::point("scheduler.declared"),
                     // The publish that follows finds it missing too, and says so.
-                    tracing::debug!(%error, "queue {queue} could not be declared");
+                    Err(error) => tracing::debug!(%error, "queue {queue} could not be declared"),
                 }
                 Ok(true)
             }
@@ -117,6 +119,7 @@ impl Step for Reconciler {
             self.tell(&overdue, owed, empty);
         }
         if reconciled.owed_again > 0 {
+            fault::point("scheduler.owed_again");
             self.relay.notify_one();
         }
         Ok(reconciled)

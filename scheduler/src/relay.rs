@@ -105,6 +105,9 @@ impl Step for Relay {
             fault::point("scheduler.relayed");
         }
         let marked = self.outbox.mark(&sent.published, now).await?;
+        if !sent.refused.is_empty() {
+            fault::point("scheduler.relay_marked");
+        }
         let postponed = self.postpone(&sent.refused, now).await?;
         let relayed = Relayed {
             taken: taken.tickets.len() + taken.unreadable.len(),

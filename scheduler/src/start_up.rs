@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use sexton_model::job::JobSpec;
+use sexton_service::fault;
 use sexton_service::outage::Reachability;
 use sexton_store::jobs::ApplyError;
 use sexton_store::{Store, StoreError};
@@ -68,5 +69,9 @@ pub async fn start_up(
 
 async fn attempt(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
     store.check_schema().await?;
-    apply_all(store, jobs, actor, None).await
+    apply_all(store, jobs, actor, None).await?;
+    if !jobs.is_empty() {
+        fault::point("scheduler.applied");
+    }
+    Ok(())
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_broker::{InspectError, Link, Publisher, names};
+use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
 use sexton_store::{Now, Store, parked};
 use tokio::sync::Notify;
@@ -81,9 +82,13 @@ impl Sweep {
         let ready = match self.link.depth(&queue).await {
             Ok(depth) => u64::from(depth.ready),
             Err(InspectError::Missing(_)) => {
-                // Declared again, it is empty; the rows then differ in the next round.
-                if let Err(error) = self.link.redeclare().await {
-                    tracing::debug!(%error, "the topology could not be declared again");
+                // Declared again, it is empty, and the rows say what is missing in it.
+                match self.link.redeclare().await {
+                    Ok(()) if published > 0 => fault::point("scheduler.sweep_declared"),
+                    Ok(()) => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "the topology could not be declared again");
+                    }
                 }
                 0
             }
@@ -140,6 +145,7 @@ impl Step for Sweep {
         self.remember(&tally, surplus);
         pass.end().await;
         if tally.owed_again + tally.failed > 0 {
+            fault::point("scheduler.sweep_owed");
             self.relay.notify_one();
         }
         tally.tell();

@@ -180,6 +180,9 @@ async fn late(context: &Context, opened: &Opened, outcome: &str) {
     let record = record_late(&context.store, worker, held(opened), outcome, None);
     // For people only: if it cannot be written, nothing is missing.
     let taken = context.gate.ask(record).await.unwrap_or(false);
+    if taken {
+        fault::point("worker.late");
+    }
     let said = if taken {
         "an attempt ended here after it had been taken from this worker; nothing follows from it"
     } else if outcome == LEASE_LOST {

@@ -8,6 +8,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use sexton_service::fault;
 use sexton_store::lease::{Held, Renewal};
 use tokio::time::{Instant, sleep_until};
 
@@ -63,6 +64,7 @@ async fn renew(
         next = Instant::now() + quarter;
         match context.journal.renew(held, lease).await {
             Ok(Renewal::Renewed { cancel_requested }) => {
+                fault::point("worker.renewed");
                 supervisor.extend_lease(lease_end(sent, lease));
                 if cancel_requested {
                     supervisor.stop(StopReason::Cancelled);

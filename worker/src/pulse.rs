@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::retry::{Ending, decide};
+use sexton_service::fault;
 use sexton_service::health::Readiness;
 use sexton_store::StoreError;
 use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
@@ -110,7 +111,13 @@ impl Pulse {
                     (one, decide(Ending::Lost, one.used, &policy, Context::draw()))
                 })
                 .collect();
+            if !lost.is_empty() {
+                fault::point("worker.seated");
+            }
             let settled = lost::settle(store, &which, &lost, None).await?;
+            if !settled.is_empty() {
+                fault::point("worker.inherited");
+            }
             for id in &settled {
                 tracing::warn!(execution.id = %id, "the attempt of a dead predecessor is lost");
             }

@@ -146,6 +146,7 @@ impl Slot {
                 let _ = delivery.ack().await;
                 return;
             }
+            fault::point("worker.renewed_first");
         }
         let context = Arc::clone(&self.context);
         let mut run = std::pin::pin!(attempt::run(&context, opened, sent));

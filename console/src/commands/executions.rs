@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
+use sexton_service::fault;
 use sexton_store::executions::Execution;
 use sexton_store::operator::{self, By, Cancelled, OperatorAction, OperatorError};
 
@@ -127,6 +128,7 @@ async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
         }
         Err(error) => return Err(not_done(error, "cancelled")),
     };
+    fault::point("console.cancelled");
     if session.out.is_json() {
         let document = json!({"id": id, "state": state, "cancel_requested": state == "running"});
         return session.out.document(&document);

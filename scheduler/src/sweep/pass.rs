@@ -111,6 +111,7 @@ impl<'a> Pass<'a> {
     /// Settles the next message; `false` at the end of the queue.
     async fn next(&mut self) -> Result<bool, StepError> {
         let Some(message) = self.queue.next().await? else { return Ok(false) };
+        fault::point("scheduler.sweep_taken");
         let properties = &message.delivery.properties;
         let incoming = read(Envelope {
             message_id: properties.message_id.as_deref(),
@@ -137,12 +138,18 @@ impl<'a> Pass<'a> {
             // What failed its execution is spent by that, or had been spent before.
             Verdict::Remove | Verdict::Fail(_) => {
                 self.tally.removed += 1;
-                self.queue.remove(message).await
+                let removed = self.queue.remove(message).await;
+                fault::point("scheduler.sweep_removed");
+                removed
             }
             Verdict::Keep => {
                 let Tally { kept, unowned, .. } = &mut self.tally;
                 *(if row.is_some() { kept } else { unowned }) += 1;
-                self.queue.keep(message).await.map_err(put_back)?
+                let copied = self.queue.copy_to_tail(message).await.map_err(put_back)?;
+                fault::point("scheduler.sweep_copied");
+                let kept = self.queue.drop_original(copied).await;
+                fault::point("scheduler.sweep_kept");
+                kept
             }
         };
         Ok(true)

@@ -37,8 +37,14 @@ pub struct FailedQueue {
 /// to the queue when the pass ends.
 #[derive(Debug)]
 pub struct Parked {
-    /// The message. Its properties may be changed before [`FailedQueue::keep`].
+    /// The message. Its properties may be changed before [`FailedQueue::copy_to_tail`].
     pub delivery: Delivery,
+}
+
+/// A parked message that has a copy at the tail of the queue. Dropped, original and copy both stay.
+#[derive(Debug)]
+pub struct Copied {
+    original: Delivery,
 }
 
 impl FailedQueue {
@@ -89,18 +95,18 @@ impl FailedQueue {
         }
     }
 
-    /// Leaves the message in the queue: a clean copy to the tail, confirmed, then the original is
-    /// acknowledged.
+    /// The first half of leaving a message in the queue: a clean copy to the tail, confirmed. The
+    /// other half is [`Self::drop_original`].
     ///
     /// # Errors
     ///
     /// [`PublishError`]; the original has gone back to the head then, and the pass should end.
-    pub async fn keep(&mut self, parked: Parked) -> Result<AckOutcome, PublishError> {
+    pub async fn copy_to_tail(&mut self, parked: Parked) -> Result<Copied, PublishError> {
         let Parked { mut delivery } = parked;
         let body = std::mem::take(&mut delivery.body);
         let copy = Publication::copy(&*self.queue, body, delivery.properties.clone());
         match self.publisher.publish_one(copy).await {
-            Ok(()) => Ok(delivery.ack().await),
+            Ok(()) => Ok(Copied { original: delivery }),
             Err(error) => {
                 // Whether this is written or not, the message returns at the latest with the end of
                 // the channel.
@@ -108,6 +114,11 @@ impl FailedQueue {
                 Err(error)
             }
         }
+    }
+
+    /// Takes the original out of the queue; its copy stays.
+    pub async fn drop_original(&mut self, copied: Copied) -> AckOutcome {
+        copied.original.ack().await
     }
 
     /// Takes the message out of the queue for good.

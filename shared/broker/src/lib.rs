@@ -34,7 +34,7 @@ pub mod topology;
 pub use consume::SlotConsumer;
 pub use delivery::{AckOutcome, Delivery};
 pub use endpoint::{Endpoint, EndpointError};
-pub use failed::{FailedQueue, Parked};
+pub use failed::{Copied, FailedQueue, Parked};
 pub use inspect::{Depth, InspectError};
 pub use link::{Link, LinkSettings, LinkState};
 pub use names::{Namespace, NamespaceError};

@@ -117,27 +117,30 @@ pub async fn prune(
     Ok(Pruned { deleted, stripped, next: next.map(ExecutionId::new) })
 }
 
-/// Removes what else is old: gaps, and instances that are long gone.
-pub async fn prune_rest(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
-    let gaps = sqlx::query!(
+/// Removes gaps that were recorded more than `days` ago. Returns how many.
+pub async fn prune_gaps(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
         "-- prune_gaps
         DELETE FROM gaps WHERE recorded_at < coalesce($1, now()) - $2 * interval '1 day'",
         now,
         f64::from(days)
     )
     .execute(store.pool())
-    .await?
-    .rows_affected();
-    let instances = sqlx::query!(
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Removes instances that were last heard of more than `days` ago. Returns how many.
+pub async fn prune_instances(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
         "-- prune_instances
         DELETE FROM instances WHERE heartbeat_at < coalesce($1, now()) - $2 * interval '1 day'",
         now,
         f64::from(days)
     )
     .execute(store.pool())
-    .await?
-    .rows_affected();
-    Ok(gaps + instances)
+    .await?;
+    Ok(done.rows_affected())
 }
 
 /// The smallest UUID version 7 (RFC 9562) of an instant.

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use sexton_service::fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -94,6 +95,7 @@ impl Guarded {
         let missing = || io::Error::other("a pipe is missing");
         let stdout = guard.stdout.take().ok_or_else(missing)?;
         let stderr = guard.stderr.take().ok_or_else(missing)?;
+        fault::point("worker.guarded");
         let guarded = Self { guard, control, lines: LineBuffer::default(), task: None };
         Ok((guarded, Pipes { stdout, stderr }))
     }
@@ -117,6 +119,7 @@ impl Guarded {
                 heard = self.hear() => match heard {
                     Ok(Report::Started { pid }) => {
                         self.task = Pid::from_raw(pid);
+                        fault::point("worker.started");
                         Ok(())
                     }
                     Ok(Report::Ended { status, stopped }) => {
@@ -261,17 +264,20 @@ impl Orders {
         if self.asked.is_none() || asked == Asked::Stop(StopReason::LeaseLost) {
             self.asked = Some(asked);
         }
-        if at_once && !self.kill_sent {
+        let order = if at_once && !self.kill_sent {
             self.kill_sent = true;
             self.give_up_at = Some(Instant::now() + REPORT_LIMIT);
-            send(control, Order::Kill)
+            Order::Kill
         } else if !at_once && !self.term_sent && !self.kill_sent {
             self.term_sent = true;
             self.give_up_at = Some(Instant::now() + self.grace + REPORT_LIMIT);
-            send(control, Order::Term)
+            Order::Term
         } else {
-            Ok(())
-        }
+            return Ok(());
+        };
+        send(control, order)?;
+        fault::point("worker.stopping");
+        Ok(())
     }
 }
 

@@ -50,7 +50,9 @@ impl Slot {
             }
             Answer::Lost => {
                 // If it fails: the rescuer looks every two seconds.
-                let _ = self.context.gate.ask(settle_lost(&self.context, id)).await;
+                if let Ok(1..) = self.context.gate.ask(settle_lost(&self.context, id)).await {
+                    fault::point("worker.rescued");
+                }
             }
             Answer::Unknown => {
                 return self.park(delivery, NO_ROW).await;
@@ -94,6 +96,7 @@ impl Slot {
             match self.context.gate.ask(failing).await {
                 Ok(failed) => {
                     if failed {
+                        fault::point("worker.gave_up");
                         tracing::error!(execution.id = %id, reason, "parked without an attempt");
                     }
                     let _ = delivery.ack().await;
@@ -143,6 +146,7 @@ impl Slot {
         }
         if let Some(owed) = adopted.owed {
             publish(&self.context, &owed).await;
+            fault::point("worker.adopted_paid");
         }
         let _ = delivery.ack().await;
     }
@@ -195,8 +199,8 @@ fn task_type(delivery: &Delivery) -> String {
     delivery.properties.kind.clone().or_else(in_body).unwrap_or_else(|| "(unnamed)".to_owned())
 }
 
-/// Ends one attempt whose lease is over, unless somebody was faster.
-async fn settle_lost(context: &Context, id: ExecutionId) -> Result<(), StoreError> {
+/// Ends one attempt whose lease is over, unless somebody was faster; returns how many it ended.
+async fn settle_lost(context: &Context, id: ExecutionId) -> Result<usize, StoreError> {
     let (store, which) = (&context.store, Which::One(id));
     let lost: Vec<_> = lost::find(store, &which, 1, None)
         .await?
@@ -206,6 +210,5 @@ async fn settle_lost(context: &Context, id: ExecutionId) -> Result<(), StoreErro
             (one, decide(Ending::Lost, one.used, &policy, Context::draw()))
         })
         .collect();
-    lost::settle(store, &which, &lost, None).await?;
-    Ok(())
+    Ok(lost::settle(store, &which, &lost, None).await?.len())
 }

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_service::fault;
 use sexton_store::operator::{self, By};
 use sexton_store::{Store, executions};
 
@@ -30,7 +31,11 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
     let mut report = Report::new("requeued", "pending", ids.len());
     for id in ids {
-        report.add(id, requeue_one(&store, id, seen, by).await)?;
+        let done = requeue_one(&store, id, seen, by).await;
+        if done.is_ok() {
+            fault::point("console.requeued");
+        }
+        report.add(id, done)?;
     }
     report.tell(session)
 }
@@ -61,6 +66,9 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
     let mut report = Report::new("discarded", "discarded", ids.len());
     for id in ids {
         let done = operator::discard(&store, id, by, None).await;
+        if done.is_ok() {
+            fault::point("console.discarded");
+        }
         report.add(id, done.map_err(|error| not_done(error, "discarded")))?;
     }
     report.tell(session)
@@ -73,6 +81,9 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
     let mut report = Report::new("restored", "failed", ids.len());
     for id in ids {
         let done = operator::restore(&store, id, by, None).await;
+        if done.is_ok() {
+            fault::point("console.restored");
+        }
         report.add(id, done.map_err(|error| not_done(error, "restored")))?;
     }
     report.tell(session)

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use sexton_model::id::JobId;
 use sexton_model::job::JobSpec;
 use sexton_model::jobs_file::{self, MAX_FILE_BYTES, Problem};
+use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, Applied, ApplyError};
 use uuid::Uuid;
@@ -45,6 +46,10 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
         }
     }
     let applied = call(&store, wanted(arguments.dry_run), &files).await?;
+    let changed = [applied.created.len(), applied.changed.len(), applied.paused.len()];
+    if !arguments.dry_run && changed.iter().sum::<usize>() > 0 {
+        fault::point("console.applied");
+    }
     if session.out.is_json() {
         return session.out.document(&document(&applied, arguments.dry_run));
     }

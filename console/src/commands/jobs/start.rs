@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
+use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, PauseError};
 use sexton_store::operator::By;
@@ -38,6 +39,9 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
             return Err(Failure::Usage(error.to_string()));
         }
     };
+    if done.created {
+        fault::point("console.triggered");
+    }
     if session.out.is_json() {
         return session.out.document(&json!({
             "id": done.id,
@@ -101,6 +105,7 @@ pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Fa
     if let Err(error) = jobs::pause(&store, name, by, None).await {
         return Err(not_done(&store, error, session).await);
     }
+    fault::point("console.paused");
     if session.out.is_json() {
         return session.out.document(&json!({"name": name, "status": "paused"}));
     }
@@ -117,6 +122,7 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
         Ok(resumed) => resumed,
         Err(error) => return Err(not_done(&store, error, session).await),
     };
+    fault::point("console.resumed");
     if session.out.is_json() {
         return session.out.document(&json!({
             "name": name,
