@@ -20,7 +20,7 @@ mod probe;
 mod settings;
 mod start;
 mod task_type;
-mod wire;
+pub(crate) mod wire;
 
 use std::time::Duration;
 

@@ -15,25 +15,25 @@ use sexton_tests::platform::Platform;
 
 /// A message to publish.
 #[derive(Clone, Debug)]
-pub(super) struct Message {
-    pub(super) body: Vec<u8>,
+pub(crate) struct Message {
+    pub(crate) body: Vec<u8>,
     id: Option<String>,
     headers: FieldTable,
 }
 
 impl Message {
-    pub(super) fn new(body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), id: None, headers: FieldTable::default() }
     }
 
     /// With the property `message_id`.
-    pub(super) fn id(mut self, id: impl Into<String>) -> Self {
+    pub(crate) fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
     /// With a header.
-    pub(super) fn header(mut self, name: &str, value: i64) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: i64) -> Self {
         self.headers.insert(name.into(), AMQPValue::LongLongInt(value));
         self
     }
@@ -50,19 +50,19 @@ impl Message {
 
 /// A message as it was found in a queue.
 #[derive(Debug)]
-pub(super) struct Found {
-    pub(super) body: Vec<u8>,
-    pub(super) id: Option<String>,
+pub(crate) struct Found {
+    pub(crate) body: Vec<u8>,
+    pub(crate) id: Option<String>,
     /// The header `sexton-failed-reason`.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// The header `sexton-attempt`.
-    pub(super) attempt: Option<i64>,
+    pub(crate) attempt: Option<i64>,
     /// How often it was delivered and not acknowledged before.
-    pub(super) returned: i64,
+    pub(crate) returned: i64,
 }
 
 /// A channel with confirms and what it needs to know of a platform.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     channel: Channel,
     _connection: Connection,
     main: String,
@@ -71,7 +71,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) async fn connect(platform: &Platform) -> Self {
+    pub(crate) async fn connect(platform: &Platform) -> Self {
         let properties = ConnectionProperties::default();
         let connection = Connection::connect(platform.amqp_url(), properties).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
@@ -86,27 +86,27 @@ impl Wire {
         }
     }
 
-    pub(super) fn channel(&self) -> &Channel {
+    pub(crate) fn channel(&self) -> &Channel {
         &self.channel
     }
 
     /// The main queue of the pool `default`.
-    pub(super) fn main(&self) -> &str {
+    pub(crate) fn main(&self) -> &str {
         &self.main
     }
 
     /// The failed queue.
-    pub(super) fn failed(&self) -> &str {
+    pub(crate) fn failed(&self) -> &str {
         &self.failed
     }
 
     /// The half minute's step of the ladder.
-    pub(super) fn waiting(&self) -> &str {
+    pub(crate) fn waiting(&self) -> &str {
         &self.waiting
     }
 
     /// Publishes to the main queue, and waits until the broker has all of it.
-    pub(super) async fn send(&self, messages: &[Message]) {
+    pub(crate) async fn send(&self, messages: &[Message]) {
         let mut confirms = Vec::with_capacity(messages.len());
         for message in messages {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
@@ -124,14 +124,14 @@ impl Wire {
     }
 
     /// Takes one message out of a queue.
-    pub(super) async fn take(&self, queue: &str) -> Option<Found> {
+    pub(crate) async fn take(&self, queue: &str) -> Option<Found> {
         let options = BasicGetOptions { no_ack: true };
         let got = self.channel.basic_get(queue.into(), options).await.unwrap();
         got.as_ref().map(found)
     }
 
     /// Looks at all messages that nobody holds, and puts them back.
-    pub(super) async fn look(&self, queue: &str) -> Vec<Found> {
+    pub(crate) async fn look(&self, queue: &str) -> Vec<Found> {
         let mut all = Vec::new();
         let mut last = None;
         let get = || self.channel.basic_get(queue.into(), BasicGetOptions::default());
@@ -147,14 +147,14 @@ impl Wire {
     }
 
     /// Messages that wait in a queue.
-    pub(super) async fn depth(&self, queue: &str) -> u32 {
+    pub(crate) async fn depth(&self, queue: &str) -> u32 {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
         let asking = self.channel.queue_declare(queue.into(), options, FieldTable::default());
         asking.await.unwrap().message_count()
     }
 
     /// Takes `count` messages out of the failed queue as they come.
-    pub(super) async fn parked(&self, platform: &Platform, count: usize) -> Vec<Found> {
+    pub(crate) async fn parked(&self, platform: &Platform, count: usize) -> Vec<Found> {
         let mut all = Vec::with_capacity(count);
         let what = format!("{count} messages are parked");
         let limit = super::DEADLINE + Duration::from_millis(20) * count as u32;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use sexton_service::fault::POINTS;
+use sexton_service::fault::{POINTS, Point, Reruns};
 
 use super::names::is_name;
-use super::{code_spans, files, text};
+use super::{between, code_spans, files, text};
 
 /// The documents that name points.
-const NAMING: [&str; 1] = ["docs/architecture.md"];
+const NAMING: [&str; 2] = ["docs/architecture.md", "docs/proof.md"];
 
 /// How the names of a program's points begin, and where it passes them.
 const PROGRAMS: [(&str, &str); 3] =
@@ -33,6 +33,41 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
     let mut listed: Vec<_> = POINTS.iter().map(|point| point.name.to_owned()).collect();
     listed.sort();
     assert_eq!(passed, listed, "left: in the source; right: in the list");
+}
+
+#[test]
+fn every_fault_point_is_struck_by_a_test_that_is_called_after_it() {
+    let folder = "tests/it/process/struck";
+    let tests: Vec<_> =
+        files(".rs").into_iter().filter(|file| file.starts_with(folder)).map(text).collect();
+    for point in POINTS {
+        let begins = format!("#[tokio::test]\nasync fn {}() {{\n", point.name.replace('.', "_"));
+        let bodies = tests.iter().filter_map(|source| source.split_once(&begins));
+        let bodies: Vec<_> = bodies.filter_map(|(_, rest)| rest.split("\n}\n").next()).collect();
+        // It dies there, and its end is judged by what the list says of that point.
+        let named = |body: &&str| body.matches(&format!("\"{}\"", point.name)).count() >= 2;
+        assert!(bodies.len() == 1 && bodies.iter().all(named), "no test strikes {}", point.name);
+    }
+}
+
+#[test]
+fn the_table_of_the_fault_points_is_the_list() {
+    let mut table = String::from(
+        "| point | has happened | has not | left behind, and who goes on | a task runs again |\n\
+         |---|---|---|---|---|\n",
+    );
+    for point in POINTS {
+        let Point { name, after, before, leaves, reruns, .. } = point;
+        let again = match reruns {
+            Reruns::Never => "",
+            Reruns::Once => "once",
+        };
+        let row = format!("| `{name}` | {after} | {before} | {leaves} | {again} |\n");
+        table.push_str(&row.replace("  ", " "));
+    }
+    let document = text("docs/proof.md");
+    let there = between(&document, "points").trim();
+    assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! SIGKILL, at the worst moments.
+//! SIGKILL, at the worst moments. Between any two effects: see `super::struck`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -59,42 +59,6 @@ async fn a_worker_killed_in_the_middle_of_a_task_is_succeeded_by_another() {
     ledger.no_overlap();
     assert_eq!(ledger.lines("begin").len(), 2);
     assert_eq!(ledger.lines("end").len(), 1);
-}
-
-/// At each of these a worker leaves something half done.
-const POINTS: [&str; 7] = [
-    "worker.received",
-    "worker.opened",
-    "worker.ran",
-    "worker.settled",
-    "worker.published",
-    "worker.marked",
-    "worker.acked",
-];
-
-#[tokio::test]
-async fn a_worker_killed_between_any_two_effects_leaves_something_others_can_go_on_from() {
-    let mut platform = Platform::new().await.unwrap();
-    // The first attempt fails, so that a retry is published and marked, too.
-    let ledger = Ledger::new(&platform, "[ $SEXTON_ATTEMPT = 1 ] && exit 1");
-    platform.catalogue(&ledger.catalogue());
-    let retry = "retry = { delay = \"1s\", max_retries = 5 }";
-    platform.apply(&by_hand("a.b", "work", retry)).await.unwrap();
-    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
-    let slot = ("WORKER_SLOTS", "1");
-    for (done, point) in POINTS.into_iter().enumerate() {
-        let mut doomed = platform.start_worker("doomed", &[LEASE, slot, dies_at(point)]).unwrap();
-        platform.sexton(&["jobs", "trigger", "a.b", "--key", point]).await;
-        doomed.exit(IN_THE_END).await;
-        assert!(doomed.log().contains(&format!("fault point {point}")), "{}", doomed.log());
-        let mut heir = platform.start_worker("heir", &[LEASE, slot]).unwrap();
-        until(&platform, "executions WHERE state = 'succeeded'", done as i64 + 1).await;
-        heir.terminate();
-        assert!(heir.exit(IN_THE_END).await.success());
-    }
-    ledger.no_overlap();
-    let ended: HashSet<_> = ledger.lines("end").iter().map(|line| key_of(line)).collect();
-    assert_eq!(ended.len(), POINTS.len());
 }
 
 #[tokio::test]

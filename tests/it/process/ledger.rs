@@ -3,9 +3,17 @@
 //! The task appends a line when it begins and one when it ends, and looks whether another run of the
 //! same idempotency key is alive. Appends of short lines are atomic.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sexton_tests::platform::Platform;
+
+/// What the tasks of one idempotency key did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Runs {
+    pub(crate) begun: usize,
+    pub(crate) ended: usize,
+}
 
 pub(crate) struct Ledger {
     file: PathBuf,
@@ -50,6 +58,26 @@ rm -f \"$holder\"
             .filter(|line| line.split(' ').next() == Some(first_word))
             .map(str::to_owned)
             .collect()
+    }
+
+    /// How often the tasks of each key began and came to their end.
+    pub(crate) fn runs(&self) -> BTreeMap<String, Runs> {
+        let mut runs: BTreeMap<String, Runs> = BTreeMap::new();
+        let key = |line: &str| line.split(' ').nth(1).unwrap().to_owned();
+        for line in self.lines("begin") {
+            runs.entry(key(&line)).or_default().begun += 1;
+        }
+        for line in self.lines("end") {
+            runs.entry(key(&line)).or_default().ended += 1;
+        }
+        runs
+    }
+
+    /// The same of the only key there is.
+    pub(crate) fn only(&self) -> Runs {
+        let runs = self.runs();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.into_values().next().unwrap()
     }
 
     /// Panics if two runs of one key were alive at once.

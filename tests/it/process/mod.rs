@@ -6,6 +6,7 @@ mod frozen;
 mod kills;
 mod ledger;
 mod seats;
+mod struck;
 mod wiped;
 
 use std::time::Duration;

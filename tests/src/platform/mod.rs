@@ -166,6 +166,18 @@ impl Platform {
         self.try_sexton(args).await.expect("sexton runs")
     }
 
+    /// As [`Self::sexton`]; `env` goes before the minimal environment.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::sexton`].
+    pub async fn sexton_with(&self, env: &[(&str, &str)], args: &[&str]) -> CommandOutput {
+        let mut variables = self.environment();
+        variables.extend(env);
+        // Unwrap safety: as above.
+        command::run("sexton", args, &variables, &self.folder()).await.expect("sexton runs")
+    }
+
     /// As [`Self::sexton`], for those who must not panic.
     pub async fn try_sexton(&self, args: &[&str]) -> Result<CommandOutput> {
         command::run("sexton", args, &self.environment(), &self.folder()).await

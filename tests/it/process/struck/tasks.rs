@@ -1,0 +1,94 @@
+//! The worker, with a task under way: from its guard to its end.
+
+use super::{IN_THE_END, Scene, count, died, until};
+
+const RUNS: &str = "state = 'running' AND attempt = 1";
+const DONE_AT_SECOND: &str = "state = 'succeeded' AND attempt = 2";
+
+#[tokio::test]
+async fn worker_guarded() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    scene.worker_dies("worker.guarded", &[]).await;
+    scene.holds(RUNS, 1).await;
+    assert!(scene.ledger.runs().is_empty(), "the guard was not told what to run");
+    scene.ends(scene.successors(), "worker.guarded", DONE_AT_SECOND, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn worker_started() {
+    // Nobody waits for such a lease: the successor must know that the task is dead.
+    let scene = Scene::endless("lease = \"1h\"").await;
+    scene.ticket().await;
+    scene.worker_dies("worker.started", &[]).await;
+    scene.holds(RUNS, 1).await;
+    scene.ends(scene.successors(), "worker.started", DONE_AT_SECOND, [1, 1]).await;
+    // The task that had started was killed with its worker.
+    assert_eq!(scene.ledger.only().ended, 1);
+}
+
+#[tokio::test]
+async fn worker_renewed() {
+    let scene = Scene::endless("").await;
+    scene.ticket().await;
+    scene.worker_dies("worker.renewed", &[("LEASE_MS", "8000")]).await;
+    scene.holds(RUNS, 1).await;
+    scene.holds("lease_until > started_at + interval '9 seconds'", 1).await;
+    scene.ends(scene.successors(), "worker.renewed", DONE_AT_SECOND, [1, 1]).await;
+    assert_eq!(scene.ledger.only().ended, 1);
+}
+
+#[tokio::test]
+async fn worker_stopping() {
+    let scene = Scene::endless("").await;
+    scene.ticket().await;
+    let env = [("FAULT_POINT", "worker.stopping")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    scene.begun().await;
+    let id = scene.id().await;
+    let done = scene.platform.sexton(&["executions", "cancel", &id]).await;
+    assert!(done.status.success(), "{done}");
+    died(&mut doomed, "worker.stopping").await;
+    scene.holds("state = 'running' AND attempt = 1 AND cancel_requested", 1).await;
+    scene.ends(scene.successors(), "worker.stopping", "state = 'cancelled'", [1, 0]).await;
+    assert_eq!(count(&scene.platform, "attempts").await, 1);
+}
+
+#[tokio::test]
+async fn worker_ran() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    scene.worker_dies("worker.ran", &[]).await;
+    scene.holds(RUNS, 1).await;
+    assert_eq!(scene.ledger.only().ended, 1, "its effects have happened");
+    scene.ends(scene.successors(), "worker.ran", DONE_AT_SECOND, [1, 1]).await;
+    // That is what at least once means: nobody knew, so the same key has them twice.
+    assert_eq!(scene.ledger.only().ended, 2);
+}
+
+#[tokio::test]
+async fn worker_late() {
+    let scene = Scene::endless("").await;
+    scene.ticket().await;
+    let env = [("FAULT_POINT", "worker.late"), ("LEASE_MS", "5000"), ("WORKER_SLOTS", "1")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    scene.begun().await;
+    doomed.pause();
+    let mut other = scene.platform.start_scheduler("s1", &[]).unwrap();
+    until(&scene.platform, "attempts WHERE outcome = 'lost'", 1).await;
+    other.kill();
+    doomed.resume();
+    died(&mut doomed, "worker.late").await;
+    scene.holds("state = 'retrying' AND attempt = 2", 1).await;
+    assert_eq!(count(&scene.platform, "attempts WHERE late_outcome IS NOT NULL").await, 1);
+    scene.time_passes().await;
+    scene.ends(scene.successors(), "worker.late", DONE_AT_SECOND, [2, 1]).await;
+}
+
+impl Scene {
+    /// Waits until the task has begun.
+    async fn begun(&self) {
+        let look = async || self.ledger.lines("begin").pop();
+        self.platform.eventually("the task has begun", IN_THE_END, look).await;
+    }
+}

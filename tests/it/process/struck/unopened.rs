@@ -1,0 +1,85 @@
+//! The worker, with a message that opens nothing: passed on, given up, taken over.
+
+use super::{Scene, until};
+use crate::bad_input::wire::Message;
+
+const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
+const DONE_AT_SECOND: &str = "state = 'succeeded' AND attempt = 2";
+
+#[tokio::test]
+async fn worker_rescued() {
+    let scene = Scene::plain().await;
+    scene.abandoned("1000").await;
+    // The broker gives the ticket back; no scheduler is there to see that the lease is over.
+    scene.until("state = 'running' AND lease_until < now()", 1).await;
+    let env = [("FAULT_POINT", "worker.rescued")];
+    let mut stranger = scene.platform.start_worker("w2", &env).unwrap();
+    super::died(&mut stranger, "worker.rescued").await;
+    scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
+    scene.ends(scene.successors(), "worker.rescued", DONE_AT_SECOND, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn worker_gave_up() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    let changed = scene.sql(
+        "UPDATE executions SET task_type = 'unheard',
+             next_attempt_at = next_attempt_at - interval '61 minutes'",
+    );
+    assert_eq!(changed.await, 1);
+    scene.worker_dies("worker.gave_up", &[]).await;
+    scene.holds("state = 'failed' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
+    scene.waits(scene.wire.main(), 1).await;
+    let parked = "state = 'failed' AND ticket_published_at IS NOT NULL";
+    scene.ends(scene.successors(), "worker.gave_up", parked, [0, 0]).await;
+    assert_eq!(scene.wire.depth(scene.wire.failed()).await, 1);
+}
+
+#[tokio::test]
+async fn worker_moved() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    let early = "UPDATE executions SET next_attempt_at = now() + interval '1 hour'";
+    assert_eq!(scene.sql(early).await, 1);
+    scene.worker_dies("worker.moved", &[]).await;
+    scene.holds("state = 'pending' AND attempt = 1", 1).await;
+    // The original is back, its copy is in the ladder.
+    scene.waits(scene.wire.main(), 1).await;
+    scene.sql("UPDATE executions SET next_attempt_at = now()").await;
+    scene.ends(scene.successors(), "worker.moved", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn worker_adopted() {
+    let scene = Scene::plain().await;
+    let env = [("FAULT_POINT", "worker.adopted")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    doomed.ready().await;
+    scene.wire.send(&[Message::new(r#"{"type":"work"}"#).id("order-7")]).await;
+    super::died(&mut doomed, "worker.adopted").await;
+    scene.holds("state = 'pending' AND attempt = 1 AND execution_key = 'order-7'", 1).await;
+    scene.waits(scene.wire.main(), 1).await;
+    // The message id is the key: the message that comes again finds its execution.
+    scene.ends(scene.successors(), "worker.adopted", DONE_AT_FIRST, [1, 1]).await;
+    scene.holds("true", 1).await;
+}
+
+#[tokio::test]
+async fn worker_adopted_paid() {
+    let scene = Scene::plain().await;
+    // One slot, so that nobody takes the ticket that it has just published.
+    let env = [("FAULT_POINT", "worker.adopted_paid"), ("WORKER_SLOTS", "1")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    doomed.ready().await;
+    scene.wire.send(&[Message::new(r#"{"type":"work"}"#)]).await;
+    super::died(&mut doomed, "worker.adopted_paid").await;
+    scene.holds("state = 'pending' AND ticket_published_at IS NOT NULL", 1).await;
+    // The message that was not acknowledged, and the ticket of the execution that was made of it.
+    scene.waits(scene.wire.main(), 2).await;
+    let successors = scene.successors();
+    // Without an id nobody can tell that the message comes again: a second execution, each run once.
+    until(&scene.platform, "executions", 2).await;
+    scene.ends(successors, "worker.adopted_paid", DONE_AT_FIRST, [1, 1]).await;
+    scene.holds("true", 2).await;
+}
