@@ -10,7 +10,7 @@ use sexton_model::retry::RetryPolicy;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::settings::{Program, WorkerSettings, process_environment};
-use sexton_service::{arguments, clock, telemetry};
+use sexton_service::{arguments, clock, fault, telemetry};
 use sexton_store::{Store, StoreOptions};
 use sexton_worker::catalogue::Catalogue;
 use sexton_worker::command::CommandHost;
@@ -107,6 +107,6 @@ fn options(settings: &WorkerSettings) -> anyhow::Result<WorkerOptions> {
         },
         instance: service.instance.clone(),
         state_dir: Some(settings.state_dir.clone()),
-        ack_deadline: ACK_DEADLINE,
+        ack_deadline: fault::time(ACK_DEADLINE, "ACK_DEADLINE_MS"),
     })
 }

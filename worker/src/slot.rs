@@ -163,6 +163,7 @@ impl Slot {
                 let let_go = async {
                     self.consumer.suspend().await;
                     let _ = delivery.ack().await;
+                    fault::point("worker.let_go");
                 };
                 tokio::join!(run, let_go);
             }

@@ -14,6 +14,8 @@ mod points;
 #[cfg(feature = "fault-points")]
 mod armed;
 
+use std::time::Duration;
+
 pub use points::{POINTS, Point, Reruns};
 
 /// Dies here if a test says so.
@@ -49,4 +51,17 @@ pub const fn arm() -> Result<(), String> {
 #[cfg(feature = "fault-points")]
 pub fn arm() -> Result<(), String> {
     armed::arm()
+}
+
+/// A time that no test can wait for: `usual`.
+#[cfg(not(feature = "fault-points"))]
+pub const fn time(usual: Duration, _variable: &str) -> Duration {
+    usual
+}
+
+/// A time that no test can wait for: `usual`, or the milliseconds that the environment says.
+#[cfg(feature = "fault-points")]
+pub fn time(usual: Duration, variable: &str) -> Duration {
+    let said = std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    said.map_or(usual, Duration::from_millis)
 }

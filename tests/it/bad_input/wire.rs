@@ -8,7 +8,7 @@ use lapin::options::{
     QueueDeclareOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
-use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
+use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, Queue};
 use sexton_broker::PoolName;
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_tests::platform::Platform;
@@ -148,9 +148,18 @@ impl Wire {
 
     /// Messages that wait in a queue.
     pub(crate) async fn depth(&self, queue: &str) -> u32 {
+        self.ask(queue).await.message_count()
+    }
+
+    /// Consumers of a queue.
+    pub(crate) async fn consumers(&self, queue: &str) -> u32 {
+        self.ask(queue).await.consumer_count()
+    }
+
+    async fn ask(&self, queue: &str) -> Queue {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
         let asking = self.channel.queue_declare(queue.into(), options, FieldTable::default());
-        asking.await.unwrap().message_count()
+        asking.await.unwrap()
     }
 
     /// Takes `count` messages out of the failed queue as they come.

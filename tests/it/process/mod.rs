@@ -5,6 +5,7 @@ mod foreign;
 mod frozen;
 mod kills;
 mod ledger;
+mod long;
 mod seats;
 mod struck;
 mod wiped;

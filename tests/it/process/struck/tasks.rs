@@ -39,6 +39,16 @@ async fn worker_renewed() {
 }
 
 #[tokio::test]
+async fn worker_let_go() {
+    let scene = Scene::endless("lease = \"1h\"").await;
+    scene.ticket().await;
+    scene.worker_dies("worker.let_go", &[("ACK_DEADLINE_MS", "500")]).await;
+    scene.holds(RUNS, 1).await;
+    scene.ends(scene.successors(), "worker.let_go", DONE_AT_SECOND, [1, 1]).await;
+    assert_eq!(scene.ledger.only().ended, 1);
+}
+
+#[tokio::test]
 async fn worker_stopping() {
     let scene = Scene::endless("").await;
     scene.ticket().await;

@@ -54,6 +54,14 @@ pub(super) const POINTS: &[Point] = &[
         "tasks that take longer than a quarter of their lease",
     ),
     at(
+        "worker.let_go",
+        Once,
+        "the ticket of a task that takes long is acknowledged ahead of time",
+        "the task ends",
+        "a running row, as at worker.started, whose ticket does not come again",
+        "tasks that take longer than twenty minutes, or than ACK_DEADLINE_MS in a test build",
+    ),
+    at(
         "worker.stopping",
         Never,
         "the guard is told to stop the task",
