@@ -59,10 +59,21 @@ impl Scene {
         Self::new("", ":").await
     }
 
-    /// Whose first attempt fails.
+    /// Whose first attempt fails, when it is told to.
     async fn retried() -> Self {
         let retry = "retry = { delay = \"1s\", max_retries = 3 }";
-        Self::new(retry, "[ $SEXTON_ATTEMPT = 1 ] && exit 1").await
+        let until_told = "while ! test -e fail; do sleep 0.05; done; exit 1";
+        Self::new(retry, &format!("[ $SEXTON_ATTEMPT = 1 ] && {{ {until_told}; }}")).await
+    }
+
+    /// Starts a worker that dies at `point`, and tells the first attempt to fail when the worker can
+    /// publish: what it cannot publish it leaves to the relay.
+    async fn worker_fails_and_dies(&self, point: &str) {
+        let env = [("FAULT_POINT", point), ("WORKER_SLOTS", "1")];
+        let mut doomed = self.platform.start_worker("w1", &env).unwrap();
+        doomed.ready().await;
+        std::fs::write(self.platform.folder().join("fail"), "").unwrap();
+        died(&mut doomed, point).await;
     }
 
     /// Whose first attempt would take for ever.
@@ -86,7 +97,9 @@ impl Scene {
     async fn published(&self, which: &str, wanted: i64) {
         let mut first = self.platform.start_scheduler("s0", &[]).unwrap();
         self.until(&format!("{which} AND ticket_published_at IS NOT NULL"), wanted).await;
-        first.kill();
+        // Not killed: its sweep may be putting a message back, of which a second copy would stay.
+        first.terminate();
+        assert!(first.exit(IN_THE_END).await.success(), "{}", first.log());
     }
 
     /// Starts a worker that dies at `point`.
@@ -175,6 +188,7 @@ impl Scene {
         self.waits(self.wire.main(), 0).await;
         // What it has in hand it does to the end; what it may not run it recognises until then.
         for program in [&mut successors.worker, &mut successors.scheduler] {
+            program.ready().await;
             program.terminate();
             assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
         }

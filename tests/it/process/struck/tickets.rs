@@ -56,7 +56,7 @@ async fn worker_renewed_first() {
 async fn worker_settled() {
     let scene = Scene::retried().await;
     scene.ticket().await;
-    scene.worker_dies("worker.settled", &[]).await;
+    scene.worker_fails_and_dies("worker.settled").await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
     assert_eq!(scene.ledger.only().begun, 1);
     scene.waits(scene.wire.main(), 1).await;
@@ -68,7 +68,7 @@ async fn worker_settled() {
 async fn worker_published() {
     let scene = Scene::retried().await;
     scene.ticket().await;
-    scene.worker_dies("worker.published", &[]).await;
+    scene.worker_fails_and_dies("worker.published").await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
     // The spent ticket, which was not acknowledged, and the next one out of the ladder.
     scene.waits(scene.wire.main(), 2).await;
@@ -83,7 +83,7 @@ async fn worker_published() {
 async fn worker_marked() {
     let scene = Scene::retried().await;
     scene.ticket().await;
-    scene.worker_dies("worker.marked", &[]).await;
+    scene.worker_fails_and_dies("worker.marked").await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NOT NULL", 1).await;
     scene.waits(scene.wire.main(), 2).await;
     scene.ends(scene.successors(), "worker.marked", DONE_AT_SECOND, [2, 1]).await;

@@ -33,7 +33,7 @@ async fn worker_gave_up() {
     scene.waits(scene.wire.main(), 1).await;
     let parked = "state = 'failed' AND ticket_published_at IS NOT NULL";
     scene.ends(scene.successors(), "worker.gave_up", parked, [0, 0]).await;
-    assert_eq!(scene.wire.depth(scene.wire.failed()).await, 1);
+    scene.waits(scene.wire.failed(), 1).await;
 }
 
 #[tokio::test]
