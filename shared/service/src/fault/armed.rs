@@ -9,10 +9,15 @@ use super::POINTS;
 
 const VARIABLE: &str = "FAULT_POINT";
 
+/// With this value the process only stops at the point, until somebody sends SIGCONT: time for a test
+/// to strike something else while the process stands in the step.
+const ACTION: (&str, &str) = ("FAULT_ACTION", "stop");
+
 #[derive(Debug)]
 struct Armed {
     name: String,
     passes_left: AtomicU32,
+    stops: bool,
 }
 
 static ARMED: OnceLock<Result<Option<Armed>, String>> = OnceLock::new();
@@ -32,7 +37,8 @@ fn parse(text: &str) -> Result<Armed, String> {
     }
     match count.parse() {
         Ok(passes @ 1..) => {
-            Ok(Armed { name: name.to_owned(), passes_left: AtomicU32::new(passes) })
+            let stops = std::env::var(ACTION.0).is_ok_and(|action| action == ACTION.1);
+            Ok(Armed { name: name.to_owned(), passes_left: AtomicU32::new(passes), stops })
         }
         _ => Err(format!("{VARIABLE}: {count} is no count of passes; write {name}:1 or more")),
     }
@@ -52,6 +58,11 @@ pub(super) fn point(name: &str) {
         && armed.name == name
         && armed.passes_left.fetch_sub(1, Ordering::SeqCst) == 1
     {
+        if armed.stops {
+            eprintln!("fault point {name}: stopping this process");
+            let _ = kill_process(getpid(), Signal::STOP);
+            return;
+        }
         // Written without the logger: the line must be out before the process is gone.
         eprintln!("fault point {name}: killing this process");
         let _ = kill_process(getpid(), Signal::KILL);
