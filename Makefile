@@ -10,12 +10,12 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-next measure verify lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test test-next measure verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: programs ## Show the platform at work, failures and kills included, within two minutes
 	@$(CARGO) run -q -p sexton-tests --bin demo -- run
@@ -41,6 +41,14 @@ measure: ## Measure firing lag and idle memory with release builds
 
 verify: test ## Everything that shows the guarantees hold
 	@$(CARGO) run -p sexton-verify -- --large
+
+# SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the
+# programs without that fence of the protocol first, and must end with status 3.
+torture: test-programs ## Strike a thousand faults under load within an hour, write docs/reliability.md
+	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/reliability.md
+
+torture-fences: test-programs ## Show that torture finds out a build without any one fence
+	@$(target)/debug/torture fences
 
 lint: ## Check formatting, lints and documentation
 	@$(CARGO) fmt --all --check

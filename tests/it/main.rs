@@ -11,4 +11,5 @@ mod network;
 mod process;
 mod scheduler;
 mod store;
+mod torture;
 mod worker;

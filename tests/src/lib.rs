@@ -9,6 +9,7 @@
 //! - [`namespace`] gives a test its own RabbitMQ namespace and deletes it afterwards.
 //! - [`platform`] runs the real programs, each test's on a database and a namespace of its own.
 //! - [`proxy`] loses, delays and cuts what a program and a server say to each other.
+//! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
 //!   on the command line: it runs a command, such as `cargo test`, with both servers in its
 //!   environment.
@@ -23,3 +24,4 @@ pub mod namespace;
 pub mod platform;
 pub mod proxy;
 pub use sexton_servers as servers;
+pub mod torture;

@@ -106,9 +106,22 @@ impl Proxy {
     /// Passes on what comes; but once a client has sent `pattern`, the server gets it and its
     /// answers on that connection are lost, which stays open. So for the first `connections` that
     /// send it.
-    pub fn swallow_answers_matching(&self, pattern: &[u8], connections: usize) {
+    pub fn swallow_answers_matching(&self, pattern: &[u8], connections: usize) -> Swallowing {
         let left = Arc::new(AtomicUsize::new(connections));
+        let swallowing = Swallowing(Arc::clone(&left));
         self.mode.send_replace(Mode::Swallow { pattern: pattern.into(), left });
+        swallowing
+    }
+}
+
+/// What a proxy is about to swallow.
+#[derive(Clone, Debug)]
+pub struct Swallowing(Arc<AtomicUsize>);
+
+impl Swallowing {
+    /// Whether every connection that was to lose its answers has lost them.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == 0
     }
 }
 

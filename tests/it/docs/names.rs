@@ -9,7 +9,7 @@ use super::{code_spans, files, root, text};
 const OF_TESTS: [&str; 3] = ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
-const CRATES: [(&str, &str); 11] = [
+const CRATES: [(&str, &str); 12] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
@@ -19,6 +19,7 @@ const CRATES: [(&str, &str); 11] = [
     ("sexton_servers", "tests/servers/src"),
     ("sexton_service", "shared/service/src"),
     ("sexton_store", "shared/store/src"),
+    ("sexton_tests", "tests/src"),
     ("sexton_verify", "verify/src"),
     ("sexton_worker", "worker/src"),
 ];

@@ -183,6 +183,17 @@ impl Platform {
         command::run("sexton", args, &self.environment(), &self.folder()).await
     }
 
+    /// As [`Self::try_sexton`]; `env` goes before the minimal environment.
+    pub async fn try_sexton_with(
+        &self,
+        env: &[(&str, &str)],
+        args: &[&str],
+    ) -> Result<CommandOutput> {
+        let mut variables = self.environment();
+        variables.extend(env);
+        command::run("sexton", args, &variables, &self.folder()).await
+    }
+
     /// Runs `sexton --json` with these arguments and reads its answer.
     ///
     /// # Panics
@@ -237,6 +248,17 @@ impl Platform {
     pub fn log_tails(&self) -> String {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.iter().map(Watched::log_tail).collect()
+    }
+
+    /// Everything that every program has said, under its name.
+    pub fn logs(&self) -> String {
+        let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.iter().map(Watched::log).collect()
+    }
+
+    /// Deletes the queues of this pool as well when the platform is dropped.
+    pub fn uses_pool(&self, pool: &str) {
+        self.remember_pools(&[("WORKER_POOLS", pool)]);
     }
 
     /// The broker does not list queues: those of each pool in use are deleted by name in the end.

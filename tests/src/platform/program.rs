@@ -181,6 +181,10 @@ impl Program {
 }
 
 impl Watched {
+    pub(super) fn log(&self) -> String {
+        format!("--- {}\n{}\n", self.name, read(&self.log))
+    }
+
     pub(super) fn log_tail(&self) -> String {
         tail(&self.name, &self.log)
     }

@@ -1,0 +1,73 @@
+//! A short torture on the servers that all tests share: what `make torture` does, in little.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sexton_tests::torture::Patience;
+use sexton_tests::torture::fault::{Deed, Fault, Loss, Program, Server};
+use sexton_tests::torture::plan::Amount;
+use sexton_tests::torture::progress::{counts, struck};
+use sexton_tests::torture::run::{Ended, Options, Sites, run};
+use sexton_tests::torture::site::Site;
+use tokio_util::sync::CancellationToken;
+
+/// Those that leave the servers alone and are over soon.
+const KINDS: [Fault; 14] = [
+    Fault::Point("scheduler.claimed"),
+    Fault::Point("scheduler.published"),
+    Fault::Point("scheduler.relayed"),
+    Fault::Point("worker.received"),
+    Fault::Point("worker.opened"),
+    Fault::Point("worker.ran"),
+    Fault::Point("worker.settled"),
+    Fault::Point("worker.adopted"),
+    Fault::Network(Program::Worker, Server::RabbitMq, Loss::Cut),
+    Fault::Network(Program::Worker, Server::PostgreSql, Loss::BlackHole),
+    Fault::Network(Program::Scheduler, Server::PostgreSql, Loss::Cut),
+    Fault::Hand(Deed::TicketDoubled),
+    Fault::Hand(Deed::ParkedMovedTwice),
+    Fault::Hand(Deed::TicketKept),
+];
+
+const AMOUNT: Amount = Amount { total: 20, each: 1 };
+
+async fn torture(folder: &Path) -> Ended {
+    let servers = sexton_servers::shared().await.unwrap();
+    let calm = Site::shared(&servers.database_url, &servers.amqp_url);
+    let options = Options {
+        seed: 20_261_120,
+        amount: AMOUNT,
+        kinds: KINDS.to_vec(),
+        first: Vec::new(),
+        limit: Duration::from_mins(8),
+        folder: folder.to_owned(),
+        calm: 3,
+        stormy: 0,
+        // Other tests want the processors as well: a lease must outlast their being busy.
+        patience: Patience {
+            lease: Duration::from_secs(8),
+            recovery: Duration::from_mins(4),
+            strike: Duration::from_mins(2),
+        },
+    };
+    let sites = Sites { calm: calm.into(), stormy: Vec::new() };
+    run(options, &sites, CancellationToken::new()).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dozens_of_faults_under_load_break_no_promise_and_a_second_run_has_nothing_left_to_strike()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let ended = torture(folder.path()).await;
+    assert_eq!(ended.broken, []);
+    assert_eq!(ended.short_of, []);
+    assert_eq!(ended.left, 0);
+    assert_eq!(struck(&ended.lines).len(), AMOUNT.total);
+    let (counts, _) = counts(&ended.lines);
+    assert!(counts.executions >= AMOUNT.total as u64, "{counts:?}");
+    assert!(counts.attempts > counts.executions, "nothing was tried again: {counts:?}");
+    assert_eq!((counts.lost, counts.opened_twice, counts.overlapping), (0, 0, 0));
+
+    let again = torture(folder.path()).await;
+    assert_eq!((again.left, struck(&again.lines).len()), (0, AMOUNT.total));
+}

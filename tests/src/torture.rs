@@ -1,0 +1,23 @@
+//! Torture: faults under load, thousands of them, on the real programs and the real servers.
+
+mod arena;
+mod close;
+pub mod command;
+pub mod draw;
+pub mod fault;
+pub mod fence_off;
+pub mod fences;
+mod hand;
+mod jobs;
+pub mod ledger;
+pub mod oracle;
+pub mod plan;
+pub mod progress;
+pub mod report;
+mod rows;
+pub mod run;
+pub mod site;
+mod strike;
+mod versions;
+
+pub use arena::Patience;

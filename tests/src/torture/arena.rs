@@ -1,0 +1,353 @@
+//! An arena: a platform of its own, under load, with a victim and a peer of each program.
+//!
+//! The victims reach the servers through proxies, one for each server, so that a network fault is
+//! theirs alone; they are the ones that are killed at fault points. The peers stay, so that there is
+//! somebody to go on and somebody to overlap with. The worker that is the victim has one slot, so
+//! that what was inside a struck step can be told from the rows.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use chrono::{DateTime, Utc};
+use sexton_broker::{PoolName, names};
+use sexton_model::id::ExecutionId;
+use sexton_service::clock;
+use sexton_store::operator::By;
+use sexton_store::trigger::{Trigger, trigger};
+use sqlx::PgPool;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::draw::Draw;
+use super::fault::{self, Server};
+use super::hand::Hand;
+use super::ledger::{Ledger, Mood, Runner};
+use super::site::Site;
+use super::{jobs, rows};
+use crate::platform::{Platform, Program};
+use crate::proxy::Proxy;
+
+/// Between two looks at the rows.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How a lease and the patience with it are set in an arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// `LEASE_MS`.
+    pub lease: Duration,
+    /// How long a struck execution may take to its end.
+    pub recovery: Duration,
+    /// How long a fault may take to find an execution inside its step.
+    pub strike: Duration,
+}
+
+/// An arena; see the module.
+#[derive(Debug)]
+pub(super) struct Arena {
+    /// Of its run.
+    pub(super) number: usize,
+    pub(super) site: Arc<Site>,
+    pub(super) platform: Platform,
+    pub(super) ledger: Ledger,
+    pub(super) patience: Patience,
+    pub(super) draw: Draw,
+    schedulers: Crew,
+    workers: Crew,
+    to_postgres: ToServer,
+    to_rabbit: ToServer,
+    moved: Mutex<HashSet<Uuid>>,
+    /// The server that is killed when a process stands at its fault point; otherwise it dies there.
+    pub(super) storm: Option<Server>,
+}
+
+/// The proxies between the victims and a server.
+#[derive(Debug)]
+struct ToServer {
+    scheduler: Proxy,
+    worker: Proxy,
+}
+
+/// The processes of a program.
+#[derive(Debug, Default)]
+struct Crew {
+    victim: Option<Program>,
+    peer: Option<Program>,
+}
+
+/// Which process of a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Seat {
+    Victim,
+    Peer,
+}
+
+impl Arena {
+    /// Creates an arena on a site, with its programs at work.
+    pub(super) async fn begin(
+        number: usize,
+        site: &Arc<Site>,
+        patience: Patience,
+        seed: u64,
+    ) -> Result<Self> {
+        let (database, broker) = (&site.database_url, &site.amqp_url);
+        let platform = Platform::unmigrated_on(database, broker, "torture").await?;
+        // By the programs under test: they bring their own migrations.
+        let migrated = platform.try_sexton(&["migrate"]).await?;
+        ensure!(migrated.status.success(), "sexton migrate failed: {migrated}");
+        let ledger = Ledger::create(&platform.folder()).context("prepare the ledger")?;
+        platform.apply(jobs::FILE).await?;
+        for pool in [jobs::VICTIMS, jobs::NOBODYS] {
+            platform.uses_pool(pool);
+        }
+        let between = async |url: &str| -> Result<ToServer> {
+            Ok(ToServer { scheduler: Proxy::before(url).await?, worker: Proxy::before(url).await? })
+        };
+        let mut arena = Self {
+            number,
+            ledger,
+            patience,
+            // Each arena draws by itself, so that none waits for another.
+            draw: Draw::new(seed ^ (number as u64) << 32),
+            schedulers: Crew::default(),
+            workers: Crew::default(),
+            to_postgres: between(platform.database_url()).await?,
+            to_rabbit: between(platform.amqp_url()).await?,
+            platform,
+            moved: Mutex::default(),
+            storm: None,
+            site: Arc::clone(site),
+        };
+        for program in [fault::Program::Scheduler, fault::Program::Worker] {
+            for seat in [Seat::Victim, Seat::Peer] {
+                arena.start(program, seat, &[])?;
+            }
+        }
+        Ok(arena)
+    }
+
+    /// The database, past all proxies.
+    pub(super) fn pool(&self) -> &PgPool {
+        self.platform.store().pool()
+    }
+
+    /// Starts a process, killing the one before it.
+    pub(super) fn start(
+        &mut self,
+        program: fault::Program,
+        seat: Seat,
+        env: &[(&str, &str)],
+    ) -> Result<()> {
+        self.kill(program, seat);
+        let variables = self.environment(program, seat);
+        let own = variables.iter().map(|(name, value)| (*name, value.as_str()));
+        let env: Vec<(&str, &str)> = own.chain(env.iter().copied()).collect();
+        let started = match program {
+            fault::Program::Scheduler => self.platform.start_scheduler(name(program, seat), &env),
+            fault::Program::Worker => self.platform.start_worker(name(program, seat), &env),
+        }?;
+        *self.seat(program, seat) = Some(started);
+        Ok(())
+    }
+
+    fn environment(&self, program: fault::Program, seat: Seat) -> Vec<(&'static str, String)> {
+        let (mut database, mut broker) =
+            (self.platform.database_url().to_owned(), self.platform.amqp_url().to_owned());
+        if seat == Seat::Victim {
+            database = self.proxy(program, Server::PostgreSql).url(&database);
+            broker = self.proxy(program, Server::RabbitMq).url(&broker);
+        }
+        // Without TLS, so that proxies see what is asked; with a pulse that notices silence soon.
+        let pools = match seat {
+            Seat::Victim => jobs::VICTIMS.to_owned(),
+            Seat::Peer => format!("{},default", jobs::VICTIMS),
+        };
+        let slots = if seat == Seat::Victim { "1" } else { "4" };
+        let mut variables = vec![
+            ("DATABASE_URL", format!("{database}?sslmode=disable")),
+            ("AMQP_URL", format!("{broker}?heartbeat=4")),
+        ];
+        if program == fault::Program::Worker {
+            let lease = self.patience.lease.as_millis().to_string();
+            let worker = [("WORKER_POOLS", pools), ("WORKER_SLOTS", slots.to_owned())];
+            variables.extend(worker);
+            variables.push(("LEASE_MS", lease));
+            let runner = if seat == Seat::Victim { Runner::Victim } else { Runner::Peer };
+            let catalogue = self.ledger.catalogue(runner);
+            variables.push(("WORKER_TASKS", catalogue.to_string_lossy().into_owned()));
+        }
+        variables
+    }
+
+    /// SIGKILL, if it runs.
+    pub(super) fn kill(&mut self, program: fault::Program, seat: Seat) {
+        if let Some(mut running) = self.seat(program, seat).take() {
+            running.kill();
+        }
+    }
+
+    /// Starts whoever does not run.
+    pub(super) fn complete(&mut self) -> Result<()> {
+        self.complete_all(None)
+    }
+
+    /// Starts whoever does not run, but for one.
+    pub(super) fn complete_but(&mut self, one: (fault::Program, Seat)) -> Result<()> {
+        self.complete_all(Some(one))
+    }
+
+    fn complete_all(&mut self, but: Option<(fault::Program, Seat)>) -> Result<()> {
+        for program in [fault::Program::Scheduler, fault::Program::Worker] {
+            for seat in [Seat::Victim, Seat::Peer] {
+                if but == Some((program, seat)) {
+                    continue;
+                }
+                let runs = self.seat(program, seat).as_ref().is_some_and(|p| p.ended().is_none());
+                if !runs {
+                    self.start(program, seat, &[])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The process in a seat, which must have been started.
+    pub(super) fn process(&mut self, program: fault::Program, seat: Seat) -> Result<&mut Program> {
+        self.seat(program, seat).as_mut().context("nobody is in this seat")
+    }
+
+    fn seat(&mut self, program: fault::Program, seat: Seat) -> &mut Option<Program> {
+        let crew = match program {
+            fault::Program::Scheduler => &mut self.schedulers,
+            fault::Program::Worker => &mut self.workers,
+        };
+        match seat {
+            Seat::Victim => &mut crew.victim,
+            Seat::Peer => &mut crew.peer,
+        }
+    }
+
+    /// The proxy between the victim of a program and a server.
+    pub(super) fn proxy(&self, program: fault::Program, server: Server) -> &Proxy {
+        let to_server = match server {
+            Server::PostgreSql => &self.to_postgres,
+            Server::RabbitMq => &self.to_rabbit,
+        };
+        match program {
+            fault::Program::Scheduler => &to_server.scheduler,
+            fault::Program::Worker => &to_server.worker,
+        }
+    }
+
+    /// The id under which a worker writes rows; `None`: it has not introduced itself yet.
+    pub(super) async fn worker_id(&mut self, seat: Seat) -> Result<Option<Uuid>> {
+        let process = self.process(fault::Program::Worker, seat)?;
+        let (name, pid) = (process.name().to_owned(), process.pid() as i32);
+        let found = sqlx::query_scalar("SELECT id FROM instances WHERE name = $1 AND pid = $2")
+            .bind(name)
+            .bind(pid)
+            .fetch_optional(self.pool())
+            .await?;
+        Ok(found)
+    }
+
+    /// Triggers a job, with a key of the caller's own or without.
+    pub(super) async fn trigger(&self, job: &str, key: Option<&str>) -> Result<Uuid> {
+        let request = Trigger {
+            job,
+            key,
+            params: serde_json::Map::new(),
+            id: ExecutionId::new(Uuid::now_v7()),
+            claimed_by: "torture:1",
+        };
+        Ok(trigger(self.platform.store(), request, ME, None).await?.id.get())
+    }
+
+    /// Says how tasks of a job behave from now on.
+    pub(super) fn mood(&self, job: &str, mood: Mood) -> Result<()> {
+        self.ledger.mood(job, mood).context("write a mood")
+    }
+
+    /// All tasks do well from now on.
+    pub(super) fn calm(&self) -> Result<()> {
+        jobs::ALL.into_iter().try_for_each(|job| self.mood(job, Mood::Well))
+    }
+
+    /// A hand in the broker.
+    pub(super) async fn hand(&self) -> Result<Hand> {
+        Hand::reach(self.platform.amqp_url()).await
+    }
+
+    /// The main queue of a pool.
+    pub(super) fn queue(&self, pool: &str) -> Result<String> {
+        Ok(names::main_queue(self.platform.namespace(), &PoolName::new(pool)?))
+    }
+
+    /// The failed queue.
+    pub(super) fn failed_queue(&self) -> String {
+        names::failed_queue(self.platform.namespace())
+    }
+
+    /// Remembers that a hand moves a parked message of `id`, which is a requeue.
+    pub(super) fn will_move(&self, id: Uuid) {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// The executions whose requeue by hand was meant.
+    pub(super) fn moved(&self) -> HashSet<Uuid> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until `check` has an answer. An error counts as none: a server may be away.
+    pub(super) async fn until<T>(
+        &self,
+        deadline: Duration,
+        mut check: impl AsyncFnMut() -> Result<Option<T>>,
+    ) -> Option<T> {
+        let end = Instant::now() + deadline;
+        while Instant::now() < end {
+            if let Ok(Some(answer)) = check().await {
+                return Some(answer);
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        None
+    }
+
+    /// Waits until `ids` have come to their ends; those that have not in time otherwise.
+    pub(super) async fn ended(&self, ids: &[Uuid], within: Duration) -> Result<(), Vec<Uuid>> {
+        let mut left = ids.to_vec();
+        let ended = self
+            .until(within, async || {
+                left = rows::without_end(self.pool(), &left).await?;
+                Ok(left.is_empty().then_some(()))
+            })
+            .await;
+        ended.ok_or(left)
+    }
+}
+
+/// Who acts as an operator.
+pub(super) const ME: By<'static> = By { actor: "torture", reason: Some("torture") };
+
+/// What a process is called; the victim's seat keeps its name over restarts.
+pub(super) const fn name(program: fault::Program, seat: Seat) -> &'static str {
+    match (program, seat) {
+        (fault::Program::Scheduler, Seat::Victim) => "s1",
+        (fault::Program::Scheduler, Seat::Peer) => "s2",
+        (fault::Program::Worker, Seat::Victim) => "w1",
+        (fault::Program::Worker, Seat::Peer) => "w2",
+    }
+}
+
+/// An instant to ask rows from.
+pub(super) fn now() -> DateTime<Utc> {
+    clock::now()
+}
+
+/// Fails with `why` unless `done`.
+pub(super) fn require(done: bool, why: &str) -> Result<()> {
+    ensure!(done, "{why}");
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! What is looked at after each strike, and at an arena's end.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::arena::{Arena, Seat, now};
+use super::fault::Program;
+use super::oracle::{Violation, judge};
+use super::progress::Counts;
+use super::rows;
+
+/// For the last executions, and for the sweep.
+const IN_THE_END: Duration = Duration::from_mins(4);
+
+/// How long a sweep that has just begun may take to put right what it can.
+const LOOKS_FOR: Duration = Duration::from_secs(12);
+
+/// What was opened so long ago has been judged before, whatever the clocks of the two hosts say.
+const OVERLAP: TimeDelta = TimeDelta::minutes(2);
+
+/// Judges what has happened since `since`; the next look may begin at the instant it returns.
+pub(super) async fn look(
+    arena: &Arena,
+    since: DateTime<Utc>,
+) -> Result<(Vec<Violation>, DateTime<Utc>)> {
+    let looked = now();
+    let ledger = arena.ledger.read().context("read the ledger")?;
+    let evidence = rows::evidence(arena.pool(), since - OVERLAP, ledger, arena.moved()).await?;
+    Ok((judge(&evidence), looked))
+}
+
+/// Lets an arena come to rest and judges all of it.
+pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
+    rows::change(arena.pool(), "UPDATE jobs SET next_fire_at = NULL").await?;
+    let mut found = Vec::new();
+    let rest = rows::ids(arena.pool(), &rows::open_end()).await?;
+    if let Err(left) = arena.ended(&rest, IN_THE_END).await {
+        for execution in left {
+            let row = rows::told(arena.pool(), execution).await;
+            found.push(Violation::Lost { execution, row, fault: "all faults".to_owned() });
+        }
+    }
+    found.extend(parked(arena).await);
+    found.extend(look(arena, DateTime::UNIX_EPOCH).await?.0);
+    Ok(found)
+}
+
+/// The failed rows and the parked messages must be the same. A scheduler that starts looks at once.
+async fn parked(arena: &mut Arena) -> Option<Violation> {
+    let end = Instant::now() + IN_THE_END;
+    let mut what = String::new();
+    while Instant::now() < end {
+        if let Err(error) = arena.start(Program::Scheduler, Seat::Victim, &[]) {
+            what = format!("{error:#}");
+        }
+        let looking = Instant::now();
+        while looking.elapsed() < LOOKS_FOR {
+            match compare(arena).await {
+                Ok((true, _)) => return None,
+                Ok((false, said)) => what = said,
+                Err(error) => what = format!("{error:#}"),
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+    Some(Violation::Unparked { what })
+}
+
+/// Whether they are the same, and what they are.
+async fn compare(arena: &Arena) -> Result<(bool, String)> {
+    let rows = rows::ids(arena.pool(), "e.state = 'failed'").await?;
+    let hand = arena.hand().await?;
+    let depth = hand.depth(&arena.failed_queue()).await?;
+    // Only when the numbers fit: a sweep that met this hand in the queue would miss what the hand
+    // holds, and have it published again.
+    if rows.len() != depth as usize {
+        hand.let_go().await;
+        return Ok((false, format!("{} rows, {depth} messages", rows.len())));
+    }
+    let messages = hand.ids(&arena.failed_queue()).await;
+    hand.let_go().await;
+    let (in_rows, in_queue): (BTreeSet<Uuid>, BTreeSet<Uuid>) =
+        (rows.into_iter().collect(), messages?.into_iter().collect());
+    let said = format!(
+        "without a message {:?}, without a row {:?}",
+        in_rows.difference(&in_queue).collect::<Vec<_>>(),
+        in_queue.difference(&in_rows).collect::<Vec<_>>()
+    );
+    Ok((in_rows == in_queue, said))
+}
+
+/// What an arena has counted so far.
+pub(super) async fn counts(arena: &Arena, violations: &[Violation]) -> Result<Counts> {
+    let ledger = arena.ledger.read().context("read the ledger")?;
+    let mut counts = rows::counts(arena.pool(), &ledger).await?;
+    for violation in violations {
+        match violation {
+            Violation::Lost { .. } => counts.lost += 1,
+            Violation::OpenedTwice { .. } => counts.opened_twice += 1,
+            Violation::Overlap { .. } => counts.overlapping += 1,
+            _ => {}
+        }
+    }
+    Ok(counts)
+}

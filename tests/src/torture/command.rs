@@ -1,0 +1,275 @@
+//! The command line: one run, one build without a fence, or all of those.
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Parser, Subcommand};
+use tokio::process::Command as Process;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::arena::Patience;
+use super::fault::Fault;
+use super::fence_off;
+use super::fences::{FENCES, Fence};
+use super::plan::Amount;
+use super::progress::{Line, Progress, struck};
+use super::report::Report;
+use super::run::{Ended, Options, Sites, run};
+use super::site::Site;
+
+/// Exit status of a run in which a promise was broken. Any other failure is 1.
+const BROKEN: u8 = 3;
+
+/// Strikes faults under load, and judges what became of the executions that were inside.
+///
+/// With FENCE_OFF in the environment, the programs are built without that fence of the protocol
+/// first; the run must then find a broken promise, and ends with status 3.
+#[derive(Debug, Parser)]
+#[command(name = "torture")]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Command {
+    /// Build without each fence in turn; succeeds if every such build breaks a promise
+    Fences,
+}
+
+#[derive(Clone, Debug, Args)]
+struct Asked {
+    /// Decides which faults come in which order; a run of the same seed goes on where it stopped
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Faults in all, at least
+    #[arg(long, default_value_t = 1_000)]
+    faults: usize,
+    /// Faults of each kind, at least
+    #[arg(long, default_value_t = 10)]
+    each: usize,
+    /// For all of it, such as 45m
+    #[arg(long, default_value = "60m", value_parser = duration)]
+    limit: Duration,
+    /// For a struck execution to its end, such as 90s
+    #[arg(long, default_value = "150s", value_parser = duration)]
+    patience: Duration,
+    /// Platforms that share servers which are left alone
+    #[arg(long, default_value_t = 8)]
+    calm: usize,
+    /// Platforms with servers of their own, which are struck
+    #[arg(long, default_value_t = 4)]
+    stormy: usize,
+    /// Only kinds whose name contains this
+    #[arg(long)]
+    only: Vec<String>,
+    /// Kinds that come first, by their whole names
+    #[arg(long)]
+    first: Vec<String>,
+    /// Where the progress is kept; by default below the target folder
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Where the report is written
+    #[arg(long)]
+    report: Option<PathBuf>,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+///
+/// Nothing could be struck at all: a server, an arena or a build is missing.
+pub async fn main(arguments: Arguments) -> Result<ExitCode> {
+    let fence = std::env::var("FENCE_OFF").ok().filter(|name| !name.is_empty());
+    match (arguments.command, fence) {
+        (Some(Command::Fences), _) => all_fences().await,
+        (None, Some(name)) => {
+            let ended = without(Fence::named(&name)?).await?;
+            println!("torture: without {name}: {}", ended.told());
+            Ok(ExitCode::from(if ended.broken.is_some() { BROKEN } else { 0 }))
+        }
+        (None, None) => one_run(&arguments.asked).await,
+    }
+}
+
+async fn one_run(asked: &Asked) -> Result<ExitCode> {
+    let options = options(asked)?;
+    let stop = CancellationToken::new();
+    let servers = async {
+        let calm = Arc::new(Site::private().await?);
+        let mut stormy = Vec::new();
+        for _ in 0..options.stormy {
+            stormy.push(Arc::new(Site::private().await?));
+        }
+        anyhow::Ok(Sites { calm, stormy })
+    };
+    let asked_to_end = asked_to_end()?;
+    tokio::pin!(asked_to_end);
+    let sites = tokio::select! {
+        sites = servers => sites?,
+        () = &mut asked_to_end => bail!("stopped before anything was struck"),
+    };
+    let ended = {
+        let running = run(options, &sites, stop.clone());
+        tokio::pin!(running);
+        tokio::select! {
+            ended = &mut running => ended,
+            () = &mut asked_to_end => {
+                println!("torture: stops; the same command goes on from here");
+                stop.cancel();
+                running.await
+            }
+        }
+    };
+    sites.end().await?;
+    verdict(&ended?, asked)
+}
+
+fn options(asked: &Asked) -> Result<Options> {
+    let mut kinds = Fault::all();
+    if asked.stormy == 0 {
+        kinds.retain(|kind| !kind.is_of_server());
+    }
+    if !asked.only.is_empty() {
+        kinds.retain(|kind| asked.only.iter().any(|part| kind.to_string().contains(part)));
+    }
+    let first = asked.first.iter().map(|name| {
+        Fault::named(name).with_context(|| format!("there is no fault that is called {name}"))
+    });
+    let folder = match &asked.folder {
+        Some(folder) => folder.clone(),
+        None => target()?.join("torture").join(asked.seed.to_string()),
+    };
+    Ok(Options {
+        seed: asked.seed,
+        amount: Amount { total: asked.faults, each: asked.each },
+        first: first.collect::<Result<_>>()?,
+        kinds,
+        limit: asked.limit,
+        folder,
+        calm: asked.calm,
+        stormy: asked.stormy,
+        patience: Patience {
+            lease: Duration::from_secs(4),
+            recovery: asked.patience,
+            strike: Duration::from_secs(45),
+        },
+    })
+}
+
+/// Green only if everything was struck and every promise was kept; then the report is written.
+fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
+    if !ended.broken.is_empty() {
+        println!("torture: {} promises were broken, see above", ended.broken.len());
+        return Ok(ExitCode::from(BROKEN));
+    }
+    for (fault, times) in &ended.short_of {
+        println!("torture: {fault} was struck {times} times, not {}", asked.each);
+    }
+    if ended.left > 0 {
+        println!("torture: {} faults are left; the same command goes on", ended.left);
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("torture: every fault was struck, and every promise was kept");
+    if let Some(path) = &asked.report {
+        let page = Report::of(&ended.lines).page();
+        std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How a run without a fence ended.
+struct Without {
+    faults: usize,
+    broken: Option<String>,
+}
+
+impl Without {
+    fn told(&self) -> String {
+        match &self.broken {
+            Some(what) => format!("red after {} faults: {what}", self.faults),
+            None => format!("NOT red after {} faults", self.faults),
+        }
+    }
+}
+
+async fn all_fences() -> Result<ExitCode> {
+    let mut told = Vec::new();
+    let mut all_red = true;
+    for fence in FENCES {
+        let ended = without(fence).await?;
+        all_red &= ended.broken.is_some();
+        told.push(format!("{:20} {}", fence.name, ended.told()));
+    }
+    println!("{}", told.join("\n"));
+    Ok(if all_red { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Builds without a fence and runs a bounded torture on it, in a process of its own.
+async fn without(fence: &Fence) -> Result<Without> {
+    let target = target()?;
+    println!("torture: builds without {}", fence.name);
+    let programs = fence_off::build(fence, &target).await?;
+    let folder = target.join("torture").join(format!("without-{}", fence.name));
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+        _ => {}
+    }
+    let mut inner = Process::new(std::env::current_exe()?);
+    inner
+        .env_remove("FENCE_OFF")
+        .env("TEST_BIN_DIR", &programs)
+        .args(["--faults", "400", "--each", "2", "--limit", "12m", "--patience", "60s"])
+        .args(["--calm", "4", "--stormy", "0", "--folder"])
+        .arg(&folder)
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    for name in fence.first {
+        inner.args(["--first", name]);
+    }
+    let mut running = inner.spawn().context("run torture without a fence")?;
+    let status = tokio::select! {
+        status = running.wait() => status?,
+        () = asked_to_end()? => {
+            let _ = running.wait().await;
+            bail!("stopped");
+        }
+    };
+    let (_, lines) = Progress::open(&folder)?;
+    let broken = lines.iter().find_map(|line| match line {
+        Line::Broken { what } => Some(what.clone()),
+        _ => None,
+    });
+    // Red by its exit status, and for a reason.
+    let broken = broken.filter(|_| status.code() == Some(i32::from(BROKEN)));
+    Ok(Without { faults: struck(&lines).len(), broken })
+}
+
+/// Cargo's folder that this program was built into.
+fn target() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let folder = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
+    folder.map(Path::to_owned).context("this program is in no target folder of cargo's")
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+fn asked_to_end() -> Result<impl Future<Output = ()>> {
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    sexton_model::duration::parse(text).map_err(|error| error.to_string())
+}

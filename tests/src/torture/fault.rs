@@ -1,0 +1,244 @@
+//! What can be struck, and how.
+
+use std::fmt;
+
+use sexton_service::fault::POINTS;
+
+/// One kind of fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Fault {
+    /// A process kills itself at a fault point.
+    Point(&'static str),
+    /// A server is killed while a process stands at a fault point.
+    At(&'static str, Server),
+    /// A process is killed or frozen from outside, while a task runs.
+    Process(Program, Blow),
+    /// A server is killed, frozen or wiped, while an attempt is open.
+    Server(Server, Ruin),
+    /// What a program and a server say to each other is lost, while the program is at work.
+    Network(Program, Server, Loss),
+    /// Somebody does what no part of the platform would do.
+    Hand(Deed),
+}
+
+/// A program of the platform.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Program {
+    /// `scheduler`.
+    Scheduler,
+    /// `worker`.
+    Worker,
+}
+
+/// What happens to a process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Blow {
+    /// SIGKILL.
+    Killed,
+    /// SIGSTOP for longer than a lease, then SIGCONT.
+    Frozen,
+}
+
+/// A server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Server {
+    /// The broker.
+    RabbitMq,
+    /// The database.
+    PostgreSql,
+}
+
+/// What happens to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Ruin {
+    /// Every process of it gets SIGKILL, and it is started again.
+    Killed,
+    /// Every process of it is stopped for longer than a lease, then goes on.
+    Frozen,
+    /// It is killed and comes back empty.
+    Wiped,
+}
+
+/// What a network does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Loss {
+    /// Every connection is reset, and new ones for a second.
+    Cut,
+    /// Every piece comes late.
+    Late,
+    /// Nothing comes through and nothing is closed, for longer than a lease.
+    BlackHole,
+    /// A request comes through, and its answer does not.
+    Answer,
+    /// An open comes through, and its answer does not.
+    AnswerToOpen,
+}
+
+/// What a hand does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Deed {
+    /// A second copy of a ticket, while its attempt runs.
+    TicketDoubled,
+    /// A copy of a ticket that was opened long ago, when the execution has failed.
+    TicketKept,
+    /// A ticket long before it is due.
+    TicketEarly,
+    /// A parked message, moved to its main queue twice.
+    ParkedMovedTwice,
+    /// A parked message, moved to its main queue after a discard.
+    DiscardedMoved,
+    /// A cancel before the ticket arrives.
+    CancelledFirst,
+    /// The same trigger twice, with a key.
+    TriggeredTwice,
+    /// A schedule's cursor, set back.
+    CursorSetBack,
+}
+
+impl Fault {
+    /// All kinds, in the order of the report.
+    pub fn all() -> Vec<Self> {
+        let points = POINTS.iter().map(|point| Self::Point(point.name));
+        let programs = [Program::Scheduler, Program::Worker];
+        let servers = [Server::RabbitMq, Server::PostgreSql];
+        let processes = programs.into_iter().flat_map(|program| {
+            [Blow::Killed, Blow::Frozen].map(|blow| Self::Process(program, blow))
+        });
+        let ruins = [
+            (Server::RabbitMq, Ruin::Killed),
+            (Server::RabbitMq, Ruin::Frozen),
+            (Server::RabbitMq, Ruin::Wiped),
+            (Server::PostgreSql, Ruin::Killed),
+            (Server::PostgreSql, Ruin::Frozen),
+        ];
+        let losses = [Loss::Cut, Loss::Late, Loss::BlackHole, Loss::Answer];
+        let network = programs.into_iter().flat_map(move |program| {
+            servers
+                .into_iter()
+                .flat_map(move |server| losses.map(|loss| Self::Network(program, server, loss)))
+        });
+        // A command of the console is over in a moment, and has nobody who waits for it.
+        let standing = POINTS.iter().filter(|point| !point.name.starts_with("console."));
+        let at = standing.flat_map(move |point| servers.map(|server| Self::At(point.name, server)));
+        let open = Self::Network(Program::Worker, Server::PostgreSql, Loss::AnswerToOpen);
+        points
+            .chain(processes)
+            .chain(ruins.map(|(server, ruin)| Self::Server(server, ruin)))
+            .chain(at)
+            .chain(network)
+            .chain([open])
+            .chain(DEEDS.map(Self::Hand))
+            .collect()
+    }
+
+    /// The kind that is called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|fault| fault.to_string() == name)
+    }
+
+    /// Whether it takes a whole server away from everybody who shares it.
+    pub const fn is_of_server(self) -> bool {
+        matches!(self, Self::Server(..) | Self::At(..))
+    }
+
+    /// How often it must be struck where other kinds must be so `each` times: a point is struck by
+    /// itself as often as any, and with each server besides.
+    pub const fn least(self, each: usize) -> usize {
+        match self {
+            Self::At(..) => each.div_ceil(10),
+            _ => each,
+        }
+    }
+
+    /// The heading it stands under in the report.
+    pub const fn family(self) -> &'static str {
+        match self {
+            Self::Point(_) => "fault points",
+            Self::At(..) => "servers, while a process stands at a fault point",
+            Self::Process(..) => "processes",
+            Self::Server(..) => "servers",
+            Self::Network(..) => "network",
+            Self::Hand(_) => "by hand",
+        }
+    }
+}
+
+const DEEDS: [Deed; 8] = [
+    Deed::TicketDoubled,
+    Deed::TicketKept,
+    Deed::TicketEarly,
+    Deed::ParkedMovedTwice,
+    Deed::DiscardedMoved,
+    Deed::CancelledFirst,
+    Deed::TriggeredTwice,
+    Deed::CursorSetBack,
+];
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Point(name) => f.write_str(name),
+            Self::At(name, server) => write!(f, "{server} killed at {name}"),
+            Self::Process(program, blow) => write!(f, "{program} {blow}"),
+            Self::Server(server, ruin) => write!(f, "{server} {ruin}"),
+            Self::Network(program, server, loss) => write!(f, "{program} to {server}: {loss}"),
+            Self::Hand(deed) => write!(f, "{deed}"),
+        }
+    }
+}
+
+/// Words for the report, which name the kinds in the progress file as well.
+macro_rules! words {
+    ($($kind:ident { $($case:ident: $word:literal),+ $(,)? })+) => {
+        $(impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$case => $word),+ })
+            }
+        })+
+    };
+}
+
+words! {
+    Program { Scheduler: "scheduler", Worker: "worker" }
+    Blow { Killed: "killed", Frozen: "frozen" }
+    Server { RabbitMq: "RabbitMQ", PostgreSql: "PostgreSQL" }
+    Ruin { Killed: "killed", Frozen: "frozen", Wiped: "wiped" }
+    Loss { Cut: "cut", Late: "late", BlackHole: "black hole", Answer: "answer lost", AnswerToOpen: "answer to an open lost" }
+    Deed {
+        TicketDoubled: "ticket doubled while it runs",
+        TicketKept: "ticket of an earlier attempt, kept",
+        TicketEarly: "ticket before it is due",
+        ParkedMovedTwice: "parked message moved twice",
+        DiscardedMoved: "parked message moved after a discard",
+        CancelledFirst: "cancelled before it is opened",
+        TriggeredTwice: "triggered twice with a key",
+        CursorSetBack: "schedule set back",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own_and_is_found_by_it() {
+        let all = Fault::all();
+        let names: HashSet<_> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), all.len());
+        for fault in all {
+            assert_eq!(Fault::named(&fault.to_string()), Some(fault));
+        }
+        assert_eq!(Fault::named("worker.opend"), None);
+    }
+
+    #[test]
+    fn every_fault_point_is_struck() {
+        let all = Fault::all();
+        for point in POINTS {
+            assert!(all.contains(&Fault::Point(point.name)), "{}", point.name);
+        }
+        assert!(POINTS.len() >= 15, "{}", POINTS.len());
+    }
+}

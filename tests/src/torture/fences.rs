@@ -1,0 +1,235 @@
+//! The fences of the protocol, and how each is taken down in a copy of the source.
+//!
+//! The names are those of [the proof](../../../docs/proof.md), where a model loses the same fences and
+//! shows what goes wrong. Here it is the real code on real servers that must be seen to go wrong.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+
+/// A fence, as it stands in the source.
+#[derive(Clone, Copy, Debug)]
+pub struct Fence {
+    /// What `FENCE_OFF` calls it.
+    pub name: &'static str,
+    /// What has to be changed to take it down.
+    pub edits: &'static [Edit],
+    /// The faults that come first in a run without it; the others follow.
+    pub first: &'static [&'static str],
+}
+
+/// A text that stands once in a file, and what is to stand there instead.
+#[derive(Clone, Copy, Debug)]
+pub struct Edit {
+    /// From the repository's root.
+    pub file: &'static str,
+    /// As it stands there.
+    pub text: &'static str,
+    /// Without the fence.
+    pub instead: &'static str,
+}
+
+const OPEN: &str = "shared/store/src/open.rs";
+const LOST: &str = "shared/store/src/lost.rs";
+
+/// All of them.
+pub const FENCES: &[Fence] = &[
+    Fence {
+        name: "attempt-number",
+        edits: &[Edit {
+            file: OPEN,
+            text: "WHERE e.attempt = r.attempt AND e.state IN ('pending', 'retrying', 'failed')",
+            instead: "WHERE e.state IN ('pending', 'retrying', 'failed')",
+        }],
+        first: &["ticket of an earlier attempt, kept"],
+    },
+    Fence {
+        name: "state",
+        edits: &[Edit {
+            file: OPEN,
+            text: "WHERE e.attempt = r.attempt AND e.state IN ('pending', 'retrying', 'failed')",
+            instead: "WHERE e.attempt = r.attempt",
+        }],
+        first: &["cancelled before it is opened", "parked message moved after a discard"],
+    },
+    Fence {
+        name: "worker",
+        edits: &[
+            Edit {
+                file: OPEN,
+                text: "e.open_token IS NOT DISTINCT FROM r.token AS \"mine!\"",
+                instead: "r.token IS NOT NULL AS \"mine!\"",
+            },
+            Edit {
+                file: OPEN,
+                text: "WHERE e.state = 'running' AND e.attempt = r.attempt AND e.open_token = r.token",
+                instead: "WHERE e.state = 'running' AND e.attempt = r.attempt",
+            },
+        ],
+        first: &["ticket doubled while it runs", "worker to RabbitMQ: cut"],
+    },
+    Fence {
+        name: "lease",
+        edits: &[
+            Edit {
+                file: LOST,
+                text: "CASE WHEN $1::uuid[] IS NULL THEN e.lease_until < coalesce($4, now())",
+                instead: "CASE WHEN $1::uuid[] IS NULL THEN coalesce($4, now()) IS NOT NULL",
+            },
+            Edit {
+                file: LOST,
+                text: "CASE WHEN $6::uuid[] IS NULL THEN e.lease_until < coalesce($7, now())",
+                instead: "CASE WHEN $6::uuid[] IS NULL THEN coalesce($7, now()) IS NOT NULL",
+            },
+        ],
+        first: &["ticket doubled while it runs"],
+    },
+    Fence {
+        name: "due-time",
+        edits: &[Edit {
+            file: OPEN,
+            text: "AND coalesce(e.next_attempt_at, '-infinity') <= coalesce($6, now())",
+            instead: "",
+        }],
+        first: &["ticket before it is due"],
+    },
+    Fence {
+        name: "unique-key",
+        edits: &[
+            Edit {
+                file: "migrations/0001_initial.up.sql",
+                text: "    UNIQUE (job_id, execution_key),\n",
+                instead: "",
+            },
+            Edit {
+                file: "shared/store/src/firing.rs",
+                text: "            ON CONFLICT (job_id, execution_key) DO NOTHING\n",
+                instead: "",
+            },
+            Edit {
+                file: "shared/store/src/foreign.rs",
+                text: "        ON CONFLICT (job_id, execution_key) DO NOTHING\n",
+                instead: "",
+            },
+            Edit {
+                file: "shared/store/src/trigger.rs",
+                text: "        ON CONFLICT (job_id, execution_key) DO NOTHING\"",
+                instead: "        \"",
+            },
+        ],
+        first: &["schedule set back"],
+    },
+    Fence {
+        name: "ticket_published_at",
+        edits: &[Edit {
+            file: "shared/store/src/relay.rs",
+            text: "WHERE e.rev = p.rev AND e.ticket_published_at IS NULL",
+            instead: "WHERE p.rev IS NOT NULL AND e.ticket_published_at IS NULL",
+        }],
+        first: &["worker.settled"],
+    },
+    Fence {
+        name: "own-clock",
+        edits: &[Edit {
+            file: "worker/src/keeper.rs",
+            text: "    sent + lease.saturating_sub(margin(lease))",
+            instead: "    sent + lease.saturating_sub(margin(lease)) + Duration::from_hours(1)",
+        }],
+        first: &["worker to PostgreSQL: black hole", "worker frozen"],
+    },
+    Fence {
+        name: "renewal-first",
+        edits: &[Edit {
+            file: "worker/src/slot.rs",
+            text: "let sent = if asked_before { None } else { Some(sent) };",
+            instead: "let sent = Some(sent).filter(|_| asked_before || !asked_before);",
+        }],
+        first: &["worker to PostgreSQL: answer to an open lost"],
+    },
+    Fence {
+        name: "new-number",
+        edits: &[Edit {
+            file: "shared/store/src/parked.rs",
+            text: "SET state = 'failed', attempt = attempt + 1, rev = rev + 1,",
+            instead: "SET state = 'failed', rev = rev + 1,",
+        }],
+        first: &["scheduler.sweep_failed"],
+    },
+];
+
+impl Fence {
+    /// The fence of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is none; says which there are.
+    pub fn named(name: &str) -> Result<&'static Self> {
+        let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
+        let found = FENCES.iter().find(|fence| fence.name == name);
+        found
+            .with_context(|| format!("there is no fence {name}: write one of {}", names.join(", ")))
+    }
+
+    /// What `file` holds without this fence.
+    ///
+    /// # Errors
+    ///
+    /// A text to be replaced does not stand there exactly once: the table has to follow the source.
+    pub fn taken_down(&self, file: &Path, content: &str) -> Result<String> {
+        let mut content = content.to_owned();
+        for edit in self.edits.iter().filter(|edit| Path::new(edit.file) == file) {
+            let times = content.matches(edit.text).count();
+            ensure!(
+                times == 1,
+                "the fence {} is not to be found in {}: its text stands there {times} times; \
+                 correct the table of fences",
+                self.name,
+                edit.file
+            );
+            content = content.replace(edit.text, edit.instead);
+        }
+        Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::torture::fault::Fault;
+
+    #[test]
+    fn every_fence_stands_in_the_source_where_the_table_says_and_once() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for fence in FENCES {
+            for edit in fence.edits {
+                let content = std::fs::read_to_string(root.join(edit.file)).unwrap();
+                let without = fence.taken_down(Path::new(edit.file), &content);
+                assert_ne!(without.unwrap(), content, "{}: {}", fence.name, edit.file);
+            }
+        }
+    }
+
+    #[test]
+    fn every_fault_that_comes_first_is_one_and_leaves_the_servers_alone() {
+        for fence in FENCES {
+            assert!(!fence.first.is_empty(), "{}", fence.name);
+            for name in fence.first {
+                let fault = Fault::named(name).unwrap_or_else(|| panic!("{name}"));
+                assert!(!fault.is_of_server(), "{name}");
+            }
+        }
+        let names: HashSet<_> = FENCES.iter().map(|fence| fence.name).collect();
+        assert_eq!(names.len(), FENCES.len());
+    }
+
+    #[test]
+    fn a_text_that_has_moved_is_noticed() {
+        let fence = Fence::named("due-time").unwrap();
+        let file = Path::new(OPEN);
+        let said = fence.taken_down(file, "something else").unwrap_err().to_string();
+        assert!(said.contains("stands there 0 times; correct the table of fences"), "{said}");
+        assert!(Fence::named("clock").unwrap_err().to_string().contains("own-clock"));
+    }
+}

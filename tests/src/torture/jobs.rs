@@ -1,0 +1,77 @@
+//! The load of an arena.
+
+/// The pool that both workers take from.
+pub(super) const VICTIMS: &str = "victims";
+/// The pool that no worker takes from: tickets stay there for a hand to take.
+pub(super) const NOBODYS: &str = "nobodys";
+
+/// Fires every second, one execution at a time; both workers run it.
+pub(super) const ALONE: &str = "torture.alone";
+/// Fires every second whatever is under way; the peer runs it.
+pub(super) const LOAD: &str = "torture.load";
+/// Is triggered.
+pub(super) const HAND: &str = "torture.hand";
+/// Is triggered, and waits long before a retry.
+pub(super) const PATIENT: &str = "torture.patient";
+/// Is triggered, and has a lease longer than any statement's limit.
+pub(super) const LEASED: &str = "torture.leased";
+/// Is triggered, and nobody takes its tickets.
+pub(super) const NOBODY: &str = "torture.nobody";
+
+/// All of them.
+pub(super) const ALL: [&str; 6] = [ALONE, LOAD, HAND, PATIENT, LEASED, NOBODY];
+
+/// Without jitter, so that an open before its time can be told from the rows.
+pub(super) const FILE: &str = r#"
+[[job]]
+name = "torture.alone"
+task = "work"
+pool = "victims"
+every = "1s"
+overlap = "skip"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.load"
+task = "work"
+every = "1s"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.hand"
+task = "work"
+pool = "victims"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.patient"
+task = "work"
+pool = "victims"
+retry = { delay = "8s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.leased"
+task = "work"
+pool = "victims"
+lease = "12s"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.nobody"
+task = "work"
+pool = "nobodys"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_the_jobs_that_are_named() {
+        for job in ALL {
+            assert!(FILE.contains(&format!("name = \"{job}\"")), "{job}");
+        }
+        assert_eq!(FILE.matches("[[job]]").count(), ALL.len());
+    }
+}

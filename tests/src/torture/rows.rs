@@ -1,0 +1,152 @@
+//! What the database says, past everything that Sexton does.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::{AssertSqlSafe, PgPool};
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::ledger::Entry;
+use super::oracle::{Action, AttemptRow, Evidence};
+use super::progress::Counts;
+
+/// A server that is being struck may not answer at all.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// States in which an execution waits or runs.
+const UNDER_WAY: &str = "('pending', 'running', 'retrying')";
+
+/// The ids of the executions for which `condition` holds, in the order of their claims.
+pub(super) async fn ids(pool: &PgPool, condition: &str) -> Result<Vec<Uuid>> {
+    let statement =
+        format!("SELECT e.id FROM executions e WHERE {condition} ORDER BY e.claimed_at, e.id");
+    let rows = sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(pool);
+    Ok(timeout(LIMIT, rows).await??)
+}
+
+/// The instant by the database's clock, as text that a statement takes back.
+pub(super) async fn clock(pool: &PgPool) -> Result<String> {
+    let now = sqlx::query_scalar("SELECT clock_timestamp()::text").fetch_one(pool);
+    Ok(timeout(LIMIT, now).await??)
+}
+
+/// The condition that an execution is under way.
+pub(super) fn under_way() -> String {
+    format!("e.state IN {UNDER_WAY}")
+}
+
+/// The condition that an execution has not come to its end: a failed one has when its ticket is
+/// parked.
+pub(super) fn open_end() -> String {
+    format!("({} OR e.state = 'failed' AND e.ticket_published_at IS NULL)", under_way())
+}
+
+/// Changes rows; returns how many.
+pub(super) async fn change(pool: &PgPool, statement: &'static str) -> Result<u64> {
+    let done = timeout(LIMIT, sqlx::query(statement).execute(pool)).await??;
+    Ok(done.rows_affected())
+}
+
+/// Of `ids`, those that have not come to their end.
+pub(super) async fn without_end(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Uuid>> {
+    let statement =
+        format!("SELECT e.id FROM executions e WHERE e.id = ANY ($1) AND {}", open_end());
+    let rows = sqlx::query_scalar(AssertSqlSafe(statement)).bind(ids).fetch_all(pool);
+    Ok(timeout(LIMIT, rows).await??)
+}
+
+/// State and attempt number of an execution.
+pub(super) async fn state(pool: &PgPool, id: Uuid) -> Result<(String, i32)> {
+    let row = sqlx::query_as("SELECT state, attempt FROM executions WHERE id = $1").bind(id);
+    Ok(timeout(LIMIT, row.fetch_one(pool)).await??)
+}
+
+/// A row as it is, for a person.
+pub(super) async fn told(pool: &PgPool, id: Uuid) -> String {
+    let row = sqlx::query_scalar(
+        "SELECT format('%s at attempt %s of %s, rev %s, published %s, due %s, lease until %s, now %s',
+                       e.state, e.attempt, j.name, e.rev, e.ticket_published_at, e.next_attempt_at,
+                       e.lease_until, now())
+         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
+    )
+    .bind(id)
+    .fetch_one(pool);
+    match timeout(LIMIT, row).await {
+        Ok(Ok(text)) => text,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the database does not answer".to_owned(),
+    }
+}
+
+/// What has happened since `since`, as far as the rows know.
+pub(super) async fn evidence(
+    pool: &PgPool,
+    since: DateTime<Utc>,
+    ledger: Vec<Entry>,
+    moved: HashSet<Uuid>,
+) -> Result<Evidence> {
+    type Row = (Uuid, i32, DateTime<Utc>, Option<DateTime<Utc>>, Option<String>, Option<i64>);
+    let rows: Vec<Row> = sqlx::query_as(
+        "SELECT a.execution_id, a.number, a.opened_at, p.finished_at, p.outcome, j.retry_delay_ms
+         FROM attempts a
+         JOIN executions e ON e.id = a.execution_id JOIN jobs j ON j.id = e.job_id
+         LEFT JOIN attempts p ON p.execution_id = a.execution_id AND p.number = a.number - 1
+         WHERE a.opened_at >= $1",
+    )
+    .bind(since)
+    .fetch_all(pool)
+    .await?;
+    let attempt = |(execution, number, opened_at, ended, outcome, delay): Row| AttemptRow {
+        execution,
+        number,
+        opened_at,
+        previous: ended.zip(outcome),
+        retry_delay: TimeDelta::milliseconds(delay.unwrap_or(0)),
+    };
+    let attempts = rows.into_iter().map(attempt).collect();
+    let actions: Vec<(Uuid, String, DateTime<Utc>)> = sqlx::query_as(
+        "SELECT execution_id, action, at FROM operator_actions WHERE execution_id IS NOT NULL",
+    )
+    .fetch_all(pool)
+    .await?;
+    let actions = actions.into_iter();
+    let actions = actions.map(|(execution, action, at)| Action { execution, action, at }).collect();
+    let double_keys = sqlx::query_scalar(
+        "SELECT min(idempotency_key) FROM executions GROUP BY job_id, execution_key
+         HAVING count(*) > 1",
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(Evidence { ledger, attempts, actions, double_keys, moved })
+}
+
+/// What is counted in the report, but for what the ledger knows better.
+pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
+    let (executions, attempts): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM executions WHERE state <> 'skipped'),
+                (SELECT count(*) FROM attempts)",
+    )
+    .fetch_one(pool)
+    .await?;
+    let lost: Vec<(Uuid, i32)> =
+        sqlx::query_as("SELECT execution_id, number FROM attempts WHERE outcome = 'lost'")
+            .fetch_all(pool)
+            .await?;
+    let lost: HashSet<(Uuid, i32)> = lost.into_iter().collect();
+    let begins = || {
+        ledger.iter().filter_map(|entry| match entry {
+            Entry::Begin { execution, attempt, .. } => Some((*execution, *attempt)),
+            _ => None,
+        })
+    };
+    Ok(Counts {
+        executions: executions as u64,
+        attempts: attempts as u64,
+        runs: begins().count() as u64,
+        reruns: begins().filter(|run| lost.contains(run)).count() as u64,
+        ..Counts::default()
+    })
+}

@@ -1,0 +1,197 @@
+//! What a program and a server say to each other is lost.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::process::{LONG, at_work};
+use super::{Outcome, Struck};
+use crate::torture::arena::{Arena, Seat, name, require};
+use crate::torture::fault::{Fault, Loss, Program, Server};
+use crate::torture::ledger::Mood;
+use crate::torture::oracle::Violation;
+use crate::torture::{jobs, rows};
+
+/// A program that was cut off has come back by then.
+const COMES_BACK: Duration = Duration::from_secs(100);
+
+/// `LEASE_MS` of a worker that is to wait for an answer longer than any statement's limit.
+const LONG_LEASE_MS: &str = "20000";
+
+pub(super) async fn strike(
+    arena: &mut Arena,
+    program: Program,
+    server: Server,
+    loss: Loss,
+) -> Result<Outcome> {
+    let fault = Fault::Network(program, server, loss).to_string();
+    // Silent connections of the fault before are not this one's.
+    arena.start(program, Seat::Victim, &[])?;
+    match loss {
+        Loss::Answer => answer(arena, program, server, &fault).await,
+        Loss::AnswerToOpen => answer_to_open(arena, &fault).await,
+        Loss::Cut | Loss::Late | Loss::BlackHole => {
+            let struck = disturb(arena, program, server, loss).await?;
+            finish(arena, struck, program, &fault).await
+        }
+    }
+}
+
+/// Disturbs the network for a while in which the victim is at work.
+async fn disturb(
+    arena: &mut Arena,
+    program: Program,
+    server: Server,
+    loss: Loss,
+) -> Result<Struck> {
+    let mood = if loss == Loss::BlackHole { LONG } else { Mood::TakesVictim(2) };
+    let executions = at_work(arena, program, mood).await?;
+    let proxy = arena.proxy(program, server);
+    let struck = Struck::now(executions);
+    let time = match loss {
+        Loss::Late => {
+            proxy.delay(Duration::from_millis(300));
+            Duration::from_secs(3)
+        }
+        Loss::BlackHole => {
+            proxy.black_hole();
+            arena.patience.lease * 2
+        }
+        Loss::Cut | Loss::Answer | Loss::AnswerToOpen => {
+            proxy.cut();
+            Duration::from_secs(1)
+        }
+    };
+    sleep(time).await;
+    proxy.pass();
+    arena.proxy(Program::Scheduler, Server::RabbitMq).pass();
+    arena.calm()?;
+    Ok(struck)
+}
+
+/// The struck executions end, and the program is at work again.
+async fn finish(
+    arena: &mut Arena,
+    struck: Struck,
+    program: Program,
+    fault: &str,
+) -> Result<Outcome> {
+    let outcome = struck.recovery(arena, fault).await;
+    let process = arena.process(program, Seat::Victim)?;
+    let until = Instant::now() + COMES_BACK;
+    loop {
+        match process.try_ready().await {
+            Ok(()) => return Ok(outcome),
+            Err(_) if Instant::now() < until && process.ended().is_none() => {}
+            Err(error) => {
+                let what = format!("{} after {fault}: {error:#}", process.name());
+                return Ok(Outcome::Broken(Violation::NotReady { what }));
+            }
+        }
+    }
+}
+
+/// The next request of a kind comes through, and its answer does not.
+async fn answer(
+    arena: &mut Arena,
+    program: Program,
+    server: Server,
+    fault: &str,
+) -> Result<Outcome> {
+    let process = arena.process(program, Seat::Victim)?;
+    let by = format!("{}:{}", process.name(), process.pid());
+    let pattern: &[u8] = match (program, server) {
+        // The claim's commit.
+        (Program::Scheduler, Server::PostgreSql) => b"COMMIT",
+        // What only a settlement's parameters bear: the task's own output.
+        (Program::Worker, Server::PostgreSql) => b"said by torture.alone",
+        // A ticket's body.
+        (_, Server::RabbitMq) => b"torture.",
+    };
+    arena.mood(jobs::ALONE, Mood::FailsFirst)?;
+    let begun = rows::clock(arena.pool()).await?;
+    let swallowed = arena.proxy(program, server).swallow_answers_matching(pattern, 1);
+    let lost =
+        arena.until(arena.patience.strike, async || Ok(swallowed.is_over().then_some(()))).await;
+    let at = Instant::now();
+    arena.proxy(program, server).pass();
+    arena.calm()?;
+    if lost.is_none() {
+        return Ok(Outcome::Missed("no answer was lost".to_owned()));
+    }
+    // The statement is carried out in this moment; its rows are there a moment later.
+    let condition = match program {
+        Program::Scheduler => {
+            format!("e.claimed_by = '{by}' AND e.state <> 'skipped' AND e.claimed_at >= '{begun}'")
+        }
+        Program::Worker => {
+            let worker = arena.worker_id(Seat::Victim).await?.context("a worker without an id")?;
+            format!(
+                "e.id = (SELECT execution_id FROM attempts WHERE worker_id = '{worker}'
+                         ORDER BY opened_at DESC LIMIT 1)"
+            )
+        }
+    };
+    let executions = arena
+        .until(Duration::from_secs(2), async || some(arena, &condition).await)
+        .await
+        .unwrap_or_default();
+    Ok(Struck::at(at, executions).recovery(arena, fault).await)
+}
+
+/// An attempt is open, its worker does not know, and asks again when most of the lease is over.
+async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
+    arena.start(Program::Worker, Seat::Victim, &[("LEASE_MS", LONG_LEASE_MS)])?;
+    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
+    arena.mood(jobs::LEASED, Mood::TakesVictim(6))?;
+    // Its other load would lose the answer instead, and hold its one slot.
+    rows::change(
+        arena.pool(),
+        "UPDATE jobs SET next_fire_at = next_fire_at + interval '40 seconds'
+         WHERE name = 'torture.alone'",
+    )
+    .await?;
+    let quiet = format!("e.pool = 'victims' AND {}", rows::under_way());
+    let quiet = arena.until(arena.patience.strike, async || {
+        Ok(rows::ids(arena.pool(), &quiet).await?.is_empty().then_some(()))
+    });
+    require(quiet.await.is_some(), "the victims' pool did not come to rest")?;
+    let pid = arena.process(Program::Worker, Seat::Victim)?.pid();
+    let worker = arena.worker_id(Seat::Victim).await?.context("a worker without an id")?;
+    // What goes over the wire when the statement is carried out: its parameter that says who opens.
+    let pattern = format!("{}:{pid}", name(Program::Worker, Seat::Victim));
+    let mine = format!(
+        "e.worker_id = '{worker}' AND e.job_id = (SELECT id FROM jobs WHERE name = 'torture.leased')"
+    );
+    let proxy = arena.proxy(Program::Worker, Server::PostgreSql);
+    let mut open = None;
+    // Of three tickets at once the victim opens one; others of its pool come in between.
+    for _ in 0..4 {
+        let swallowed = proxy.swallow_answers_matching(pattern.as_bytes(), 1);
+        for _ in 0..3 {
+            arena.trigger(jobs::LEASED, None).await?;
+        }
+        let lost =
+            arena.until(Duration::from_secs(8), async || Ok(swallowed.is_over().then_some(())));
+        if lost.await.is_some() {
+            open = arena.until(Duration::from_secs(2), async || some(arena, &mine).await).await;
+        }
+        if open.is_some() {
+            break;
+        }
+    }
+    proxy.pass();
+    let Some(executions) = open else {
+        return Ok(Outcome::Missed("no answer to an open of a long lease was lost".to_owned()));
+    };
+    let outcome = Struck::now(executions).recovery(arena, fault).await;
+    arena.start(Program::Worker, Seat::Victim, &[])?;
+    Ok(outcome)
+}
+
+async fn some(arena: &Arena, condition: &str) -> Result<Option<Vec<Uuid>>> {
+    let ids = rows::ids(arena.pool(), condition).await?;
+    Ok((!ids.is_empty()).then_some(ids))
+}

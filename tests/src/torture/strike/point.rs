@@ -1,0 +1,190 @@
+//! A process dies at a fault point.
+//!
+//! Each point has a recipe that leads load through it. A point without one of its own is fed by the
+//! schedules and by triggers, so that a new point is struck as soon as it is listed, if load of that
+//! kind passes it.
+
+mod console;
+mod load;
+mod lost;
+mod sweep;
+mod tickets;
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Signal;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::{Outcome, Struck};
+use crate::torture::arena::{Arena, Seat};
+use crate::torture::fault::{Program, Ruin};
+use crate::torture::rows;
+
+/// How often a doomed process is fed.
+const FEED_EVERY: Duration = Duration::from_millis(700);
+
+pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    match name {
+        "scheduler.sweep_failed" => sweep::failed(arena, name).await,
+        "scheduler.sweep_owed" => sweep::owed(arena, name).await,
+        "scheduler.sweep_declared" => sweep::declared(arena, name).await,
+        _ if name.starts_with("scheduler.sweep_") => sweep::copies(arena, name).await,
+        "scheduler.rescued" => lost::rescued(arena, name).await,
+        "scheduler.relay_marked" => tickets::refused(arena, name).await,
+        "scheduler.declared" => tickets::missed(arena, name, true).await,
+        "scheduler.owed_again" => tickets::missed(arena, name, false).await,
+        "scheduler.claiming" => load::claiming(arena, name).await,
+        "scheduler.applied" => load::applied(arena, name).await,
+        "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
+        "worker.seated" | "worker.inherited" => lost::inherited(arena, name).await,
+        "worker.rescued" => lost::redelivered(arena, name).await,
+        "worker.late" => lost::late(arena, name).await,
+        "worker.stopping" => lost::stopping(arena, name).await,
+        "worker.renewed_first" => tickets::locked(arena, name).await,
+        "worker.gave_up" => tickets::unheard(arena, name).await,
+        "worker.moved" => tickets::early(arena, name).await,
+        "worker.adopted" => tickets::foreign(arena, name, true).await,
+        "worker.adopted_paid" => tickets::foreign(arena, name, false).await,
+        _ if name.starts_with("console.") => console::strike(arena, name).await,
+        _ => load::strike(arena, name).await,
+    }
+}
+
+/// A process that is to die at a point.
+#[derive(Clone, Copy, Debug)]
+struct Doomed<'a> {
+    program: Program,
+    name: &'a str,
+}
+
+impl<'a> Doomed<'a> {
+    /// The victim of the program that the point is in.
+    fn at(name: &'a str) -> Self {
+        let of_scheduler = name.starts_with("scheduler.");
+        let program = if of_scheduler { Program::Scheduler } else { Program::Worker };
+        Self { program, name }
+    }
+
+    /// Sends the peer away, so that whatever there is to do, the victim does.
+    fn alone(self, arena: &mut Arena) -> Self {
+        arena.kill(self.program, Seat::Peer);
+        self
+    }
+
+    /// Starts it.
+    fn start(self, arena: &mut Arena) -> Result<()> {
+        self.start_with(arena, &[])
+    }
+
+    /// Starts it with more in its environment.
+    fn start_with(self, arena: &mut Arena, env: &[(&str, &str)]) -> Result<()> {
+        let mut env = [&[("FAULT_POINT", self.name)], env].concat();
+        if arena.storm.is_some() {
+            env.push(("FAULT_ACTION", "stop"));
+        }
+        arena.start(self.program, Seat::Victim, &env)
+    }
+
+    /// Waits until it is dead, or stands at the point if that is what it is to do, feeding it all the while; `None`: it did not pass the point in time.
+    ///
+    /// # Errors
+    ///
+    /// It ended otherwise.
+    async fn dies(
+        self,
+        arena: &mut Arena,
+        mut feed: impl AsyncFnMut(&mut Arena) -> Result<()>,
+    ) -> Result<Option<Instant>> {
+        let end = Instant::now() + arena.patience.strike;
+        while Instant::now() < end {
+            feed(arena).await?;
+            let next = Instant::now() + FEED_EVERY;
+            while Instant::now() < next {
+                let stands = arena.storm.is_some();
+                let process = arena.process(self.program, Seat::Victim)?;
+                if process.ended().is_some() {
+                    self.check(arena)?;
+                    return Ok(Some(Instant::now()));
+                }
+                let line = format!("fault point {}: stopping this process", self.name);
+                if stands && process.log().contains(&line) {
+                    return Ok(Some(Instant::now()));
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The process must have died at the point and nowhere else.
+    fn check(self, arena: &mut Arena) -> Result<()> {
+        let process = arena.process(self.program, Seat::Victim)?;
+        let killed = process.ended().and_then(|status| status.signal());
+        let log = process.log();
+        ensure!(
+            killed == Some(Signal::KILL.as_raw())
+                && log.contains(&format!("fault point {}:", self.name)),
+            "the process ended otherwise: {}",
+            log.lines().last().unwrap_or_default()
+        );
+        Ok(())
+    }
+
+    /// If it stands at the point: kills the server, brings it back, and lets the process go on.
+    async fn blow(self, arena: &mut Arena) -> Result<Option<Instant>> {
+        let Some(server) = arena.storm.take() else { return Ok(None) };
+        let at = Instant::now();
+        arena.site.strike(server, Ruin::Killed).await?;
+        arena.site.restore(server, Ruin::Killed).await?;
+        arena.process(self.program, Seat::Victim)?.resume();
+        Ok(Some(at))
+    }
+
+    /// Its name in the rows that it claims.
+    fn by(self, arena: &mut Arena) -> Result<String> {
+        let process = arena.process(self.program, Seat::Victim)?;
+        Ok(format!("{}:{}", process.name(), process.pid()))
+    }
+
+    /// The last attempt that this worker process opened.
+    async fn last_opened(arena: &mut Arena) -> Result<Vec<Uuid>> {
+        let me = arena.worker_id(Seat::Victim).await?.context("the worker was not known")?;
+        let last = format!(
+            "e.id = (SELECT execution_id FROM attempts WHERE worker_id = '{me}'
+                     ORDER BY opened_at DESC LIMIT 1)"
+        );
+        rows::ids(arena.pool(), &last).await
+    }
+
+    /// Watches the recovery. Who goes on: now the dead process's successor in its seat, now the peer
+    /// alone.
+    async fn recovery(
+        self,
+        arena: &mut Arena,
+        at: Instant,
+        executions: Vec<Uuid>,
+    ) -> Result<Outcome> {
+        arena.calm()?;
+        let at = self.blow(arena).await?.unwrap_or(at);
+        let left_dead = arena.draw.below(2) == 0;
+        if left_dead {
+            arena.complete_but((self.program, Seat::Victim))?;
+        } else {
+            arena.complete()?;
+        }
+        Ok(Struck::at(at, executions).recovery(arena, self.name).await)
+    }
+}
+
+/// What is said of a point that was not passed.
+fn not_passed(name: &str) -> Outcome {
+    Outcome::Missed(format!("the process did not pass {name}"))
+}
+
+/// Feeds nothing: the schedules, or what was prepared, are enough.
+async fn nothing(_: &mut Arena) -> Result<()> {
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Points of the operators' console: a command dies between what it did and its answer.
+
+use std::os::unix::process::ExitStatusExt as _;
+
+use anyhow::{Result, bail, ensure};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::Doomed;
+use crate::torture::arena::Arena;
+use crate::torture::strike::hand::{carry, park};
+use crate::torture::strike::{Outcome, Struck};
+use crate::torture::{jobs, rows};
+
+pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let _ = Doomed::at(name);
+    match name {
+        "console.triggered" => triggered(arena, name).await,
+        "console.requeued" | "console.discarded" | "console.restored" => {
+            of_failed(arena, name).await
+        }
+        "console.cancelled" => cancelled(arena, name).await,
+        "console.applied" => applied(arena, name).await,
+        "console.paused" | "console.resumed" => paused(arena, name).await,
+        _ => bail!("there is no recipe for {name}: write one beside this"),
+    }
+}
+
+/// Runs a command that dies at the point, before it has answered anything.
+async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
+    let output = arena.platform.try_sexton_with(&[("FAULT_POINT", name)], args).await?;
+    let line = format!("fault point {name}: killing this process");
+    ensure!(
+        output.status.signal() == Some(9) && output.stderr.contains(&line),
+        "sexton {args:?} ended otherwise: {output}"
+    );
+    Ok(Instant::now())
+}
+
+/// Whoever heard nothing says it again; that it was done before is an answer, too.
+async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
+    let output = arena.platform.try_sexton(args).await?;
+    ensure!(matches!(output.status.code(), Some(0 | 4)), "sexton {args:?} failed: {output}");
+    Ok(())
+}
+
+async fn triggered(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let key = format!("console-{}", Uuid::new_v4());
+    let command = ["jobs", "trigger", jobs::HAND, "--key", &key];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let executions = rows::ids(arena.pool(), &format!("e.execution_key = '{key}'")).await?;
+    Ok(Struck::at(at, executions).recovery(arena, name).await)
+}
+
+async fn of_failed(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let text = id.to_string();
+    let requeue = ["failed", "requeue", &text, "--yes"];
+    let discard = ["failed", "discard", &text, "--yes", "--reason", "torture"];
+    let restore = ["failed", "restore", &text];
+    let command: &[&str] = match name {
+        "console.requeued" => &requeue,
+        "console.discarded" => &discard,
+        _ => &restore,
+    };
+    if name == "console.restored" {
+        again(arena, &discard).await?;
+    }
+    let at = dies(arena, name, command).await?;
+    again(arena, command).await?;
+    let outcome = Struck::at(at, vec![id]).recovery(arena, name).await;
+    if name == "console.restored" {
+        // A restore takes a discard back; from here on the execution may run again.
+        again(arena, &requeue).await?;
+    }
+    Ok(outcome)
+}
+
+async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let text = id.to_string();
+    let command = ["executions", "cancel", &text];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    // Its ticket, if there is one, opens nothing.
+    let hand = arena.hand().await?;
+    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
+    hand.let_go().await;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}
+
+async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let path = arena.platform.folder().join("applied.toml");
+    let told = Uuid::new_v4();
+    let file = format!(
+        "[[job]]\nname = \"torture.applied\"\ntask = \"work\"\npool = \"{}\"\ndescription = \"{told}\"\n",
+        jobs::NOBODYS
+    );
+    std::fs::write(&path, file)?;
+    let path = path.to_string_lossy().into_owned();
+    let command = ["jobs", "apply", "-f", &path];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let id = arena.trigger("torture.applied", None).await?;
+    carry(arena, id).await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}
+
+async fn paused(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let (pause, resume) =
+        (["jobs", "pause", jobs::NOBODY, "--reason", "torture"], ["jobs", "resume", jobs::NOBODY]);
+    // What is under way goes on.
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let command: &[&str] = if name == "console.paused" {
+        &pause
+    } else {
+        again(arena, &pause).await?;
+        &resume
+    };
+    let at = dies(arena, name, command).await?;
+    again(arena, command).await?;
+    again(arena, &resume).await?;
+    carry(arena, id).await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}

@@ -1,0 +1,180 @@
+//! Points that the ordinary load passes, and those of a scheduler's start.
+
+use anyhow::Result;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Doomed, not_passed, nothing};
+use crate::torture::arena::{Arena, Seat, require};
+use crate::torture::fault::Program;
+use crate::torture::ledger::Mood;
+use crate::torture::strike::Outcome;
+use crate::torture::{jobs, rows};
+
+/// How the executions inside a step are told, by what the rows say after the death.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Inside {
+    /// Claimed by the process, and not published.
+    ClaimedOwed,
+    /// The first that the process claimed.
+    ClaimedFirst,
+    /// Taken by the relay, which hides them for half a minute.
+    Taken,
+    /// A ticket that was delivered and not opened.
+    InHand,
+    /// An attempt that was open.
+    Open,
+    /// The last attempt that the process opened.
+    LastOpened,
+}
+
+pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    let (inside, is_triggered) = match name {
+        "scheduler.claimed" => (Inside::ClaimedOwed, false),
+        "scheduler.published" => (Inside::ClaimedFirst, false),
+        "scheduler.relay_taken" | "scheduler.relayed" => (Inside::Taken, true),
+        "worker.received" => (Inside::InHand, false),
+        "worker.opened" | "worker.ran" => (Inside::Open, false),
+        _ if doomed.program == Program::Scheduler => (Inside::ClaimedFirst, true),
+        _ => (Inside::LastOpened, false),
+    };
+    // Long enough to be renewed, or over at once, with a retry to follow.
+    let mood = if name == "worker.renewed" { Mood::Takes(7) } else { Mood::FailsFirst };
+    arena.mood(jobs::ALONE, mood)?;
+    if is_triggered {
+        doomed.alone(arena);
+    }
+    doomed.start(arena)?;
+    let feed = async |arena: &mut Arena| -> Result<()> {
+        if is_triggered {
+            arena.trigger(jobs::HAND, None).await?;
+        }
+        Ok(())
+    };
+    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    let executions = in_rows(arena, doomed, inside).await?;
+    doomed.recovery(arena, at, executions).await
+}
+
+async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Result<Vec<Uuid>> {
+    let by = doomed.by(arena)?;
+    let condition = match inside {
+        Inside::LastOpened => return Doomed::last_opened(arena).await,
+        Inside::ClaimedOwed => format!(
+            "e.claimed_by = '{by}' AND e.state = 'pending' AND e.ticket_published_at IS NULL"
+        ),
+        Inside::ClaimedFirst => format!(
+            "e.claimed_by = '{by}' AND e.state <> 'skipped' AND e.claimed_at =
+             (SELECT min(claimed_at) FROM executions
+              WHERE claimed_by = '{by}' AND state <> 'skipped')"
+        ),
+        Inside::Taken => "e.relay_after > now() + interval '20 seconds'".to_owned(),
+        Inside::Open => {
+            let me = arena.worker_id(Seat::Victim).await?.unwrap_or_default();
+            format!("e.state = 'running' AND e.worker_id = '{me}'")
+        }
+        // The peer may have opened it in the meantime, and even have come to its end.
+        Inside::InHand => format!(
+            "e.pool = '{}' AND ({} OR e.finished_at > now() - interval '1 second')
+             AND (e.state <> 'running' OR e.started_at > now() - interval '1 second')
+             AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now())",
+            jobs::VICTIMS,
+            rows::under_way()
+        ),
+    };
+    rows::ids(arena.pool(), &condition).await
+}
+
+/// The claim was not committed: the same firings are claimed by whoever is next.
+pub(super) async fn claiming(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let since = rows::clock(arena.pool()).await?;
+    claimed_next(arena, doomed, at, (jobs::LOAD, &since)).await
+}
+
+/// Watches the first execution of a job that is claimed from an instant on.
+async fn claimed_next(
+    arena: &mut Arena,
+    doomed: Doomed<'_>,
+    at: Instant,
+    (job, since): (&str, &str),
+) -> Result<Outcome> {
+    let at = doomed.blow(arena).await?.unwrap_or(at);
+    arena.complete()?;
+    let next = format!(
+        "e.state <> 'skipped' AND e.claimed_at >= '{since}'
+         AND e.job_id = (SELECT id FROM jobs WHERE name = '{job}')"
+    );
+    let claimed = arena
+        .until(arena.patience.recovery, async || {
+            let mut ids = rows::ids(arena.pool(), &next).await?;
+            ids.truncate(1);
+            Ok((!ids.is_empty()).then_some(ids))
+        })
+        .await;
+    doomed.recovery(arena, at, claimed.unwrap_or_default()).await
+}
+
+/// The jobs of the environment are applied, and nothing is at work yet.
+pub(super) async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    // Once in four years by itself.
+    let variable = ("CRON_JOBS", "{\"work\": {\"schedule\": \"0 0 29 2 *\"}}");
+    let doomed = Doomed::at(name);
+    doomed.start_with(arena, &[variable])?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let since = rows::clock(arena.pool()).await?;
+    let due = "UPDATE jobs SET next_fire_at = date_trunc('second', now()) WHERE name = 'work'";
+    require(rows::change(arena.pool(), due).await? == 1, "the job was not applied")?;
+    claimed_next(arena, doomed, at, ("work", &since)).await
+}
+
+/// Rows past retention, which a scheduler deletes when it starts.
+pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    arena.kill(Program::Scheduler, Seat::Victim);
+    let id = old_rows(arena).await?;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    arena.complete()?;
+    // Whoever starts next finishes it.
+    let rest = "SELECT (SELECT count(*) FROM gaps WHERE recorded_at < now() - interval '35 days')
+                + (SELECT count(*) FROM instances WHERE heartbeat_at < now() - interval '35 days')";
+    let gone = arena
+        .until(arena.patience.recovery, async || {
+            let count: i64 = sqlx::query_scalar(rest).fetch_one(arena.pool()).await?;
+            Ok((count == 0).then_some(()))
+        })
+        .await;
+    require(gone.is_some(), "what is past retention was not deleted")?;
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// An execution, a gap and an instance that are past retention.
+async fn old_rows(arena: &Arena) -> Result<Uuid> {
+    use crate::factory::NewExecution;
+    use sexton_model::{id::JobId, state::State};
+    let pool = arena.pool();
+    let job: Uuid = sqlx::query_scalar("SELECT id FROM jobs WHERE name = 'torture.hand'")
+        .fetch_one(pool)
+        .await?;
+    let at = crate::torture::arena::now() - chrono::TimeDelta::days(40);
+    let id = NewExecution::new(JobId::new(job), State::Succeeded, at).insert(pool).await?;
+    rows::change(
+        pool,
+        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+         SELECT id, now() - interval '40 days', now() - interval '40 days', 1, 'paused',
+                now() - interval '40 days' FROM jobs WHERE name = 'torture.hand'",
+    )
+    .await?;
+    rows::change(
+        pool,
+        "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+         VALUES (gen_random_uuid(), 'scheduler', 'old', 1, '0', now() - interval '40 days',
+                 now() - interval '40 days')",
+    )
+    .await?;
+    Ok(id.get())
+}

@@ -1,0 +1,97 @@
+//! Points on the way of an attempt whose worker is gone, or that is to end.
+
+use anyhow::{Context as _, Result};
+use sexton_model::id::ExecutionId;
+use sexton_store::operator;
+use uuid::Uuid;
+
+use super::{Doomed, not_passed, nothing};
+use crate::torture::arena::{Arena, ME, Seat, require};
+use crate::torture::fault::Program;
+use crate::torture::strike::Outcome;
+use crate::torture::strike::process::{LONG, at_work};
+use crate::torture::{jobs, rows};
+
+/// Workers were killed in the middle of their tasks, and a scheduler ends the attempts.
+pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    at_work(arena, Program::Worker, LONG).await?;
+    arena.kill(Program::Worker, Seat::Victim);
+    let since = rows::clock(arena.pool()).await?;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let ended = format!(
+        "EXISTS (SELECT FROM attempts a WHERE a.execution_id = e.id AND a.outcome = 'lost'
+                 AND a.finished_at >= '{since}')"
+    );
+    let executions = rows::ids(arena.pool(), &ended).await?;
+    doomed.recovery(arena, at, executions).await
+}
+
+/// A worker dies as it ends the attempts of its predecessor in the seat.
+pub(super) async fn inherited(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    let executions = at_work(arena, Program::Worker, LONG).await?;
+    arena.kill(Program::Worker, Seat::Victim);
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, executions).await
+}
+
+/// A ticket comes again when the lease of its attempt is over, and no scheduler has noticed.
+pub(super) async fn redelivered(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    let executions = at_work(arena, Program::Worker, LONG).await?;
+    let id = *executions.first().context("the worker opened nothing")?;
+    for seat in [Seat::Victim, Seat::Peer] {
+        arena.kill(Program::Scheduler, seat);
+        arena.kill(Program::Worker, seat);
+    }
+    let over = format!("e.id = '{id}' AND e.lease_until < now()");
+    let over = arena
+        .until(arena.patience.strike, async || {
+            Ok((!rows::ids(arena.pool(), &over).await?.is_empty()).then_some(()))
+        })
+        .await;
+    require(over.is_some(), "the lease did not run out")?;
+    // In a seat of its own: in the dead one's it would end the attempt at its start.
+    doomed.start_with(arena, &[("SEXTON_INSTANCE", "w3")])?;
+    let feed = async |arena: &mut Arena| -> Result<()> {
+        let hand = arena.hand().await?;
+        hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
+        hand.let_go().await;
+        Ok(())
+    };
+    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// A frozen worker thaws when its attempt is another's.
+pub(super) async fn late(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    doomed.start(arena)?;
+    let executions = at_work(arena, Program::Worker, LONG).await?;
+    arena.process(Program::Worker, Seat::Victim)?.pause();
+    let id = *executions.first().context("the worker opened nothing")?;
+    let lost = arena.until(arena.patience.strike, async || {
+        let (state, attempt) = rows::state(arena.pool(), id).await?;
+        Ok((attempt > 1 || state != "running").then_some(()))
+    });
+    let lost = lost.await;
+    arena.process(Program::Worker, Seat::Victim)?.resume();
+    require(lost.is_some(), "the attempt of a frozen worker was not lost")?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, executions).await
+}
+
+/// A task is told to end, because an operator wants it to.
+pub(super) async fn stopping(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    doomed.start(arena)?;
+    let executions: Vec<Uuid> = at_work(arena, Program::Worker, LONG).await?;
+    for id in &executions {
+        operator::cancel(arena.platform.store(), ExecutionId::new(*id), ME, None).await?;
+    }
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, executions).await
+}

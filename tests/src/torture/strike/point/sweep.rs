@@ -1,0 +1,104 @@
+//! Points of the sweep, which keeps the failed queue in step with the rows.
+
+use anyhow::{Context as _, Result};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::operator;
+use uuid::Uuid;
+
+use super::{Doomed, not_passed, nothing};
+use crate::torture::arena::{Arena, ME, Seat, require};
+use crate::torture::fault::Program;
+use crate::torture::strike::Outcome;
+use crate::torture::strike::hand::{park, take, until_taken};
+use crate::torture::{jobs, rows};
+
+/// A hand has rejected a ticket, so that the broker parked it.
+pub(super) async fn failed(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let queue = arena.queue(jobs::NOBODYS)?;
+    let rejected = arena
+        .until(arena.patience.strike, async || {
+            let hand = arena.hand().await?;
+            let rejected = hand.reject(&queue, id).await;
+            hand.let_go().await;
+            Ok(rejected?.then_some(()))
+        })
+        .await;
+    require(rejected.is_some(), "no ticket was there to be rejected")?;
+    // It looks when it starts, and then once in half a minute.
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let outcome = doomed.recovery(arena, at, vec![id]).await?;
+    if matches!(outcome, Outcome::Struck { .. }) {
+        leave_a_copy(arena, id).await?;
+    }
+    Ok(outcome)
+}
+
+/// A copy of the ticket that nobody could open, left over in another queue: it must open nothing.
+async fn leave_a_copy(arena: &mut Arena, id: Uuid) -> Result<()> {
+    arena.complete()?;
+    let hand = arena.hand().await?;
+    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
+    until_taken(arena, &hand).await?;
+    hand.let_go().await;
+    operator::discard(arena.platform.store(), ExecutionId::new(id), ME, None).await?;
+    Ok(())
+}
+
+/// A parked message was copied by hand: the pass keeps one and removes one.
+pub(super) async fn copies(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = park(arena).await?;
+    arena.kill(Program::Scheduler, Seat::Victim);
+    let hand = arena.hand().await?;
+    hand.ticket(&arena.failed_queue(), id, 2).await?;
+    hand.let_go().await;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    requeued(arena, doomed, at, id).await
+}
+
+/// A parked message was taken away.
+pub(super) async fn owed(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = park(arena).await?;
+    arena.kill(Program::Scheduler, Seat::Victim);
+    take(arena, &arena.failed_queue(), id).await?;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    requeued(arena, doomed, at, id).await
+}
+
+/// The whole failed queue was deleted.
+pub(super) async fn declared(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = park(arena).await?;
+    // A worker that looks after its queues would declare this one, too.
+    for seat in [Seat::Victim, Seat::Peer] {
+        arena.kill(Program::Worker, seat);
+    }
+    doomed.start(arena)?;
+    // It declares every queue when it connects, so not before.
+    arena.process(Program::Scheduler, Seat::Victim)?.try_ready().await?;
+    let hand = arena.hand().await?;
+    hand.delete(&arena.failed_queue()).await?;
+    hand.let_go().await;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    requeued(arena, doomed, at, id).await
+}
+
+/// The parked execution is requeued and runs: its end is the recovery.
+async fn requeued(
+    arena: &mut Arena,
+    doomed: Doomed<'_>,
+    at: tokio::time::Instant,
+    id: Uuid,
+) -> Result<Outcome> {
+    let (state, attempt) = rows::state(arena.pool(), id).await?;
+    require(state == "failed", "the parked execution did not stay failed")?;
+    let seen = AttemptNumber::new(attempt).context("a number")?;
+    operator::requeue(arena.platform.store(), ExecutionId::new(id), seen, ME, None).await?;
+    doomed.recovery(arena, at, vec![id]).await
+}

@@ -1,0 +1,147 @@
+//! Points that a ticket passes only in some trouble: refused, missed, locked, early, of nobody's.
+
+use anyhow::{Context as _, Result};
+use sexton_model::id::ExecutionId;
+use sexton_store::operator;
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::{Doomed, not_passed, nothing};
+use crate::torture::arena::{Arena, ME, Seat, require};
+use crate::torture::fault::Program;
+use crate::torture::ledger::Mood;
+use crate::torture::strike::Outcome;
+use crate::torture::strike::hand::{carry, take, take_nobodys, until_state};
+use crate::torture::{jobs, rows};
+
+/// The queue of a pool is deleted: the broker returns what is published to it.
+pub(super) async fn refused(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    doomed.start(arena)?;
+    // The first makes the pool known to this process, so that it does not declare it again.
+    let first = arena.trigger(jobs::NOBODY, None).await?;
+    carry(arena, first).await?;
+    let queue = arena.queue(jobs::NOBODYS)?;
+    let hand = arena.hand().await?;
+    hand.delete(&queue).await?;
+    hand.let_go().await;
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    arena.complete()?;
+    carry(arena, id).await?;
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// A ticket is gone from its queue, or with its queue; for the rows, ten minutes pass.
+pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let queue = arena.queue(jobs::NOBODYS)?;
+    take(arena, &queue, id).await?;
+    let marked = arena
+        .until(arena.patience.strike, async || {
+            let marked = format!("e.id = '{id}' AND e.ticket_published_at IS NOT NULL");
+            Ok((!rows::ids(arena.pool(), &marked).await?.is_empty()).then_some(()))
+        })
+        .await;
+    require(marked.is_some(), "a ticket was not marked as published")?;
+    arena.kill(Program::Scheduler, Seat::Victim);
+    if with_queue {
+        let hand = arena.hand().await?;
+        hand.delete(&queue).await?;
+        hand.let_go().await;
+    }
+    rows::change(
+        arena.pool(),
+        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+             ticket_published_at = ticket_published_at - interval '10 minutes'
+         WHERE pool = 'nobodys' AND state = 'pending'",
+    )
+    .await?;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    arena.complete()?;
+    carry(arena, id).await?;
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// Somebody keeps the row locked for so long that the lease is not fresh when it is opened.
+pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    doomed.start(arena)?;
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    take_nobodys(arena, id).await?;
+    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
+    let mut lock = arena.pool().begin().await?;
+    sqlx::query("SELECT FROM executions WHERE id = $1 FOR UPDATE")
+        .bind(id)
+        .execute(&mut *lock)
+        .await?;
+    let hand = arena.hand().await?;
+    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
+    hand.let_go().await;
+    // More than a quarter of the lease; the worker is patient for a whole one.
+    sleep(arena.patience.lease.mul_f64(0.6)).await;
+    lock.rollback().await?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// A task type that no worker has had for an hour.
+pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    take_nobodys(arena, id).await?;
+    rows::change(
+        arena.pool(),
+        "UPDATE executions SET task_type = 'unheard',
+             next_attempt_at = next_attempt_at - interval '61 minutes'
+         WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
+    )
+    .await?;
+    doomed.start(arena)?;
+    let hand = arena.hand().await?;
+    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
+    hand.let_go().await;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let outcome = doomed.recovery(arena, at, vec![id]).await;
+    operator::discard(arena.platform.store(), ExecutionId::new(id), ME, None).await?;
+    outcome
+}
+
+/// A ticket long before it is due, which goes to the ladder.
+pub(super) async fn early(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    arena.mood(jobs::PATIENT, Mood::FailsFirst)?;
+    let doomed = Doomed::at(name);
+    doomed.start(arena)?;
+    let id = arena.trigger(jobs::PATIENT, None).await?;
+    until_state(arena, id, "retrying", 2).await?;
+    let feed = async |arena: &mut Arena| -> Result<()> {
+        let (state, attempt) = rows::state(arena.pool(), id).await?;
+        require(state == "retrying" && attempt == 2, "its time came before the worker took it")?;
+        let hand = arena.hand().await?;
+        hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 2).await?;
+        hand.let_go().await;
+        Ok(())
+    };
+    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+/// Tasks that another system publishes, with a key of its own or without.
+pub(super) async fn foreign(arena: &mut Arena, name: &str, with_key: bool) -> Result<Outcome> {
+    let doomed = Doomed::at(name);
+    doomed.start(arena)?;
+    let feed = async |arena: &mut Arena| -> Result<()> {
+        let key = with_key.then(|| format!("foreign-{}", Uuid::new_v4()));
+        let hand = arena.hand().await?;
+        hand.foreign(&arena.queue(jobs::VICTIMS)?, key.as_deref()).await?;
+        hand.let_go().await;
+        Ok(())
+    };
+    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    let by = doomed.by(arena)?;
+    let executions = rows::ids(arena.pool(), &format!("e.claimed_by = '{by}'")).await?;
+    executions.first().context("no execution was made of the message")?;
+    doomed.recovery(arena, at, executions).await
+}

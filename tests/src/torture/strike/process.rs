@@ -1,0 +1,95 @@
+//! A process is killed or frozen from outside.
+
+use anyhow::{Context as _, Result};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+use super::{Outcome, Struck};
+use crate::torture::arena::{Arena, Seat, require};
+use crate::torture::fault::{Blow, Fault, Program, Server};
+use crate::torture::ledger::Mood;
+use crate::torture::{jobs, rows};
+
+/// Tasks that outlast a lease, the rescuer's next look and the fault: only their worker's clock, or
+/// nothing, ends them before another attempt begins.
+pub(in crate::torture::strike) const LONG: Mood = Mood::TakesVictim(12);
+
+pub(super) async fn strike(arena: &mut Arena, program: Program, blow: Blow) -> Result<Outcome> {
+    let executions = at_work(arena, program, LONG).await?;
+    let struck = Struck::now(executions);
+    match blow {
+        Blow::Killed => {
+            arena.kill(program, Seat::Victim);
+            if arena.draw.below(2) == 0 {
+                arena.start(program, Seat::Victim, &[])?;
+            }
+        }
+        Blow::Frozen => {
+            let time = arena.patience.lease * 2;
+            let process = arena.process(program, Seat::Victim)?;
+            process.pause();
+            sleep(time).await;
+            process.resume();
+        }
+    }
+    arena.proxy(Program::Scheduler, Server::RabbitMq).pass();
+    arena.calm()?;
+    Ok(struck.recovery(arena, &Fault::Process(program, blow).to_string()).await)
+}
+
+/// Brings the victim to work; the executions that it is at work on.
+///
+/// A worker runs a task. A scheduler has claimed firings whose tickets are on their way to a broker
+/// that is slow to confirm.
+pub(in crate::torture::strike) async fn at_work(
+    arena: &mut Arena,
+    program: Program,
+    mood: Mood,
+) -> Result<Vec<Uuid>> {
+    match program {
+        Program::Worker => {
+            let worker = known(arena).await?;
+            arena.mood(jobs::HAND, mood)?;
+            // One more than the peer has slots for.
+            for _ in 0..3 {
+                arena.trigger(jobs::HAND, None).await?;
+            }
+            let open = format!("e.state = 'running' AND e.worker_id = '{worker}'");
+            let open = until_some(arena, &open).await;
+            open.context("the worker opened nothing")
+        }
+        Program::Scheduler => {
+            let delay = std::time::Duration::from_millis(400);
+            arena.proxy(Program::Scheduler, Server::RabbitMq).delay(delay);
+            let process = arena.process(program, Seat::Victim)?;
+            let by = format!("{}:{}", process.name(), process.pid());
+            let on_their_way = format!(
+                "e.claimed_by = '{by}' AND e.state = 'pending' AND e.ticket_published_at IS NULL"
+            );
+            let found = until_some(arena, &on_their_way).await;
+            found.context("the scheduler claimed nothing")
+        }
+    }
+}
+
+/// The victim's worker id, once it takes tickets.
+async fn known(arena: &mut Arena) -> Result<Uuid> {
+    let end = tokio::time::Instant::now() + arena.patience.strike;
+    while tokio::time::Instant::now() < end {
+        if let Ok(Some(id)) = arena.worker_id(Seat::Victim).await {
+            return Ok(id);
+        }
+        sleep(crate::torture::arena::LOOK_EVERY).await;
+    }
+    require(false, "the worker did not introduce itself")?;
+    Ok(Uuid::nil())
+}
+
+async fn until_some(arena: &Arena, condition: &str) -> Option<Vec<Uuid>> {
+    arena
+        .until(arena.patience.strike, async || {
+            let ids = rows::ids(arena.pool(), condition).await?;
+            Ok((!ids.is_empty()).then_some(ids))
+        })
+        .await
+}

@@ -1,0 +1,53 @@
+//! A server is killed, frozen or wiped.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::time::sleep;
+
+use super::process::at_work;
+use super::{Outcome, Struck};
+use crate::torture::arena::Arena;
+use crate::torture::fault::{Fault, Program, Ruin, Server};
+use crate::torture::ledger::Mood;
+use crate::torture::rows;
+
+pub(super) async fn strike(arena: &mut Arena, server: Server, ruin: Ruin) -> Result<Outcome> {
+    // What the last fault left is not this one's.
+    sleep(Duration::from_millis(500)).await;
+    at_work(arena, Program::Worker, Mood::Takes(3)).await?;
+    let executions = rows::ids(arena.pool(), &rows::under_way()).await?;
+    let struck = Struck::now(executions);
+    arena.site.strike(server, ruin).await?;
+    if ruin == Ruin::Frozen {
+        sleep(arena.patience.lease.mul_f64(1.5)).await;
+    }
+    arena.site.restore(server, ruin).await?;
+    arena.calm()?;
+    let name = Fault::Server(server, ruin).to_string();
+    if ruin != Ruin::Wiped {
+        return Ok(struck.recovery(arena, &name).await);
+    }
+    tokio::select! {
+        outcome = struck.recovery(arena, &name) => Ok(outcome),
+        never = age(arena) => never,
+    }
+}
+
+/// Lets ten minutes pass for tickets that are overdue: the schedulers are patient for five. Only what
+/// is due already is changed, so that nothing runs before its time.
+async fn age(arena: &Arena) -> Result<Outcome> {
+    loop {
+        sleep(Duration::from_secs(3)).await;
+        let _ = rows::change(
+            arena.pool(),
+            "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+                 ticket_published_at = ticket_published_at - interval '10 minutes'
+             WHERE state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL
+               AND next_attempt_at < now() - interval '2 seconds'
+               AND ticket_published_at < now() - interval '2 seconds'
+               AND next_attempt_at > now() - interval '5 minutes'",
+        )
+        .await;
+    }
+}
