@@ -35,17 +35,21 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.published" => (Inside::ClaimedFirst, false),
         "scheduler.relay_taken" | "scheduler.relayed" => (Inside::Taken, true),
         "worker.received" => (Inside::InHand, false),
-        "worker.opened" | "worker.ran" => (Inside::Open, false),
+        "worker.opened" | "worker.ran" | "worker.let_go" => (Inside::Open, false),
         _ if doomed.program == Program::Scheduler => (Inside::ClaimedFirst, true),
         _ => (Inside::LastOpened, false),
     };
-    // Long enough to be renewed, or over at once, with a retry to follow.
-    let mood = if name == "worker.renewed" { Mood::Takes(7) } else { Mood::FailsFirst };
+    let mood = match name {
+        "worker.renewed" | "worker.let_go" => Mood::TakesVictim(7),
+        // Over at once, with a retry to follow.
+        _ => Mood::FailsFirst,
+    };
     arena.mood(jobs::ALONE, mood)?;
     if is_triggered {
         doomed.alone(arena);
     }
-    doomed.start(arena)?;
+    // Otherwise tickets are held for twenty minutes.
+    doomed.start_with(arena, &[("ACK_DEADLINE_MS", "500")])?;
     let feed = async |arena: &mut Arena| -> Result<()> {
         if is_triggered {
             arena.trigger(jobs::HAND, None).await?;
