@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sexton_service::fault;
+use sexton_store::answer::within;
 use sexton_store::firing::{self, ClaimTransaction, DueJob, NextDue, UnreadableJob};
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::Instant;
@@ -22,7 +23,7 @@ use crate::batch::Batch;
 use crate::dispatch::Dispatch;
 use crate::draw;
 use crate::quarantine::Quarantine;
-use crate::step::{Pause, Step, StepError};
+use crate::step::{ANSWER, Pause, Step, StepError};
 use crate::timetables::Timetables;
 
 /// Jobs that one transaction claims.
@@ -127,8 +128,8 @@ impl Planner {
     /// One claim transaction; whether more may be due.
     async fn claim(&self, limit: usize, now: Now, planned: &mut Planned) -> Result<bool, Failure> {
         let except = self.quarantine.jobs(Instant::now());
-        let mut transaction = ClaimTransaction::begin(&self.store, now).await?;
-        let due = transaction.due_jobs(limit as i64, &except).await?;
+        let mut transaction = within(ANSWER, ClaimTransaction::begin(&self.store, now)).await?;
+        let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
             self.set_aside(job, planned);
         }
@@ -170,16 +171,16 @@ impl Planner {
         batch: Batch,
         jobs: &[DueJob],
     ) -> Result<Planned, StepError> {
-        let inserted = transaction.insert(&batch.claims, &self.by).await?;
-        let moved = transaction.advance(&batch.cursors).await?;
+        let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+        let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
         if moved != batch.cursors.len() as u64 {
             return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
         }
-        transaction.record_gaps(&batch.gaps).await?;
+        within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
         if !inserted.is_empty() {
             fault::point("scheduler.claiming");
         }
-        transaction.commit().await?;
+        within(ANSWER, transaction.commit()).await?;
         let mut written = Planned {
             known: batch.claims.len() - inserted.len(),
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
@@ -207,7 +208,7 @@ impl Planner {
     async fn look_ahead(&self, now: Now, found: bool) -> Result<Duration, StepError> {
         let except = self.quarantine.jobs(Instant::now());
         let asked = Instant::now();
-        let due = firing::next_due(&self.store, &except, now).await?;
+        let due = within(ANSWER, firing::next_due(&self.store, &except, now)).await?;
         let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
         let overdue = if found { Duration::ZERO } else { LOCKED };
         Ok(sleep_until(due, asked.elapsed(), poll).unwrap_or(overdue))

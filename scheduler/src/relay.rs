@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
 use sexton_service::fault;
+use sexton_store::answer::within;
 use sexton_store::{Now, Store, StoreError, relay};
 use tokio::time::Instant;
 
 use crate::outbox::{Outbox, Refused};
-use crate::step::{Pause, Step, StepError};
+use crate::step::{ANSWER, Pause, Step, StepError};
 use crate::throttle::Throttle;
 
 /// Tickets of one round.
@@ -63,7 +64,8 @@ impl Relay {
         for Refused { execution_id, rev } in refused {
             let wait = self.waits().next(*execution_id);
             let wait_ms = wait.as_millis() as i64;
-            let done = relay::postpone(&self.store, *execution_id, *rev, wait_ms, now).await?;
+            let postponing = relay::postpone(&self.store, *execution_id, *rev, wait_ms, now);
+            let done = within(ANSWER, postponing).await?;
             postponed += usize::from(done);
         }
         Ok(postponed)
@@ -95,7 +97,7 @@ impl Step for Relay {
         if !self.outbox.is_open() {
             return Err(StepError::BrokerAway);
         }
-        let taken = relay::take(&self.store, BATCH as i64, now).await?;
+        let taken = within(ANSWER, relay::take(&self.store, BATCH as i64, now)).await?;
         if !taken.tickets.is_empty() {
             fault::point("scheduler.relay_taken");
         }

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use sexton_model::retry::{Ending, RetryPolicy, Verdict, decide};
 use sexton_service::fault;
+use sexton_store::answer::within;
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
 use crate::draw;
-use crate::step::{Pause, Step, StepError};
+use crate::step::{ANSWER, Pause, Step, StepError};
 
 /// Attempts of one round.
 const BATCH: usize = 500;
@@ -55,9 +56,11 @@ impl Step for Rescuer {
     type Report = Rescued;
 
     async fn run_once(&self, now: Now) -> Result<Rescued, StepError> {
-        let overdue = lost::find(&self.store, &Which::LeaseOver, BATCH as i64, now).await?;
+        let finding = lost::find(&self.store, &Which::LeaseOver, BATCH as i64, now);
+        let overdue = within(ANSWER, finding).await?;
         let verdicts: Vec<_> = overdue.iter().map(|one| (*one, self.verdict(one))).collect();
-        let ended = lost::settle(&self.store, &Which::LeaseOver, &verdicts, now).await?;
+        let settling = lost::settle(&self.store, &Which::LeaseOver, &verdicts, now);
+        let ended = within(ANSWER, settling).await?;
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
             tracing::warn!(
                 execution.id = %one.execution_id,

@@ -10,6 +10,11 @@ use std::time::Duration;
 use sexton_broker::{InspectError, PublishError};
 use sexton_store::{Now, StoreError};
 
+/// For one answer of the database, where firings or lost attempts wait for it. The store's own limit is
+/// longer, for whoever can wait; a server that vanished without a word would hold up a loop for that
+/// long, and with it all that the loop has locked.
+pub(crate) const ANSWER: Duration = Duration::from_secs(10);
+
 /// One background loop.
 pub trait Step: Send + Sync + 'static {
     /// A word, for logs and `/livez`.

@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use sexton_service::health::Readiness;
+use sexton_store::answer::within;
 use sexton_store::instances::{self, Introduction};
 use sexton_store::{Now, Store};
 
-use crate::step::{Pause, Step, StepError};
+use crate::step::{ANSWER, Pause, Step, StepError};
 
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -36,7 +37,7 @@ impl Step for Watch {
     /// Says that the process is alive, and whether it is ready, which it returns.
     async fn run_once(&self, now: Now) -> Result<bool, StepError> {
         let ready = self.readiness.is_ready();
-        instances::heartbeat(&self.store, &self.who, ready, now).await?;
+        within(ANSWER, instances::heartbeat(&self.store, &self.who, ready, now)).await?;
         Ok(ready)
     }
 

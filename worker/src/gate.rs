@@ -17,7 +17,10 @@ use tokio::sync::watch;
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest such pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long one question, or one statement outside the journal, may take.
+/// For the question whether it answers. Short: one that was asked while the network swallowed
+/// everything is not answered afterwards either, and the next one is.
+const PROBE: Duration = Duration::from_secs(3);
+/// How long one statement outside the journal, may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The gate. Cheap to clone.
@@ -93,7 +96,7 @@ impl Gate {
                 (pause * 2).min(LONGEST_PAUSE)
             };
             tokio::time::sleep(pause).await;
-            while let Err(error) = within(LIMIT, store.probe()).await {
+            while let Err(error) = within(PROBE, store.probe()).await {
                 self.reachability.failed(&error);
                 tokio::time::sleep(PAUSE).await;
             }

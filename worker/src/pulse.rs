@@ -7,6 +7,7 @@ use sexton_model::retry::{Ending, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
 use sexton_store::StoreError;
+use sexton_store::answer::within;
 use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
 use sexton_store::listen::{Listener, Wake};
 use sexton_store::lost::{self, Which};
@@ -18,6 +19,11 @@ use crate::seat::Seat;
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
 /// Between two looks at what changes rarely: the readiness, a seat that somebody sits in.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// For connecting to listen.
+const LISTEN_LIMIT: Duration = Duration::from_secs(15);
+/// After so long without news the connection is made anew: the other side may be gone without a
+/// word.
+const LISTEN_SILENCE: Duration = Duration::from_mins(5);
 /// Between two tries to listen.
 const LISTEN_EVERY: Duration = Duration::from_secs(2);
 /// Attempts of a predecessor that are settled by one statement.
@@ -138,8 +144,9 @@ impl Pulse {
 pub(crate) async fn listen(context: Arc<Context>) {
     loop {
         context.gate.opened().await;
-        if let Ok(mut listener) = Listener::connect(&context.store).await {
-            while let Ok(wake) = listener.next().await {
+        let connecting = within(LISTEN_LIMIT, Listener::connect(&context.store));
+        if let Ok(mut listener) = connecting.await {
+            while let Ok(wake) = within(LISTEN_SILENCE, listener.next()).await {
                 if wake.is_none_or(|wake| wake == Wake::Cancel) {
                     context.cancels.send_modify(|count| *count += 1);
                 }

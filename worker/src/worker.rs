@@ -14,6 +14,7 @@ use sexton_service::clock;
 use sexton_service::health::{Condition, Readiness};
 use sexton_service::lifecycle::Lifecycle;
 use sexton_service::outage::Reachability;
+use sexton_store::answer::within;
 use sexton_store::instances::Introduction;
 use sexton_store::{Store, StoreError};
 use tokio::sync::watch;
@@ -31,6 +32,8 @@ use crate::tasks::Tasks;
 const LANES: usize = 1;
 /// Between two tries to reach the database at the start.
 const START_EVERY: Duration = Duration::from_secs(1);
+/// For one of them.
+const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a ticket stays unacknowledged before the slot gives up consuming for the rest of its
 /// task. Brokers take a consumer that holds a delivery for half an hour for dead.
@@ -155,7 +158,11 @@ async fn database_is_ready(
 ) -> Result<bool, StoreError> {
     let stop = lifecycle.soft();
     loop {
-        match store.check_schema().await {
+        let checked = tokio::select! {
+            () = stop.cancelled() => return Ok(false),
+            checked = within(START_LIMIT, store.check_schema()) => checked,
+        };
+        match checked {
             Ok(()) => {
                 database.answered();
                 return Ok(true);

@@ -16,7 +16,7 @@ use sexton_store::{Now, StoreError, parked};
 use tokio::time::Instant;
 
 use super::Sweep;
-use crate::step::StepError;
+use crate::step::{ANSWER, StepError};
 use sexton_store::answer::within;
 
 /// Messages of one pass, which bounds what it remembers. A longer queue is never known whole, so its
@@ -28,8 +28,6 @@ const LONGEST: Duration = Duration::from_mins(10);
 const OWED_AT_ONCE: i64 = 1_000;
 /// How often the lock is confirmed.
 const CONFIRM_EVERY: Duration = Duration::from_secs(5);
-/// For one statement.
-const ANSWER: Duration = Duration::from_secs(10);
 
 /// What a pass did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -18,8 +18,12 @@ pub async fn within<T>(
     limit: Duration,
     statement: impl Future<Output = Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    tokio::time::timeout(limit, statement).await.unwrap_or_else(|_| {
-        let text = format!("no answer within {} s", limit.as_secs());
-        Err(StoreError::Unavailable(io::Error::new(io::ErrorKind::TimedOut, text).into()))
-    })
+    let answer = tokio::time::timeout(limit, statement).await;
+    answer.unwrap_or_else(|_| Err(StoreError::Unavailable(silence(limit))))
+}
+
+/// That there was none.
+pub(crate) fn silence(limit: Duration) -> sqlx::Error {
+    let text = format!("no answer within {} s", limit.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text).into()
 }

@@ -50,7 +50,7 @@ pub async fn of_execution(store: &Store, id: Uuid, limit: i64) -> Result<Vec<Att
         id,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     attempts.reverse();
     Ok(attempts)
@@ -71,6 +71,6 @@ pub async fn output(
         id,
         number
     )
-    .fetch_optional(store.pool())
+    .fetch_optional(store.bounded())
     .await?)
 }

@@ -89,7 +89,7 @@ impl Store {
 
     /// Asks the server for a sign of life.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&self.pool).await?;
+        sqlx::query("SELECT 1").execute(self.bounded()).await?;
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Store {
         let read_only: bool = sqlx::query_scalar(
             "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
         )
-        .fetch_one(&self.pool)
+        .fetch_one(self.bounded())
         .await?;
         if read_only {
             let text = "it is read-only, a standby perhaps";
@@ -143,13 +143,13 @@ impl Store {
     async fn applied(&self) -> Result<usize, StoreError> {
         let known: Option<bool> =
             sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-                .fetch_one(&self.pool)
+                .fetch_one(self.bounded())
                 .await?;
         if known != Some(true) {
             return Ok(0);
         }
         let count: i64 = sqlx::query_scalar("SELECT count(*) FROM _sqlx_migrations WHERE success")
-            .fetch_one(&self.pool)
+            .fetch_one(self.bounded())
             .await?;
         Ok(count as usize)
     }

@@ -11,6 +11,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
 
+use crate::bounded::{Bounded, bounded};
 use crate::{Now, Store, StoreError};
 
 /// First half of the keys, apart from every single-number key that tasks or other programs use.
@@ -48,7 +49,7 @@ impl Exclusive {
         task: ExclusiveTask,
         now: Now,
     ) -> Result<Option<Self>, StoreError> {
-        let mut tx = store.pool().begin().await?;
+        let mut tx = store.begin().await?;
         let row = sqlx::query!(
             r#"-- acquire_exclusive
             SELECT pg_try_advisory_xact_lock($1, $2) AS "acquired!",
@@ -57,7 +58,7 @@ impl Exclusive {
             task.key(),
             now
         )
-        .fetch_one(&mut *tx)
+        .fetch_one(Bounded(&mut *tx))
         .await?;
         Ok(row.acquired.then_some(Self { tx, began: row.now }))
     }
@@ -70,13 +71,13 @@ impl Exclusive {
     /// Fails if the lock is lost. To be asked at least every half minute in which nothing else is
     /// asked on this connection: the server ends a transaction that idles for a minute.
     pub async fn confirm(&mut self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(&mut *self.tx).await?;
+        sqlx::query("SELECT 1").execute(Bounded(&mut *self.tx)).await?;
         Ok(())
     }
 
     /// Gives it back.
     pub async fn release(self) -> Result<(), StoreError> {
-        Ok(self.tx.rollback().await?)
+        Ok(bounded(self.tx.rollback()).await?)
     }
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {

@@ -105,7 +105,7 @@ pub async fn list(
         about,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }
 
@@ -123,7 +123,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreErr
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
         id
     )
-    .fetch_optional(store.pool())
+    .fetch_optional(store.bounded())
     .await?)
 }
 
@@ -142,6 +142,6 @@ pub async fn ids_between(
         last,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }

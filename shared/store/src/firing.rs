@@ -16,6 +16,7 @@ use sexton_model::pool::PoolName;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
+use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
@@ -124,7 +125,7 @@ pub async fn next_due(store: &Store, except: &[JobId], now: Now) -> Result<NextD
         now,
         &except
     )
-    .fetch_one(store.pool())
+    .fetch_one(store.bounded())
     .await?;
     Ok(NextDue { now: row.now, at: row.at })
 }
@@ -139,7 +140,7 @@ pub struct ClaimTransaction {
 impl ClaimTransaction {
     /// Begins. Dropped without a commit, it leaves nothing.
     pub async fn begin(store: &Store, now: Now) -> Result<Self, StoreError> {
-        Ok(Self { tx: store.pool().begin().await?, now })
+        Ok(Self { tx: store.begin().await?, now })
     }
 
     /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica
@@ -162,7 +163,7 @@ impl ClaimTransaction {
             limit,
             &except
         )
-        .fetch_all(&mut *self.tx)
+        .fetch_all(Bounded(&mut *self.tx))
         .await?;
         let mut due = DueJobs::default();
         for row in rows {
@@ -194,7 +195,7 @@ impl ClaimTransaction {
                           AND e.state IN ('pending', 'running', 'retrying'))"#,
             &asking
         )
-        .fetch_all(&mut *self.tx)
+        .fetch_all(Bounded(&mut *self.tx))
         .await?
         .into_iter()
         .collect();
@@ -249,7 +250,7 @@ impl ClaimTransaction {
             self.now,
             HEAD_START_MS as f64
         )
-        .fetch_all(&mut *self.tx)
+        .fetch_all(Bounded(&mut *self.tx))
         .await?;
         Ok(inserted.into_iter().map(ExecutionId::new).collect())
     }
@@ -269,7 +270,7 @@ impl ClaimTransaction {
             &jobs,
             &next as &[Option<DateTime<Utc>>]
         )
-        .execute(&mut *self.tx)
+        .execute(Bounded(&mut *self.tx))
         .await?;
         Ok(done.rows_affected())
     }
@@ -296,7 +297,7 @@ impl ClaimTransaction {
             &reasons,
             self.now
         )
-        .execute(&mut *self.tx)
+        .execute(Bounded(&mut *self.tx))
         .await?;
         Ok(())
     }
@@ -304,7 +305,7 @@ impl ClaimTransaction {
     /// Commits. On an error nothing is known: the rows may be there. Whoever looks at the jobs next
     /// finds either the old cursors (and claims again) or the new ones (and the relay publishes).
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.tx.commit().await?)
+        Ok(commit(self.tx).await?)
     }
 }
 

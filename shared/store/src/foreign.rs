@@ -10,6 +10,7 @@ use sexton_model::pool::PoolName;
 use sexton_model::state::State;
 use sexton_model::ticket::{Foreign, Ticket};
 
+use crate::bounded::{Bounded, commit};
 use crate::firing::FRESH;
 use crate::tickets::OwedTicket;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
@@ -47,7 +48,7 @@ pub async fn claim(
     let own_key = task.key.is_some();
     let execution_key = task.key.clone().unwrap_or_else(|| format!("foreign-{}", ids.execution));
     let idempotency_key = key::idempotency(None, &job_name, &execution_key);
-    let mut tx = store.pool().begin().await?;
+    let mut tx = store.begin().await?;
     sqlx::query!(
         "-- insert_foreign_job
         INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
@@ -62,7 +63,7 @@ pub async fn claim(
         pool.as_str(),
         now
     )
-    .execute(&mut *tx)
+    .execute(Bounded(&mut *tx))
     .await?;
     let inserted = sqlx::query!(
         "-- insert_foreign_execution
@@ -89,7 +90,7 @@ pub async fn claim(
         by,
         HEAD_START_MS as f64
     )
-    .fetch_optional(&mut *tx)
+    .fetch_optional(Bounded(&mut *tx))
     .await?;
     let Some(row) = inserted else {
         let id = sqlx::query_scalar!(
@@ -99,12 +100,12 @@ pub async fn claim(
             job_name,
             execution_key
         )
-        .fetch_one(&mut *tx)
+        .fetch_one(Bounded(&mut *tx))
         .await?;
-        tx.commit().await?;
+        commit(tx).await?;
         return Ok(Adopted { execution_id: ExecutionId::new(id), owed: None });
     };
-    tx.commit().await?;
+    commit(tx).await?;
     let execution_id = ExecutionId::new(row.id);
     let (attempt, rev) = FRESH;
     let owed = (!own_key).then(|| OwedTicket {

@@ -6,6 +6,7 @@ use sexton_model::plan::{GapReason, Timetable, pass_over};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::bounded::Bounded;
 use crate::firing::GapRow;
 use crate::{Store, StoreError};
 
@@ -36,7 +37,7 @@ pub async fn of_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, St
         job,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }
 
@@ -128,7 +129,7 @@ pub(crate) async fn record(
         &reasons,
         at
     )
-    .execute(connection)
+    .execute(Bounded(connection))
     .await?;
     Ok(())
 }

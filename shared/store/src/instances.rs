@@ -54,7 +54,7 @@ pub async fn heartbeat(
         now,
         ready
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(())
 }
@@ -67,7 +67,7 @@ pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, Sto
         id.get(),
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -85,7 +85,7 @@ pub async fn predecessors(
         seat,
         me.get()
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     Ok(rows.into_iter().map(ProcessId::new).collect())
 }
@@ -134,6 +134,6 @@ pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> 
         ORDER BY kind, name, started_at DESC LIMIT 1000"#,
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }

@@ -17,6 +17,7 @@ use sexton_model::plan::Timetable;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use crate::bounded::{Bounded, bounded};
 use crate::error::known;
 use crate::{Store, StoreError};
 
@@ -146,7 +147,7 @@ pub struct LastExecution {
 
 /// Jobs in the order of their names, at most `limit`.
 pub async fn list(store: &Store, filter: &JobFilter, limit: i64) -> Result<Vec<Job>, StoreError> {
-    let mut connection = store.pool().acquire().await?;
+    let mut connection = bounded(Box::pin(store.pool().acquire())).await?;
     read(&mut connection, filter, limit).await
 }
 
@@ -162,7 +163,7 @@ pub async fn last_executions(
     jobs: &[Uuid],
 ) -> Result<Vec<LastExecution>, StoreError> {
     Ok(sqlx::query_file_as!(LastExecution, "src/jobs/last_executions.sql", jobs)
-        .fetch_all(store.pool())
+        .fetch_all(store.bounded())
         .await?)
 }
 
@@ -176,7 +177,7 @@ pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, Sto
         ORDER BY name LIMIT 5",
         text
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }
 
@@ -205,6 +206,6 @@ async fn read(
         filter.after,
         limit
     )
-    .fetch_all(connection)
+    .fetch_all(Bounded(connection))
     .await?)
 }

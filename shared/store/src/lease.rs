@@ -62,7 +62,7 @@ pub async fn renew(
         &leases,
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     let renewed: std::collections::HashMap<Uuid, bool> =
         rows.into_iter().map(|row| (row.id, row.cancel_requested)).collect();
@@ -103,7 +103,7 @@ pub(crate) async fn still_held(
         &attempts,
         &tokens
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     Ok(rows.into_iter().map(ExecutionId::new).collect())
 }

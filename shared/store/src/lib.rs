@@ -15,6 +15,7 @@
 
 pub mod answer;
 pub mod attempts;
+mod bounded;
 pub mod connect;
 pub mod error;
 pub mod exclusive;

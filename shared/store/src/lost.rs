@@ -73,7 +73,7 @@ pub async fn find(
         limit,
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.into_iter()
         .map(|row| {
@@ -165,7 +165,7 @@ pub async fn settle(
         workers.as_deref(),
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     Ok(ids.into_iter().map(ExecutionId::new).collect())
 }

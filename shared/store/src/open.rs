@@ -157,7 +157,7 @@ pub async fn open(
         actor,
         task_types
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.into_iter().map(OpenedRow::opened).collect()
 }
@@ -190,7 +190,7 @@ pub async fn recover(
         &tokens,
         lease.as_millis() as i64
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.into_iter().map(OpenedRow::opened).collect()
 }
@@ -218,7 +218,7 @@ pub async fn look(
         now,
         task_types
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.into_iter()
         .map(|row| {

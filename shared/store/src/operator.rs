@@ -14,6 +14,7 @@ use sexton_model::state::{Cause, State, next};
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
+use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
 use crate::open::number;
@@ -97,7 +98,7 @@ pub async fn requeue(
         seen.get(),
         row.now
     )
-    .execute(&mut *row.tx)
+    .execute(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     let after = json!({"state": "pending", "retries_used": 0, "crashes_used": 0});
@@ -125,7 +126,7 @@ pub async fn discard(
         id.get(),
         row.now
     )
-    .execute(&mut *row.tx)
+    .execute(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     row.finish(done.rows_affected(), "discard", by, json!({"state": "discarded"}), None).await
@@ -152,7 +153,7 @@ pub async fn restore(
         id.get(),
         row.now
     )
-    .execute(&mut *row.tx)
+    .execute(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     let after = json!({"state": "failed"});
@@ -183,7 +184,7 @@ pub async fn cancel(
             id.get(),
             row.now
         )
-        .execute(&mut *row.tx)
+        .execute(Bounded(&mut *row.tx))
         .await
         .map_err(StoreError::from)?;
         let after = json!({"state": "cancelled"});
@@ -198,7 +199,7 @@ pub async fn cancel(
         UPDATE executions SET cancel_requested = true WHERE id = $1 AND state = 'running'",
         id.get()
     )
-    .execute(&mut *row.tx)
+    .execute(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     let after = json!({"state": "running", "cancel_requested": true});
@@ -219,7 +220,7 @@ struct Locked {
 
 impl Locked {
     async fn take(store: &Store, id: ExecutionId, now: Now) -> Result<Self, OperatorError> {
-        let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+        let mut tx = store.begin().await.map_err(StoreError::from)?;
         bound_waiting(&mut tx).await.map_err(StoreError::from)?;
         let found = sqlx::query!(
             r#"-- lock_execution
@@ -231,7 +232,7 @@ impl Locked {
             id.get(),
             now
         )
-        .fetch_optional(&mut *tx)
+        .fetch_optional(Bounded(&mut *tx))
         .await;
         let row = match found {
             Ok(row) => row.ok_or(OperatorError::Missing(id))?,
@@ -284,7 +285,7 @@ impl Locked {
         if let Some(news) = news {
             audit::wake(&mut self.tx, news).await?;
         }
-        self.tx.commit().await.map_err(StoreError::from)?;
+        commit(self.tx).await.map_err(StoreError::from)?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use sexton_model::sweep::ParkedRow;
 use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
 use uuid::Uuid;
 
+use crate::bounded::Bounded;
 use crate::error::known;
 use crate::exclusive::Exclusive;
 use crate::open::number;
@@ -22,7 +23,7 @@ pub async fn row(lock: &mut Exclusive, id: ExecutionId) -> Result<Option<ParkedR
         "-- parked_row\nSELECT state, attempt FROM executions WHERE id = $1",
         id.get()
     )
-    .fetch_optional(lock.connection())
+    .fetch_optional(Bounded(lock.connection()))
     .await?;
     row.map(|row| {
         Ok(ParkedRow {
@@ -66,7 +67,7 @@ pub async fn fail_unopened(
         shorten(reason, MAX_REASON_BYTES),
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -87,7 +88,7 @@ pub async fn counts(store: &Store) -> Result<FailedCounts, StoreError> {
         SELECT count(*) AS "failed!", count(ticket_published_at) AS "published!"
         FROM executions WHERE state = 'failed'"#
     )
-    .fetch_one(store.pool())
+    .fetch_one(store.bounded())
     .await?;
     Ok(FailedCounts { failed: row.failed as u64, published: row.published as u64 })
 }
@@ -118,7 +119,7 @@ pub async fn owe_unseen(
         limit,
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
 }

@@ -35,7 +35,7 @@ pub async fn overdue(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreE
         GROUP BY pool"#,
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.into_iter()
         .map(|row| {
@@ -80,7 +80,7 @@ pub async fn owe_again(
         limit,
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
 }

@@ -41,7 +41,7 @@ pub async fn take(store: &Store, limit: i64, now: Now) -> Result<Taken, StoreErr
         now,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?;
     rows.sort_by_key(|row| (row.scheduled_for, row.id));
     let mut taken = Taken::default();
@@ -79,7 +79,7 @@ pub async fn mark_published(
         &revs,
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
 }
@@ -101,7 +101,7 @@ pub async fn postpone(
         wait_ms as f64,
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected() == 1)
 }

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
 use uuid::Uuid;
 
+use crate::bounded::{Bounded, commit};
 use crate::{Now, Store, StoreError};
 
 /// For how long a caller's own key deduplicates, in days.
@@ -47,7 +48,7 @@ pub async fn is_due(store: &Store, days: i32, at: DateTime<Utc>) -> Result<bool,
         forgotten,
         first_id_at(cut)
     )
-    .fetch_one(store.pool())
+    .fetch_one(store.bounded())
     .await?;
     Ok(due)
 }
@@ -61,14 +62,14 @@ pub async fn prune(
     limit: i64,
     now: Now,
 ) -> Result<Pruned, StoreError> {
-    let mut tx = store.pool().begin().await?;
+    let mut tx = store.begin().await?;
     let cut: DateTime<Utc> = sqlx::query_scalar!(
         r#"-- retention_cut
         SELECT coalesce($1, now()) - $2 * interval '1 day' AS "cut!""#,
         now,
         f64::from(days)
     )
-    .fetch_one(&mut *tx)
+    .fetch_one(Bounded(&mut *tx))
     .await?;
     let rows = sqlx::query!(
         r#"-- retention_candidates
@@ -88,7 +89,7 @@ pub async fn prune(
         f64::from(OWN_KEY_DAYS),
         limit
     )
-    .fetch_all(&mut *tx)
+    .fetch_all(Bounded(&mut *tx))
     .await?;
     let next = if rows.len() as i64 == limit { rows.last().map(|row| row.id) } else { None };
     let delete: Vec<Uuid> =
@@ -100,20 +101,20 @@ pub async fn prune(
         .collect();
     let deleted =
         sqlx::query!("-- delete_finished\nDELETE FROM executions WHERE id = ANY ($1)", &delete)
-            .execute(&mut *tx)
+            .execute(Bounded(&mut *tx))
             .await?
             .rows_affected();
     let stripped = sqlx::query!(
         "-- strip_finished\nUPDATE executions SET params = '{}' WHERE id = ANY ($1)",
         &strip
     )
-    .execute(&mut *tx)
+    .execute(Bounded(&mut *tx))
     .await?
     .rows_affected();
     sqlx::query!("-- strip_attempts\nDELETE FROM attempts WHERE execution_id = ANY ($1)", &strip)
-        .execute(&mut *tx)
+        .execute(Bounded(&mut *tx))
         .await?;
-    tx.commit().await?;
+    commit(tx).await?;
     Ok(Pruned { deleted, stripped, next: next.map(ExecutionId::new) })
 }
 
@@ -125,7 +126,7 @@ pub async fn prune_gaps(store: &Store, days: i32, now: Now) -> Result<u64, Store
         now,
         f64::from(days)
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
 }
@@ -138,7 +139,7 @@ pub async fn prune_instances(store: &Store, days: i32, now: Now) -> Result<u64, 
         now,
         f64::from(days)
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
 }

@@ -188,7 +188,7 @@ async fn run(
         now,
         HEAD_START_MS as f64
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }
 
@@ -213,7 +213,7 @@ pub async fn record_late(
         outcome,
         now
     )
-    .execute(store.pool())
+    .execute(store.bounded())
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -222,7 +222,7 @@ pub async fn record_late(
 pub async fn state_of(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
     let text =
         sqlx::query_scalar!("-- state_of\nSELECT state FROM executions WHERE id = $1", id.get())
-            .fetch_optional(store.pool())
+            .fetch_optional(store.bounded())
             .await?;
     text.map(|text| known("executions.state", &text, State::parse)).transpose()
 }

@@ -68,7 +68,7 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
         r#"-- clock
         SELECT clock_timestamp() AS "now!""#
     )
-    .fetch_one(store.pool())
+    .fetch_one(store.bounded())
     .await?)
 }
 
@@ -76,7 +76,7 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
 pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
     // Not checked at compile time: the table belongs to the migrator.
     Ok(sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-        .fetch_one(store.pool())
+        .fetch_one(store.bounded())
         .await?)
 }
 
@@ -102,7 +102,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
                 AND state IN ('pending', 'retrying', 'failed')) o"#,
         now
     )
-    .fetch_one(store.pool())
+    .fetch_one(store.bounded())
     .await?;
     Ok(Overview {
         now: row.now,
@@ -146,6 +146,6 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
         ORDER BY p.pool LIMIT 1000"#,
         now
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }

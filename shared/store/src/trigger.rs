@@ -14,6 +14,7 @@ use sexton_model::key;
 use sexton_model::state::State;
 use uuid::Uuid;
 
+use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
 use crate::open::number;
@@ -103,7 +104,7 @@ pub async fn trigger(
         }
         None => format!("manual-{}", request.id),
     };
-    let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
     bound_waiting(&mut tx).await.map_err(StoreError::from)?;
     let found = sqlx::query_as!(
         JobColumns,
@@ -114,7 +115,7 @@ pub async fn trigger(
         request.job,
         now
     )
-    .fetch_optional(&mut *tx)
+    .fetch_optional(Bounded(&mut *tx))
     .await;
     let job = match found {
         Ok(job) => job.ok_or_else(|| TriggerError::Missing(request.job.to_owned()))?,
@@ -144,7 +145,7 @@ pub async fn trigger(
         params,
         request.claimed_by
     )
-    .execute(&mut *tx)
+    .execute(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     let created = inserted.rows_affected() == 1;
@@ -155,7 +156,7 @@ pub async fn trigger(
         job.id,
         execution_key
     )
-    .fetch_one(&mut *tx)
+    .fetch_one(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     if created {
@@ -171,7 +172,7 @@ pub async fn trigger(
         record_deeds(&mut tx, by.actor, &[deed], job.now).await?;
         wake(&mut tx, Wake::Owed).await?;
     }
-    tx.commit().await.map_err(StoreError::from)?;
+    commit(tx).await.map_err(StoreError::from)?;
     Ok(Triggered {
         id: ExecutionId::new(row.id),
         execution_key,

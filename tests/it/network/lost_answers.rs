@@ -1,8 +1,14 @@
-//! The answers of the journal's statements are lost.
+//! The answers of single statements are lost: of the journal's, and of a claim's.
+
+use std::time::Duration;
 
 use sexton_tests::platform::Platform;
+use tokio::time::Instant;
 
 use super::{before_the_database, until};
+
+/// The limit of a claim's statements; twice that is allowed on a busy machine.
+const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// Says something, appends `begin`, sleeps, appends `end`.
 fn catalogue(platform: &Platform, seconds: u32) -> String {
@@ -75,4 +81,31 @@ async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody
     let log = worker.log();
     assert!(log.contains("no answer within"), "the answer was not lost: {log}");
     assert!(!log.contains("taken from this worker"), "{log}");
+}
+
+/// The claim is not committed, and the job stays locked until its connection is given up: no other
+/// scheduler could have it either.
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_ten_seconds() {
+    let mut platform = Platform::new().await.unwrap();
+    platform.catalogue(&catalogue(&platform, 0));
+    let (proxy, url) = before_the_database(&platform).await;
+    let mut scheduler = platform.start_scheduler("s1", &[("DATABASE_URL", &url)]).unwrap();
+    scheduler.ready().await;
+    // Who claims is a parameter of the claim alone.
+    proxy.swallow_answers_matching(format!("s1:{}", scheduler.pid()).as_bytes(), 1);
+    let misfire = "misfire = { policy = \"fire_all\", window = \"1h\" }";
+    let job = format!("[[job]]\nname = \"a.b\"\ntask = \"work\"\nevery = \"1s\"\n{misfire}\n");
+    platform.apply(&job).await.unwrap();
+    let applied = Instant::now();
+    let claimed = async || {
+        let statement = "SELECT count(*) FROM executions";
+        let count = sqlx::query_scalar::<_, i64>(statement).fetch_one(platform.store().pool());
+        (count.await.unwrap() > 0).then(|| applied.elapsed())
+    };
+    let after = platform.eventually("the job is claimed", super::IN_THE_END, claimed).await;
+    println!("MEASURED claimed {after:?} after it was applied");
+    assert!(after < TEN_SECONDS * 2, "claimed {after:?} after it was applied");
+    let log = scheduler.log();
+    assert!(log.contains("no answer within 10 s"), "the answer was not lost: {log}");
 }

@@ -21,6 +21,7 @@ use sexton_model::plan::{GapReason, Timetable, first_firing};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
+use crate::bounded::{Bounded, commit};
 use crate::firing::GapRow;
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, bound_waiting, lock_timed_out, record_deeds, wake};
@@ -101,7 +102,7 @@ pub async fn apply(
     if request.specs.len() > MAX_APPLIED {
         return Err(ApplyError::TooMany(request.specs.len()));
     }
-    let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
     let (at, existing) = match look(&mut tx, &request, now).await {
         Ok(found) => found,
         Err(error) if lock_timed_out(&error) => return Err(ApplyError::Locked),
@@ -123,7 +124,7 @@ pub async fn apply(
             record_deeds(&mut tx, request.actor, batch, at).await?;
         }
         wake(&mut tx, Wake::Jobs).await?;
-        tx.commit().await.map_err(StoreError::from)?;
+        commit(tx).await.map_err(StoreError::from)?;
     }
     Ok(done)
 }
@@ -138,7 +139,7 @@ async fn look(
     let names: Vec<String> = request.specs.iter().map(|spec| spec.name.clone()).collect();
     if !request.dry_run {
         sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", TURN)
-            .execute(&mut **tx)
+            .execute(Bounded(&mut **tx))
             .await?;
         sqlx::query_scalar!(
             "-- lock_jobs
@@ -149,7 +150,7 @@ async fn look(
             request.prune,
             FOREIGN_PREFIX
         )
-        .fetch_all(&mut **tx)
+        .fetch_all(Bounded(&mut **tx))
         .await?;
     }
     let at = sqlx::query_scalar!(
@@ -157,7 +158,7 @@ async fn look(
         SELECT coalesce($1, clock_timestamp()) AS "now!""#,
         now
     )
-    .fetch_one(&mut **tx)
+    .fetch_one(Bounded(&mut **tx))
     .await?;
     let concerned = sqlx::query_scalar!(
         "-- concerned_jobs
@@ -167,7 +168,7 @@ async fn look(
         request.prune,
         FOREIGN_PREFIX
     )
-    .fetch_all(&mut **tx)
+    .fetch_all(Bounded(&mut **tx))
     .await?;
     Ok((at, concerned))
 }

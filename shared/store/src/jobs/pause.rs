@@ -10,6 +10,7 @@ use sexton_model::plan::GapReason;
 use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
+use crate::bounded::{Bounded, commit};
 use crate::gaps;
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
@@ -66,7 +67,7 @@ pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<()
         by.reason,
         at
     )
-    .execute(&mut *tx)
+    .execute(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     let deed = AuditDeed {
@@ -79,7 +80,7 @@ pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<()
     };
     record_deeds(&mut tx, by.actor, &[deed], at).await?;
     wake(&mut tx, Wake::Jobs).await?;
-    tx.commit().await.map_err(StoreError::from)?;
+    commit(tx).await.map_err(StoreError::from)?;
     Ok(())
 }
 
@@ -108,7 +109,7 @@ pub async fn resume(
         passed.next_fire_at,
         at
     )
-    .execute(&mut *tx)
+    .execute(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str()));
@@ -126,7 +127,7 @@ pub async fn resume(
     };
     record_deeds(&mut tx, by.actor, &[deed], at).await?;
     wake(&mut tx, Wake::Jobs).await?;
-    tx.commit().await.map_err(StoreError::from)?;
+    commit(tx).await.map_err(StoreError::from)?;
     Ok(Resumed {
         next_fire_at: passed.next_fire_at,
         passed: passed.gap.as_ref().map_or(0, |run| run.count),
@@ -140,7 +141,7 @@ async fn locked(
     name: &str,
     now: Now,
 ) -> Result<(Transaction<'static, Postgres>, Job, DateTime<Utc>), PauseError> {
-    let mut tx = store.pool().begin().await.map_err(StoreError::from)?;
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
     bound_waiting(&mut tx).await.map_err(StoreError::from)?;
     let found = sqlx::query_scalar!(
         r#"-- lock_job
@@ -148,7 +149,7 @@ async fn locked(
         name,
         now
     )
-    .fetch_optional(&mut *tx)
+    .fetch_optional(Bounded(&mut *tx))
     .await;
     let at = match found {
         Ok(at) => at.ok_or_else(|| PauseError::Missing(name.to_owned()))?,

@@ -8,6 +8,7 @@ use sqlx::PgConnection;
 use sqlx::error::DatabaseError;
 use uuid::Uuid;
 
+use crate::bounded::Bounded;
 use crate::listen::{CHANNEL, Wake};
 use crate::{Store, StoreError};
 
@@ -64,7 +65,7 @@ pub(crate) async fn record(
         &before as &[Option<Value>],
         &after as &[Option<Value>]
     )
-    .execute(connection)
+    .execute(Bounded(connection))
     .await?;
     Ok(())
 }
@@ -72,14 +73,14 @@ pub(crate) async fn record(
 /// Wakes schedulers and workers when the caller's transaction commits.
 pub(crate) async fn wake(connection: &mut PgConnection, wake: Wake) -> Result<(), StoreError> {
     sqlx::query!("-- wake\nSELECT pg_notify($1, $2)", CHANNEL, wake.as_str())
-        .execute(connection)
+        .execute(Bounded(connection))
         .await?;
     Ok(())
 }
 
 /// Bounds how long the caller's transaction waits for a lock.
 pub(crate) async fn bound_waiting(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query("SET LOCAL lock_timeout = '5s'").execute(connection).await?;
+    sqlx::query("SET LOCAL lock_timeout = '5s'").execute(Bounded(connection)).await?;
     Ok(())
 }
 
@@ -97,7 +98,7 @@ pub async fn of_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>
         FROM operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
         id
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }
 
@@ -115,6 +116,6 @@ pub async fn of_job(
         id,
         limit
     )
-    .fetch_all(store.pool())
+    .fetch_all(store.bounded())
     .await?)
 }

@@ -7,6 +7,7 @@ use sqlx::PgConnection;
 
 use super::PRUNED;
 use crate::StoreError;
+use crate::bounded::Bounded;
 
 pub(super) async fn insert(
     connection: &mut PgConnection,
@@ -28,7 +29,7 @@ pub(super) async fn insert(
         Value::from(rows),
         at
     )
-    .execute(connection)
+    .execute(Bounded(connection))
     .await?;
     Ok(())
 }
@@ -55,7 +56,7 @@ pub(super) async fn update(
         Value::from(rows),
         at
     )
-    .execute(connection)
+    .execute(Bounded(connection))
     .await?;
     Ok(())
 }
@@ -76,7 +77,7 @@ pub(super) async fn prune(
         PRUNED,
         at
     )
-    .execute(connection)
+    .execute(Bounded(connection))
     .await?;
     Ok(())
 }
