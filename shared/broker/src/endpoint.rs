@@ -55,6 +55,11 @@ impl Endpoint {
         self.uri.clone()
     }
 
+    /// Host and port.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.uri.authority.host, self.uri.authority.port)
+    }
+
     /// The user's name, for messages.
     pub fn user(&self) -> &str {
         &self.uri.authority.userinfo.username

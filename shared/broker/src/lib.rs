@@ -18,6 +18,7 @@ pub mod endpoint;
 pub mod failed;
 pub mod inspect;
 mod lane;
+mod life;
 pub mod link;
 mod mismatch;
 pub mod names;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use lapin::{Connection, ConnectionProperties, ErrorKind, Event};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::endpoint::Endpoint;
+use crate::life::sign_of_life;
 use crate::timeouts::Timeouts;
 
 /// How often the connection's own word is asked for, in case an event was missed.
@@ -16,27 +17,70 @@ const PULSE: Duration = Duration::from_secs(1);
 const ACCESS_REFUSED: u16 = 403;
 const NOT_ALLOWED: u16 = 530;
 
-/// Opens a connection.
-///
-/// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
-/// error. Whoever holds a channel of a lost connection gets an error from it.
-///
-/// # Errors
-///
-/// A sentence that tells the person what to check; never with the password.
-pub(crate) async fn open(
-    endpoint: &Endpoint,
-    name: &str,
-    timeouts: &Timeouts,
-) -> Result<Connection, String> {
-    let properties = ConnectionProperties::default().with_connection_name(name.into());
-    match timeout(timeouts.connect, Connection::connect_uri(endpoint.uri(), properties)).await {
-        Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err(explain(endpoint, &error)),
-        Err(_) => Err(format!(
-            "no answer from {endpoint} within {} s; check host and port in AMQP_URL",
-            timeouts.connect.as_secs()
-        )),
+/// An attempt that is not answered for so long gets company: its beginning may be lost.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// The way in to one broker: opens connections, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Door {
+    /// The last attempt was not answered.
+    silent: bool,
+}
+
+impl Door {
+    /// Opens a connection, within the limit for one.
+    ///
+    /// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
+    /// error. Whoever holds a channel of a lost connection gets an error from it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that tells the person what to check; never with the password.
+    pub(crate) async fn open(
+        &mut self,
+        endpoint: &Endpoint,
+        name: &str,
+        timeouts: &Timeouts,
+    ) -> Result<Connection, String> {
+        let silence = || {
+            format!(
+                "no answer from {endpoint} within {} s; check host and port in AMQP_URL",
+                timeouts.connect.as_secs()
+            )
+        };
+        if self.silent && timeout(timeouts.connect, sign_of_life(endpoint)).await.is_err() {
+            return Err(silence());
+        }
+        let opened = timeout(timeouts.connect, open_either(endpoint, name)).await;
+        self.silent = opened.is_err();
+        match opened {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(explain(endpoint, &error)),
+            Err(_) => Err(silence()),
+        }
+    }
+
+    /// Whether the last attempt took all its time. No pause is needed before the next then.
+    pub(crate) const fn was_silence(&self) -> bool {
+        self.silent
+    }
+}
+
+/// Opens a connection; and a second one if the first is not answered while the broker, asked anew, is
+/// there. Both go on, for a broker may just be slow.
+async fn open_either(endpoint: &Endpoint, name: &str) -> lapin::Result<Connection> {
+    let open = || {
+        let properties = ConnectionProperties::default().with_connection_name(name.into());
+        Connection::connect_uri(endpoint.uri(), properties)
+    };
+    let second = async {
+        sleep(QUIET).await;
+        sign_of_life(endpoint).await;
+        open().await
+    };
+    tokio::select! {
+        first = open() => first,
+        second = second => second,
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::link::{Current, LinkSettings, LinkState, Shared};
 use crate::outage::{Outage, Say};
 use crate::reconnect::Pauses;
-use crate::session;
+use crate::session::{self, Door};
 use crate::topology::{self, TopologyError};
 
 /// A connection that lasted so long was a good one: the next pause is short again.
@@ -22,13 +22,14 @@ const GOOD: Duration = Duration::from_secs(5);
 pub(crate) async fn supervise(shared: Arc<Shared>) {
     let mut outage = Outage::default();
     let mut pauses = Pauses::new();
+    let mut door = Door::default();
     let mut generation = 0;
     let stopped = shared.stop.clone().cancelled_owned();
     tokio::pin!(stopped);
     loop {
         let opened = tokio::select! {
             () = &mut stopped => break,
-            opened = connect(&shared) => opened,
+            opened = connect(&shared, &mut door) => opened,
         };
         let failure = match opened {
             Ok(connection) => {
@@ -48,6 +49,9 @@ pub(crate) async fn supervise(shared: Arc<Shared>) {
             Err(Failure::Passing(reason)) => Some(reason),
         };
         let Some(failure) = failure else { break };
+        if door.was_silence() {
+            pauses.reset();
+        }
         went_down(&shared, &mut outage, &failure);
         tokio::select! {
             () = &mut stopped => break,
@@ -62,9 +66,9 @@ enum Failure {
     Passing(String),
 }
 
-async fn connect(shared: &Shared) -> Result<Connection, Failure> {
+async fn connect(shared: &Shared, door: &mut Door) -> Result<Connection, Failure> {
     let LinkSettings { endpoint, name, namespace, timeouts, .. } = &shared.settings;
-    let connection = session::open(endpoint, name, timeouts).await.map_err(Failure::Passing)?;
+    let connection = door.open(endpoint, name, timeouts).await.map_err(Failure::Passing)?;
     if !shared.declares {
         return Ok(connection);
     }

@@ -19,6 +19,7 @@ mod failed;
 mod losses;
 mod publishing;
 mod reconnecting;
+mod silence;
 mod topology;
 
 /// Long enough for a loaded machine, short enough to fail by.

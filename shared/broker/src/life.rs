@@ -1,0 +1,78 @@
+//! Whether a broker says anything at all.
+//!
+//! A connection that is begun while the broker is frozen, or the network swallows everything, is
+//! begun in vain: when they are back, its beginning is lost, and it waits for an answer until its
+//! limit. And the client library cannot give it up before the other side closes it: its thread and
+//! its buffers stay. So as long as nobody answers, this asks instead, every two seconds, over
+//! connections of its own that cost nothing.
+//!
+//! Any answer counts, a refusal too: the real connection is what tells the reason.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::endpoint::Endpoint;
+
+/// For one question. A broker that is up answers in milliseconds; one that is slower than this looks
+/// frozen and is asked again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a client of AMQP 0-9-1 says first. A broker that speaks TLS answers with an alert or hangs
+/// up, which will do.
+const HELLO: &[u8] = b"AMQP\x00\x00\x09\x01";
+
+/// Waits until something is heard of the broker, without end. Cancel-safe.
+pub(crate) async fn sign_of_life(endpoint: &Endpoint) {
+    // An error is an answer: somebody has refused or reset, or there is no such host.
+    while timeout(PATIENCE, hear(endpoint)).await.is_err() {}
+}
+
+/// Returns with the first byte, the end, or an error.
+async fn hear(endpoint: &Endpoint) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(endpoint.address()).await?;
+    stream.write_all(HELLO).await?;
+    let mut answer = [0];
+    stream.read(&mut answer).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Far less than two questions.
+    const SOON: Duration = Duration::from_secs(1);
+
+    async fn listener() -> (TcpListener, Endpoint) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("amqp://{}", listener.local_addr().unwrap());
+        (listener, Endpoint::parse(&url).unwrap())
+    }
+
+    #[tokio::test]
+    async fn silence_is_no_answer_and_everything_else_is_one() {
+        let (silent, endpoint) = listener().await;
+        assert!(timeout(SOON, sign_of_life(&endpoint)).await.is_err());
+
+        let (mut first, _) = silent.accept().await.unwrap();
+        let answering = async {
+            // The question that was given up above, and the one that is answered.
+            let (mut second, _) = silent.accept().await.unwrap();
+            second.write_all(b"x").await.unwrap();
+            second
+        };
+        let (heard, _second) = tokio::join!(timeout(SOON, sign_of_life(&endpoint)), answering);
+        assert!(heard.is_ok());
+        let mut said = Vec::new();
+        first.read_to_end(&mut said).await.unwrap();
+        assert_eq!(said, HELLO, "it said no more, and hung up");
+
+        drop(silent);
+        let refused = timeout(SOON, sign_of_life(&endpoint)).await;
+        assert!(refused.is_ok(), "a refusal is an answer");
+    }
+}
