@@ -10,6 +10,7 @@ mod docs;
 mod network;
 mod process;
 mod scheduler;
+mod servers;
 mod store;
 mod torture;
 mod worker;

@@ -10,6 +10,8 @@
 //! gives it up, whatever is asked for later. It does not read protocols: a pattern that is to be
 //! found must go over the wire in plain text, so without TLS.
 
+mod counter;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
+use counter::{Counter, Listener};
+
 /// Connections at a time; more wait in the system's queue.
 const MAX_CONNECTIONS: usize = 256;
 /// Bytes that are read, and delayed, at a time.
@@ -34,6 +38,7 @@ pub struct Proxy {
     server: String,
     address: SocketAddr,
     mode: watch::Sender<Mode>,
+    said: Counter,
     acceptor: JoinHandle<()>,
 }
 
@@ -53,17 +58,33 @@ enum Mode {
 impl Proxy {
     /// Stands before the server at `server` (`host:port`) and passes everything on.
     pub async fn to(server: &str) -> Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-        let address = listener.local_addr()?;
-        let (mode, behaviour) = watch::channel(Mode::Pass);
-        let acceptor = tokio::spawn(accept(listener, server.to_owned(), behaviour));
-        Ok(Self { server: server.to_owned(), address, mode, acceptor })
+        Self::counting(server, b"").await
     }
 
     /// Stands before the server of `url`, which must name its port.
     pub async fn before(url: &str) -> Result<Self> {
         let (_, server, _) = authority(url).context("a URL without a host")?;
         Self::to(server).await
+    }
+
+    /// As [`Self::before`], and counts how often the server says `pattern`; see [`Self::said`].
+    pub async fn before_counting(url: &str, pattern: &[u8]) -> Result<Self> {
+        let (_, server, _) = authority(url).context("a URL without a host")?;
+        Self::counting(server, pattern).await
+    }
+
+    async fn counting(server: &str, pattern: &[u8]) -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let (mode, behaviour) = watch::channel(Mode::Pass);
+        let said = Counter::of(pattern);
+        let acceptor = tokio::spawn(accept(listener, server.to_owned(), behaviour, said.clone()));
+        Ok(Self { server: server.to_owned(), address, mode, said, acceptor })
+    }
+
+    /// How often the server has said the pattern so far, heard or not.
+    pub fn said(&self) -> usize {
+        self.said.count()
     }
 
     /// Where it listens.
@@ -139,7 +160,7 @@ fn authority(url: &str) -> Option<(&str, &str, &str)> {
     (host < end).then(|| (&url[..host], &url[host..end], &url[end..]))
 }
 
-async fn accept(listener: TcpListener, server: String, mode: watch::Receiver<Mode>) {
+async fn accept(listener: TcpListener, server: String, mode: watch::Receiver<Mode>, said: Counter) {
     // Owned here, so that the connections end with the acceptor.
     let mut connections = JoinSet::new();
     loop {
@@ -148,14 +169,19 @@ async fn accept(listener: TcpListener, server: String, mode: watch::Receiver<Mod
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                 // Out of descriptors, which fails the test in many other places.
                 let Ok((client, _)) = accepted else { return };
-                connections.spawn(connect(client, server.clone(), mode.clone()));
+                connections.spawn(connect(client, server.clone(), mode.clone(), said.listen()));
             }
         }
     }
 }
 
 /// One connection's life. A server that cannot be reached is a reset to the client.
-async fn connect(mut client: TcpStream, server: String, mode: watch::Receiver<Mode>) {
+async fn connect(
+    mut client: TcpStream,
+    server: String,
+    mode: watch::Receiver<Mode>,
+    listener: Listener,
+) {
     let server = if matches!(*mode.borrow(), Mode::Cut) {
         None
     } else {
@@ -167,7 +193,7 @@ async fn connect(mut client: TcpStream, server: String, mode: watch::Receiver<Mo
     };
     // Small answers must not wait for more: the proxy is to be invisible.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let cut = converse(&mut client, &mut server, mode).await;
+    let cut = converse(&mut client, &mut server, mode, listener).await;
     if cut {
         let _ = (client.set_zero_linger(), server.set_zero_linger());
     }
@@ -178,6 +204,7 @@ async fn converse(
     client: &mut TcpStream,
     server: &mut TcpStream,
     mode: watch::Receiver<Mode>,
+    listener: Listener,
 ) -> bool {
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();
@@ -185,7 +212,7 @@ async fn converse(
     let up = Pump { from: from_client, to: to_server, mode: mode.clone(), losses: &losses };
     let down = Pump { from: from_server, to: to_client, mode: mode.clone(), losses: &losses };
     tokio::select! {
-        ended = async { tokio::try_join!(up.up(), down.down()) } => ended.is_err(),
+        ended = async { tokio::try_join!(up.up(), down.down(listener)) } => ended.is_err(),
         () = is_cut(mode) => true,
     }
 }
@@ -250,7 +277,7 @@ impl Pump<'_> {
         }
     }
 
-    async fn down(mut self) -> io::Result<()> {
+    async fn down(mut self, mut listener: Listener) -> io::Result<()> {
         let mut piece = vec![0; CHUNK_BYTES];
         loop {
             let count = match self.from.read(&mut piece).await {
@@ -258,6 +285,7 @@ impl Pump<'_> {
                 Err(error) if !self.losses.mute() => return Err(error),
                 Err(_) => 0,
             };
+            listener.hear(&piece[..count]);
             let mode = self.mode.borrow().clone();
             let unheard = self.losses.answers.load(Ordering::SeqCst);
             self.pass_on(&piece[..count], &mode, unheard).await?;

@@ -16,7 +16,7 @@ mod foreign;
 mod messages;
 mod outage;
 mod params;
-mod probe;
+pub(crate) mod probe;
 mod settings;
 mod start;
 mod task_type;

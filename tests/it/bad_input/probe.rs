@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const TICKS_PER_SECOND: u64 = 100;
 
 /// The body of `/readyz`; `None` while the program does not answer.
-pub(super) async fn readiness(program: &Program) -> Option<Value> {
+pub(crate) async fn readiness(program: &Program) -> Option<Value> {
     let log = program.log();
     let (_, after) = log.split_once("health is answered on http://")?;
     let address = &after[..after.find(|c: char| c == '/' || c.is_whitespace())?];
@@ -32,7 +32,7 @@ pub(super) async fn readiness(program: &Program) -> Option<Value> {
 }
 
 /// What `/readyz` says the first time that it says anything.
-pub(super) async fn first_readiness(program: &Program) -> Value {
+pub(crate) async fn first_readiness(program: &Program) -> Value {
     let asking = async {
         loop {
             match readiness(program).await {
@@ -46,7 +46,7 @@ pub(super) async fn first_readiness(program: &Program) -> Value {
 
 /// Waits until `/readyz` says no because of this condition, for a reason that holds these words.
 /// Gives the whole answer.
-pub(super) async fn not_ready(
+pub(crate) async fn not_ready(
     platform: &Platform,
     program: &Program,
     condition: &str,
@@ -66,29 +66,29 @@ pub(super) async fn not_ready(
 }
 
 /// Lines in a program's log.
-pub(super) fn lines(program: &Program) -> usize {
+pub(crate) fn lines(program: &Program) -> usize {
     program.log().lines().count()
 }
 
 /// Lines in a program's log that hold `text`.
-pub(super) fn lines_with(program: &Program, text: &str) -> usize {
+pub(crate) fn lines_with(program: &Program, text: &str) -> usize {
     program.log().lines().filter(|line| line.contains(text)).count()
 }
 
 /// Fails if the program has ended or has ever panicked.
-pub(super) fn assert_sound(program: &Program) {
+pub(crate) fn assert_sound(program: &Program) {
     let log = program.log();
     assert!(!log.contains("panicked"), "{} panicked\n{log}", program.name());
     assert!(program.ended().is_none(), "{} has ended\n{log}", program.name());
 }
 
 /// Resident memory now, in bytes.
-pub(super) fn resident(program: &Program) -> u64 {
+pub(crate) fn resident(program: &Program) -> u64 {
     status(program, "VmRSS:")
 }
 
 /// The most resident memory ever, in bytes.
-pub(super) fn peak(program: &Program) -> u64 {
+pub(crate) fn peak(program: &Program) -> u64 {
     status(program, "VmHWM:")
 }
 
@@ -99,7 +99,7 @@ fn status(program: &Program, field: &str) -> u64 {
 }
 
 /// How long the program has had a processor, its tasks not counted.
-pub(super) fn processor_time(program: &Program) -> Duration {
+pub(crate) fn processor_time(program: &Program) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{}/stat", program.pid())).unwrap();
     // The second field is the program's name in parentheses, which may hold spaces.
     let (_, fields) = text.rsplit_once(") ").unwrap();

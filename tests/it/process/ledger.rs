@@ -1,9 +1,10 @@
 //! A record of effects outside the platform: what tasks really did, whatever the rows say.
 //!
-//! The task appends a line when it begins and one when it ends, and looks whether another run of the
-//! same idempotency key is alive. Appends of short lines are atomic.
+//! The task appends a line when it begins and one when it ends. Each run holds a lock of its
+//! idempotency key, which whatever it starts inherits: as long as any process of a run lives, another
+//! run of the same key finds the lock taken and says so. Appends of short lines are atomic.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use sexton_tests::platform::Platform;
@@ -29,15 +30,11 @@ impl Ledger {
         let text = format!(
             "#!/bin/sh
 key=$(echo \"$SEXTON_IDEMPOTENCY_KEY\" | tr -c 'a-zA-Z0-9\\n' _)
-holder={folder}/holder.$key
-if [ -f \"$holder\" ] && kill -0 \"$(cat \"$holder\")\" 2>/dev/null; then
-    echo \"overlap $key\" >> {ledger}
-fi
-echo $$ > \"$holder\"
-echo \"begin $key $SEXTON_ATTEMPT\" >> {ledger}
+exec 9>>\"{folder}/holder.$key\"
+flock -n 9 || echo \"overlap $key $SEXTON_ATTEMPT\" >> {ledger}
+echo \"begin $key $SEXTON_ATTEMPT $$\" >> {ledger}
 {body}
 echo \"end $key $SEXTON_ATTEMPT\" >> {ledger}
-rm -f \"$holder\"
 ",
             folder = folder.display(),
             ledger = file.display()
@@ -78,6 +75,21 @@ rm -f \"$holder\"
         let runs = self.runs();
         assert_eq!(runs.len(), 1, "{runs:?}");
         runs.into_values().next().unwrap()
+    }
+
+    /// Panics if an attempt was begun twice.
+    pub(crate) fn each_attempt_once(&self) {
+        let mut begun = HashSet::new();
+        for line in self.lines("begin") {
+            let attempt = line.rsplit_once(' ').map(|(attempt, _)| attempt.to_owned());
+            assert!(begun.insert(attempt.unwrap()), "begun twice: {line}");
+        }
+    }
+
+    /// The keys of these lines, each once.
+    pub(crate) fn keys(&self, first_word: &str) -> HashSet<String> {
+        let key = |line: &String| line.split(' ').nth(1).unwrap().to_owned();
+        self.lines(first_word).iter().map(key).collect()
     }
 
     /// Panics if two runs of one key were alive at once.

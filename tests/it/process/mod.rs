@@ -4,7 +4,7 @@ mod burst;
 mod foreign;
 mod frozen;
 mod kills;
-mod ledger;
+pub(crate) mod ledger;
 mod long;
 mod seats;
 mod struck;

@@ -1,0 +1,45 @@
+//! Servers and networks that fail under load.
+//!
+//! Goal: whatever happens to PostgreSQL, to RabbitMQ or to one connection between a program and one of
+//! them, nothing is lost, nothing runs twice at once, nothing storms, and work goes on soon after the
+//! fault is over. Method: the real programs work on a steady stream of executions, each connection of
+//! theirs goes through a proxy, and their tasks note in a ledger outside of the platform what really
+//! ran. Faults are private servers that are stopped, killed, frozen and wiped, and proxies that cut,
+//! delay and swallow. After the last of them the same is asked of rows, ledger, queues and logs each
+//! time: [`stage::Stage::end`].
+//!
+//! Waits are for what can be observed, each with a deadline; only how long a fault lasts is time.
+
+#![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
+
+mod console;
+mod hour;
+mod lease;
+mod networks;
+mod postgresql;
+mod rabbitmq;
+mod stage;
+mod wiped;
+
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// What jobs of the load have as their lease.
+const LEASE: Duration = Duration::from_secs(3);
+/// What is promised beyond the lease, for a dead worker and a frozen server.
+const BEYOND: Duration = Duration::from_secs(5);
+/// After RabbitMQ was away five seconds are promised, and ten after PostgreSQL; a machine that runs
+/// all tests at once is allowed twice that.
+const BROKER: Duration = Duration::from_secs(10);
+const DATABASE: Duration = Duration::from_secs(20);
+/// For what only has to happen in the end.
+const IN_THE_END: Duration = Duration::from_mins(2);
+
+/// Private servers take memory and, at their start, seconds of a processor.
+static PRIVATE: Semaphore = Semaphore::const_new(2);
+
+/// To be held while private servers live.
+async fn private() -> SemaphorePermit<'static> {
+    PRIVATE.acquire().await.unwrap()
+}

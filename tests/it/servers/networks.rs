@@ -1,0 +1,65 @@
+//! The network between one kind of program and one server is cut, slow, and silent.
+//!
+//! Silent is the worst of the three: nothing is closed, and whoever waits for an answer waits. Each
+//! program must find out by itself, and must be back soon after the network is, whatever it was
+//! waiting for when that happened.
+
+use std::time::Duration;
+
+use sexton_servers::shared;
+use tokio::time::sleep;
+
+use super::stage::{Line, Stage};
+use super::{BROKER, DATABASE};
+use crate::bad_input::probe::not_ready;
+
+/// How much longer a cut lasts when it is noticed.
+const CUT: Duration = Duration::from_secs(1);
+/// Each way; what takes ten questions and answers takes four seconds.
+const DELAY: Duration = Duration::from_millis(200);
+/// How much longer the silence lasts when the program has noticed it: it is in the middle of trying
+/// again then, and its tries are not answered either.
+const SILENCE: Duration = Duration::from_secs(3);
+
+async fn survives(line: Line) {
+    let servers = shared().await.unwrap();
+    let mut stage = Stage::on(&servers.database_url, &servers.amqp_url, 1).await;
+    let (program, condition, soon) = match line {
+        Line::SchedulerToDatabase => ("s1", "database", DATABASE),
+        Line::SchedulerToBroker => ("s1", "broker", BROKER),
+        Line::WorkerToDatabase => ("w1", "database", DATABASE),
+        Line::WorkerToBroker => ("w1", "broker", BROKER),
+    };
+
+    stage.fault();
+    stage.line(line).cut();
+    not_ready(&stage.platform, stage.program_named(program), condition, &[]).await;
+    sleep(CUT).await;
+    stage.line(line).pass();
+    stage.resumes(&format!("a cut of {line:?}"), soon).await;
+
+    stage.fault();
+    stage.line(line).delay(DELAY);
+    stage.goes_on(&format!("the beginning of a delay of {line:?}")).await;
+    stage.line(line).pass();
+    stage.resumes(&format!("a delay of {line:?}"), soon).await;
+
+    stage.fault();
+    stage.program(program).ready().await;
+    stage.line(line).black_hole();
+    not_ready(&stage.platform, stage.program_named(program), condition, &[]).await;
+    sleep(SILENCE).await;
+    stage.line(line).pass();
+    stage.resumes(&format!("a silence of {line:?}"), soon).await;
+    stage.end().await;
+}
+
+#[tokio::test]
+async fn whoever_s_connections_to_postgresql_are_cut_slow_and_silent_is_soon_back() {
+    tokio::join!(survives(Line::SchedulerToDatabase), survives(Line::WorkerToDatabase));
+}
+
+#[tokio::test]
+async fn whoever_s_connections_to_rabbitmq_are_cut_slow_and_silent_is_soon_back() {
+    tokio::join!(survives(Line::SchedulerToBroker), survives(Line::WorkerToBroker));
+}

@@ -1,0 +1,39 @@
+//! PostgreSQL is restarted, killed and frozen under load.
+
+use sexton_servers::{PostgresOptions, PostgresServer, shared};
+use tokio::time::{Instant, sleep_until};
+
+use super::stage::Stage;
+use super::{BEYOND, DATABASE, LEASE, private};
+
+#[tokio::test]
+async fn postgresql_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {
+    let _private = private().await;
+    let options = PostgresOptions::default();
+    let (postgres, shared) = tokio::join!(PostgresServer::start_private(options), shared());
+    let mut postgres = postgres.unwrap();
+    let stage = Stage::on(postgres.url(), &shared.unwrap().amqp_url, 2).await;
+
+    stage.fault();
+    postgres.restart().await.unwrap();
+    stage.resumes("a restart of PostgreSQL", DATABASE).await;
+
+    stage.fault();
+    postgres.kill().await.unwrap();
+    postgres.restart().await.unwrap();
+    stage.resumes("a SIGKILL of PostgreSQL", DATABASE).await;
+
+    // Frozen, it holds every connection and answers nobody. What runs under a lease that cannot be
+    // renewed ends by its worker's own clock, while the server is still frozen.
+    stage.fault();
+    let task = stage.endless_task().await;
+    postgres.pause().await.unwrap();
+    let thaw = Instant::now() + LEASE + BEYOND;
+    let dead = stage.dies(task).await;
+    assert!(dead < thaw, "a task outlived its lease by {:?}", dead - (thaw - BEYOND));
+    sleep_until(thaw).await;
+    postgres.resume().await.unwrap();
+    stage.resumes("a freeze of PostgreSQL", DATABASE).await;
+    stage.at_least("attempts WHERE outcome = 'lost'", 1).await;
+    stage.end().await;
+}

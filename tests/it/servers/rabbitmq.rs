@@ -1,0 +1,37 @@
+//! RabbitMQ is restarted, killed and frozen under load.
+
+use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use tokio::time::{Instant, sleep_until};
+
+use super::stage::Stage;
+use super::{BEYOND, BROKER, LEASE, private};
+
+/// What was claimed while there was no broker to tell.
+const OWED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+
+#[tokio::test]
+async fn rabbitmq_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {
+    let _private = private().await;
+    let (rabbit, shared) =
+        tokio::join!(RabbitServer::start_private(RabbitOptions::default()), shared());
+    let mut rabbit = rabbit.unwrap();
+    let stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 2).await;
+
+    stage.fault();
+    rabbit.restart().await.unwrap();
+    stage.resumes("a restart of RabbitMQ", BROKER).await;
+
+    stage.fault();
+    rabbit.kill().await.unwrap();
+    stage.at_least(OWED, 5).await;
+    rabbit.restart().await.unwrap();
+    stage.resumes("a SIGKILL of RabbitMQ", BROKER).await;
+
+    stage.fault();
+    stage.long_task_begins().await;
+    rabbit.pause().await.unwrap();
+    sleep_until(Instant::now() + LEASE + BEYOND).await;
+    rabbit.resume().await.unwrap();
+    stage.resumes("a freeze of RabbitMQ", BROKER).await;
+    stage.end().await;
+}

@@ -1,0 +1,370 @@
+//! A platform at work: programs behind proxies, a steady stream of executions, a ledger.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use lapin::options::QueueDeclareOptions;
+use lapin::types::FieldTable;
+use lapin::{Connection, ConnectionProperties};
+use sexton_broker::{PoolName, names};
+use sexton_tests::platform::{Platform, Program};
+use sexton_tests::proxy::Proxy;
+use tokio::time::Instant;
+
+use super::IN_THE_END;
+use crate::bad_input::probe::assert_sound;
+use crate::process::ledger::Ledger;
+
+/// How a dead connection is noticed: twice this. The default is for networks that are not tests.
+const HEARTBEAT_S: u32 = 3;
+/// What each delivery of a ticket bears, once.
+const TICKET: &[u8] = b"sexton-attempt";
+/// Tasks at a time, of one worker.
+const SLOTS: usize = 8;
+/// Of one program to the database: servers that many tests share have a hundred for all of them.
+const CONNECTIONS: &str = "4";
+/// Lines of one program about one fault, attempts that it cost not counted.
+const LINES: usize = 40;
+
+/// A second's work is two executions: most are short, one outlives its lease and is renewed, one fails
+/// for good. The last is triggered, and its first attempt ends only by force. Firings that pass while the database is away are run when it is back.
+const JOBS: &str = r#"
+[[job]]
+name = "load.quick"
+every = "1s"
+task = "work"
+lease = "3s"
+misfire = { policy = "fire_all", window = "1h", limit = 1000 }
+retry = { max_retries = 3, delay = "1s", multiplier = 1.0 }
+[[job]]
+name = "load.slow"
+every = "2s"
+task = "work"
+lease = "3s"
+misfire = { policy = "fire_all", window = "1h", limit = 1000 }
+retry = { max_retries = 3, delay = "1s", multiplier = 1.0 }
+[[job]]
+name = "load.long"
+every = "4s"
+task = "work"
+lease = "3s"
+misfire = { policy = "fire_all", window = "1h", limit = 1000 }
+retry = { max_retries = 3, delay = "1s", multiplier = 1.0 }
+[[job]]
+name = "load.failing"
+every = "5s"
+task = "work"
+lease = "3s"
+misfire = { policy = "fire_all", window = "1h", limit = 1000 }
+retry = { max_retries = 1, delay = "1s" }
+[[job]]
+name = "load.endless"
+task = "work"
+lease = "3s"
+"#;
+
+/// What a task does between its two lines in the ledger.
+const TASK: &str = "case $SEXTON_JOB.$SEXTON_ATTEMPT in load.slow.*) sleep 1;; load.long.*) sleep 5;; load.failing.*) exit 1;; load.endless.1) sleep 300;; esac";
+
+/// The names of those that fire and how many seconds are between two firings.
+const EVERY_S: [(&str, i64); 4] =
+    [("load.quick", 1), ("load.slow", 2), ("load.long", 4), ("load.failing", 5)];
+
+/// One connection of one kind of program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Line {
+    SchedulerToDatabase,
+    SchedulerToBroker,
+    WorkerToDatabase,
+    WorkerToBroker,
+}
+
+/// A platform at work.
+pub(super) struct Stage {
+    pub(super) platform: Platform,
+    pub(super) ledger: Ledger,
+    pub(super) programs: Vec<Program>,
+    lines: [Proxy; 4],
+    faults: Cell<usize>,
+}
+
+impl Stage {
+    /// On these servers, with so many schedulers and workers. The load flows when it returns: some
+    /// executions have ended, and one has failed for good.
+    pub(super) async fn on(database: &str, broker: &str, replicas: usize) -> Self {
+        let platform = Platform::on(database, broker).await.unwrap();
+        let (database, broker) = (platform.database_url(), platform.amqp_url());
+        let lines = [
+            Proxy::before(database).await.unwrap(),
+            Proxy::before(broker).await.unwrap(),
+            Proxy::before(database).await.unwrap(),
+            Proxy::before_counting(broker, TICKET).await.unwrap(),
+        ];
+        let ledger = Ledger::new(&platform, TASK);
+        let faults = Cell::new(0);
+        let mut stage = Self { platform, ledger, programs: Vec::new(), lines, faults };
+        stage.platform.catalogue(&stage.ledger.catalogue());
+        stage.apply_jobs().await;
+        for number in 1..=replicas {
+            stage.add_scheduler(&format!("s{number}"));
+            stage.add_worker(&format!("w{number}"));
+        }
+        for program in &mut stage.programs {
+            program.ready().await;
+        }
+        stage.flows().await;
+        stage
+    }
+
+    pub(super) async fn apply_jobs(&self) {
+        self.platform.apply(JOBS).await.unwrap();
+    }
+
+    pub(super) fn add_scheduler(&mut self, name: &str) {
+        let [database, broker] = self.servers(Line::SchedulerToDatabase, Line::SchedulerToBroker);
+        let env = [
+            ("DATABASE_URL", database.as_str()),
+            ("AMQP_URL", broker.as_str()),
+            ("DB_POOL_SIZE", CONNECTIONS),
+        ];
+        self.programs.push(self.platform.start_scheduler(name, &env).unwrap());
+    }
+
+    pub(super) fn add_worker(&mut self, name: &str) {
+        let [database, broker] = self.servers(Line::WorkerToDatabase, Line::WorkerToBroker);
+        let slots = SLOTS.to_string();
+        let env = [
+            ("DATABASE_URL", database.as_str()),
+            ("AMQP_URL", broker.as_str()),
+            ("DB_POOL_SIZE", CONNECTIONS),
+            ("WORKER_SLOTS", &slots),
+        ];
+        self.programs.push(self.platform.start_worker(name, &env).unwrap());
+    }
+
+    /// The servers' URLs by way of these lines.
+    fn servers(&self, database: Line, broker: Line) -> [String; 2] {
+        let broker = self.line(broker).url(self.platform.amqp_url());
+        let separator = if broker.contains('?') { '&' } else { '?' };
+        let broker = format!("{broker}{separator}heartbeat={HEARTBEAT_S}");
+        [self.line(database).url(self.platform.database_url()), broker]
+    }
+
+    pub(super) fn line(&self, line: Line) -> &Proxy {
+        &self.lines[line as usize]
+    }
+
+    /// The program whose `SEXTON_INSTANCE` this is.
+    pub(super) fn program(&mut self, name: &str) -> &mut Program {
+        self.programs.iter_mut().find(|program| program.name() == name).unwrap()
+    }
+
+    /// The same, to look at.
+    pub(super) fn program_named(&self, name: &str) -> &Program {
+        self.programs.iter().find(|program| program.name() == name).unwrap()
+    }
+
+    /// One row's one column; `None` while the database does not answer.
+    pub(super) async fn number(&self, what: &str) -> Option<i64> {
+        let statement = sqlx::AssertSqlSafe(format!("SELECT {what}"));
+        sqlx::query_scalar(statement).fetch_one(self.platform.store().pool()).await.ok()
+    }
+
+    /// Waits until so many rows are there, or more.
+    pub(super) async fn at_least(&self, what: &str, count: i64) {
+        let question = format!("count(*) FROM {what}");
+        let check = async || self.number(&question).await.filter(|now| *now >= count).map(|_| ());
+        self.platform.eventually(&format!("{count} of {what}"), IN_THE_END, check).await;
+    }
+
+    /// Waits until no row is left.
+    pub(super) async fn none(&self, what: &str) {
+        let question = format!("count(*) FROM {what}");
+        let check = async || (self.number(&question).await? == 0).then_some(());
+        self.platform.eventually(&format!("none of {what}"), IN_THE_END, check).await;
+    }
+
+    /// Waits until some executions have ended, and one has failed for good.
+    pub(super) async fn flows(&self) {
+        self.at_least("executions WHERE state = 'succeeded'", 4).await;
+        self.at_least("executions WHERE state = 'failed'", 1).await;
+    }
+
+    /// Waits until a task has just begun that outlives its lease.
+    pub(super) async fn long_task_begins(&self) {
+        let begun = || self.ledger.lines("begin").into_iter().filter(|it| it.contains("load_long"));
+        let before = begun().count();
+        let check = async || begun().nth(before);
+        self.platform.eventually("a long task begins", IN_THE_END, check).await;
+    }
+
+    /// Begins a task that ends only by force; its process.
+    pub(super) async fn endless_task(&self) -> u32 {
+        let triggered = self.platform.sexton(&["jobs", "trigger", "load.endless"]).await;
+        assert!(triggered.status.success(), "{triggered}");
+        let begun = async || {
+            self.ledger.lines("begin").into_iter().find(|line| line.contains("load_endless"))
+        };
+        let line = self.platform.eventually("the endless task begins", IN_THE_END, begun).await;
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until a task's process is gone; when that was.
+    pub(super) async fn dies(&self, process: u32) -> Instant {
+        let path = PathBuf::from(format!("/proc/{process}"));
+        let gone = async || (!path.exists()).then(Instant::now);
+        self.platform.eventually("the endless task is ended", IN_THE_END, gone).await
+    }
+
+    /// A fault begins: each may cost some redeliveries and some lines.
+    pub(super) fn fault(&self) {
+        self.faults.set(self.faults.get() + 1);
+    }
+
+    /// The fault is over now. Waits until a firing that is claimed from now on is run, which must be
+    /// within `limit`.
+    pub(super) async fn resumes(&self, after: &str, limit: Duration) {
+        let elapsed = self.goes_on(after).await;
+        assert!(
+            elapsed < limit,
+            "work went on {elapsed:?} after {after}\n{}",
+            self.platform.log_tails()
+        );
+    }
+
+    /// Waits until a firing that is claimed from now on is run; how long that took.
+    pub(super) async fn goes_on(&self, after: &str) -> Duration {
+        let answered = Instant::now();
+        let mut healed: Option<DateTime<Utc>> = None;
+        let pool = self.platform.store().pool();
+        let check = async || {
+            if healed.is_none() {
+                let now = sqlx::query_scalar("SELECT clock_timestamp()").fetch_one(pool).await;
+                healed = Some(now.ok()?);
+            }
+            let run: bool = sqlx::query_scalar(
+                "SELECT EXISTS (SELECT FROM attempts a JOIN executions e ON e.id = a.execution_id
+                                WHERE e.claimed_at > $1 AND a.opened_at > $1)",
+            )
+            .bind(healed)
+            .fetch_one(pool)
+            .await
+            .ok()?;
+            run.then(|| answered.elapsed())
+        };
+        let what = format!("a new firing is run after {after}");
+        let elapsed = self.platform.eventually(&what, IN_THE_END, check).await;
+        println!("MEASURED work went on {elapsed:?} after {after}");
+        elapsed
+    }
+
+    /// Ends the stream, waits until every execution has come to its end, and asks for all that is
+    /// promised.
+    pub(super) async fn end(self) {
+        self.stream_ends().await;
+        self.every_firing_has_its_execution().await;
+        self.every_execution_ended_as_its_task_did().await;
+        self.nothing_ran_twice();
+        self.failed_ones_are_parked().await;
+        self.nothing_stormed().await;
+    }
+
+    /// Ends the stream, and waits until every execution has come to its end.
+    pub(super) async fn stream_ends(&self) {
+        for (job, _) in EVERY_S {
+            let done = self.platform.sexton(&["jobs", "pause", job, "--reason", "the end"]).await;
+            assert!(done.status.success(), "{done}");
+        }
+        self.none("executions WHERE state NOT IN ('succeeded', 'failed')").await;
+    }
+
+    /// None is missing between the first and the last.
+    pub(super) async fn every_firing_has_its_execution(&self) {
+        for (job, every_s) in EVERY_S {
+            let missing = self
+                .number(&format!(
+                    "coalesce(extract(epoch FROM max(scheduled_for) - min(scheduled_for))::bigint
+                                  / {every_s} + 1 - count(*), 0)
+                     FROM executions e JOIN jobs j ON j.id = e.job_id WHERE j.name = '{job}'"
+                ))
+                .await;
+            assert_eq!(missing, Some(0), "firings of {job} without an execution");
+        }
+        assert_eq!(self.number("count(*) FROM gaps").await, Some(0));
+    }
+
+    async fn every_execution_ended_as_its_task_did(&self) {
+        let fails = "EXISTS (SELECT FROM jobs j WHERE j.id = job_id AND j.name = 'load.failing')";
+        let wrong = format!("count(*) FROM executions WHERE (state = 'failed') <> {fails}");
+        assert_eq!(self.number(&wrong).await, Some(0), "{}", self.platform.log_tails());
+        let succeeded = self.number("count(*) FROM executions WHERE state = 'succeeded'").await;
+        let ended = self.ledger.keys("end").len() as i64;
+        assert_eq!(succeeded, Some(ended), "what succeeded has ended, and the other way round");
+        let attempts = self.number("count(*) FROM attempts").await.unwrap();
+        let begun = self.ledger.lines("begin").len() as i64;
+        assert!(begun <= attempts, "{begun} runs of {attempts} attempts");
+    }
+
+    pub(super) fn nothing_ran_twice(&self) {
+        self.ledger.no_overlap();
+        self.ledger.each_attempt_once();
+    }
+
+    /// Each failed row has its message, and no message is there besides.
+    async fn failed_ones_are_parked(&self) {
+        let failed = self.number("count(*) FROM executions WHERE state = 'failed'").await.unwrap();
+        let check = async || (i64::from(self.parked().await?) == failed).then_some(());
+        let what = format!("{failed} messages are parked");
+        self.platform.eventually(&what, IN_THE_END, check).await;
+    }
+
+    /// Messages in the failed queue.
+    pub(super) async fn parked(&self) -> Option<u32> {
+        self.depth(&names::failed_queue(self.platform.namespace())).await
+    }
+
+    /// Messages in the main queue that nobody has.
+    pub(super) async fn waiting(&self) -> Option<u32> {
+        let pool = PoolName::default_pool();
+        self.depth(&names::main_queue(self.platform.namespace(), &pool)).await
+    }
+
+    async fn depth(&self, queue: &str) -> Option<u32> {
+        let properties = ConnectionProperties::default();
+        let connection = Connection::connect(self.platform.amqp_url(), properties).await.ok()?;
+        let channel = connection.create_channel().await.ok()?;
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
+        let declared = channel.queue_declare(queue.into(), options, FieldTable::default()).await;
+        let depth = declared.ok()?.message_count();
+        connection.close(200, "done".into()).await.ok()?;
+        Some(depth)
+    }
+
+    /// Deliveries and log lines are in proportion to attempts and faults.
+    pub(super) async fn nothing_stormed(&self) {
+        let attempts = self.ledger.lines("begin").len();
+        let lost = self.number("count(*) FROM attempts WHERE outcome = 'lost'").await.unwrap();
+        let faults = self.faults.get();
+        let delivered = self.line(Line::WorkerToBroker).said();
+        println!(
+            "MEASURED {delivered} deliveries for {attempts} attempts, {lost} lost, {faults} faults"
+        );
+        // A delay that was over a moment too early makes two of a retry's.
+        let bound = 2 * attempts + faults * 4 * SLOTS;
+        assert!(delivered <= bound, "{delivered} deliveries for {attempts} attempts");
+        for program in &self.programs {
+            if program.ended().is_none() {
+                assert_sound(program);
+            }
+            let log = program.log();
+            // A worker tells how each attempt ended.
+            let ended = "sexton_worker::attempt";
+            let lines = log.lines().filter(|line| !line.contains(ended)).count();
+            println!("MEASURED {} said {lines} lines", program.name());
+            let bound = (faults + 1) * LINES + 3 * lost as usize;
+            assert!(lines <= bound, "{} said {lines} lines\n{log}", program.name());
+        }
+    }
+}
