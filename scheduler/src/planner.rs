@@ -13,6 +13,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use sexton_model::id::ExecutionId;
 use sexton_service::fault;
 use sexton_store::answer::within;
 use sexton_store::firing::{self, ClaimTransaction, DueJob, NextDue, UnreadableJob};
@@ -171,12 +172,17 @@ impl Planner {
         batch: Batch,
         jobs: &[DueJob],
     ) -> Result<Planned, StepError> {
-        let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
-        let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
-        if moved != batch.cursors.len() as u64 {
-            return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
-        }
-        within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
+        let inserted = match self.record(&mut transaction, &batch).await {
+            Ok(inserted) => inserted,
+            Err(error) => {
+                if is_about_a_row(&error) {
+                    // Not only dropped: the next transaction begins at once, on another connection,
+                    // and would find these jobs locked still.
+                    let _ = within(ANSWER, transaction.rollback()).await;
+                }
+                return Err(error);
+            }
+        };
         if !inserted.is_empty() {
             fault::point("scheduler.claiming");
         }
@@ -196,6 +202,21 @@ impl Planner {
             written.left_to_relay = written.claimed;
         }
         Ok(written)
+    }
+
+    /// Writes all that a batch decides; returns which claims are new.
+    async fn record(
+        &self,
+        transaction: &mut ClaimTransaction,
+        batch: &Batch,
+    ) -> Result<Vec<ExecutionId>, StepError> {
+        let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+        let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
+        if moved != batch.cursors.len() as u64 {
+            return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
+        }
+        within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
+        Ok(inserted)
     }
 
     fn set_aside(&self, job: &UnreadableJob, planned: &mut Planned) {

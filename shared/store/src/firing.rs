@@ -16,7 +16,7 @@ use sexton_model::pool::PoolName;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
+use crate::bounded::{Bounded, bounded, commit};
 use crate::error::known;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
@@ -300,6 +300,11 @@ impl ClaimTransaction {
         .execute(Bounded(&mut *self.tx))
         .await?;
         Ok(())
+    }
+
+    /// Undoes it all, and waits until its locks are gone.
+    pub async fn rollback(self) -> Result<(), StoreError> {
+        Ok(bounded(self.tx.rollback()).await?)
     }
 
     /// Commits. On an error nothing is known: the rows may be there. Whoever looks at the jobs next
