@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test test-next measure verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -34,12 +34,19 @@ test: test-programs ## Run every test, from pure functions to killed processes
 test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads them once)
 	@sh scripts/next-servers.sh $(MAKE) sqlx-check test
 
+# Short, and always the same, within `make test`. Here the seed is the time unless it is given; a failure
+# prints it, and the operations.
+simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of them from SIMULATION_SEED on
+	@SIMULATION_SEED=$${SIMULATION_SEED:-$$(date +%s)} SIMULATION_CASES=$${SIMULATION_CASES:-2000} \
+		$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it -- \
+		--nocapture simulation::no_list_of_operations_breaks_a_promise
+
 measure: ## Measure firing lag and idle memory with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure
 
-verify: test ## Everything that shows the guarantees hold
+verify: test simulate ## Everything that shows the guarantees hold
 	@$(CARGO) run -p sexton-verify -- --large
 
 # SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the

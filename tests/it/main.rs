@@ -11,6 +11,7 @@ mod network;
 mod process;
 mod scheduler;
 mod servers;
+mod simulation;
 mod store;
 mod torture;
 mod worker;

@@ -9,6 +9,7 @@
 //! - [`namespace`] gives a test its own RabbitMQ namespace and deletes it afterwards.
 //! - [`platform`] runs the real programs, each test's on a database and a namespace of its own.
 //! - [`proxy`] loses, delays and cuts what a program and a server say to each other.
+//! - [`simulation`] runs the store's statements in orders drawn from a seed, with faults in between.
 //! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
 //!   on the command line: it runs a command, such as `cargo test`, with both servers in its
@@ -23,5 +24,6 @@ pub mod factory;
 pub mod namespace;
 pub mod platform;
 pub mod proxy;
+pub mod simulation;
 pub use sexton_servers as servers;
 pub mod torture;

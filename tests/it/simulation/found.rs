@@ -1,0 +1,62 @@
+//! Lists of operations that once broke a promise, made short.
+
+use sexton_tests::simulation::{Cut, Op, Plays, Queue, Stage};
+
+/// Fails if a promise is broken after these operations, or on the way to the end that follows.
+async fn holds_after(ops: &[Op]) {
+    let broken = Stage::create().await.unwrap().run(ops, Plays::ALL).await.unwrap();
+    assert!(broken.is_none(), "{broken:?}");
+}
+
+/// The broker parks one copy of a ticket, and the execution fails by that; the other copy is still in
+/// the main queue. The failed row had the number of both once, and was opened as if somebody had
+/// requeued it.
+#[tokio::test]
+async fn a_ticket_that_the_broker_parked_leaves_no_copy_that_opens_the_failed_execution() {
+    holds_after(&[
+        Op::Trigger { key: 0, cut: Cut::No },
+        Op::Relay { limit: 100, cut: Cut::No },
+        Op::Publish { ticket: 0, cut: Cut::No },
+        Op::Copy { queue: Queue::Main, message: 0 },
+        Op::Park { message: 0 },
+        Op::Sweep { cut: Cut::No },
+        Op::Sweep { cut: Cut::No },
+        Op::Sweep { cut: Cut::No },
+        Op::Deliver { slot: 0, message: 0 },
+        Op::Ask { worker: 0, cut: Cut::No },
+    ])
+    .await;
+}
+
+/// The broker parks the message of another program's task that a worker had taken over. It names no
+/// attempt, so the sweep does not know it for the ticket that it is: the task runs when the
+/// reconciler misses the ticket, and the message stays.
+#[tokio::test]
+async fn a_foreign_task_whose_message_the_broker_parked_runs_all_the_same() {
+    holds_after(&[
+        Op::Foreign { key: 0 },
+        Op::Deliver { slot: 0, message: 0 },
+        Op::Ask { worker: 0, cut: Cut::No },
+        Op::GiveBack { slot: 0 },
+        Op::Park { message: 0 },
+    ])
+    .await;
+}
+
+/// A worker that lacks a ticket's task type fails the execution after an hour, and another worker,
+/// which has the type, is handed a copy of the ticket.
+#[tokio::test]
+async fn a_ticket_that_nobody_offered_leaves_no_copy_that_opens_the_failed_execution() {
+    holds_after(&[
+        Op::Trigger { key: 2, cut: Cut::No },
+        Op::Relay { limit: 100, cut: Cut::No },
+        Op::Publish { ticket: 0, cut: Cut::No },
+        Op::Copy { queue: Queue::Main, message: 0 },
+        Op::Wait { ms: 3_700_000 },
+        Op::Deliver { slot: 2, message: 0 },
+        Op::Ask { worker: 1, cut: Cut::No },
+        Op::Deliver { slot: 0, message: 0 },
+        Op::Ask { worker: 0, cut: Cut::No },
+    ])
+    .await;
+}

@@ -1,0 +1,175 @@
+//! What can happen, as plain data.
+//!
+//! An index is taken modulo what is there, and an operation that finds nothing to act on does
+//! nothing. So every part of a list of operations is a list of operations again, and a failing list
+//! can be made shorter by leaving out whatever is not needed.
+//!
+//! The operations print as Rust, to be pasted into a test.
+
+use std::fmt;
+
+/// Where the way between a process and a server is cut, in one call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Nowhere.
+    No,
+    /// Before the commit, or before the broker has the message: nothing happened.
+    Before,
+    /// After the commit, or before the confirm comes back: it happened, and the process does not
+    /// know.
+    After,
+}
+
+/// How a task ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Well.
+    Succeeds,
+    /// Badly, and another try may help.
+    Fails,
+    /// Badly, and no other try will help.
+    FailsForGood,
+    /// Its worker was told to stop.
+    IsInterrupted,
+}
+
+/// A queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Of the pool.
+    Main,
+    /// The delay queues together.
+    Ladder,
+    /// Of the parked.
+    Failed,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "indices, all of them; `cut` is where the call is cut")]
+pub enum Op {
+    /// Time passes. The ladder gives back what has waited long enough; a worker kills the tasks
+    /// whose lease is nearly over by its own clock.
+    Wait { ms: u64 },
+
+    /// A scheduler claims what is due.
+    Plan { cut: Cut },
+    /// A hand in the database sets a job's cursor back by some firings.
+    SetBack { job: u8, firings: u8 },
+    /// A relay takes owed tickets.
+    Relay { limit: u8, cut: Cut },
+    /// A scheduler publishes a ticket that it claimed or took.
+    Publish { ticket: u8, cut: Cut },
+    /// It marks what it published.
+    Mark { cut: Cut },
+    /// It is killed: what it held is forgotten.
+    SchedulerDies,
+    /// The rescuer looks for attempts whose lease is over.
+    FindLost,
+    /// It ends those that it found, however long ago.
+    EndLost { cut: Cut },
+    /// The reconciler owes again what seems lost; `wrong`: it takes the main queue for empty.
+    Reconcile { wrong: bool, cut: Cut },
+    /// The sweep's next effect: begin, take a message, judge it, put it back or remove it, finish.
+    Sweep { cut: Cut },
+    /// It is killed, or loses its lock: the message in its hand returns.
+    SweepDies,
+    /// Retention removes what is older than 30 days.
+    Prune,
+
+    /// The broker hands a message of the main queue, any of them, to a free slot.
+    Deliver { slot: u8, message: u8 },
+    /// A worker takes over a foreign task, or asks to open the tickets of all its slots.
+    Ask { worker: u8, cut: Cut },
+    /// It renews the leases of all its slots, and starts what had to be renewed first.
+    Renew { worker: u8, cut: Cut },
+    /// A running task ends.
+    End { slot: u8, end: End },
+    /// A worker records how the attempts of all its slots ended, or that they came too late.
+    Settle { worker: u8, cut: Cut },
+    /// A slot publishes the ticket that follows, or the copy of one that opened nothing.
+    Send { slot: u8, cut: Cut },
+    /// A worker marks what its slots published.
+    MarkSent { worker: u8, cut: Cut },
+    /// A slot acknowledges the ticket it is done with.
+    Acknowledge { slot: u8 },
+    /// A slot whose task runs for long acknowledges before its end.
+    LetGo { slot: u8 },
+    /// A slot gives an unopened ticket back to its queue.
+    GiveBack { slot: u8 },
+    /// A worker loses its connection to the broker: its tickets return, its tasks go on.
+    Disconnect { worker: u8 },
+    /// A worker is killed, and its tasks with it; another process starts in its place.
+    WorkerDies { worker: u8 },
+    /// That process takes the seat and ends the attempts of those before it.
+    TakeSeat { worker: u8 },
+
+    /// A message is doubled.
+    Copy { queue: Queue, message: u8 },
+    /// A message is lost.
+    Lose { queue: Queue, message: u8 },
+    /// The broker loses all its data.
+    Wipe,
+    /// The ladder gives a ticket back too early.
+    Early { message: u8 },
+    /// The broker parks a ticket that it handed out too often.
+    Park { message: u8 },
+    /// A tool drops a message's properties.
+    Strip { queue: Queue, message: u8 },
+
+    /// Somebody triggers a job with a key of his own.
+    Trigger { key: u8, cut: Cut },
+    /// Another program publishes a task.
+    Foreign { key: u8 },
+    /// An operator requeues; `stale`: he saw an earlier attempt.
+    Requeue { row: u8, stale: bool },
+    /// An operator gives a failed execution up.
+    Discard { row: u8 },
+    /// An operator takes that back.
+    Restore { row: u8 },
+    /// An operator cancels.
+    Cancel { row: u8 },
+    /// A person moves a parked message to the main queue.
+    MoveBack { message: u8 },
+    /// A person copies a parked message to the main queue.
+    CopyBack { message: u8 },
+    /// A person moves a ticket of the main queue to the failed queue.
+    MoveAway { message: u8 },
+}
+
+impl fmt::Debug for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::No => "Cut::No",
+            Self::Before => "Cut::Before",
+            Self::After => "Cut::After",
+        })
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Succeeds => "End::Succeeds",
+            Self::Fails => "End::Fails",
+            Self::FailsForGood => "End::FailsForGood",
+            Self::IsInterrupted => "End::IsInterrupted",
+        })
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Main => "Queue::Main",
+            Self::Ladder => "Queue::Ladder",
+            Self::Failed => "Queue::Failed",
+        })
+    }
+}
+
+/// A list of operations as Rust.
+pub fn as_rust(ops: &[Op]) -> String {
+    let lines: Vec<String> = ops.iter().map(|op| format!("    Op::{op:?},\n")).collect();
+    lines.concat()
+}

@@ -1,0 +1,221 @@
+//! What must hold after every operation: each change of a row is one that the operation may make.
+
+use chrono::{DateTime, Utc};
+use sexton_model::retry::RetryPolicy;
+use sexton_model::state::{Cause, State, next};
+
+use super::ledger::{Ledger, Notes};
+use super::rows::{Row, Rows};
+use super::stop::Stop;
+
+/// An operation's place: what it did, and when.
+pub(super) struct Judge<'a> {
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) notes: &'a Notes,
+    pub(super) now: DateTime<Utc>,
+    /// When the simulation began.
+    pub(super) began: DateTime<Utc>,
+    /// The retry policy of a job's executions.
+    pub(super) policy: &'a dyn Fn(&Row) -> RetryPolicy,
+}
+
+/// `Err(Stop::Broken)` with the text unless the condition holds.
+macro_rules! promise {
+    ($holds:expr, $($text:tt)+) => {
+        if !$holds {
+            return Err(Stop::broken(format!($($text)+)));
+        }
+    };
+}
+pub(super) use promise;
+
+impl Judge<'_> {
+    /// Compares the rows before and after.
+    pub(super) fn compare(&mut self, before: &Rows, after: &Rows) -> Result<(), Stop> {
+        for (id, row) in before {
+            if !after.contains_key(id) {
+                let ended = row.state.is_final() || row.state == State::Discarded;
+                promise!(self.notes.pruned && ended, "{} is gone", row.name());
+                self.ledger.forget(*id);
+            }
+        }
+        for (id, row) in after {
+            match before.get(id) {
+                Some(was) => self.changed(was, row)?,
+                None => self.claimed(row)?,
+            }
+            let timely = row.earliest >= self.began;
+            promise!(timely, "{} is on the row: {}", row.earliest, row.name());
+            history(row)?;
+            self.budgets(row)?;
+            let deeds = self.ledger.deeds.get(id).copied().unwrap_or_default();
+            promise!(row.deeds == deeds, "{}: {} deeds recorded of {deeds}", row.name(), row.deeds);
+        }
+        Ok(())
+    }
+
+    fn claimed(&mut self, row: &Row) -> Result<(), Stop> {
+        let fresh = matches!(row.state, State::Pending | State::Skipped) && row.attempt.get() == 1;
+        promise!(fresh, "a new row is {}", row.name());
+        let key = (row.job, row.execution_key.clone());
+        let known = *self.ledger.keys.entry(key).or_insert(row.id);
+        promise!(known == row.id, "two executions of one key: {}", row.name());
+        Ok(())
+    }
+
+    fn changed(&mut self, was: &Row, is: &Row) -> Result<(), Stop> {
+        let name = || format!("{} becomes {}", was.name(), is.name());
+        let stays = |row: &Row| {
+            (row.job, row.execution_key.clone(), row.idempotency_key.clone(), row.scheduled_for)
+        };
+        promise!(stays(was) == stays(is), "what never changes did: {}", name());
+        promise!(is.attempt >= was.attempt, "the attempt number shrinks: {}", name());
+        promise!(is.attempt <= was.attempt.next(), "attempt numbers are left out: {}", name());
+        promise!(is.rev >= was.rev, "the revision shrinks: {}", name());
+        if was.published.is_some() && is.published.is_none() {
+            promise!(is.rev > was.rev, "a new debt under an old revision: {}", name());
+        }
+        if was.state == is.state {
+            promise!(is.attempt == was.attempt, "a number changes without a move: {}", name());
+            promise!(is.token == was.token, "opened while it was running: {}", name());
+            promise!(is.lease_until >= was.lease_until, "a lease is cut short: {}", name());
+            return self.marked(was, is);
+        }
+        let moves =
+            Cause::ALL.into_iter().filter(|cause| next(was.state, *cause) == Some(is.state));
+        promise!(moves.count() > 0, "no such move: {}", name());
+        promise!(is.rev > was.rev, "a move without a new revision: {}", name());
+        if is.state == State::Running {
+            return self.opened(was, is);
+        }
+        if was.state == State::Running {
+            return self.ended(was, is);
+        }
+        let person = self.notes.person;
+        let moved_by = |cause| person == Some((is.id, cause));
+        match (was.state, is.state) {
+            (State::Pending | State::Retrying, State::Failed) => {
+                let unopenable = self.notes.unopenable.contains(&(is.id, was.attempt));
+                promise!(unopenable, "failed without an attempt: {}", name());
+                let fresh = is.attempt > was.attempt && !is.is_published();
+                promise!(fresh, "failed with the ticket that could not be opened: {}", name());
+            }
+            (State::Failed, State::Pending) => {
+                promise!(moved_by(Cause::Requeue), "requeued by nobody: {}", name());
+                self.ledger.budget_from.insert(is.id, is.attempt.get());
+            }
+            (_, to) => {
+                let cause = match to {
+                    State::Cancelled => Cause::Cancel,
+                    State::Discarded => Cause::Discard,
+                    _ => Cause::Restore,
+                };
+                promise!(moved_by(cause), "moved by nobody: {}", name());
+            }
+        }
+        Ok(())
+    }
+
+    /// A debt is paid by a mark of the very revision.
+    fn marked(&self, was: &Row, is: &Row) -> Result<(), Stop> {
+        let paid = was.published.is_none() && is.published.is_some();
+        if paid && was.state.has_ticket() {
+            let meant = self.notes.marked.contains(&(was.id, was.rev));
+            promise!(meant, "marked as published, which it was not: {}", is.name());
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, was: &Row, is: &Row) -> Result<(), Stop> {
+        let name = || format!("{} becomes {}", was.name(), is.name());
+        let presented = self.notes.presented.contains(&(is.id, was.attempt));
+        promise!(presented, "opened by another ticket than its own: {}", name());
+        promise!(is.attempt == was.attempt, "opened under another number: {}", name());
+        promise!(was.due.is_none_or(|due| due <= self.now), "opened before it was due: {}", name());
+        let number = (is.id, is.attempt);
+        if was.state == State::Failed {
+            let released = self.ledger.released.contains(&number);
+            promise!(released, "failed, and opened though nobody asked: {}", name());
+            self.ledger.budget_from.insert(is.id, is.attempt.get());
+            self.ledger.deed(is.id);
+        }
+        let token = is.token.unwrap_or_default();
+        let known = self.ledger.opened.insert(number, token);
+        promise!(known.is_none(), "an attempt is opened twice: {}", name());
+        let opened_at = is.attempts.get(&is.attempt.get()).map(|attempt| attempt.opened_at);
+        promise!(opened_at == Some(self.now), "opened at {opened_at:?}: {}", name());
+        let lease = is.lease_until.is_some_and(|until| until > self.now);
+        promise!(lease, "opened without a lease: {}", name());
+        Ok(())
+    }
+
+    fn ended(&self, was: &Row, is: &Row) -> Result<(), Stop> {
+        let name = || format!("{} becomes {}", was.name(), is.name());
+        let by_worker = self.notes.settled.iter().any(|held| {
+            held.execution_id == was.id
+                && held.attempt == was.attempt
+                && Some(held.token.get()) == was.token
+        });
+        if !by_worker {
+            let over = was.lease_until.is_some_and(|until| until < self.now);
+            let dead = was.worker.is_some_and(|worker| self.notes.dead.contains(&worker));
+            let lost = is.outcome.as_deref() == Some("lost");
+            promise!(lost && (over || dead), "taken from a worker that holds it: {}", name());
+        }
+        let again = matches!(is.state, State::Retrying | State::Failed);
+        promise!(again == (is.attempt > was.attempt), "the wrong number: {}", name());
+        promise!(!again || is.published.is_none(), "the next ticket is not owed: {}", name());
+        promise!(!(again && was.cancel_requested), "a cancel is forgotten: {}", name());
+        Ok(())
+    }
+
+    /// What is used up is what the attempts since the last requeue say, and no more than the policy
+    /// allows.
+    fn budgets(&self, row: &Row) -> Result<(), Stop> {
+        let from = self.ledger.budget_from.get(&row.id).copied().unwrap_or(1);
+        let count = |outcome: &str| {
+            let since = row.attempts.range(from..).map(|(_, attempt)| attempt.outcome.as_deref());
+            since.filter(|ended| *ended == Some(outcome)).count()
+        };
+        // Retention takes the attempts of a row that it keeps for its key.
+        if row.attempts.is_empty() {
+            return Ok(());
+        }
+        let policy = (self.policy)(row);
+        let (errors, lost) = (count("error"), count("lost"));
+        promise!(errors <= policy.max_retries as usize + 1, "{errors} failures: {}", row.name());
+        promise!(lost <= policy.max_crashes as usize + 1, "{lost} crashes: {}", row.name());
+        promise!(
+            row.retries_used as usize == errors.min(policy.max_retries as usize)
+                && row.crashes_used as usize == lost,
+            "{errors} failures and {lost} crashes, but {} and {} counted: {}",
+            row.retries_used,
+            row.crashes_used,
+            row.name()
+        );
+        Ok(())
+    }
+}
+
+/// The attempts' records and the row say the same.
+fn history(row: &Row) -> Result<(), Stop> {
+    let current = row.attempt.get();
+    for (number, attempt) in &row.attempts {
+        let open = row.state == State::Running && *number == current;
+        let finished = attempt.finished_at.is_some();
+        promise!(open != finished, "attempt {number} is left as it was: {}", row.name());
+        promise!(
+            *number < current || (*number == current && !row.state.has_ticket()),
+            "attempt {number} was opened ahead of its row: {}",
+            row.name()
+        );
+        promise!(
+            !open || Some(attempt.worker_id) == row.worker,
+            "attempt {number} has another worker than its row: {}",
+            row.name()
+        );
+    }
+    let open = row.attempts.contains_key(&current);
+    promise!(open || row.state != State::Running, "it runs no attempt: {}", row.name());
+    Ok(())
+}

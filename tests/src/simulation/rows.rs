@@ -1,0 +1,159 @@
+//! What the database holds, read after every operation.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::State;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::stop::Stop;
+
+/// A row of `executions`, with how many deeds of people are recorded of it.
+#[derive(Clone, Debug, sqlx::FromRow)]
+struct Columns {
+    id: Uuid,
+    job_id: Uuid,
+    execution_key: String,
+    idempotency_key: String,
+    scheduled_for: DateTime<Utc>,
+    state: String,
+    attempt: i32,
+    rev: i32,
+    ticket_published_at: Option<DateTime<Utc>>,
+    next_attempt_at: Option<DateTime<Utc>>,
+    retries_used: i32,
+    crashes_used: i32,
+    worker_id: Option<Uuid>,
+    open_token: Option<Uuid>,
+    lease_until: Option<DateTime<Utc>>,
+    cancel_requested: bool,
+    outcome: Option<String>,
+    deeds: i64,
+    earliest: DateTime<Utc>,
+}
+
+/// An execution, as its row says.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) id: ExecutionId,
+    pub(super) job: Uuid,
+    pub(super) execution_key: String,
+    pub(super) idempotency_key: String,
+    pub(super) scheduled_for: DateTime<Utc>,
+    pub(super) state: State,
+    pub(super) attempt: AttemptNumber,
+    pub(super) rev: i32,
+    pub(super) published: Option<DateTime<Utc>>,
+    pub(super) due: Option<DateTime<Utc>>,
+    pub(super) retries_used: i32,
+    pub(super) crashes_used: i32,
+    pub(super) worker: Option<Uuid>,
+    pub(super) token: Option<Uuid>,
+    pub(super) lease_until: Option<DateTime<Utc>>,
+    pub(super) cancel_requested: bool,
+    pub(super) outcome: Option<String>,
+    pub(super) deeds: i64,
+    /// Of all the instants in the row.
+    pub(super) earliest: DateTime<Utc>,
+    /// By number.
+    pub(super) attempts: BTreeMap<i32, Attempt>,
+}
+
+/// A row of `attempts`.
+#[derive(Clone, PartialEq, Eq, Debug, sqlx::FromRow)]
+pub(super) struct Attempt {
+    execution_id: Uuid,
+    number: i32,
+    pub(super) worker_id: Uuid,
+    pub(super) opened_at: DateTime<Utc>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
+    pub(super) outcome: Option<String>,
+    pub(super) late_outcome: Option<String>,
+}
+
+impl Row {
+    /// Whether its ticket is in a queue, as far as it knows.
+    pub(super) fn is_published(&self) -> bool {
+        self.state.has_ticket() && self.published.is_some()
+    }
+
+    /// What it is called in a message.
+    pub(super) fn name(&self) -> String {
+        format!(
+            "{} ({} at {}, revision {})",
+            self.idempotency_key,
+            self.state.as_str(),
+            self.attempt,
+            self.rev
+        )
+    }
+}
+
+/// All executions, in the order of their claims.
+pub(super) type Rows = BTreeMap<ExecutionId, Row>;
+
+/// Reads everything.
+pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
+    let executions: Vec<Columns> = sqlx::query_as(
+        "SELECT id, job_id, execution_key, idempotency_key, scheduled_for, state, attempt, rev,
+                ticket_published_at, next_attempt_at, retries_used, crashes_used, worker_id, open_token,
+                lease_until, cancel_requested, outcome,
+                (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
+                least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
+                      finished_at, lease_until) AS earliest
+         FROM executions e",
+    )
+    .fetch_all(pool)
+    .await?;
+    let attempts: Vec<Attempt> = sqlx::query_as(
+        "SELECT execution_id, number, worker_id, opened_at, finished_at, outcome, late_outcome
+         FROM attempts",
+    )
+    .fetch_all(pool)
+    .await?;
+    let mut rows = Rows::new();
+    for columns in executions {
+        let row = columns.row()?;
+        rows.insert(row.id, row);
+    }
+    for attempt in attempts {
+        if let Some(row) = rows.get_mut(&ExecutionId::new(attempt.execution_id)) {
+            row.attempts.insert(attempt.number, attempt);
+        }
+    }
+    Ok(rows)
+}
+
+impl Columns {
+    fn row(self) -> Result<Row, Stop> {
+        let state = State::parse(&self.state);
+        let attempt = AttemptNumber::new(self.attempt);
+        let (Some(state), Some(attempt)) = (state, attempt) else {
+            return Err(Stop::broken(format!("a row is {} at {}", self.state, self.attempt)));
+        };
+        Ok(Row {
+            id: ExecutionId::new(self.id),
+            job: self.job_id,
+            execution_key: self.execution_key,
+            idempotency_key: self.idempotency_key,
+            scheduled_for: self.scheduled_for,
+            state,
+            attempt,
+            rev: self.rev,
+            published: self.ticket_published_at,
+            due: self.next_attempt_at,
+            retries_used: self.retries_used,
+            crashes_used: self.crashes_used,
+            worker: self.worker_id,
+            token: self.open_token,
+            lease_until: self.lease_until,
+            cancel_requested: self.cancel_requested,
+            outcome: self.outcome,
+            deeds: self.deeds,
+            earliest: self.earliest,
+            attempts: BTreeMap::new(),
+        })
+    }
+}

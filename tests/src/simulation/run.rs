@@ -1,0 +1,183 @@
+//! Runs many simulations, one after the other, in one database.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use sqlx::AssertSqlSafe;
+
+use super::case::{Plays, Simulation};
+use super::draw::Draw;
+use super::op::{Op, as_rust};
+use super::shrink::shrink;
+use super::stop::Stop;
+use crate::database::TestDatabase;
+
+/// Operations of one case.
+const LENGTH: usize = 120;
+
+/// What is to be run.
+#[derive(Clone, Copy, Debug)]
+pub struct Campaign {
+    /// Each case has a seed of its own: this one and those that follow.
+    pub seed: u64,
+    /// How many.
+    pub cases: u64,
+    /// What the simulation plays.
+    pub plays: Plays,
+}
+
+/// What was run without a broken promise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Cases.
+    pub cases: u64,
+    /// Operations, with those that run everything to its end.
+    pub operations: u64,
+    /// Of all cases.
+    pub seconds: f64,
+}
+
+/// A broken promise.
+#[derive(Clone, Debug)]
+pub struct Counterexample {
+    /// Of its case.
+    pub seed: u64,
+    /// The shortest list of operations that was found, after which everything is run to its end.
+    pub ops: Vec<Op>,
+    /// What is broken after them.
+    pub broken: String,
+}
+
+impl Counterexample {
+    /// For people: the seed, what broke, and the operations as Rust.
+    pub fn tell(&self) -> String {
+        format!(
+            "seed {}: {}\nafter these {} operations and an end without further faults; to keep it, paste \
+             it into tests/it/simulation/found.rs:\n\nholds_after(&[\n{}])\n.await;\n",
+            self.seed,
+            self.broken,
+            self.ops.len(),
+            as_rust(&self.ops)
+        )
+    }
+}
+
+/// What broke in one run.
+#[derive(Clone, Debug)]
+pub struct Break {
+    /// For people.
+    pub text: String,
+    /// After so many of the given operations.
+    after: usize,
+    /// While everything was run to its end.
+    at_the_end: bool,
+}
+
+/// Cases after which a long campaign says how far it is.
+const TELL_EVERY: u64 = 500;
+const AWAY: &str = "the simulation cannot go on";
+
+/// A database in which simulations are run.
+#[derive(Debug)]
+pub struct Stage {
+    database: TestDatabase,
+    runs: u16,
+    operations: u64,
+}
+
+impl Stage {
+    /// Creates it. Its tables survive no crash of the server, which is not what is simulated here;
+    /// so a commit waits for no disk.
+    pub async fn create() -> Result<Self> {
+        let database = TestDatabase::create().await?;
+        for table in ["attempts", "gaps", "executions", "jobs", "instances", "operator_actions"] {
+            let unlogged = format!("ALTER TABLE {table} SET UNLOGGED");
+            sqlx::query(AssertSqlSafe(unlogged)).execute(database.pool()).await?;
+        }
+        Ok(Self { database, runs: 0, operations: 0 })
+    }
+
+    /// Runs one list of operations, and then everything to its end; `Some`: what is broken.
+    ///
+    /// # Errors
+    ///
+    /// If the database is away.
+    pub async fn run(&mut self, ops: &[Op], plays: Plays) -> Result<Option<Break>> {
+        self.play(ops, plays, true).await
+    }
+
+    async fn play(&mut self, ops: &[Op], plays: Plays, to_the_end: bool) -> Result<Option<Break>> {
+        self.runs = self.runs.wrapping_add(1);
+        let store = self.database.store();
+        let mut simulation = Simulation::begin(store, plays, self.runs).await.context(AWAY)?;
+        let mut stop = None;
+        let mut done = 0;
+        while let (None, Some(op)) = (&stop, ops.get(done)) {
+            stop = simulation.apply(*op).await.err();
+            done += 1;
+        }
+        let at_the_end = stop.is_none();
+        if to_the_end && stop.is_none() {
+            stop = simulation.run_to_the_end().await.err();
+        }
+        self.operations += simulation.applied();
+        simulation.leave().await.context(AWAY)?;
+        match stop {
+            None => Ok(None),
+            Some(Stop::Broken(text)) => Ok(Some(Break { text, after: done, at_the_end })),
+            Some(server) => Err(server).context(AWAY),
+        }
+    }
+
+    /// Runs a campaign up to the first broken promise, which it makes short.
+    ///
+    /// # Errors
+    ///
+    /// If the database is away, or if a case does not end twice in the same way.
+    pub async fn campaign(
+        &mut self,
+        campaign: Campaign,
+    ) -> Result<std::result::Result<Report, Counterexample>> {
+        let (began, operations) = (Instant::now(), self.operations);
+        for case in 0..campaign.cases {
+            let seed = campaign.seed.wrapping_add(case);
+            let ops = Draw::new(seed).ops(LENGTH);
+            if case > 0 && case % TELL_EVERY == 0 {
+                println!("{case} cases of {}", campaign.cases);
+            }
+            if let Some(broken) = self.run(&ops, campaign.plays).await? {
+                return Ok(Err(self.shortest(seed, ops, broken, campaign.plays).await?));
+            }
+        }
+        Ok(Ok(Report {
+            cases: campaign.cases,
+            operations: self.operations - operations,
+            seconds: began.elapsed().as_secs_f64(),
+        }))
+    }
+
+    async fn shortest(
+        &mut self,
+        seed: u64,
+        mut ops: Vec<Op>,
+        Break { text, after, at_the_end }: Break,
+        plays: Plays,
+    ) -> Result<Counterexample> {
+        if self.run(&ops, plays).await?.is_none() {
+            bail!("seed {seed} breaks a promise only once, so time or chance got in: {text}");
+        }
+        ops.truncate(after);
+        let mut server = Ok(());
+        let ops = shrink(ops, async |ops| match self.play(ops, plays, at_the_end).await {
+            Ok(broken) => broken.is_some(),
+            Err(error) => {
+                server = Err(error);
+                false
+            }
+        })
+        .await;
+        server?;
+        let broken = self.run(&ops, plays).await?.map_or(text, |broken| broken.text);
+        Ok(Counterexample { seed, ops, broken })
+    }
+}

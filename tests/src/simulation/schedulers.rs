@@ -1,0 +1,225 @@
+//! The schedulers' loops over the rows, as in `scheduler/src`, one effect at a time.
+
+use sexton_model::id::ExecutionId;
+use sexton_model::key;
+use sexton_model::plan::{Disposition, Due, Timetable, plan_at_most};
+use sexton_model::state::State;
+use sexton_model::ticket::Ticket;
+use sexton_store::firing::{Claim, ClaimTransaction, DueJob, FRESH, GapRow};
+use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::tickets::OwedTicket;
+use sexton_store::{reconcile, relay, retention};
+
+use super::broker::pick;
+use super::case::{ACTOR, Simulation};
+use super::op::Cut;
+use super::promises::promise;
+use super::stop::Stop;
+
+/// Firings of one job that one transaction looks at.
+const FIRINGS: usize = 10_000;
+/// How far back a hand sets a cursor.
+const MOST_SET_BACK: u8 = 3;
+/// For how long retention keeps what has ended, in days.
+pub(super) const RETENTION_DAYS: i32 = 30;
+
+/// What the schedulers remember.
+#[derive(Debug, Default)]
+pub(super) struct Schedulers {
+    /// Tickets that they have claimed or taken; `true`: published, not marked.
+    pub(super) outbox: Vec<(OwedTicket, bool)>,
+    /// What the rescuer has found.
+    pub(super) overdue: Vec<Overdue>,
+}
+
+impl Simulation<'_> {
+    pub(super) async fn plan(&mut self, cut: Cut) -> Result<(), Stop> {
+        let mut transaction = ClaimTransaction::begin(self.store, Some(self.now)).await?;
+        let due = transaction.due_jobs(10, &[]).await?;
+        promise!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
+        let (mut claims, mut tickets) = (Vec::new(), Vec::new());
+        let (mut cursors, mut gaps) = (Vec::new(), Vec::new());
+        for job in &due.jobs {
+            let timetable = Timetable::new(&job.schedule)
+                .map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
+            let due = Due {
+                timetable: &timetable,
+                overlap: job.overlap,
+                misfire: job.misfire,
+                next_fire_at: job.next_fire_at,
+                busy: job.busy,
+            };
+            let plan = plan_at_most(&due, job.now, FIRINGS);
+            for firing in plan.firings {
+                let template = job.idempotency_template.as_deref();
+                let claim = Claim {
+                    id: ExecutionId::new(self.fresh()),
+                    job_id: job.id,
+                    idempotency_key: key::idempotency(template, &job.name, &firing.key),
+                    execution_key: firing.key,
+                    scheduled_for: firing.scheduled_for,
+                    skip_reason: match firing.disposition {
+                        Disposition::Run => None,
+                        Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
+                    },
+                };
+                tickets.push(first_ticket(job, &claim));
+                claims.push(claim);
+            }
+            gaps.extend(plan.gaps.into_iter().map(|gap| GapRow {
+                job_id: job.id,
+                first: gap.first,
+                last: gap.last,
+                count: gap.count,
+                reason: gap.reason.as_str().to_owned(),
+            }));
+            cursors.push((job.id, plan.next_fire_at));
+        }
+        let inserted = transaction.insert(&claims, ACTOR).await?;
+        let moved = transaction.advance(&cursors).await?;
+        promise!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
+        transaction.record_gaps(&gaps).await?;
+        if cut == Cut::Before {
+            return Ok(transaction.rollback().await?);
+        }
+        self.writes();
+        transaction.commit().await?;
+        if cut == Cut::No {
+            let runs = claims
+                .iter()
+                .zip(tickets)
+                .filter(|(claim, _)| claim.skip_reason.is_none() && inserted.contains(&claim.id));
+            self.schedulers.outbox.extend(runs.map(|(_, ticket)| (ticket, false)));
+        }
+        Ok(())
+    }
+
+    /// As somebody would with psql. The cursor stays on a firing.
+    pub(super) async fn set_back(&mut self, job: u8, firings: u8) -> Result<(), Stop> {
+        let Some(index) = pick(job, self.jobs.len()) else { return Ok(()) };
+        let job = &self.jobs[index];
+        let Some(period) = job.period else { return Ok(()) };
+        sqlx::query(
+            "UPDATE jobs SET next_fire_at = greatest(next_fire_at - $2 * interval '1 second', $3)
+             WHERE id = $1",
+        )
+        .bind(job.id)
+        .bind((period * i32::from(firings % MOST_SET_BACK + 1)).num_seconds() as f64)
+        .bind(job.first)
+        .execute(self.store.pool())
+        .await?;
+        Ok(())
+    }
+
+    pub(super) async fn relay(&mut self, limit: u8, cut: Cut) -> Result<(), Stop> {
+        if cut == Cut::Before {
+            return Ok(());
+        }
+        let taken = relay::take(self.writes(), i64::from(limit), Some(self.now)).await?;
+        promise!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
+        if cut == Cut::No {
+            self.schedulers.outbox.extend(taken.tickets.into_iter().map(|owed| (owed, false)));
+        }
+        Ok(())
+    }
+
+    /// A refused ticket is postponed; one that was perhaps published is forgotten.
+    pub(super) async fn publish(&mut self, ticket: u8, cut: Cut) -> Result<(), Stop> {
+        let outbox = &mut self.schedulers.outbox;
+        let waiting: Vec<usize> = (0..outbox.len()).filter(|index| !outbox[*index].1).collect();
+        let Some(index) = pick(ticket, waiting.len()).map(|index| waiting[index]) else {
+            return Ok(());
+        };
+        if cut != Cut::Before {
+            self.broker.publish(&outbox[index].0, self.now);
+        }
+        if cut == Cut::No {
+            outbox[index].1 = true;
+            return Ok(());
+        }
+        let (owed, _) = outbox.remove(index);
+        if cut == Cut::Before {
+            let id = owed.ticket.execution_id;
+            relay::postpone(self.writes(), id, owed.rev, 5_000, Some(self.now)).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn mark(&mut self, cut: Cut) -> Result<(), Stop> {
+        let mut marks = Vec::new();
+        self.schedulers.outbox.retain(|(owed, published)| {
+            if *published {
+                marks.push((owed.ticket.execution_id, owed.rev));
+            }
+            !published
+        });
+        if cut != Cut::Before && !marks.is_empty() {
+            relay::mark_published(self.writes(), &marks, Some(self.now)).await?;
+            self.notes.marked = marks;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn find_lost(&mut self) -> Result<(), Stop> {
+        self.schedulers.overdue =
+            lost::find(self.store, &Which::LeaseOver, 100, Some(self.now)).await?;
+        Ok(())
+    }
+
+    /// Also long after they were found: the statement repeats the condition.
+    pub(super) async fn end_found(&mut self, cut: Cut) -> Result<(), Stop> {
+        let found = std::mem::take(&mut self.schedulers.overdue);
+        let verdicts = self.verdicts(found);
+        if cut != Cut::Before && !verdicts.is_empty() {
+            lost::settle(self.writes(), &Which::LeaseOver, &verdicts, Some(self.now)).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn reconcile(&mut self, wrong: bool, cut: Cut) -> Result<(), Stop> {
+        let now = Some(self.now);
+        for overdue in reconcile::overdue(self.store, now).await? {
+            let empty = self.broker.main.is_empty() || wrong;
+            if cut != Cut::Before {
+                reconcile::owe_again(self.writes(), &overdue.pool, empty, 500, now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn prune(&mut self) -> Result<(), Stop> {
+        self.notes.pruned = true;
+        let mut from = None;
+        loop {
+            let now = Some(self.now);
+            let batch = retention::prune(self.writes(), RETENTION_DAYS, from, 5, now).await?;
+            from = batch.next;
+            if from.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn first_ticket(job: &DueJob, claim: &Claim) -> OwedTicket {
+    let (attempt, rev) = FRESH;
+    OwedTicket {
+        ticket: Ticket {
+            execution_id: claim.id,
+            attempt,
+            job_id: job.id,
+            job: job.name.clone(),
+            task_type: job.task_type.clone(),
+            target: job.target.clone(),
+            params: job.params.clone(),
+            execution_key: claim.execution_key.clone(),
+            scheduled_for: claim.scheduled_for,
+            idempotency_key: claim.idempotency_key.clone(),
+        },
+        rev,
+        state: State::Pending,
+        pool: job.pool.clone(),
+        due_in: chrono::Duration::zero(),
+        parked: None,
+    }
+}

@@ -1,0 +1,117 @@
+//! The sweep of the failed queue, as in `scheduler/src/sweep/pass.rs`: take a message, *then* read its
+//! row, judge with the real function, put the message back at the tail or remove it.
+
+use std::collections::HashSet;
+
+use sexton_model::id::ExecutionId;
+use sexton_model::sweep::{Verdict, judge};
+use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::parked;
+
+use super::broker::Message;
+use super::case::Simulation;
+use super::op::Cut;
+use super::promises::promise;
+use super::stop::Stop;
+
+/// A pass under way.
+#[derive(Debug)]
+pub(super) struct Pass {
+    lock: Exclusive,
+    /// Messages that were there when it began and that it has not taken.
+    left: usize,
+    seen: HashSet<ExecutionId>,
+    /// Whether messages went from before it: it may come to copies of its own then.
+    pub(super) disturbed: bool,
+    /// What it holds, judged or not.
+    pub(super) hand: Option<(Message, Option<Verdict>)>,
+}
+
+impl Simulation<'_> {
+    /// Its next effect.
+    pub(super) async fn sweep(&mut self, cut: Cut) -> Result<(), Stop> {
+        if cut == Cut::Before {
+            return Ok(());
+        }
+        let Some(mut pass) = self.sweep.take() else { return self.begin_pass().await };
+        match pass.hand.take() {
+            None if pass.left == 0 || self.broker.failed.is_empty() => {
+                return self.finish_pass(pass, cut).await;
+            }
+            None => pass.hand = Some((self.broker.failed.remove(0), None)),
+            Some((message, None)) => {
+                let judged = self.judge(&mut pass, &message).await;
+                pass.hand = Some((message, judged.as_ref().ok().copied()));
+                self.sweep = Some(pass);
+                return judged.map(|_| ());
+            }
+            Some((message, Some(verdict))) => {
+                if verdict == Verdict::Keep {
+                    self.broker.failed.push(message.copied());
+                }
+                if cut == Cut::After {
+                    // The acknowledgement was lost: the pass breaks off, the message returns.
+                    self.broker.failed.insert(0, message);
+                    return Ok(pass.lock.release().await?);
+                }
+                if let Some((id, attempt)) = message.ticket()
+                    && verdict != Verdict::Keep
+                    && (pass.disturbed || self.ledger.misplaced.contains(&(id, attempt)))
+                {
+                    self.ledger.excused.insert(id);
+                }
+                pass.left -= 1;
+            }
+        }
+        self.sweep = Some(pass);
+        Ok(())
+    }
+
+    async fn begin_pass(&mut self) -> Result<(), Stop> {
+        let lock = Exclusive::try_acquire(self.store, ExclusiveTask::Sweep, Some(self.now)).await?;
+        promise!(lock.is_some(), "the sweep's lock is held by nobody");
+        let left = self.broker.failed.len();
+        self.sweep = lock.map(|lock| Pass {
+            lock,
+            left,
+            seen: HashSet::new(),
+            disturbed: false,
+            hand: None,
+        });
+        Ok(())
+    }
+
+    async fn judge(&mut self, pass: &mut Pass, message: &Message) -> Result<Verdict, Stop> {
+        let Some((id, attempt)) = message.ticket() else { return Ok(Verdict::Keep) };
+        let row = parked::row(&mut pass.lock, id).await?;
+        let verdict = judge(attempt, row, message.note, pass.seen.contains(&id));
+        if let Verdict::Fail(class) = verdict {
+            self.fail_unopened(id, attempt, class).await?;
+        }
+        if verdict == Verdict::Keep && row.is_some() {
+            pass.seen.insert(id);
+        }
+        Ok(verdict)
+    }
+
+    async fn finish_pass(&mut self, pass: Pass, cut: Cut) -> Result<(), Stop> {
+        if pass.left == 0 && cut == Cut::No && self.plays.sweep_owes {
+            let seen: Vec<ExecutionId> = pass.seen.into_iter().collect();
+            let began = pass.lock.began();
+            parked::owe_unseen(self.writes(), &seen, began, 1_000, Some(self.now)).await?;
+        }
+        pass.lock.release().await?;
+        Ok(())
+    }
+
+    /// The message in its hand returns to where it was.
+    pub(super) async fn stop_sweep(&mut self) -> Result<(), Stop> {
+        if let Some(pass) = self.sweep.take() {
+            if let Some((message, _)) = pass.hand {
+                self.broker.failed.insert(0, message);
+            }
+            pass.lock.release().await?;
+        }
+        Ok(())
+    }
+}

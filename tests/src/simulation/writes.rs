@@ -1,0 +1,334 @@
+//! The workers' statements, as in `worker/src/journal`: one for all slots of a worker, but never two
+//! rows of one execution.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::open::{Answer, answer};
+use sexton_model::retry::{Ending, Verdict, decide};
+use sexton_store::lease::{Renewal, renew};
+use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::open::{OpenRequest, Opened, look, open, recover};
+use sexton_store::settle::{Settled, Settlement, record_late, settle};
+use sexton_store::{foreign, parked, relay};
+
+use super::case::{ACTOR, DRAW, Simulation, pool};
+use super::op::Cut;
+use super::promises::promise;
+use super::slots::{Elsewhere, Outcome, SLOTS, Step, WORKERS, held, own_clock};
+use super::stop::Stop;
+
+/// Of jobs without one of their own.
+const LEASE: Duration = Duration::from_secs(20);
+
+/// What the second worker lacks.
+pub(super) const RARE: &str = "rare";
+/// What both offer.
+pub(super) const WORK: &str = "work";
+
+fn offered(worker: usize) -> Vec<String> {
+    let types: &[&str] = if worker == 0 { &[WORK, RARE] } else { &[WORK] };
+    types.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// What a round of opens answers.
+#[derive(Default)]
+struct Answers {
+    opened: HashMap<ExecutionId, Opened>,
+    unopened: HashMap<ExecutionId, Answer>,
+}
+
+impl Simulation<'_> {
+    /// Takes over a foreign task, or asks to open what the worker's slots have received.
+    pub(super) async fn ask(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
+        for slot in Self::slots_of(worker) {
+            if matches!(self.slots[slot].step, Step::Foreign(..)) {
+                return self.adopt(slot, cut).await;
+            }
+        }
+        let mut seen = HashSet::new();
+        let asking: Vec<(usize, OpenRequest, bool)> = Self::slots_of(worker)
+            .filter_map(|slot| match &self.slots[slot].step {
+                Step::Received { request, asked } => Some((slot, *request, *asked)),
+                _ => None,
+            })
+            .filter(|(_, request, _)| seen.insert(request.execution_id))
+            .collect();
+        if asking.is_empty() {
+            return Ok(());
+        }
+        let requests: Vec<OpenRequest> = asking.iter().map(|(_, request, _)| *request).collect();
+        let mut answers = Answers::default();
+        if cut != Cut::Before {
+            self.notes.presented = requests.iter().map(|r| (r.execution_id, r.attempt)).collect();
+            answers = self.open_all(usize::from(worker) % WORKERS, &requests).await?;
+        }
+        for (slot, request, asked) in asking {
+            if cut != Cut::No {
+                self.slots[slot].step = Step::Received { request, asked: true };
+            } else if let Some(opened) = answers.opened.remove(&request.execution_id) {
+                self.begin_task(slot, opened, asked && self.plays.renewal_first)?;
+            } else {
+                let answer = answers.unopened.get(&request.execution_id).copied();
+                self.do_as_told(slot, request, answer).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn open_all(&mut self, worker: usize, requests: &[OpenRequest]) -> Result<Answers, Stop> {
+        let (store, now, types) = (self.writes(), Some(self.now), offered(worker));
+        let process = self.workers[worker].process;
+        let mut answers = Answers::default();
+        let opened = open(store, process, ACTOR, &types, requests, LEASE, now).await?;
+        answers.opened = opened.into_iter().map(|one| (one.execution_id, one)).collect();
+        let unopened = |request: &&OpenRequest| !answers.opened.contains_key(&request.execution_id);
+        let missed: Vec<OpenRequest> = requests.iter().filter(unopened).copied().collect();
+        let rows: HashMap<_, _> = look(store, &types, &missed, now).await?.into_iter().collect();
+        for request in &missed {
+            let answer = answer(request.attempt, rows.get(&request.execution_id));
+            answers.unopened.insert(request.execution_id, answer);
+        }
+        if answers.unopened.values().any(|answer| *answer == Answer::Run) {
+            let found = recover(store, &missed, LEASE).await?;
+            answers.opened.extend(found.into_iter().map(|one| (one.execution_id, one)));
+        }
+        Ok(answers)
+    }
+
+    fn begin_task(&mut self, slot: usize, opened: Opened, again: bool) -> Result<(), Stop> {
+        let opened = Box::new(opened);
+        self.slots[slot].step = if again {
+            Step::Opened(opened)
+        } else {
+            self.ledger.start(&opened)?;
+            let until = own_clock(self.now, opened.lease);
+            Step::Running { opened, until }
+        };
+        Ok(())
+    }
+
+    async fn do_as_told(
+        &mut self,
+        slot: usize,
+        request: OpenRequest,
+        answer: Option<Answer>,
+    ) -> Result<(), Stop> {
+        let OpenRequest { execution_id: id, attempt, .. } = request;
+        let message = self.slots[slot].delivery.clone();
+        let moving =
+            |copy: Option<_>, to| copy.map_or(Step::Acking, |copy| Step::Moving { copy, to });
+        let step = match answer {
+            Some(Answer::Spent | Answer::Stale) => Step::Acking,
+            Some(Answer::Wait(rest)) => {
+                let copy = message.map(|message| message.too_early(id, attempt));
+                moving(copy, Elsewhere::Ladder(rest))
+            }
+            Some(Answer::Lost) => {
+                self.end_lost(&Which::One(id)).await?;
+                Step::Acking
+            }
+            Some(Answer::Unknown) => {
+                let removed = self.ledger.pruned.contains(&id);
+                promise!(removed, "ticket {attempt} of {id} has no row");
+                moving(message.map(|message| message.copied()), Elsewhere::Failed)
+            }
+            Some(Answer::ParkAgain) => {
+                moving(message.map(|message| message.copied()), Elsewhere::Failed)
+            }
+            Some(Answer::NeverOffered) => {
+                self.fail_unopened(id, attempt, "unknown_task_type").await?;
+                Step::Acking
+            }
+            // Nobody else is at work between the open and the look, and no row is locked.
+            other => {
+                return Err(Stop::broken(format!("ticket {attempt} of {id}: answered {other:?}")));
+            }
+        };
+        self.slots[slot].step = step;
+        Ok(())
+    }
+
+    /// Fails an execution whose ticket cannot be opened.
+    pub(super) async fn fail_unopened(
+        &mut self,
+        id: ExecutionId,
+        attempt: AttemptNumber,
+        class: &str,
+    ) -> Result<(), Stop> {
+        self.notes.unopenable.push((id, attempt));
+        parked::fail_unopened(self.writes(), id, attempt, class, "why", Some(self.now)).await?;
+        Ok(())
+    }
+
+    async fn adopt(&mut self, slot: usize, cut: Cut) -> Result<(), Stop> {
+        let Step::Foreign(task, ids) = &self.slots[slot].step else { return Ok(()) };
+        if cut == Cut::Before {
+            return Ok(());
+        }
+        self.wrote = true;
+        let claimed =
+            foreign::claim(self.store, task, &pool(), *ids, ACTOR, Some(self.now)).await?;
+        let (key, token) = (task.key.clone().unwrap_or_default(), ids.execution.get());
+        let known = *self.ledger.foreign.entry(key).or_insert(claimed.execution_id);
+        promise!(known == claimed.execution_id, "a foreign task became two executions");
+        // The message may have been lost while it was in this worker's hand.
+        self.ledger.excused.insert(claimed.execution_id);
+        if cut == Cut::No {
+            let request = OpenRequest {
+                execution_id: claimed.execution_id,
+                attempt: AttemptNumber::FIRST,
+                token: sexton_model::id::OpenToken::new(token),
+            };
+            self.slots[slot].step = Step::Received { request, asked: false };
+        }
+        Ok(())
+    }
+
+    /// Renews what runs, and starts what had to be renewed first.
+    pub(super) async fn renew(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
+        let (mut slots, mut leases) = (Vec::with_capacity(SLOTS), Vec::with_capacity(SLOTS));
+        let mut seen = HashSet::new();
+        for slot in Self::slots_of(worker) {
+            if let Step::Opened(opened) | Step::Running { opened, .. } = &self.slots[slot].step
+                && seen.insert(opened.execution_id)
+            {
+                slots.push(slot);
+                leases.push((held(opened), opened.lease));
+            }
+        }
+        if leases.is_empty() || cut == Cut::Before {
+            return Ok(());
+        }
+        let renewed = renew(self.writes(), &leases, Some(self.now)).await?;
+        if cut == Cut::After {
+            return Ok(());
+        }
+        for (slot, renewal) in slots.into_iter().zip(renewed) {
+            let step = std::mem::take(&mut self.slots[slot].step);
+            self.slots[slot].step = self.renewed(step, renewal)?;
+        }
+        Ok(())
+    }
+
+    fn renewed(&mut self, step: Step, renewal: Renewal) -> Result<Step, Stop> {
+        Ok(match (step, renewal) {
+            (Step::Opened(opened), Renewal::Renewed { .. }) => {
+                self.ledger.start(&opened)?;
+                let until = own_clock(self.now, opened.lease);
+                Step::Running { opened, until }
+            }
+            (Step::Opened(_), Renewal::Fenced) => Step::Acking,
+            (Step::Running { opened, .. }, Renewal::Renewed { cancel_requested: true }) => {
+                let end = Outcome { ending: Ending::Interrupted, outcome: "cancelled" };
+                Step::Ran { opened, end }
+            }
+            (Step::Running { opened, .. }, Renewal::Renewed { .. }) => {
+                let until = own_clock(self.now, opened.lease);
+                Step::Running { opened, until }
+            }
+            (Step::Running { opened, .. }, Renewal::Fenced) => {
+                Step::Late { held: held(&opened), outcome: "lease_lost" }
+            }
+            (_, Renewal::Locked) => {
+                return Err(Stop::broken("a renewal finds a lock that nobody has"));
+            }
+            (step, _) => step,
+        })
+    }
+
+    /// Records how tasks ended, and what came too late to be recorded.
+    pub(super) async fn settle(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
+        if cut == Cut::Before {
+            return Ok(());
+        }
+        let (mut slots, mut settlements) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for slot in Self::slots_of(worker) {
+            match &self.slots[slot].step {
+                Step::Ran { opened, end } if seen.insert(opened.execution_id) => {
+                    let policy = self.defaults.with(&opened.retry);
+                    let error = matches!(end.outcome, "error" | "permanent" | "interrupted");
+                    settlements.push(Settlement {
+                        held: held(opened),
+                        verdict: decide(end.ending, opened.used, &policy, DRAW),
+                        outcome: end.outcome,
+                        error: error.then(|| (end.outcome.to_owned(), "it failed".to_owned())),
+                        exit_code: None,
+                        signal: None,
+                        output: None,
+                    });
+                    slots.push(slot);
+                }
+                Step::Late { held, outcome } => {
+                    let process = self.workers[usize::from(worker) % WORKERS].process;
+                    self.wrote = true;
+                    record_late(self.store, process, *held, outcome, Some(self.now)).await?;
+                    self.slots[slot].step = Step::Acking;
+                }
+                _ => {}
+            }
+        }
+        self.notes.settled = settlements.iter().map(|settlement| settlement.held).collect();
+        if settlements.is_empty() {
+            return Ok(());
+        }
+        let answers = settle(self.writes(), &settlements, Some(self.now)).await?;
+        if cut == Cut::After {
+            return Ok(());
+        }
+        for ((slot, settlement), settled) in slots.into_iter().zip(settlements).zip(answers) {
+            self.slots[slot].step = match settled {
+                Settled::Done { owed: Some(owed), .. } => Step::Settled(owed),
+                Settled::Done { owed: None, .. } => Step::Acking,
+                Settled::Fenced => {
+                    Step::Late { held: settlement.held, outcome: settlement.outcome }
+                }
+                Settled::Locked => {
+                    return Err(Stop::broken("a settlement finds a lock that nobody has"));
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Marks what the slots of a worker published. Unanswered, it is left to the relay.
+    pub(super) async fn mark_sent(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
+        let mut marks = Vec::with_capacity(SLOTS);
+        for slot in Self::slots_of(worker) {
+            if let Step::Published(id, rev) = self.slots[slot].step {
+                marks.push((id, rev));
+                self.slots[slot].step = Step::Acking;
+            }
+        }
+        if cut != Cut::Before && !marks.is_empty() {
+            relay::mark_published(self.writes(), &marks, Some(self.now)).await?;
+            self.notes.marked = marks;
+        }
+        Ok(())
+    }
+
+    /// A worker's seat: the attempts of the processes before it are lost.
+    pub(super) async fn take_seat(&mut self, worker: u8) -> Result<(), Stop> {
+        let dead = std::mem::take(&mut self.workers[usize::from(worker) % WORKERS].dead);
+        self.notes.dead = dead.iter().map(|process| process.get()).collect();
+        self.end_lost(&Which::Of(&dead)).await
+    }
+
+    async fn end_lost(&mut self, which: &Which<'_>) -> Result<(), Stop> {
+        let found = lost::find(self.store, which, 100, Some(self.now)).await?;
+        let verdicts = self.verdicts(found);
+        if !verdicts.is_empty() {
+            lost::settle(self.writes(), which, &verdicts, Some(self.now)).await?;
+        }
+        Ok(())
+    }
+
+    /// What follows for attempts that are lost.
+    pub(super) fn verdicts(&self, found: Vec<Overdue>) -> Vec<(Overdue, Verdict)> {
+        let verdict =
+            |one: &Overdue| decide(Ending::Lost, one.used, &self.defaults.with(&one.retry), DRAW);
+        found.into_iter().map(|one| (one, verdict(&one))).collect()
+    }
+}
