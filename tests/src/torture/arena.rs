@@ -242,13 +242,14 @@ impl Arena {
 
     /// The id under which a worker writes rows; `None`: it has not introduced itself yet.
     pub(super) async fn worker_id(&mut self, seat: Seat) -> Result<Option<Uuid>> {
-        let process = self.process(fault::Program::Worker, seat)?;
-        let (name, pid) = (process.name().to_owned(), process.pid() as i32);
-        let found = sqlx::query_scalar("SELECT id FROM instances WHERE name = $1 AND pid = $2")
-            .bind(name)
-            .bind(pid)
-            .fetch_optional(self.pool())
-            .await?;
+        let pid = self.process(fault::Program::Worker, seat)?.pid() as i32;
+        let found = sqlx::query_scalar(
+            "SELECT id FROM instances WHERE kind = 'worker' AND pid = $1
+             ORDER BY started_at DESC LIMIT 1",
+        )
+        .bind(pid)
+        .fetch_optional(self.pool())
+        .await?;
         Ok(found)
     }
 

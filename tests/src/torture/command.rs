@@ -172,7 +172,7 @@ fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
     for (fault, times) in &ended.short_of {
         println!("torture: {fault} was struck {times} times, not {}", asked.each);
     }
-    if ended.left > 0 {
+    if ended.left > 0 || !ended.short_of.is_empty() {
         println!("torture: {} faults are left; the same command goes on", ended.left);
         return Ok(ExitCode::FAILURE);
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
@@ -158,13 +158,21 @@ pub fn counts(lines: &[Line]) -> (Counts, Duration) {
     (sum, Duration::from_secs(sessions.values().sum()))
 }
 
-/// Refuses to go on from a run of another version: its faults would be counted for this one.
+/// Refuses to go on from a run of another version, whose faults would be counted for this one, and
+/// from one that broke a promise, which would be forgotten.
 ///
 /// # Errors
 ///
-/// The versions differ.
-pub fn check_versions(lines: &[Line], folder: &Path, now: &[String]) -> Result<()> {
+/// It is one of these; says what to do.
+pub fn check_lines(lines: &[Line], folder: &Path, now: &[String]) -> Result<()> {
     for line in lines {
+        if let Line::Broken { what } = line {
+            bail!(
+                "the run in {} has broken a promise ({what}): mend what was wrong, delete the \
+                 folder, and begin again",
+                folder.display()
+            );
+        }
         if let Line::Begun { versions, .. } = line {
             ensure!(
                 versions == now,
@@ -222,11 +230,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_broke_a_promise_is_not_gone_on_from() {
+        let lines = [Line::Broken { what: "overlap".to_owned() }];
+        let said = check_lines(&lines, Path::new("target/torture/1"), &[]).unwrap_err().to_string();
+        assert!(said.contains("has broken a promise (overlap)"), "{said}");
+    }
+
+    #[test]
     fn a_run_of_another_version_is_not_gone_on_from() {
         let lines = [Line::Begun { seed: 1, versions: vec!["a 1".to_owned()] }];
         let folder = Path::new("target/torture/1");
-        assert!(check_versions(&lines, folder, &["a 1".to_owned()]).is_ok());
-        let said = check_versions(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
+        assert!(check_lines(&lines, folder, &["a 1".to_owned()]).is_ok());
+        let said = check_lines(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
         assert!(said.contains("delete it, or choose another SEED"), "{said}");
     }
 }

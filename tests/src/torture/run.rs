@@ -17,7 +17,7 @@ use super::close;
 use super::fault::Fault;
 use super::oracle::Violation;
 use super::plan::{self, Amount};
-use super::progress::{Line, Progress, check_versions, struck};
+use super::progress::{Line, Progress, check_lines, struck};
 use super::site::Site;
 use super::strike::{Outcome, strike};
 use super::versions::versions;
@@ -112,7 +112,7 @@ pub async fn run(options: Options, sites: &Sites, stop: CancellationToken) -> Re
     let began = Instant::now();
     let (progress, lines) = Progress::open(&options.folder)?;
     let versions = versions(&sites.calm).await?;
-    check_versions(&lines, &options.folder, &versions)?;
+    check_lines(&lines, &options.folder, &versions)?;
     progress.append(&Line::Begun { seed: options.seed, versions })?;
 
     let whole = plan::plan(options.seed, &options.kinds, options.amount);
@@ -195,7 +195,10 @@ async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: b
         return Ok(());
     }
     tell(&format!("arena {number} comes to rest"));
-    let violations = close::close(&mut arena).await?;
+    let violations = tokio::select! {
+        () = shared.stop.cancelled() => return Ok(()),
+        violations = close::close(&mut arena) => violations?,
+    };
     tell(&format!("arena {number} is at rest"));
     shared.count(&arena, &violations).await;
     shared.broken(&arena, violations)

@@ -1,11 +1,13 @@
 //! A process is killed or frozen from outside.
 
-use anyhow::{Context as _, Result};
-use tokio::time::sleep;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{Outcome, Struck};
-use crate::torture::arena::{Arena, Seat, require};
+use crate::torture::arena::{Arena, LOOK_EVERY, Seat};
 use crate::torture::fault::{Blow, Fault, Program, Server};
 use crate::torture::ledger::Mood;
 use crate::torture::{jobs, rows};
@@ -50,23 +52,31 @@ pub(in crate::torture::strike) async fn at_work(
         Program::Worker => {
             let worker = known(arena).await?;
             arena.mood(jobs::HAND, mood)?;
-            // One more than the peer has slots for.
-            for _ in 0..3 {
+            // Not whatever it runs at the moment: only these tasks last.
+            let lasting = format!(
+                "e.state = 'running' AND e.worker_id = '{worker}' AND e.attempt = 1
+                 AND e.job_id = (SELECT id FROM jobs WHERE name = '{}')",
+                jobs::HAND
+            );
+            let end = Instant::now() + arena.patience.strike;
+            while Instant::now() < end {
+                // The peer takes its share of them, and is done with them at once.
                 arena.trigger(jobs::HAND, None).await?;
+                if let Some(open) = until_some(arena, &lasting, Duration::from_secs(1)).await {
+                    return Ok(open);
+                }
             }
-            let open = format!("e.state = 'running' AND e.worker_id = '{worker}'");
-            let open = until_some(arena, &open).await;
-            open.context("the worker opened nothing")
+            bail!("the worker opened nothing")
         }
         Program::Scheduler => {
-            let delay = std::time::Duration::from_millis(400);
+            let delay = Duration::from_millis(400);
             arena.proxy(Program::Scheduler, Server::RabbitMq).delay(delay);
             let process = arena.process(program, Seat::Victim)?;
             let by = format!("{}:{}", process.name(), process.pid());
             let on_their_way = format!(
                 "e.claimed_by = '{by}' AND e.state = 'pending' AND e.ticket_published_at IS NULL"
             );
-            let found = until_some(arena, &on_their_way).await;
+            let found = until_some(arena, &on_their_way, arena.patience.strike).await;
             found.context("the scheduler claimed nothing")
         }
     }
@@ -74,20 +84,19 @@ pub(in crate::torture::strike) async fn at_work(
 
 /// The victim's worker id, once it takes tickets.
 async fn known(arena: &mut Arena) -> Result<Uuid> {
-    let end = tokio::time::Instant::now() + arena.patience.strike;
-    while tokio::time::Instant::now() < end {
+    let end = Instant::now() + arena.patience.strike;
+    while Instant::now() < end {
         if let Ok(Some(id)) = arena.worker_id(Seat::Victim).await {
             return Ok(id);
         }
-        sleep(crate::torture::arena::LOOK_EVERY).await;
+        sleep(LOOK_EVERY).await;
     }
-    require(false, "the worker did not introduce itself")?;
-    Ok(Uuid::nil())
+    bail!("the worker did not introduce itself")
 }
 
-async fn until_some(arena: &Arena, condition: &str) -> Option<Vec<Uuid>> {
+async fn until_some(arena: &Arena, condition: &str, within: Duration) -> Option<Vec<Uuid>> {
     arena
-        .until(arena.patience.strike, async || {
+        .until(within, async || {
             let ids = rows::ids(arena.pool(), condition).await?;
             Ok((!ids.is_empty()).then_some(ids))
         })

@@ -6,14 +6,12 @@ use anyhow::{Result, bail, ensure};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::Doomed;
 use crate::torture::arena::Arena;
 use crate::torture::strike::hand::{carry, park};
 use crate::torture::strike::{Outcome, Struck};
 use crate::torture::{jobs, rows};
 
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let _ = Doomed::at(name);
     match name {
         "console.triggered" => triggered(arena, name).await,
         "console.requeued" | "console.discarded" | "console.restored" => {

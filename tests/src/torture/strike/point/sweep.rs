@@ -75,13 +75,23 @@ pub(super) async fn owed(arena: &mut Arena, name: &str) -> Result<Outcome> {
 pub(super) async fn declared(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let doomed = Doomed::at(name).alone(arena);
     let id = park(arena).await?;
-    // A worker that looks after its queues would declare this one, too.
+    doomed.start(arena)?;
+    // It declares every queue when it connects and when it first publishes for a pool, so not before.
+    arena.process(Program::Scheduler, Seat::Victim)?.try_ready().await?;
+    let by = doomed.by(arena)?;
+    let published = format!(
+        "e.claimed_by = '{by}' AND e.pool = '{}' AND e.state <> 'skipped'
+         AND e.ticket_published_at IS NOT NULL",
+        jobs::VICTIMS
+    );
+    let published = arena.until(arena.patience.strike, async || {
+        Ok((!rows::ids(arena.pool(), &published).await?.is_empty()).then_some(()))
+    });
+    require(published.await.is_some(), "the scheduler published nothing")?;
+    // A worker that comes back to its queues would declare this one, too.
     for seat in [Seat::Victim, Seat::Peer] {
         arena.kill(Program::Worker, seat);
     }
-    doomed.start(arena)?;
-    // It declares every queue when it connects, so not before.
-    arena.process(Program::Scheduler, Seat::Victim)?.try_ready().await?;
     let hand = arena.hand().await?;
     hand.delete(&arena.failed_queue()).await?;
     hand.let_go().await;
