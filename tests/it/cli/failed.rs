@@ -1,8 +1,10 @@
 //! `sexton failed`: the graveyard.
 
+use chrono::Days;
 use serde_json::{Value, json};
-use sexton_model::id::AttemptNumber;
+use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::parked::fail_unopened;
+use sexton_store::{executions, retention};
 
 use super::{Console, keys};
 
@@ -130,4 +132,37 @@ async fn a_number_that_was_never_opened_has_its_line_in_the_history() {
         shown["attempts"].as_array().unwrap().iter().map(|a| &a["number"]).collect();
     assert_eq!(numbers, [&json!(2)], "an attempt is what was opened");
     console.run(&["executions", "logs", &id, "--attempt", "1"]).await.expect(3);
+}
+
+#[tokio::test]
+async fn a_history_that_retention_removed_is_not_told_as_failures() {
+    let console = Console::with_jobs().await;
+    let mut ids = Vec::new();
+    for key in ["opened", "unopened"] {
+        let made = console.json(&["jobs", "trigger", "shop.charge", "--key", key]).await;
+        ids.push(made["id"].as_str().unwrap().parse::<ExecutionId>().unwrap());
+    }
+    console.fail(console.open(ids[0], 1).await, "card declined", None).await;
+    let (first, reason) = (AttemptNumber::FIRST, "no worker offered it");
+    let failing = fail_unopened(console.store(), ids[1], first, "unopenable", reason, None);
+    assert!(failing.await.unwrap());
+    for id in &ids {
+        console.run(&["failed", "requeue", &id.to_string()]).await.expect(0);
+        console.run(&["executions", "cancel", &id.to_string()]).await.expect(0);
+    }
+    let told = async |id: ExecutionId| {
+        console.run(&["executions", "show", &id.to_string()]).await.expect(0).stdout
+    };
+    assert!(told(ids[0]).await.contains("card declined"));
+
+    // Kept for their keys, stripped of the rest.
+    let row = executions::find(console.store(), ids[1].get()).await.unwrap().unwrap();
+    let later = row.finished_at.unwrap() + Days::new(31);
+    let pruned = retention::prune(console.store(), 30, None, 100, Some(later)).await.unwrap();
+    assert_eq!((pruned.deleted, pruned.stripped), (0, 2));
+    let removed = "attempts were removed by retention";
+    let opened = told(ids[0]).await;
+    assert!(opened.contains(removed) && !opened.contains("unopened"), "{opened}");
+    let never = told(ids[1]).await;
+    assert!(!never.contains(removed) && never.contains("unopened"), "{never}");
 }

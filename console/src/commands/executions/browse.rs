@@ -93,6 +93,8 @@ pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(),
     if let Some(history) = history::table(&execution, &attempts, MAX_ATTEMPTS, now) {
         session.out.say("\nAttempts")?;
         session.out.table(history)?;
+    } else if history::is_removed(&execution, &attempts) {
+        session.out.say("\nIts attempts were removed by retention; the row stays for its key.")?;
     }
     tell_actions(&actions, now, session)?;
     match execution.state.as_str() {

@@ -3,6 +3,8 @@
 //! A number is spent by an attempt, or without one: an execution whose ticket could not be opened
 //! fails, and takes the next number as it does at the end of an attempt. Such a number has no row of its
 //! own, so it is told from those around it.
+//!
+//! Where retention has removed the attempts ([`is_removed`]), nothing can be told of any number.
 
 use chrono::{DateTime, Utc};
 use sexton_store::attempts::Attempt;
@@ -23,14 +25,23 @@ enum Spent<'a> {
     Unopened(i32),
 }
 
+/// Whether retention has removed the history, and has kept the row for its key: something was opened
+/// once, and no attempt is left of it.
+pub(super) const fn is_removed(execution: &Execution, attempts: &[Attempt]) -> bool {
+    execution.started_at.is_some() && attempts.is_empty()
+}
+
 /// The newest `most` numbers up to the row's own, `attempts` being the newest `most` attempts, oldest
-/// first. `None`: no number was spent yet.
+/// first. `None`: no number was spent yet, or the history [is removed](is_removed).
 pub(super) fn table(
     execution: &Execution,
     attempts: &[Attempt],
     most: i32,
     now: DateTime<Utc>,
 ) -> Option<Table> {
+    if is_removed(execution, attempts) {
+        return None;
+    }
     let history = history(attempts, execution.attempt, most);
     if history.is_empty() {
         return None;
