@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// For the question whether it answers. Short: one that was asked while the network swallowed
 /// everything is not answered afterwards either, and the next one is.
 const PROBE: Duration = Duration::from_secs(3);
-/// How long one statement outside the journal, may take.
+/// How long one statement outside the journal may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// The gate. Cheap to clone.

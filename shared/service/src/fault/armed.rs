@@ -9,9 +9,12 @@ use super::POINTS;
 
 const VARIABLE: &str = "FAULT_POINT";
 
-/// With this value the process only stops at the point, until somebody sends SIGCONT: time for a test
-/// to strike something else while the process stands in the step.
-const ACTION: (&str, &str) = ("FAULT_ACTION", "stop");
+/// What the process does at the point: [`KILL`], also without it, or [`STOP`].
+const ACTION: &str = "FAULT_ACTION";
+const KILL: &str = "kill";
+/// The process only stops, until somebody sends SIGCONT: time for a test to strike something else
+/// while the process stands in the step.
+const STOP: &str = "stop";
 
 #[derive(Debug)]
 struct Armed {
@@ -23,10 +26,17 @@ struct Armed {
 static ARMED: OnceLock<Result<Option<Armed>, String>> = OnceLock::new();
 
 fn armed() -> &'static Result<Option<Armed>, String> {
-    ARMED.get_or_init(|| std::env::var(VARIABLE).ok().map(|text| parse(&text)).transpose())
+    ARMED.get_or_init(|| {
+        let action = std::env::var_os(ACTION);
+        let action = action.as_ref().map_or(KILL.into(), |text| text.to_string_lossy());
+        std::env::var(VARIABLE).ok().map(|text| parse(&text, &action)).transpose()
+    })
 }
 
-fn parse(text: &str) -> Result<Armed, String> {
+fn parse(text: &str, action: &str) -> Result<Armed, String> {
+    if ![KILL, STOP].contains(&action) {
+        return Err(format!("{ACTION}: there is no action {action}; write {KILL} or {STOP}"));
+    }
     let (name, count) = text.rsplit_once(':').unwrap_or((text, "1"));
     if !is_known(name) {
         let known: Vec<_> = POINTS.iter().map(|point| point.name).collect();
@@ -37,8 +47,8 @@ fn parse(text: &str) -> Result<Armed, String> {
     }
     match count.parse() {
         Ok(passes @ 1..) => {
-            let stops = std::env::var(ACTION.0).is_ok_and(|action| action == ACTION.1);
-            Ok(Armed { name: name.to_owned(), passes_left: AtomicU32::new(passes), stops })
+            let passes_left = AtomicU32::new(passes);
+            Ok(Armed { name: name.to_owned(), passes_left, stops: action == STOP })
         }
         _ => Err(format!("{VARIABLE}: {count} is no count of passes; write {name}:1 or more")),
     }
@@ -82,21 +92,30 @@ mod tests {
         for (text, name, passes) in
             [("worker.opened", "worker.opened", 1), ("worker.ran:3", "worker.ran", 3)]
         {
-            let armed = parse(text).unwrap();
+            let armed = parse(text, KILL).unwrap();
             assert_eq!((&*armed.name, armed.passes_left.into_inner()), (name, passes));
         }
     }
 
     #[test]
     fn what_names_no_point_is_refused_with_those_there_are() {
-        let said = parse("worker.opend").unwrap_err();
+        let said = parse("worker.opend", KILL).unwrap_err();
         assert!(
             said.contains("no point worker.opend; write one of ") && said.contains("worker.opened"),
             "{said}"
         );
         for count in ["0", "-1", "often", ""] {
-            let said = parse(&format!("worker.opened:{count}")).unwrap_err();
+            let said = parse(&format!("worker.opened:{count}"), KILL).unwrap_err();
             assert!(said.contains("write worker.opened:1 or more"), "{said}");
+        }
+    }
+    #[test]
+    fn an_action_is_one_of_two_and_never_guessed() {
+        assert!(!parse("worker.opened", KILL).unwrap().stops);
+        assert!(parse("worker.opened", STOP).unwrap().stops);
+        for action in ["", "Stop", "stp"] {
+            let said = parse("worker.opened", action).unwrap_err();
+            assert!(said.ends_with("write kill or stop"), "{said}");
         }
     }
 }
