@@ -18,6 +18,7 @@ mod rows;
 pub mod run;
 pub mod site;
 mod strike;
+pub mod verdict;
 mod versions;
 
 pub use arena::Patience;

@@ -9,20 +9,17 @@ use anyhow::{Context as _, Result, bail};
 use clap::{Args, Parser, Subcommand};
 use tokio::process::Command as Process;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
 use super::arena::Patience;
 use super::fault::Fault;
 use super::fence_off;
 use super::fences::{FENCES, Fence};
 use super::plan::Amount;
-use super::progress::{Line, Progress, struck};
+use super::progress::{Progress, broken, strikes};
 use super::report::Report;
-use super::run::{Ended, Options, Sites, run};
+use super::run::{Ended, Ending, Options, Sites, run};
 use super::site::Site;
-
-/// Exit status of a run in which a promise was broken. Any other failure is 1.
-const BROKEN: u8 = 3;
+use super::verdict::Verdict;
 
 /// Strikes faults under load, and judges what became of the executions that were inside.
 ///
@@ -92,7 +89,7 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
         (None, Some(name)) => {
             let ended = without(Fence::named(&name)?).await?;
             println!("torture: without {name}: {}", ended.told());
-            Ok(ExitCode::from(if ended.broken.is_some() { BROKEN } else { 0 }))
+            Ok(ExitCode::from(if ended.broken.is_some() { 3 } else { 0 }))
         }
         (None, None) => one_run(&arguments.asked).await,
     }
@@ -100,7 +97,7 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
 
 async fn one_run(asked: &Asked) -> Result<ExitCode> {
     let options = options(asked)?;
-    let stop = CancellationToken::new();
+    let ending = Ending::default();
     let servers = async {
         let calm = Arc::new(Site::private().await?);
         let mut stormy = Vec::new();
@@ -109,21 +106,28 @@ async fn one_run(asked: &Asked) -> Result<ExitCode> {
         }
         anyhow::Ok(Sites { calm, stormy })
     };
-    let asked_to_end = asked_to_end()?;
-    tokio::pin!(asked_to_end);
+    let once = asked_to_end()?;
+    tokio::pin!(once);
     let sites = tokio::select! {
         sites = servers => sites?,
-        () = &mut asked_to_end => bail!("stopped before anything was struck"),
+        () = &mut once => bail!("stopped before anything was struck"),
     };
     let ended = {
-        let running = run(options, &sites, stop.clone());
+        let running = run(options, &sites, ending.clone());
         tokio::pin!(running);
         tokio::select! {
             ended = &mut running => ended,
-            () = &mut asked_to_end => {
-                println!("torture: stops; the same command goes on from here");
-                stop.cancel();
-                running.await
+            () = &mut once => {
+                println!("torture: comes to rest and judges; asked once more, it drops this session");
+                ending.rest.cancel();
+                let twice = asked_to_end()?;
+                tokio::select! {
+                    ended = &mut running => ended,
+                    () = twice => {
+                        ending.stop.cancel();
+                        running.await
+                    }
+                }
             }
         }
     };
@@ -165,23 +169,31 @@ fn options(asked: &Asked) -> Result<Options> {
 
 /// Green only if everything was struck and every promise was kept; then the report is written.
 fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
-    if !ended.broken.is_empty() {
-        println!("torture: {} promises were broken, see above", ended.broken.len());
-        return Ok(ExitCode::from(BROKEN));
+    match &ended.verdict {
+        Verdict::Broken(broken) => {
+            for what in broken {
+                println!("torture: BROKEN: {what}");
+            }
+            println!(
+                "torture: promises were broken; when what was wrong is mended, delete the folder of \
+                 this run and begin again"
+            );
+        }
+        Verdict::Unfinished { left, short_of } => {
+            for (fault, times) in short_of {
+                println!("torture: {fault} was struck {times} times, not {}", asked.each);
+            }
+            println!("torture: {left} faults are left; the same command goes on");
+        }
+        Verdict::Kept => {
+            println!("torture: every fault was struck, and every promise was kept");
+            if let Some(path) = &asked.report {
+                let page = Report::of(&ended.lines).page();
+                std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+            }
+        }
     }
-    for (fault, times) in &ended.short_of {
-        println!("torture: {fault} was struck {times} times, not {}", asked.each);
-    }
-    if ended.left > 0 || !ended.short_of.is_empty() {
-        println!("torture: {} faults are left; the same command goes on", ended.left);
-        return Ok(ExitCode::FAILURE);
-    }
-    println!("torture: every fault was struck, and every promise was kept");
-    if let Some(path) = &asked.report {
-        let page = Report::of(&ended.lines).page();
-        std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(ended.verdict.status()))
 }
 
 /// How a run without a fence ended.
@@ -242,13 +254,11 @@ async fn without(fence: &Fence) -> Result<Without> {
         }
     };
     let (_, lines) = Progress::open(&folder)?;
-    let broken = lines.iter().find_map(|line| match line {
-        Line::Broken { what } => Some(what.clone()),
-        _ => None,
-    });
+    let broken = broken(&lines).first().map(|(_, what)| (*what).to_owned());
     // Red by its exit status, and for a reason.
-    let broken = broken.filter(|_| status.code() == Some(i32::from(BROKEN)));
-    Ok(Without { faults: struck(&lines).len(), broken })
+    let red = Verdict::Broken(Vec::new()).status();
+    let broken = broken.filter(|_| status.code() == Some(i32::from(red)));
+    Ok(Without { faults: strikes(&lines), broken })
 }
 
 /// Cargo's folder that this program was built into.

@@ -146,7 +146,8 @@ impl Ledger {
         Ok(text.lines().filter_map(entry).collect())
     }
 
-    fn file(&self) -> PathBuf {
+    /// The file that tasks write.
+    pub fn file(&self) -> PathBuf {
         self.folder.join("ledger")
     }
 

@@ -115,34 +115,50 @@ pub enum Violation {
     },
 }
 
+impl Violation {
+    /// Which promise it is that was not kept, in a word or two; its text begins with it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Overlap { .. } => "overlapping runs",
+            Self::OpenedTwice { .. } => "opened twice",
+            Self::Early { .. } => "opened early",
+            Self::Unasked { .. } => "ran unasked",
+            Self::RanAfterItsEnd { .. } => "ran after its end",
+            Self::DoubleKey { .. } => "claimed twice",
+            Self::Lost { .. } => "lost",
+            Self::Unparked { .. } => "parked otherwise",
+            Self::NotReady { .. } => "did not come back",
+        }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.kind())?;
         match self {
             Self::Overlap { key, attempt } => {
-                write!(f, "overlapping runs: attempt {attempt} of {key} began while another ran")
+                write!(f, "attempt {attempt} of {key} began while another ran")
             }
             Self::OpenedTwice { key, attempt } => {
-                write!(f, "opened twice: attempt {attempt} of {key} was begun twice")
+                write!(f, "attempt {attempt} of {key} was begun twice")
             }
-            Self::Early { execution, attempt, milliseconds } => write!(
-                f,
-                "opened early: attempt {attempt} of {execution}, {milliseconds} ms before it was due"
-            ),
+            Self::Early { execution, attempt, milliseconds } => {
+                write!(f, "attempt {attempt} of {execution}, {milliseconds} ms before it was due")
+            }
             Self::Unasked { execution } => {
-                write!(f, "ran unasked: {execution} had failed and was opened, and nobody moved it")
+                write!(f, "{execution} had failed and was opened, and nobody moved it")
             }
-            Self::RanAfterItsEnd { execution, attempt, action } => write!(
-                f,
-                "ran after its end: attempt {attempt} of {execution} was opened after a {action}"
-            ),
+            Self::RanAfterItsEnd { execution, attempt, action } => {
+                write!(f, "attempt {attempt} of {execution} was opened after a {action}")
+            }
             Self::DoubleKey { key } => {
-                write!(f, "claimed twice: two executions have the key {key}")
+                write!(f, "two executions have the key {key}")
             }
             Self::Lost { execution, row, fault } => {
-                write!(f, "lost: {execution} came to no end after {fault}: {row}")
+                write!(f, "{execution} came to no end after {fault}: {row}")
             }
             Self::Unparked { what } => write!(f, "failed rows and parked messages differ: {what}"),
-            Self::NotReady { what } => write!(f, "did not come back: {what}"),
+            Self::NotReady { what } => f.write_str(what),
         }
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! One JSON document a line, appended as it happens. A run that is killed loses at most the line it
 //! was writing; a line that cannot be read is passed over.
+//!
+//! A strike counts when the arena that it happened in was judged in the end, at rest: until then nobody
+//! has looked for executions without an end. Strikes of a run that was killed before are struck again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
@@ -28,6 +31,10 @@ pub enum Line {
     },
     /// A fault was struck, and the platform recovered from it.
     Struck {
+        /// Which session.
+        session: u64,
+        /// Which arena of it.
+        arena: usize,
         /// The kind's name.
         fault: String,
         /// The executions that were inside.
@@ -42,19 +49,21 @@ pub enum Line {
         /// What was waited for.
         why: String,
     },
-    /// What an arena has done in one session; the last such line of a session counts.
-    Done {
+    /// An arena came to rest and all of it was judged: its strikes count.
+    Closed {
         /// Which session.
         session: u64,
         /// Which arena of it.
         arena: usize,
-        /// What it counts.
+        /// What it has done.
         counts: Counts,
         /// How long the session has lasted.
         seconds: u64,
     },
     /// A promise was broken.
     Broken {
+        /// Which, in a word or two.
+        kind: String,
         /// How.
         what: String,
     },
@@ -71,12 +80,6 @@ pub struct Counts {
     pub runs: u64,
     /// Of those, tasks of an attempt that was lost: they were begun again.
     pub reruns: u64,
-    /// Executions without an end.
-    pub lost: u64,
-    /// Attempts whose task was begun more than once.
-    pub opened_twice: u64,
-    /// Runs that began while another of the same idempotency key was alive.
-    pub overlapping: u64,
 }
 
 impl Counts {
@@ -86,9 +89,6 @@ impl Counts {
         self.attempts += other.attempts;
         self.runs += other.runs;
         self.reruns += other.reruns;
-        self.lost += other.lost;
-        self.opened_twice += other.opened_twice;
-        self.overlapping += other.overlapping;
     }
 }
 
@@ -129,10 +129,14 @@ impl Progress {
     }
 }
 
-/// The faults that `lines` say were struck, each with the time until the recovery.
+/// The faults that were struck in arenas that were judged in the end, each with the time until the
+/// recovery.
 pub fn struck(lines: &[Line]) -> Vec<(Fault, Duration)> {
+    let judged: BTreeSet<(u64, usize)> = closed(lines).map(|(of, ..)| of).collect();
     let one = |line: &Line| match line {
-        Line::Struck { fault, recovery_ms, .. } => {
+        Line::Struck { session, arena, fault, recovery_ms, .. }
+            if judged.contains(&(*session, *arena)) =>
+        {
             Some((Fault::named(fault)?, Duration::from_millis(*recovery_ms)))
         }
         _ => None,
@@ -140,17 +144,27 @@ pub fn struck(lines: &[Line]) -> Vec<(Fault, Duration)> {
     lines.iter().filter_map(one).collect()
 }
 
-/// What all arenas of all sessions have done, and how long the sessions lasted together.
-pub fn counts(lines: &[Line]) -> (Counts, Duration) {
-    let mut last: BTreeMap<(u64, usize), (Counts, u64)> = BTreeMap::default();
+/// How often a strike was written down, whether or not its arena was judged in the end.
+pub fn strikes(lines: &[Line]) -> usize {
+    lines.iter().filter(|line| matches!(line, Line::Struck { .. })).count()
+}
+
+/// The broken promises: which, and how.
+pub fn broken(lines: &[Line]) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
     for line in lines {
-        if let Line::Done { session, arena, counts, seconds } = line {
-            last.insert((*session, *arena), (*counts, *seconds));
+        if let Line::Broken { kind, what } = line {
+            found.push((kind.as_str(), what.as_str()));
         }
     }
+    found
+}
+
+/// What all arenas that were judged have done, and how long their sessions lasted together.
+pub fn counts(lines: &[Line]) -> (Counts, Duration) {
     let mut sum = Counts::default();
     let mut sessions: BTreeMap<u64, u64> = BTreeMap::default();
-    for ((session, _), (counts, seconds)) in last {
+    for ((session, _), counts, seconds) in closed(lines) {
         sum.add(counts);
         let longest = sessions.entry(session).or_default();
         *longest = seconds.max(*longest);
@@ -158,21 +172,22 @@ pub fn counts(lines: &[Line]) -> (Counts, Duration) {
     (sum, Duration::from_secs(sessions.values().sum()))
 }
 
-/// Refuses to go on from a run of another version, whose faults would be counted for this one, and
-/// from one that broke a promise, which would be forgotten.
+fn closed(lines: &[Line]) -> impl Iterator<Item = ((u64, usize), Counts, u64)> {
+    lines.iter().filter_map(|line| match line {
+        Line::Closed { session, arena, counts, seconds } => {
+            Some(((*session, *arena), *counts, *seconds))
+        }
+        _ => None,
+    })
+}
+
+/// Refuses to go on from a run of another version: its faults would be counted for this one.
 ///
 /// # Errors
 ///
-/// It is one of these; says what to do.
-pub fn check_lines(lines: &[Line], folder: &Path, now: &[String]) -> Result<()> {
+/// The versions differ.
+pub fn check_versions(lines: &[Line], folder: &Path, now: &[String]) -> Result<()> {
     for line in lines {
-        if let Line::Broken { what } = line {
-            bail!(
-                "the run in {} has broken a promise ({what}): mend what was wrong, delete the \
-                 folder, and begin again",
-                folder.display()
-            );
-        }
         if let Line::Begun { versions, .. } = line {
             ensure!(
                 versions == now,
@@ -191,7 +206,17 @@ mod tests {
     use super::*;
 
     fn line(fault: &str, recovery_ms: u64) -> Line {
-        Line::Struck { fault: fault.to_owned(), executions: vec!["e".to_owned()], recovery_ms }
+        struck_in(0, fault, recovery_ms)
+    }
+
+    fn struck_in(arena: usize, fault: &str, recovery_ms: u64) -> Line {
+        let executions = vec!["e".to_owned()];
+        Line::Struck { session: 1, arena, fault: fault.to_owned(), executions, recovery_ms }
+    }
+
+    fn closed_with(session: u64, arena: usize, executions: u64, seconds: u64) -> Line {
+        let counts = Counts { executions, ..Counts::default() };
+        Line::Closed { session, arena, counts, seconds }
     }
 
     #[test]
@@ -209,39 +234,35 @@ mod tests {
         assert_eq!(lines, [line("worker.opened", 5)]);
         progress.append(&line("worker.ran", 6)).unwrap();
         let (_, lines) = Progress::open(folder.path()).unwrap();
-        let expected = [
-            (Fault::Point("worker.opened"), Duration::from_millis(5)),
-            (Fault::Point("worker.ran"), Duration::from_millis(6)),
-        ];
-        assert_eq!(struck(&lines), expected);
+        assert_eq!(lines, [line("worker.opened", 5), line("worker.ran", 6)]);
     }
 
     #[test]
-    fn of_each_session_the_last_counts_of_an_arena_are_summed() {
-        let done = |session, arena, executions, seconds| Line::Done {
-            session,
-            arena,
-            counts: Counts { executions, ..Counts::default() },
-            seconds,
-        };
-        let lines = [done(1, 0, 5, 10), done(1, 1, 7, 10), done(1, 0, 9, 20), done(2, 0, 1, 5)];
+    fn a_strike_counts_when_its_arena_was_judged_in_the_end() {
+        let lines = [
+            struck_in(0, "worker.opened", 5),
+            struck_in(1, "worker.ran", 6),
+            closed_with(1, 1, 7, 10),
+            // Another session's arena of the same number is another arena.
+            closed_with(2, 0, 7, 10),
+        ];
+        assert_eq!(struck(&lines), [(Fault::Point("worker.ran"), Duration::from_millis(6))]);
+        assert_eq!(strikes(&lines), 2);
+    }
+
+    #[test]
+    fn what_the_arenas_did_is_summed_and_sessions_come_one_after_the_other() {
+        let lines = [closed_with(1, 0, 9, 10), closed_with(1, 1, 7, 20), closed_with(2, 0, 1, 5)];
         let (counts, time) = counts(&lines);
         assert_eq!((counts.executions, time.as_secs()), (9 + 7 + 1, 25));
-    }
-
-    #[test]
-    fn a_run_that_broke_a_promise_is_not_gone_on_from() {
-        let lines = [Line::Broken { what: "overlap".to_owned() }];
-        let said = check_lines(&lines, Path::new("target/torture/1"), &[]).unwrap_err().to_string();
-        assert!(said.contains("has broken a promise (overlap)"), "{said}");
     }
 
     #[test]
     fn a_run_of_another_version_is_not_gone_on_from() {
         let lines = [Line::Begun { seed: 1, versions: vec!["a 1".to_owned()] }];
         let folder = Path::new("target/torture/1");
-        assert!(check_lines(&lines, folder, &["a 1".to_owned()]).is_ok());
-        let said = check_lines(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
+        assert!(check_versions(&lines, folder, &["a 1".to_owned()]).is_ok());
+        let said = check_versions(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
         assert!(said.contains("delete it, or choose another SEED"), "{said}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::fault::Fault;
-use super::progress::{Counts, Line, counts, struck};
+use super::progress::{Counts, Line, broken, counts, struck};
 
 /// What a report is made of.
 #[derive(Clone, Debug)]
@@ -15,6 +15,7 @@ pub struct Report {
     counts: Counts,
     time: Duration,
     missed: usize,
+    broken: Vec<String>,
     recoveries: BTreeMap<Fault, Vec<Duration>>,
 }
 
@@ -27,6 +28,7 @@ impl Report {
             counts: Counts::default(),
             time: Duration::ZERO,
             missed: 0,
+            broken: broken(lines).into_iter().map(|(kind, _)| kind.to_owned()).collect(),
             recoveries: BTreeMap::new(),
         };
         for line in lines {
@@ -50,8 +52,9 @@ impl Report {
     pub fn page(&self) -> String {
         let mut page = String::from(HEAD);
         let faults: usize = self.recoveries.values().map(Vec::len).sum();
-        let Counts { executions, attempts, runs, reruns, lost, opened_twice, overlapping } =
-            self.counts;
+        let Counts { executions, attempts, runs, reruns } = self.counts;
+        let broken =
+            |kind: &str| self.broken.iter().filter(|broken| *broken == kind).count() as u64;
         let rows = [
             ("seed", self.seed.to_string()),
             ("versions", self.versions.join(", ")),
@@ -61,9 +64,9 @@ impl Report {
             ("executions", number(executions)),
             ("attempts", number(attempts)),
             ("runs of a task", number(runs)),
-            ("lost executions", number(lost)),
-            ("attempts opened twice", number(opened_twice)),
-            ("overlapping runs", number(overlapping)),
+            ("lost executions", number(broken("lost"))),
+            ("attempts opened twice", number(broken("opened twice"))),
+            ("overlapping runs", number(broken("overlapping runs"))),
             ("re-runs", number(reruns)),
         ];
         page.push_str("| | |\n|---|---|\n");
@@ -180,12 +183,15 @@ mod tests {
                 versions: vec!["Sexton 1".to_owned(), "RabbitMQ 2".to_owned()],
             },
             Line::Struck {
+                session: 1,
+                arena: 0,
                 fault: "worker.opened".to_owned(),
                 executions: vec![],
                 recovery_ms: 1_250,
             },
             Line::Missed { fault: "worker.ran".to_owned(), why: "nothing".to_owned() },
-            Line::Done { session: 1, arena: 0, counts, seconds: 61 },
+            Line::Broken { kind: "overlapping runs".to_owned(), what: "two".to_owned() },
+            Line::Closed { session: 1, arena: 0, counts, seconds: 61 },
         ];
         let page = Report::of(&lines).page();
         for row in [
@@ -195,6 +201,7 @@ mod tests {
             "| faults struck | 1 |",
             "| executions | 12,345 |",
             "| lost executions | 0 |",
+            "| overlapping runs | 1 |",
             "| re-runs | 2 |",
             "| worker.opened | 1 | 1.2 s | 1.2 s |",
             "| worker.ran | 0 | – | – |",

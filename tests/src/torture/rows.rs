@@ -123,7 +123,7 @@ pub(super) async fn evidence(
     Ok(Evidence { ledger, attempts, actions, double_keys, moved })
 }
 
-/// What is counted in the report, but for what the ledger knows better.
+/// What is counted in the report.
 pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
     let (executions, attempts): (i64, i64) = sqlx::query_as(
         "SELECT (SELECT count(*) FROM executions WHERE state <> 'skipped'),
@@ -147,6 +147,5 @@ pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
         attempts: attempts as u64,
         runs: begins().count() as u64,
         reruns: begins().filter(|run| lost.contains(run)).count() as u64,
-        ..Counts::default()
     })
 }

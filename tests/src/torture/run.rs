@@ -17,16 +17,17 @@ use super::close;
 use super::fault::Fault;
 use super::oracle::Violation;
 use super::plan::{self, Amount};
-use super::progress::{Line, Progress, check_lines, struck};
+use super::progress::{Line, Progress, broken, check_versions, struck};
 use super::site::Site;
 use super::strike::{Outcome, strike};
+use super::verdict::Verdict;
 use super::versions::versions;
 
 /// So often a fault is tried before it is given up for this session.
 const TRIES: u32 = 8;
 
-/// How often an arena writes down what it has counted.
-const COUNT_EVERY: Duration = Duration::from_secs(20);
+/// How much of the time, at most, is left for the arenas to recover and to be judged.
+const TO_REST: Duration = Duration::from_mins(15);
 
 /// What is asked of a run.
 #[derive(Clone, Debug)]
@@ -56,12 +57,8 @@ pub struct Options {
 pub struct Ended {
     /// All that was written down, by earlier sessions as well.
     pub lines: Vec<Line>,
-    /// The promises that were broken in this session.
-    pub broken: Vec<Violation>,
-    /// Kinds that were struck less often than asked, with how often they were.
-    pub short_of: Vec<(Fault, usize)>,
-    /// Faults of the plan that were not struck.
-    pub left: usize,
+    /// What that comes to.
+    pub verdict: Verdict,
 }
 
 /// Where the arenas stand.
@@ -96,23 +93,43 @@ struct Shared {
     progress: Progress,
     done: Mutex<usize>,
     wanted: usize,
+    /// Nothing more is struck; the arenas come to rest and are judged.
+    rest: CancellationToken,
+    /// All is dropped as it stands: a promise is broken, or nobody wants to wait.
     stop: CancellationToken,
     began: Instant,
     session: u64,
     options: Options,
 }
 
+/// How a run is told to end before all is struck.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// What is being struck recovers, and the arenas come to rest and are judged: what was struck
+    /// counts.
+    pub rest: CancellationToken,
+    /// At once: what was struck in this session does not count.
+    pub stop: CancellationToken,
+}
+
 /// Strikes what is left of the plan, until all of it is struck, a promise is broken, the limit is
-/// reached or `stop` is cancelled.
+/// reached or `ending` says so. A run that has broken a promise is not gone on with.
 ///
 /// # Errors
 ///
 /// The arenas cannot be set up, or the progress cannot be written.
-pub async fn run(options: Options, sites: &Sites, stop: CancellationToken) -> Result<Ended> {
+pub async fn run(options: Options, sites: &Sites, ending: Ending) -> Result<Ended> {
     let began = Instant::now();
     let (progress, lines) = Progress::open(&options.folder)?;
+    let judged = |lines: Vec<Line>| Ended {
+        verdict: Verdict::of(&lines, options.seed, &options.kinds, options.amount),
+        lines,
+    };
+    if !broken(&lines).is_empty() {
+        return Ok(judged(lines));
+    }
     let versions = versions(&sites.calm).await?;
-    check_lines(&lines, &options.folder, &versions)?;
+    check_versions(&lines, &options.folder, &versions)?;
     progress.append(&Line::Begun { seed: options.seed, versions })?;
 
     let whole = plan::plan(options.seed, &options.kinds, options.amount);
@@ -129,7 +146,8 @@ pub async fn run(options: Options, sites: &Sites, stop: CancellationToken) -> Re
         progress,
         done: Mutex::new(0),
         wanted,
-        stop: stop.child_token(),
+        rest: ending.rest.child_token(),
+        stop: ending.stop.child_token(),
         began,
         session: clock::now().timestamp().unsigned_abs(),
         options: options.clone(),
@@ -137,14 +155,12 @@ pub async fn run(options: Options, sites: &Sites, stop: CancellationToken) -> Re
     tell(&format!("{} of {} faults are left to strike", wanted, whole.len()));
     let outcome = if wanted == 0 { Ok(()) } else { all_arenas(&shared, sites).await };
     let (_, lines) = Progress::open(&options.folder)?;
-    outcome?;
-    let done: Vec<Fault> = struck(&lines).into_iter().map(|(fault, _)| fault).collect();
-    Ok(Ended {
-        short_of: plan::short_of(&options.kinds, &done, options.amount.each),
-        left: plan::left(&whole, &done).len(),
-        broken: lock(&shared.broken).clone(),
-        lines,
-    })
+    let ended = judged(lines);
+    // What broke stands in the progress, whatever else went wrong.
+    if !matches!(ended.verdict, Verdict::Broken(_)) {
+        outcome?;
+    }
+    Ok(ended)
 }
 
 async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
@@ -156,8 +172,12 @@ async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
         arenas.push(serve(Arc::clone(shared), site, number, is_stormy));
     }
     let watch = async {
-        sleep_until(shared.began + shared.options.limit).await;
-        tell("the time is over");
+        let limit = shared.options.limit;
+        sleep_until(shared.began + limit.saturating_sub(TO_REST.min(limit / 4))).await;
+        tell("the time is over: what is struck recovers, and the arenas come to rest");
+        shared.rest.cancel();
+        sleep_until(shared.began + limit).await;
+        tell("the arenas do not come to rest in time");
         shared.stop.cancel();
         std::future::pending::<()>().await;
     };
@@ -179,16 +199,11 @@ async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: b
     let arena = Arena::begin(number, &site, options.patience, options.seed).await;
     let mut arena = arena.with_context(|| format!("set up arena {number}"))?;
     let mut looked = now();
-    let mut counted = Instant::now();
     while let Some(turn) = shared.next(is_stormy) {
         tokio::select! {
             // Dropped in the middle, an arena ends all that it has started.
             () = shared.stop.cancelled() => return Ok(()),
             tried = shared.turn(&mut arena, turn, looked) => looked = tried?,
-        }
-        if counted.elapsed() > COUNT_EVERY {
-            counted = Instant::now();
-            shared.count(&arena, &[]).await;
         }
     }
     if shared.stop.is_cancelled() {
@@ -199,15 +214,17 @@ async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: b
         () = shared.stop.cancelled() => return Ok(()),
         violations = close::close(&mut arena) => violations?,
     };
+    let counts = close::counts(&arena).await?;
+    shared.broken(&arena, violations)?;
     tell(&format!("arena {number} is at rest"));
-    shared.count(&arena, &violations).await;
-    shared.broken(&arena, violations)
+    let (session, seconds) = (shared.session, shared.began.elapsed().as_secs());
+    shared.progress.append(&Line::Closed { session, arena: number, counts, seconds })
 }
 
 impl Shared {
     /// The next fault; a stormy arena helps the calm ones when its own are struck.
     fn next(&self, is_stormy: bool) -> Option<Turn> {
-        if self.stop.is_cancelled() {
+        if self.stop.is_cancelled() || self.rest.is_cancelled() {
             return None;
         }
         let own = is_stormy.then(|| lock(&self.stormy).pop_front()).flatten();
@@ -226,7 +243,14 @@ impl Shared {
             Ok(Outcome::Struck { executions, recovery }) => {
                 let executions = executions.iter().map(ToString::to_string).collect();
                 let recovery_ms = recovery.as_millis() as u64;
-                self.progress.append(&Line::Struck { fault: name, executions, recovery_ms })?;
+                let (session, arena_number) = (self.session, arena.number);
+                self.progress.append(&Line::Struck {
+                    session,
+                    arena: arena_number,
+                    fault: name,
+                    executions,
+                    recovery_ms,
+                })?;
                 self.tell_struck(arena, fault, recovery);
                 None
             }
@@ -256,9 +280,9 @@ impl Shared {
                 continue;
             }
             tell(&format!("arena {}: BROKEN: {violation}", arena.number));
-            self.progress.append(&Line::Broken { what: violation.to_string() })?;
-            let log = self.options.folder.join(format!("arena-{}.log", arena.number));
-            let _ = std::fs::write(log, arena.platform.logs());
+            let (kind, what) = (violation.kind().to_owned(), violation.to_string());
+            self.progress.append(&Line::Broken { kind, what })?;
+            self.keep(arena);
             lock(&self.broken).push(violation);
             // One is enough; the others may follow from it.
             self.stop.cancel();
@@ -266,11 +290,11 @@ impl Shared {
         Ok(())
     }
 
-    async fn count(&self, arena: &Arena, violations: &[Violation]) {
-        let Ok(counts) = close::counts(arena, violations).await else { return };
-        let seconds = self.began.elapsed().as_secs();
-        let (session, arena) = (self.session, arena.number);
-        let _ = self.progress.append(&Line::Done { session, arena, counts, seconds });
+    /// Keeps what shows how a promise was broken, for whoever looks into it.
+    fn keep(&self, arena: &Arena) {
+        let file = |what: &str| self.options.folder.join(format!("arena-{}.{what}", arena.number));
+        let _ = std::fs::write(file("log"), arena.platform.logs());
+        let _ = std::fs::copy(arena.ledger.file(), file("ledger"));
     }
 
     fn tell_struck(&self, arena: &Arena, fault: Fault, recovery: Duration) {

@@ -1,0 +1,109 @@
+//! What a run's progress comes to. Pure: it is the same for whoever reads the file, and whenever.
+
+use super::fault::Fault;
+use super::plan::{self, Amount};
+use super::progress::{Line, broken, struck};
+
+/// What came of a run, by all that its sessions have written down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Promises were broken, in whichever session; the run can only be begun anew.
+    Broken(Vec<String>),
+    /// Not everything was struck and judged yet.
+    Unfinished {
+        /// Faults of the plan that were not.
+        left: usize,
+        /// Kinds that were struck less often than asked, with how often they were.
+        short_of: Vec<(Fault, usize)>,
+    },
+    /// Everything was struck, and every arena was judged and found in order.
+    Kept,
+}
+
+impl Verdict {
+    /// Judges a run of `kinds` by its progress.
+    pub fn of(lines: &[Line], seed: u64, kinds: &[Fault], amount: Amount) -> Self {
+        let broken = broken(lines);
+        if !broken.is_empty() {
+            return Self::Broken(broken.into_iter().map(|(_, what)| what.to_owned()).collect());
+        }
+        let struck: Vec<Fault> = struck(lines).into_iter().map(|(fault, _)| fault).collect();
+        let left = plan::left(&plan::plan(seed, kinds, amount), &struck).len();
+        let short_of = plan::short_of(kinds, &struck, amount.each);
+        if left == 0 && short_of.is_empty() {
+            Self::Kept
+        } else {
+            Self::Unfinished { left, short_of }
+        }
+    }
+
+    /// The exit status: 0 for a run that kept every promise, 3 for one that broke some, 1 for one that
+    /// is not finished.
+    pub const fn status(&self) -> u8 {
+        match self {
+            Self::Broken(_) => 3,
+            Self::Unfinished { .. } => 1,
+            Self::Kept => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::torture::progress::Counts;
+
+    const KINDS: [Fault; 2] = [Fault::Point("worker.opened"), Fault::Point("worker.ran")];
+    const AMOUNT: Amount = Amount { total: 4, each: 2 };
+
+    fn verdict(lines: &[Line]) -> Verdict {
+        Verdict::of(lines, 1, &KINDS, AMOUNT)
+    }
+
+    fn all_struck() -> Vec<Line> {
+        let struck = |fault: &Fault| Line::Struck {
+            session: 1,
+            arena: 0,
+            fault: fault.to_string(),
+            executions: vec!["e".to_owned()],
+            recovery_ms: 1,
+        };
+        KINDS.iter().chain(&KINDS).map(struck).collect()
+    }
+
+    fn closed() -> Line {
+        Line::Closed { session: 1, arena: 0, counts: Counts::default(), seconds: 9 }
+    }
+
+    fn lost() -> Line {
+        Line::Broken { kind: "lost".to_owned(), what: "lost: one".to_owned() }
+    }
+
+    #[test]
+    fn a_run_in_which_all_was_struck_and_judged_is_green() {
+        let verdict = verdict(&[all_struck(), vec![closed()]].concat());
+        assert_eq!((verdict.status(), verdict), (0, Verdict::Kept));
+    }
+
+    #[test]
+    fn one_broken_promise_is_red_whenever_it_was_written_down() {
+        let red = Verdict::Broken(vec!["lost: one".to_owned()]);
+        for lines in [
+            [all_struck(), vec![lost(), closed()]].concat(),
+            [all_struck(), vec![closed(), lost()]].concat(),
+            [vec![lost()], all_struck(), vec![closed()]].concat(),
+            vec![lost()],
+        ] {
+            let verdict = verdict(&lines);
+            assert_eq!((verdict.status(), &verdict), (3, &red));
+        }
+    }
+
+    #[test]
+    fn what_was_struck_in_an_arena_that_nobody_judged_is_left() {
+        let verdict = verdict(&all_struck());
+        let short_of = KINDS.iter().map(|kind| (*kind, 0)).collect();
+        assert_eq!(verdict, Verdict::Unfinished { left: 4, short_of });
+        assert_eq!(verdict.status(), 1);
+    }
+}
