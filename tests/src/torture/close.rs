@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::arena::{Arena, Seat, now};
 use super::fault::Program;
-use super::oracle::{Violation, judge};
+use super::oracle::{Evidence, Violation, judge};
 use super::progress::Counts;
 use super::rows;
 
@@ -29,13 +29,20 @@ pub(super) async fn look(
     since: DateTime<Utc>,
 ) -> Result<(Vec<Violation>, DateTime<Utc>)> {
     let looked = now();
+    Ok((judge(&evidence(arena, Some(since - OVERLAP)).await?), looked))
+}
+
+/// What there is to judge, since an instant or ever.
+async fn evidence(arena: &Arena, since: Option<DateTime<Utc>>) -> Result<Evidence> {
     let ledger = arena.ledger.read().context("read the ledger")?;
-    let evidence = rows::evidence(arena.pool(), since - OVERLAP, ledger, arena.moved()).await?;
-    Ok((judge(&evidence), looked))
+    let rows = rows::evidence(arena.pool(), since).await?;
+    let later = arena.ledger.read().context("read the ledger")?;
+    Ok(Evidence { ledger, later, moved: arena.moved(), ..rows })
 }
 
 /// Lets an arena come to rest and judges all of it.
 pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
+    let cursor = rows::cursor(arena.pool()).await?;
     rows::change(arena.pool(), "UPDATE jobs SET next_fire_at = NULL").await?;
     let mut found = Vec::new();
     let rest = rows::ids(arena.pool(), &rows::open_end()).await?;
@@ -46,7 +53,9 @@ pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
         }
     }
     found.extend(parked(arena).await);
-    found.extend(look(arena, DateTime::UNIX_EPOCH).await?.0);
+    let mut evidence = evidence(arena, None).await?;
+    evidence.firings.cursor = cursor;
+    found.extend(judge(&evidence));
     Ok(found)
 }
 

@@ -78,6 +78,8 @@ pub enum Entry {
         key: String,
         /// The attempt.
         attempt: i32,
+        /// The execution.
+        execution: Uuid,
     },
     /// A task found another run of its key alive.
     Overlap {
@@ -185,7 +187,7 @@ fn entry(line: &str) -> Option<Entry> {
     let (execution, key) = (words.next()?.parse().ok()?, words.next()?.to_owned());
     match what {
         "begin" => Some(Entry::Begin { key, attempt, execution }),
-        "end" => Some(Entry::End { key, attempt }),
+        "end" => Some(Entry::End { key, attempt, execution }),
         "overlap" => Some(Entry::Overlap { key, attempt }),
         _ => None,
     }
@@ -222,6 +224,10 @@ mod tests {
         Entry::Begin { key: key(), attempt, execution: Uuid::from_u128(1) }
     }
 
+    fn end(attempt: i32) -> Entry {
+        Entry::End { key: key(), attempt, execution: Uuid::from_u128(1) }
+    }
+
     fn wait_for(ledger: &Ledger, wanted: &Entry) {
         let until = Instant::now() + Duration::from_mins(1);
         while !ledger.read().unwrap().contains(wanted) {
@@ -240,7 +246,7 @@ mod tests {
         ledger.mood("a.b", Mood::Fails).unwrap();
         assert_eq!(run(&ledger, "2").wait().unwrap().code(), Some(65));
         let overlap = Entry::Overlap { key: key(), attempt: 2 };
-        let expected = vec![begin(1), overlap, begin(2), Entry::End { key: key(), attempt: 2 }];
+        let expected = vec![begin(1), overlap, begin(2), end(2)];
         assert_eq!(ledger.read().unwrap(), expected);
 
         // The shell alone: its `sleep` holds the lock as well and must not be taken for gone.

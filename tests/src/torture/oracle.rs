@@ -1,12 +1,14 @@
 //! What must be true of the rows and of the ledger, whatever was struck. Pure.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
+mod violation;
+
 use super::ledger::Entry;
+pub use violation::Violation;
 
 /// An attempt, with what came before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,6 +19,8 @@ pub struct AttemptRow {
     pub number: i32,
     /// When it was opened.
     pub opened_at: DateTime<Utc>,
+    /// How it ended, if it has.
+    pub outcome: Option<String>,
     /// When and how the attempt before it ended, if it has.
     pub previous: Option<(DateTime<Utc>, String)>,
     /// The job's wait before a retry.
@@ -37,10 +41,18 @@ pub struct Action {
 /// All that is judged.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What tasks did.
+    /// What tasks had done before the rows were read: all of it has its rows.
     pub ledger: Vec<Entry>,
+    /// What tasks had done afterwards: the rows say nothing that is not in it.
+    pub later: Vec<Entry>,
     /// What the rows say was opened.
     pub attempts: Vec<AttemptRow>,
+    /// Whether those are all that ever were, not only the last.
+    pub whole: bool,
+    /// Executions that have succeeded, and no attempt of theirs has.
+    pub unproven: Vec<Uuid>,
+    /// The firings of a job that is due every second.
+    pub firings: Firings,
     /// What the rows say people did.
     pub actions: Vec<Action>,
     /// Keys that more than one execution of a job has.
@@ -49,125 +61,25 @@ pub struct Evidence {
     pub moved: HashSet<Uuid>,
 }
 
-/// A promise that was not kept.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Violation {
-    /// Two runs of an idempotency key were alive at once.
-    Overlap {
-        /// The idempotency key.
-        key: String,
-        /// The attempt that began second.
-        attempt: i32,
-    },
-    /// An attempt's task was begun twice.
-    OpenedTwice {
-        /// The idempotency key.
-        key: String,
-        /// The attempt.
-        attempt: i32,
-    },
-    /// An attempt was opened before it was due.
-    Early {
-        /// The execution.
-        execution: Uuid,
-        /// The attempt.
-        attempt: i32,
-        /// By so much.
-        milliseconds: i64,
-    },
-    /// A failed execution ran again, and nobody had asked for it.
-    Unasked {
-        /// The execution.
-        execution: Uuid,
-    },
-    /// An execution ran after an operator had ended it.
-    RanAfterItsEnd {
-        /// The execution.
-        execution: Uuid,
-        /// The attempt.
-        attempt: i32,
-        /// What the operator did.
-        action: String,
-    },
-    /// Two executions of a job have one key.
-    DoubleKey {
-        /// The key.
-        key: String,
-    },
-    /// An execution came to no end.
-    Lost {
-        /// The execution.
-        execution: Uuid,
-        /// What the row says at last.
-        row: String,
-        /// What was struck.
-        fault: String,
-    },
-    /// The failed rows and the parked messages are not the same.
-    Unparked {
-        /// Which rows and messages.
-        what: String,
-    },
-    /// A program did not come back to work.
-    NotReady {
-        /// Which, and what it says.
-        what: String,
-    },
-}
-
-impl Violation {
-    /// Which promise it is that was not kept, in a word or two; its text begins with it.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::Overlap { .. } => "overlapping runs",
-            Self::OpenedTwice { .. } => "opened twice",
-            Self::Early { .. } => "opened early",
-            Self::Unasked { .. } => "ran unasked",
-            Self::RanAfterItsEnd { .. } => "ran after its end",
-            Self::DoubleKey { .. } => "claimed twice",
-            Self::Lost { .. } => "lost",
-            Self::Unparked { .. } => "parked otherwise",
-            Self::NotReady { .. } => "did not come back",
-        }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.kind())?;
-        match self {
-            Self::Overlap { key, attempt } => {
-                write!(f, "attempt {attempt} of {key} began while another ran")
-            }
-            Self::OpenedTwice { key, attempt } => {
-                write!(f, "attempt {attempt} of {key} was begun twice")
-            }
-            Self::Early { execution, attempt, milliseconds } => {
-                write!(f, "attempt {attempt} of {execution}, {milliseconds} ms before it was due")
-            }
-            Self::Unasked { execution } => {
-                write!(f, "{execution} had failed and was opened, and nobody moved it")
-            }
-            Self::RanAfterItsEnd { execution, attempt, action } => {
-                write!(f, "attempt {attempt} of {execution} was opened after a {action}")
-            }
-            Self::DoubleKey { key } => {
-                write!(f, "two executions have the key {key}")
-            }
-            Self::Lost { execution, row, fault } => {
-                write!(f, "{execution} came to no end after {fault}: {row}")
-            }
-            Self::Unparked { what } => write!(f, "failed rows and parked messages differ: {what}"),
-            Self::NotReady { what } => f.write_str(what),
-        }
-    }
+/// What became of the firings of a job that is due every second.
+#[derive(Clone, Debug, Default)]
+pub struct Firings {
+    /// Those that have an execution, skipped or not.
+    pub claimed: Vec<DateTime<Utc>>,
+    /// The first and the last of each run of firings that is recorded as not executed.
+    pub gaps: Vec<(DateTime<Utc>, DateTime<Utc>)>,
+    /// All before this one have been decided on.
+    pub cursor: Option<DateTime<Utc>>,
 }
 
 /// Judges; the violations come sorted.
 pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     let mut found: Vec<Violation> = Vec::new();
     found.extend(of_runs(&evidence.ledger));
+    found.extend(runs_and_rows(evidence));
+    found.extend(holes(&evidence.firings));
     for attempt in &evidence.attempts {
+        found.extend(after_the_last(attempt, &evidence.actions));
         found.extend(early(attempt, &evidence.actions));
         found.extend(after_its_end(attempt, &evidence.actions));
     }
@@ -203,14 +115,95 @@ fn of_runs(ledger: &[Entry]) -> Vec<Violation> {
     found
 }
 
+/// What the rows say succeeded was run, and what was run stands in the rows.
+fn runs_and_rows(evidence: &Evidence) -> Vec<Violation> {
+    let ended: HashSet<(Uuid, i32)> = evidence.later.iter().filter_map(end_of).collect();
+    let succeeded = evidence.attempts.iter().filter(|attempt| {
+        attempt.outcome.as_deref() == Some("succeeded")
+            && !ended.contains(&(attempt.execution, attempt.number))
+    });
+    let mut found: Vec<Violation> = succeeded
+        .map(|attempt| Violation::NotRun {
+            execution: attempt.execution,
+            attempt: Some(attempt.number),
+        })
+        .collect();
+    let unproven = evidence.unproven.iter();
+    found.extend(unproven.map(|id| Violation::NotRun { execution: *id, attempt: None }));
+    if evidence.whole {
+        let opened: HashSet<(Uuid, i32)> =
+            evidence.attempts.iter().map(|row| (row.execution, row.number)).collect();
+        let begun = evidence.ledger.iter().filter_map(begin_of);
+        found.extend(
+            begun
+                .filter(|run| !opened.contains(run))
+                .map(|(execution, attempt)| Violation::Unrecorded { execution, attempt }),
+        );
+    }
+    found
+}
+
+const fn begin_of(entry: &Entry) -> Option<(Uuid, i32)> {
+    match entry {
+        Entry::Begin { execution, attempt, .. } => Some((*execution, *attempt)),
+        _ => None,
+    }
+}
+
+const fn end_of(entry: &Entry) -> Option<(Uuid, i32)> {
+    match entry {
+        Entry::End { execution, attempt, .. } => Some((*execution, *attempt)),
+        _ => None,
+    }
+}
+
+/// The first hole between the firings that were decided on.
+fn holes(firings: &Firings) -> Option<Violation> {
+    let mut seconds: Vec<(i64, i64)> = Vec::new();
+    seconds.extend(firings.claimed.iter().map(|at| (at.timestamp(), at.timestamp())));
+    seconds.extend(firings.gaps.iter().map(|(first, last)| (first.timestamp(), last.timestamp())));
+    seconds.sort_unstable();
+    let mut next = seconds.first()?.0;
+    let cursor = firings.cursor.map(|at| (at.timestamp(), at.timestamp()));
+    for (first, last) in seconds.into_iter().chain(cursor) {
+        if first > next {
+            let firing = DateTime::from_timestamp(next, 0)?;
+            return Some(Violation::LostFiring { firing, count: first - next });
+        }
+        next = next.max(last + 1);
+    }
+    None
+}
+
+/// Nothing follows a success, and nothing a failure that trying again cannot help, unless it was
+/// requeued.
+fn after_the_last(attempt: &AttemptRow, actions: &[Action]) -> Option<Violation> {
+    let (ended, outcome) = attempt.previous.as_ref()?;
+    let is_last = match outcome.as_str() {
+        "succeeded" => true,
+        "permanent" => !was_requeued(attempt, *ended, actions),
+        _ => false,
+    };
+    is_last.then(|| Violation::RanAfterItsEnd {
+        execution: attempt.execution,
+        attempt: attempt.number,
+        action: format!("attempt that ended as {outcome}"),
+    })
+}
+
+/// Whether it was requeued between an instant and the open.
+fn was_requeued(attempt: &AttemptRow, since: DateTime<Utc>, actions: &[Action]) -> bool {
+    actions.iter().any(|action| {
+        action.execution == attempt.execution
+            && ["requeue", "hand_requeue"].contains(&action.action.as_str())
+            && (since..=attempt.opened_at).contains(&action.at)
+    })
+}
+
 fn early(attempt: &AttemptRow, actions: &[Action]) -> Option<Violation> {
     let (ended, outcome) = attempt.previous.as_ref()?;
     let due = *ended + attempt.retry_delay;
-    let requeued = actions.iter().any(|action| {
-        action.execution == attempt.execution
-            && ["requeue", "hand_requeue"].contains(&action.action.as_str())
-            && (*ended..=attempt.opened_at).contains(&action.at)
-    });
+    let requeued = was_requeued(attempt, *ended, actions);
     (outcome == "error" && !requeued && attempt.opened_at < due).then(|| Violation::Early {
         execution: attempt.execution,
         attempt: attempt.number,

@@ -9,8 +9,9 @@ use sqlx::{AssertSqlSafe, PgPool};
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::jobs;
 use super::ledger::Entry;
-use super::oracle::{Action, AttemptRow, Evidence};
+use super::oracle::{Action, AttemptRow, Evidence, Firings};
 use super::progress::Counts;
 
 /// A server that is being struck may not answer at all.
@@ -81,32 +82,11 @@ pub(super) async fn told(pool: &PgPool, id: Uuid) -> String {
     }
 }
 
-/// What has happened since `since`, as far as the rows know.
-pub(super) async fn evidence(
-    pool: &PgPool,
-    since: DateTime<Utc>,
-    ledger: Vec<Entry>,
-    moved: HashSet<Uuid>,
-) -> Result<Evidence> {
-    type Row = (Uuid, i32, DateTime<Utc>, Option<DateTime<Utc>>, Option<String>, Option<i64>);
-    let rows: Vec<Row> = sqlx::query_as(
-        "SELECT a.execution_id, a.number, a.opened_at, p.finished_at, p.outcome, j.retry_delay_ms
-         FROM attempts a
-         JOIN executions e ON e.id = a.execution_id JOIN jobs j ON j.id = e.job_id
-         LEFT JOIN attempts p ON p.execution_id = a.execution_id AND p.number = a.number - 1
-         WHERE a.opened_at >= $1",
-    )
-    .bind(since)
-    .fetch_all(pool)
-    .await?;
-    let attempt = |(execution, number, opened_at, ended, outcome, delay): Row| AttemptRow {
-        execution,
-        number,
-        opened_at,
-        previous: ended.zip(outcome),
-        retry_delay: TimeDelta::milliseconds(delay.unwrap_or(0)),
-    };
-    let attempts = rows.into_iter().map(attempt).collect();
+/// What has happened since `since`, or ever, as far as the rows know; the ledgers are still to be added.
+pub(super) async fn evidence(pool: &PgPool, since: Option<DateTime<Utc>>) -> Result<Evidence> {
+    // Firings first: whatever was decided on before them has its gaps by the time those are read.
+    let firings = firings(pool).await?;
+    let attempts = attempts(pool, since.unwrap_or(DateTime::UNIX_EPOCH)).await?;
     let actions: Vec<(Uuid, String, DateTime<Utc>)> = sqlx::query_as(
         "SELECT execution_id, action, at FROM operator_actions WHERE execution_id IS NOT NULL",
     )
@@ -120,7 +100,77 @@ pub(super) async fn evidence(
     )
     .fetch_all(pool)
     .await?;
-    Ok(Evidence { ledger, attempts, actions, double_keys, moved })
+    // Rows that were made to be past retention never ran.
+    let unproven = sqlx::query_scalar(
+        "SELECT e.id FROM executions e
+         WHERE e.state = 'succeeded' AND e.claimed_at > now() - interval '1 day'
+           AND NOT EXISTS (SELECT FROM attempts a
+                           WHERE a.execution_id = e.id AND a.outcome = 'succeeded')",
+    )
+    .fetch_all(pool)
+    .await?;
+    let whole = since.is_none();
+    Ok(Evidence { attempts, whole, unproven, firings, actions, double_keys, ..Evidence::default() })
+}
+
+async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>> {
+    type Row = (
+        Uuid,
+        i32,
+        DateTime<Utc>,
+        Option<String>,
+        Option<DateTime<Utc>>,
+        Option<String>,
+        Option<i64>,
+    );
+    // Numbers may be left out: a ticket that nobody could open has one, and no attempt.
+    let rows: Vec<Row> = sqlx::query_as(
+        "SELECT a.execution_id, a.number, a.opened_at, a.outcome, p.finished_at, p.outcome,
+                j.retry_delay_ms
+         FROM attempts a
+         JOIN executions e ON e.id = a.execution_id JOIN jobs j ON j.id = e.job_id
+         LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM attempts b
+                            WHERE b.execution_id = a.execution_id AND b.number < a.number
+                            ORDER BY b.number DESC LIMIT 1) p ON true
+         WHERE a.opened_at >= $1",
+    )
+    .bind(since)
+    .fetch_all(pool)
+    .await?;
+    let attempt = |(execution, number, opened_at, outcome, ended, how, delay): Row| AttemptRow {
+        execution,
+        number,
+        opened_at,
+        outcome,
+        previous: ended.zip(how),
+        retry_delay: TimeDelta::milliseconds(delay.unwrap_or(0)),
+    };
+    Ok(rows.into_iter().map(attempt).collect())
+}
+
+/// Of the job that is due every second whatever is under way.
+async fn firings(pool: &PgPool) -> Result<Firings> {
+    let claimed = sqlx::query_scalar(
+        "SELECT e.scheduled_for FROM executions e JOIN jobs j ON j.id = e.job_id
+         WHERE j.name = $1 AND e.scheduled_for IS NOT NULL",
+    )
+    .bind(jobs::LOAD)
+    .fetch_all(pool)
+    .await?;
+    let gaps = sqlx::query_as(
+        "SELECT g.first_firing, g.last_firing FROM gaps g JOIN jobs j ON j.id = g.job_id
+         WHERE j.name = $1",
+    )
+    .bind(jobs::LOAD)
+    .fetch_all(pool)
+    .await?;
+    Ok(Firings { claimed, gaps, cursor: None })
+}
+
+/// When that job is due next.
+pub(super) async fn cursor(pool: &PgPool) -> Result<Option<DateTime<Utc>>> {
+    let cursor = sqlx::query_scalar("SELECT next_fire_at FROM jobs WHERE name = $1");
+    Ok(timeout(LIMIT, cursor.bind(jobs::LOAD).fetch_one(pool)).await??)
 }
 
 /// What is counted in the report.

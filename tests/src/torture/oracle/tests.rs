@@ -15,7 +15,7 @@ fn begin(key: &str, attempt: i32) -> Entry {
 }
 
 fn end(key: &str, attempt: i32) -> Entry {
-    Entry::End { key: key.to_owned(), attempt }
+    Entry::End { key: key.to_owned(), attempt, execution: id(1) }
 }
 
 fn attempt(number: i32, opened: i64, previous: Option<(i64, &str)>) -> AttemptRow {
@@ -23,9 +23,14 @@ fn attempt(number: i32, opened: i64, previous: Option<(i64, &str)>) -> AttemptRo
         execution: id(1),
         number,
         opened_at: at(opened),
+        outcome: None,
         previous: previous.map(|(ended, outcome)| (at(ended), outcome.to_owned())),
         retry_delay: TimeDelta::seconds(3),
     }
+}
+
+fn succeeded(attempt: AttemptRow) -> AttemptRow {
+    AttemptRow { outcome: Some("succeeded".to_owned()), ..attempt }
 }
 
 fn action(action: &str, second: i64) -> Action {
@@ -36,13 +41,20 @@ fn action(action: &str, second: i64) -> Action {
 fn a_history_without_a_fault_breaks_nothing() {
     let evidence = Evidence {
         ledger: vec![begin("k", 1), end("k", 1), begin("k", 2), end("k", 2), begin("l", 1)],
+        later: vec![end("k", 4)],
+        whole: true,
+        firings: Firings {
+            claimed: vec![at(1), at(2), at(5)],
+            gaps: vec![(at(3), at(4))],
+            cursor: Some(at(6)),
+        },
         attempts: vec![
             attempt(1, 0, None),
             attempt(2, 4, Some((1, "error"))),
             // A crash is retried at once.
             attempt(3, 5, Some((5, "lost"))),
             // A requeue does not wait for the delay.
-            attempt(4, 7, Some((6, "error"))),
+            succeeded(attempt(4, 7, Some((6, "permanent")))),
         ],
         actions: vec![action("requeue", 7)],
         ..Evidence::default()
@@ -111,4 +123,78 @@ fn a_discard_that_was_taken_back_ends_nothing() {
 fn a_key_with_two_executions_is_found() {
     let evidence = Evidence { double_keys: vec!["a.b:k".to_owned()], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::DoubleKey { key: "a.b:k".to_owned() }]);
+}
+
+#[test]
+fn a_success_without_an_end_in_the_ledger_is_found() {
+    let evidence = Evidence {
+        ledger: vec![begin("k", 1)],
+        later: vec![begin("k", 1)],
+        attempts: vec![succeeded(attempt(1, 0, None))],
+        ..Evidence::default()
+    };
+    assert_eq!(judge(&evidence), [Violation::NotRun { execution: id(1), attempt: Some(1) }]);
+    // The end of another attempt does not do.
+    let other = Evidence { later: vec![end("k", 2)], ..evidence.clone() };
+    assert_eq!(judge(&other), [Violation::NotRun { execution: id(1), attempt: Some(1) }]);
+    let run = Evidence { later: vec![end("k", 1)], ..evidence };
+    assert_eq!(judge(&run), []);
+}
+
+#[test]
+fn an_execution_that_succeeded_and_has_no_attempt_that_did_is_found() {
+    let evidence = Evidence { unproven: vec![id(1)], ..Evidence::default() };
+    assert_eq!(judge(&evidence), [Violation::NotRun { execution: id(1), attempt: None }]);
+}
+
+#[test]
+fn a_run_that_is_in_no_row_is_found_where_all_rows_were_read() {
+    let ledger = vec![begin("k", 1), begin("k", 2)];
+    let attempts = vec![attempt(1, 0, None)];
+    let part = Evidence { ledger, attempts, ..Evidence::default() };
+    assert_eq!(judge(&part), []);
+    let whole = Evidence { whole: true, ..part };
+    assert_eq!(judge(&whole), [Violation::Unrecorded { execution: id(1), attempt: 2 }]);
+}
+
+#[test]
+fn an_attempt_after_a_success_is_found_whatever_was_asked_for() {
+    let attempts = vec![attempt(2, 9, Some((1, "succeeded")))];
+    let evidence =
+        Evidence { attempts, actions: vec![action("requeue", 5)], ..Evidence::default() };
+    let found = judge(&evidence);
+    assert!(matches!(&found[..], [Violation::RanAfterItsEnd { attempt: 2, .. }]), "{found:?}");
+}
+
+#[test]
+fn an_attempt_after_a_failure_for_good_is_found_unless_it_was_requeued() {
+    let attempts = vec![attempt(2, 9, Some((1, "permanent")))];
+    let evidence = Evidence { attempts, ..Evidence::default() };
+    let found = judge(&evidence);
+    assert!(matches!(&found[..], [Violation::RanAfterItsEnd { attempt: 2, .. }]), "{found:?}");
+    let asked = Evidence { actions: vec![action("requeue", 5)], ..evidence.clone() };
+    assert_eq!(judge(&asked), []);
+    // One that came before the failure asked for something else.
+    let before = Evidence { actions: vec![action("requeue", 0)], ..evidence };
+    assert_eq!(judge(&before).len(), 1);
+}
+
+#[test]
+fn a_firing_with_neither_an_execution_nor_a_gap_is_found() {
+    let lost = |claimed: &[i64], gaps: &[(i64, i64)], cursor: Option<i64>| {
+        let firings = Firings {
+            claimed: claimed.iter().map(|second| at(*second)).collect(),
+            gaps: gaps.iter().map(|(first, last)| (at(*first), at(*last))).collect(),
+            cursor: cursor.map(at),
+        };
+        judge(&Evidence { firings, ..Evidence::default() })
+    };
+    let hole = |second, count| Violation::LostFiring { firing: at(second), count };
+    assert_eq!(lost(&[], &[], Some(9)), []);
+    // In the order of their claims, not of their times.
+    assert_eq!(lost(&[3, 1, 2, 2], &[], Some(4)), []);
+    assert_eq!(lost(&[1, 2, 6], &[(3, 5)], Some(4)), []);
+    assert_eq!(lost(&[1, 4, 5], &[], None), [hole(2, 2)]);
+    assert_eq!(lost(&[1, 2, 6], &[(3, 4)], None), [hole(5, 1)]);
+    assert_eq!(lost(&[1, 2], &[(1, 2)], Some(5)), [hole(3, 2)]);
 }

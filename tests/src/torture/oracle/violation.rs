@@ -1,0 +1,170 @@
+//! What can be found wrong.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+/// A promise that was not kept.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Violation {
+    /// Two runs of an idempotency key were alive at once.
+    Overlap {
+        /// The idempotency key.
+        key: String,
+        /// The attempt that began second.
+        attempt: i32,
+    },
+    /// An attempt's task was begun twice.
+    OpenedTwice {
+        /// The idempotency key.
+        key: String,
+        /// The attempt.
+        attempt: i32,
+    },
+    /// An attempt was opened before it was due.
+    Early {
+        /// The execution.
+        execution: Uuid,
+        /// The attempt.
+        attempt: i32,
+        /// By so much.
+        milliseconds: i64,
+    },
+    /// A failed execution ran again, and nobody had asked for it.
+    Unasked {
+        /// The execution.
+        execution: Uuid,
+    },
+    /// An execution ran after an operator had ended it.
+    RanAfterItsEnd {
+        /// The execution.
+        execution: Uuid,
+        /// The attempt.
+        attempt: i32,
+        /// What the operator did.
+        action: String,
+    },
+    /// Two executions of a job have one key.
+    DoubleKey {
+        /// The key.
+        key: String,
+    },
+    /// An execution came to no end.
+    Lost {
+        /// The execution.
+        execution: Uuid,
+        /// What the row says at last.
+        row: String,
+        /// What was struck.
+        fault: String,
+    },
+    /// A row says that an attempt has succeeded, and its task did not come to its end.
+    NotRun {
+        /// The execution.
+        execution: Uuid,
+        /// The attempt; `None`: no attempt of it has succeeded at all.
+        attempt: Option<i32>,
+    },
+    /// A task ran, and no row says that its attempt was opened.
+    Unrecorded {
+        /// The execution.
+        execution: Uuid,
+        /// The attempt.
+        attempt: i32,
+    },
+    /// A firing has neither an execution nor a gap.
+    LostFiring {
+        /// The first of them.
+        firing: DateTime<Utc>,
+        /// So many in a row.
+        count: i64,
+    },
+    /// A program ended, or a task of its panicked, and nobody had caused it.
+    Crashed {
+        /// Which, and what it says.
+        what: String,
+    },
+    /// What must follow from a fault, or from what a hand did, did not.
+    Undone {
+        /// What.
+        what: String,
+    },
+    /// The failed rows and the parked messages are not the same.
+    Unparked {
+        /// Which rows and messages.
+        what: String,
+    },
+    /// A program did not come back to work.
+    NotReady {
+        /// Which, and what it says.
+        what: String,
+    },
+}
+
+impl Violation {
+    /// Which promise it is that was not kept, in a word or two; its text begins with it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Overlap { .. } => "overlapping runs",
+            Self::OpenedTwice { .. } => "opened twice",
+            Self::Early { .. } => "opened early",
+            Self::Unasked { .. } => "ran unasked",
+            Self::RanAfterItsEnd { .. } => "ran after its end",
+            Self::DoubleKey { .. } => "claimed twice",
+            Self::Lost { .. } => "lost",
+            Self::NotRun { .. } => "succeeded without a run",
+            Self::Unrecorded { .. } => "ran without an attempt",
+            Self::LostFiring { .. } => "lost firings",
+            Self::Crashed { .. } => "crashed",
+            Self::Undone { .. } => "did not follow",
+            Self::Unparked { .. } => "parked otherwise",
+            Self::NotReady { .. } => "did not come back",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.kind())?;
+        match self {
+            Self::Overlap { key, attempt } => {
+                write!(f, "attempt {attempt} of {key} began while another ran")
+            }
+            Self::OpenedTwice { key, attempt } => {
+                write!(f, "attempt {attempt} of {key} was begun twice")
+            }
+            Self::Early { execution, attempt, milliseconds } => {
+                write!(f, "attempt {attempt} of {execution}, {milliseconds} ms before it was due")
+            }
+            Self::Unasked { execution } => {
+                write!(f, "{execution} had failed and was opened, and nobody moved it")
+            }
+            Self::RanAfterItsEnd { execution, attempt, action } => {
+                write!(f, "attempt {attempt} of {execution} was opened after a {action}")
+            }
+            Self::DoubleKey { key } => {
+                write!(f, "two executions have the key {key}")
+            }
+            Self::Lost { execution, row, fault } => {
+                write!(f, "{execution} came to no end after {fault}: {row}")
+            }
+            Self::Unparked { what } => write!(f, "failed rows and parked messages differ: {what}"),
+            Self::NotRun { execution, attempt: Some(attempt) } => {
+                write!(f, "the task of attempt {attempt} of {execution} did not come to its end")
+            }
+            Self::NotRun { execution, attempt: None } => {
+                write!(f, "no attempt of {execution} has succeeded")
+            }
+            Self::Unrecorded { execution, attempt } => {
+                write!(f, "attempt {attempt} of {execution} is in no row")
+            }
+            Self::LostFiring { firing, count } => {
+                write!(f, "{count} from {firing} on have neither an execution nor a gap")
+            }
+            Self::NotReady { what } | Self::Crashed { what } | Self::Undone { what } => {
+                f.write_str(what)
+            }
+        }
+    }
+}
