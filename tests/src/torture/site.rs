@@ -1,13 +1,23 @@
 //! The servers that arenas stand on.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
+use lapin::{Connection, ConnectionProperties};
 use sexton_servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServer};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use super::fault::{Ruin, Server};
 
 /// Processes of many arenas, each with a pool of connections.
 const MAX_CONNECTIONS: u16 = 1_000;
+
+/// For one connection.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// How many times a server that was struck is started.
+const STARTS: usize = 4;
 
 /// A PostgreSQL and a RabbitMQ.
 #[derive(Debug)]
@@ -52,21 +62,35 @@ impl Site {
         match (server, ruin) {
             (Server::RabbitMq, Ruin::Killed) => own.rabbit.kill().await?,
             (Server::RabbitMq, Ruin::Frozen) => own.rabbit.pause().await?,
-            (Server::RabbitMq, Ruin::Wiped) => own.rabbit.wipe().await?,
+            // Killed and emptied; the start that follows is part of it, and may fail.
+            (Server::RabbitMq, Ruin::Wiped) => drop(own.rabbit.wipe().await),
             (Server::PostgreSql, Ruin::Frozen) => own.postgres.pause().await?,
             (Server::PostgreSql, Ruin::Killed | Ruin::Wiped) => own.postgres.kill().await?,
         }
         Ok(())
     }
 
-    /// Second half: it is back.
+    /// Second half: it is back. A busy machine may need more than one try.
     pub(super) async fn restore(&self, server: Server, ruin: Ruin) -> Result<()> {
+        for _ in 1..STARTS {
+            if self.try_restore(server, ruin).await.is_ok() {
+                return Ok(());
+            }
+        }
+        self.try_restore(server, ruin).await
+    }
+
+    async fn try_restore(&self, server: Server, ruin: Ruin) -> Result<()> {
         let Some(own) = &self.own else { bail!("the servers are shared") };
         let mut own = own.lock().await;
         match (server, ruin) {
             (Server::RabbitMq, Ruin::Killed) => own.rabbit.restart().await?,
             (Server::RabbitMq, Ruin::Frozen) => own.rabbit.resume().await?,
-            (Server::RabbitMq, Ruin::Wiped) => {}
+            (Server::RabbitMq, Ruin::Wiped) => {
+                if answers(own.rabbit.url()).await.is_err() {
+                    own.rabbit.restart().await?;
+                }
+            }
             (Server::PostgreSql, Ruin::Frozen) => own.postgres.resume().await?,
             (Server::PostgreSql, Ruin::Killed | Ruin::Wiped) => own.postgres.restart().await?,
         }
@@ -83,4 +107,11 @@ impl Site {
         }
         Ok(())
     }
+}
+
+async fn answers(url: &str) -> Result<()> {
+    let connection = Connection::connect(url, ConnectionProperties::default());
+    let connection = timeout(ANSWER, connection).await??;
+    connection.close(200, "done".into()).await?;
+    Ok(())
 }

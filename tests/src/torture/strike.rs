@@ -17,8 +17,8 @@ use anyhow::Result;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::arena::Arena;
-use super::fault::Fault;
+use super::arena::{Arena, Seat};
+use super::fault::{Fault, Program};
 use super::oracle::Violation;
 use super::rows;
 
@@ -57,6 +57,12 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
         }
         Fault::Hand(deed) => hand::strike(arena, deed).await,
     };
+    if fault.is_of_server() {
+        // One that stood at a point and was not told to go on would stand there for ever.
+        for program in [Program::Scheduler, Program::Worker] {
+            arena.kill(program, Seat::Victim);
+        }
+    }
     arena.calm()?;
     arena.complete()?;
     outcome
