@@ -4,21 +4,25 @@
 //! begun in vain: when they are back, its beginning is lost, and it waits for an answer until its
 //! limit. And the client library cannot give it up before the other side closes it: its thread and
 //! its buffers stay. So as long as nobody answers, this asks instead, every two seconds, over
-//! connections of its own that cost nothing.
+//! connections of its own that cost nothing. The questions before are not taken back meanwhile: a
+//! broker may be slow and there.
 //!
 //! Any answer counts, a refusal too: the real connection is what tells the reason.
 
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
 use crate::endpoint::Endpoint;
 
-/// For one question. A broker that is up answers in milliseconds; one that is slower than this looks
-/// frozen and is asked again.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// From one question to the next: the earlier ones may be lost.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// For one question: what a whole connection has by default. So about eight wait at a time.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a client of AMQP 0-9-1 says first. A broker that speaks TLS answers with an alert or hangs
 /// up, which will do.
@@ -26,8 +30,17 @@ const HELLO: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 /// Waits until something is heard of the broker, without end. Cancel-safe.
 pub(crate) async fn sign_of_life(endpoint: &Endpoint) {
-    // An error is an answer: somebody has refused or reset, or there is no such host.
-    while timeout(PATIENCE, hear(endpoint)).await.is_err() {}
+    let mut questions = FuturesUnordered::new();
+    let mut asking = interval(EVERY);
+    loop {
+        tokio::select! {
+            _ = asking.tick() => questions.push(timeout(PATIENCE, hear(endpoint))),
+            // An error in time is an answer: somebody has refused or reset, or there is no such host.
+            Some(heard) = questions.next() => if heard.is_ok() {
+                return;
+            },
+        }
+    }
 }
 
 /// Returns with the first byte, the end, or an error.
@@ -44,7 +57,7 @@ mod tests {
 
     use super::*;
 
-    /// Far less than two questions.
+    /// Before a second question.
     const SOON: Duration = Duration::from_secs(1);
 
     async fn listener() -> (TcpListener, Endpoint) {
@@ -74,5 +87,19 @@ mod tests {
         drop(silent);
         let refused = timeout(SOON, sign_of_life(&endpoint)).await;
         assert!(refused.is_ok(), "a refusal is an answer");
+    }
+    /// As a broker that is busy, or behind a slow network.
+    #[tokio::test]
+    async fn an_answer_that_takes_longer_than_until_the_next_question_counts() {
+        let (slow, endpoint) = listener().await;
+        let answering = async {
+            let (mut first, _) = slow.accept().await.unwrap();
+            let later = [slow.accept().await.unwrap(), slow.accept().await.unwrap()];
+            first.write_all(b"x").await.unwrap();
+            // Not closed, which would be an answer, too.
+            (first, later)
+        };
+        let (heard, _open) = tokio::join!(timeout(PATIENCE, sign_of_life(&endpoint)), answering);
+        assert!(heard.is_ok());
     }
 }
