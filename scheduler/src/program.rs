@@ -169,7 +169,8 @@ impl Loops<'_> {
 fn open_store(service: &ServiceSettings) -> anyhow::Result<Store> {
     let application = format!("sexton scheduler {}", service.instance);
     let mut options = StoreOptions::new(service.database_url.expose(), application);
-    options.pool_size = service.db_pool_size;
+    // One listens.
+    options.pool_size = service.db_pool_size - 1;
     Ok(Store::open(&options)?)
 }
 

@@ -89,7 +89,8 @@ fn options(settings: &WorkerSettings) -> anyhow::Result<WorkerOptions> {
         service.database_url.expose(),
         format!("sexton worker {}", service.instance),
     );
-    store.pool_size = service.db_pool_size;
+    // One listens.
+    store.pool_size = service.db_pool_size - 1;
     Ok(WorkerOptions {
         store: Store::open(&store)?,
         endpoint: Endpoint::parse(service.amqp_url.expose())?,

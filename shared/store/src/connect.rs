@@ -21,7 +21,7 @@ pub struct StoreOptions {
     pub url: String,
     /// Shown in `pg_stat_activity`.
     pub application: String,
-    /// The most connections, listener included.
+    /// The most connections; each [`crate::listen::Listener`] has one of its own besides.
     pub pool_size: u32,
     /// How long a call waits for a connection.
     pub acquire_timeout: Duration,
@@ -85,6 +85,16 @@ impl Store {
     /// The pool, for this crate's functions and for tests that look at rows.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// A place for one connection that is nobody else's.
+    pub(crate) fn alone(&self) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(self.pool.options().get_acquire_timeout())
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_lazy_with((*self.pool.connect_options()).clone())
     }
 
     /// Asks the server for a sign of life.

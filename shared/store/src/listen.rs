@@ -36,14 +36,17 @@ impl Wake {
     }
 }
 
-/// A listening connection, taken out of the pool for as long as it lives.
+/// A listening connection, outside the pool: when it is dropped, its farewell to a server that has
+/// vanished may stay unanswered until TCP gives up, and would hold a place in the pool until then.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 
 impl Listener {
     /// Connects and listens.
     pub async fn connect(store: &Store) -> Result<Self, StoreError> {
-        let mut listener = PgListener::connect_with(store.pool()).await?;
+        let mut listener = PgListener::connect_with(&store.alone()).await?;
+        // Whoever listens is to notice, and connects anew.
+        listener.eager_reconnect(false);
         listener.listen(CHANNEL).await?;
         Ok(Self(listener))
     }

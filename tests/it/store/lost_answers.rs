@@ -2,19 +2,28 @@
 
 use std::time::Duration;
 
+use sexton_store::listen::Listener;
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::proxy::Proxy;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-#[tokio::test]
-async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller() {
-    let db = TestDatabase::create().await.unwrap();
+/// For what takes seconds at the worst.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// A store with two connections, and the proxy before its database.
+async fn behind_a_proxy(db: &TestDatabase) -> (Proxy, Store) {
     let proxy = Proxy::before(db.url()).await.unwrap();
     let mut options =
         StoreOptions::new(format!("{}?sslmode=disable", proxy.url(db.url())), "sexton test");
     options.pool_size = 2;
-    let store = Store::open(&options).unwrap();
+    (proxy, Store::open(&options).unwrap())
+}
+
+#[tokio::test]
+async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller() {
+    let db = TestDatabase::create().await.unwrap();
+    let (proxy, store) = behind_a_proxy(&db).await;
     store.ping().await.unwrap();
     proxy.swallow_answers_matching(b"SELECT", 2);
     let given_up =
@@ -26,4 +35,23 @@ async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller()
         }
     };
     timeout(Duration::from_secs(20), back).await.expect("both places are free again");
+}
+
+/// Their farewells are not answered, and are waited for.
+#[tokio::test]
+async fn listeners_that_are_given_up_do_not_make_the_pool_smaller() {
+    let db = TestDatabase::create().await.unwrap();
+    let (proxy, store) = behind_a_proxy(&db).await;
+    let listeners =
+        [Listener::connect(&store).await.unwrap(), Listener::connect(&store).await.unwrap()];
+    let swallowing = proxy.swallow_answers_matching(b"UNLISTEN", listeners.len());
+    drop(listeners);
+    let said = async {
+        while !swallowing.is_over() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(DEADLINE, said).await.expect("both say goodbye");
+    let working = async { tokio::try_join!(store.ping(), store.ping()) };
+    timeout(DEADLINE, working).await.unwrap().expect("both places are free");
 }
