@@ -26,6 +26,7 @@ mod draw;
 pub mod environment;
 pub mod outbox;
 pub mod planner;
+mod portion;
 pub mod program;
 pub mod pruner;
 mod quarantine;

@@ -23,11 +23,12 @@ use tokio::time::Instant;
 use crate::batch::Batch;
 use crate::dispatch::Dispatch;
 use crate::draw;
+use crate::portion::Portion;
 use crate::quarantine::Quarantine;
 use crate::step::{ANSWER, Pause, Step, StepError};
 use crate::timetables::Timetables;
 
-/// Jobs that one transaction claims.
+/// Jobs that one transaction claims; fewer where the database is too slow for so many.
 pub const BATCH: usize = 1_000;
 /// Transactions of one round; a round that needs more is followed by another at once.
 const TRANSACTIONS: usize = 50;
@@ -45,6 +46,7 @@ pub struct Planner {
     by: String,
     timetables: Mutex<Timetables>,
     quarantine: Quarantine,
+    portion: Portion,
 }
 
 /// What a round claimed.
@@ -82,8 +84,14 @@ impl<E: Into<StepError>> From<E> for Failure {
 impl Planner {
     /// `by` is `<instance>:<pid>`, for the rows.
     pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
-        let (timetables, quarantine) = (Mutex::default(), Quarantine::default());
-        Self { store, dispatch, by: by.into(), timetables, quarantine }
+        Self {
+            store,
+            dispatch,
+            by: by.into(),
+            timetables: Mutex::default(),
+            quarantine: Quarantine::default(),
+            portion: Portion::up_to(BATCH),
+        }
     }
 
     /// Jobs may have been corrected: none is set aside any longer.
@@ -97,7 +105,7 @@ impl Planner {
         let mut one_by_one = 0_usize;
         let mut transactions = 0;
         while transactions < TRANSACTIONS {
-            let limit = if one_by_one > 0 { 1 } else { BATCH };
+            let limit = if one_by_one > 0 { 1 } else { self.portion.jobs() };
             match self.claim(limit, now, planned).await {
                 Ok(more) => {
                     if !more {
@@ -149,10 +157,14 @@ impl Planner {
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
+                self.portion.written(jobs.len());
                 planned.add(&written);
                 Ok(more)
             }
             Err(error) => {
+                if matches!(&error, StepError::Store(error) if error.is_transient()) {
+                    self.portion.too_much(jobs.len());
+                }
                 let alone = match &jobs[..] {
                     [job] => Some(UnreadableJob {
                         id: job.id,

@@ -253,3 +253,26 @@ async fn a_missing_schema_is_an_outage_that_says_what_to_do() {
     assert!(matches!(error, StoreError::Schema(_)));
     assert!(error.to_string().contains("sexton migrate"), "{error}");
 }
+
+/// The whole batch takes twelve seconds here, and an answer is waited for for ten.
+#[tokio::test]
+async fn a_batch_that_the_database_is_too_slow_for_is_claimed_in_smaller_ones() {
+    let f = Fixture::without_broker().await;
+    due_jobs(&f, 120).await;
+    let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+                    'BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END';
+                CREATE TRIGGER slow BEFORE INSERT ON executions
+                    FOR EACH ROW EXECUTE FUNCTION slow()";
+    sqlx::raw_sql(slow).execute(f.db.pool()).await.unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let error = planner.run_once(now(0)).await.expect_err("all at once");
+    assert!(error.to_string().contains("no answer within 10 s"), "{error}");
+    let in_the_end = async {
+        while f.number("SELECT count(*) FROM executions").await < 120 {
+            // The first rounds find the jobs locked until the batch is given up.
+            let _ = planner.run_once(now(0)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(3), in_the_end).await.expect("all in the end");
+}
