@@ -29,7 +29,10 @@ pub(crate) static AMQP_URL: Setting<Server> = Setting {
         unit: "URL",
         fallback: Fallback::Required,
         trade_off: "The virtual host `/` is written `/%2f` or left out. Use `amqps://` outside a \
-                    trusted network.",
+                    trusted network. `?heartbeat=15` sets the seconds between two heartbeats (15 if \
+                    left out; a broker that falls silent is given up after about two of them), \
+                    `?frame_max=16384` the largest frame in bytes (16384, which is 16 KiB, if left \
+                    out; at least 8192); `&` joins the two.",
         programs: ALL,
         secret: true,
     },
