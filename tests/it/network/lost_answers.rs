@@ -7,9 +7,8 @@ use tokio::time::Instant;
 
 use super::{before_the_database, until};
 
-/// The limit of a claim's statements, and what the connection has to show that it still answers; twice
-/// that is allowed on a busy machine.
-const FIFTEEN_SECONDS: Duration = Duration::from_secs(15);
+/// The limit of a claim's statements; three times that is allowed on a busy machine.
+const TEN_SECONDS: Duration = Duration::from_secs(10);
 
 /// Says something, appends `begin`, sleeps, appends `end`.
 fn catalogue(platform: &Platform, seconds: u32) -> String {
@@ -87,7 +86,7 @@ async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody
 /// The claim is not committed, and the job stays locked until its connection is given up: no other
 /// scheduler could have it either.
 #[tokio::test]
-async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_fifteen_seconds() {
+async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_ten_seconds() {
     let mut platform = Platform::new().await.unwrap();
     platform.catalogue(&catalogue(&platform, 0));
     let (proxy, url) = before_the_database(&platform).await;
@@ -106,7 +105,7 @@ async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_fifteen_seconds() {
     };
     let after = platform.eventually("the job is claimed", super::IN_THE_END, claimed).await;
     println!("MEASURED claimed {after:?} after it was applied");
-    assert!(after < FIFTEEN_SECONDS * 2, "claimed {after:?} after it was applied");
+    assert!(after < TEN_SECONDS * 3, "claimed {after:?} after it was applied");
     let log = scheduler.log();
     assert!(log.contains("no answer within 10 s"), "the answer was not lost: {log}");
 }
