@@ -8,7 +8,9 @@
 //! delay and swallow. After the last of them the same is asked of rows, ledger, queues and logs each
 //! time: [`stage::Stage::end`].
 //!
-//! Waits are for what can be observed, each with a deadline; only how long a fault lasts is time.
+//! Waits are for what can be observed, each with a deadline; only how long a fault lasts is time. That
+//! work goes on in the end is asked for wherever the tests run; that it goes on as soon as is promised,
+//! where they have the machine for themselves: [`promised`].
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
@@ -17,6 +19,7 @@ mod hour;
 mod lease;
 mod networks;
 mod postgresql;
+mod promised;
 mod rabbitmq;
 mod stage;
 mod wiped;
@@ -29,12 +32,31 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const LEASE: Duration = Duration::from_secs(3);
 /// What is promised beyond the lease, for a dead worker and a frozen server.
 const BEYOND: Duration = Duration::from_secs(5);
-/// After RabbitMQ was away five seconds are promised, and ten after PostgreSQL; a machine that runs
-/// all tests at once is allowed twice that.
-const BROKER: Duration = Duration::from_secs(10);
-const DATABASE: Duration = Duration::from_secs(20);
+/// What is promised after RabbitMQ was away.
+const BROKER: Duration = Duration::from_secs(5);
+/// What is promised after PostgreSQL was away.
+const DATABASE: Duration = Duration::from_secs(10);
 /// For what only has to happen in the end.
 const IN_THE_END: Duration = Duration::from_mins(2);
+
+/// Who else is at work on the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Machine {
+    /// All other tests, and perhaps more: no time can be promised.
+    Shared,
+    /// Nobody.
+    Own,
+}
+
+impl Machine {
+    /// How long something may take that is promised within `promised`.
+    fn within(self, promised: Duration) -> Duration {
+        match self {
+            Self::Shared => IN_THE_END,
+            Self::Own => promised,
+        }
+    }
+}
 
 /// Private servers take memory and, at their start, seconds of a processor.
 static PRIVATE: Semaphore = Semaphore::const_new(2);

@@ -10,7 +10,7 @@ use sexton_servers::shared;
 use tokio::time::sleep;
 
 use super::stage::{Line, Stage};
-use super::{BROKER, DATABASE};
+use super::{BROKER, DATABASE, Machine};
 use crate::bad_input::probe::not_ready;
 
 /// How much longer a cut lasts when it is noticed.
@@ -21,9 +21,9 @@ const DELAY: Duration = Duration::from_millis(200);
 /// again then, and its tries are not answered either.
 const SILENCE: Duration = Duration::from_secs(3);
 
-async fn survives(line: Line) {
+pub(super) async fn survives(line: Line, machine: Machine) {
     let servers = shared().await.unwrap();
-    let mut stage = Stage::on(&servers.database_url, &servers.amqp_url, 1).await;
+    let mut stage = Stage::on(&servers.database_url, &servers.amqp_url, 1, machine).await;
     let (program, condition, soon) = match line {
         Line::SchedulerToDatabase => ("s1", "database", DATABASE),
         Line::SchedulerToBroker => ("s1", "broker", BROKER),
@@ -56,10 +56,16 @@ async fn survives(line: Line) {
 
 #[tokio::test]
 async fn whoever_s_connections_to_postgresql_are_cut_slow_and_silent_is_soon_back() {
-    tokio::join!(survives(Line::SchedulerToDatabase), survives(Line::WorkerToDatabase));
+    tokio::join!(
+        survives(Line::SchedulerToDatabase, Machine::Shared),
+        survives(Line::WorkerToDatabase, Machine::Shared)
+    );
 }
 
 #[tokio::test]
 async fn whoever_s_connections_to_rabbitmq_are_cut_slow_and_silent_is_soon_back() {
-    tokio::join!(survives(Line::SchedulerToBroker), survives(Line::WorkerToBroker));
+    tokio::join!(
+        survives(Line::SchedulerToBroker, Machine::Shared),
+        survives(Line::WorkerToBroker, Machine::Shared)
+    );
 }

@@ -4,18 +4,22 @@ use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use tokio::time::{Instant, sleep_until};
 
 use super::stage::Stage;
-use super::{BEYOND, BROKER, LEASE, private};
+use super::{BEYOND, BROKER, LEASE, Machine, private};
 
 /// What was claimed while there was no broker to tell.
 const OWED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 
 #[tokio::test]
 async fn rabbitmq_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {
+    restarted_killed_and_frozen(Machine::Shared).await;
+}
+
+pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
     let _private = private().await;
     let (rabbit, shared) =
         tokio::join!(RabbitServer::start_private(RabbitOptions::default()), shared());
     let mut rabbit = rabbit.unwrap();
-    let stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 2).await;
+    let stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 2, machine).await;
 
     stage.fault();
     rabbit.restart().await.unwrap();

@@ -4,22 +4,25 @@ use sexton_servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServe
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use super::stage::Stage;
-use super::{BROKER, DATABASE, IN_THE_END, private};
+use super::{BROKER, DATABASE, IN_THE_END, Machine, private};
 use crate::bad_input::probe::not_ready;
 
 /// What RabbitMQ had is in the rows: tickets that waited are published again, and so are those that
 /// were parked.
 #[tokio::test]
 async fn rabbitmq_wiped_under_load_loses_no_execution() {
+    rabbitmq_wiped(Machine::Shared).await;
+}
+
+pub(super) async fn rabbitmq_wiped(machine: Machine) {
     let _private = private().await;
     let (rabbit, shared) =
         tokio::join!(RabbitServer::start_private(RabbitOptions::default()), shared());
     let mut rabbit = rabbit.unwrap();
-    let mut stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 1).await;
+    let mut stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 1, machine).await;
 
     // Nobody takes what is published now, so that it is lost.
-    stage.program("w1").terminate();
-    assert!(stage.program("w1").exit(IN_THE_END).await.success());
+    stage.stops("w1").await;
     let published = "state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL";
     stage.at_least(&format!("executions WHERE {published}"), 5).await;
     stage.fault();
@@ -46,11 +49,15 @@ async fn rabbitmq_wiped_under_load_loses_no_execution() {
 /// renew ends, and tickets of rows that are gone are parked.
 #[tokio::test]
 async fn postgresql_wiped_under_load_is_told_and_after_a_migration_work_goes_on() {
+    postgresql_wiped(Machine::Shared).await;
+}
+
+pub(super) async fn postgresql_wiped(machine: Machine) {
     let _private = private().await;
     let options = PostgresOptions::default();
     let (postgres, shared) = tokio::join!(PostgresServer::start_private(options), shared());
     let mut postgres = postgres.unwrap();
-    let mut stage = Stage::on(postgres.url(), &shared.unwrap().amqp_url, 1).await;
+    let mut stage = Stage::on(postgres.url(), &shared.unwrap().amqp_url, 1, machine).await;
 
     stage.fault();
     let task = stage.endless_task().await;

@@ -20,7 +20,7 @@ use super::{ports, ready, versions};
 const NAME: &str = "RabbitMQ";
 
 /// Four seconds on an idle machine with 3.10, fourteen with 4.0; a busy machine is allowed for.
-const READY_DEADLINE: Duration = Duration::from_mins(2);
+const READY_DEADLINE: Duration = Duration::from_mins(5);
 
 /// How many times other ports are tried.
 const PORT_TRIES: usize = 3;

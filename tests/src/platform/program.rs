@@ -15,7 +15,7 @@ use super::environment::Environment;
 use super::{binaries, readiness};
 
 /// Longest start: a slow machine, a broker that is coming up.
-const READY_DEADLINE: Duration = Duration::from_secs(30);
+const READY_DEADLINE: Duration = Duration::from_mins(2);
 
 /// Between two looks at a process or at its log.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -83,7 +83,7 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// If the program ends, or is not ready within 30 s.
+    /// If the program ends, or is not ready within two minutes.
     pub async fn ready(&mut self) {
         if let Err(error) = self.try_ready().await {
             panic!("{error:#}");
