@@ -2,11 +2,12 @@
 //!
 //! Each leads an execution (or a message, or a job) into the step, lets the process die exactly
 //! there, looks at what it left behind while nobody else is at work, and then starts its successors.
-//! In the end the rows are right, the queues are empty of tickets, and the ledger, which is kept
-//! outside the platform by the tasks themselves, shows for each idempotency key no run that the list
-//! of points does not allow.
+//! In the end the rows are right, no queue holds a ticket, the failed queue holds one message for each
+//! failed row and no other, and the ledger, which is kept outside the platform by the tasks themselves,
+//! shows for each idempotency key no run that the list of points does not allow.
 
 mod console;
+mod left;
 mod plan;
 mod scheduler;
 mod sweep;
@@ -192,6 +193,7 @@ impl Scene {
             program.terminate();
             assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
         }
+        self.nothing_is_left_over().await;
         self.ledger.no_overlap();
         let allowed = match listed(point).reruns {
             Reruns::Never => 0,

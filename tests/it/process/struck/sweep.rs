@@ -155,12 +155,11 @@ impl Scene {
         }
     }
 
-    /// The successors' sweep leaves each failed row one message, and a requeue runs each once.
+    /// The next sweep leaves each failed row one message, and a requeue runs each once.
     async fn is_put_right_and_runs(&self, ids: &[String], point: &str) {
-        let successors = self.successors();
-        self.until(PARKED, ids.len() as i64).await;
-        self.waits(self.wire.failed(), ids.len() as u32).await;
+        self.is_swept().await;
+        self.holds(PARKED, ids.len() as i64).await;
         self.requeue(ids).await;
-        self.ends(successors, point, DONE, [1, 1]).await;
+        self.ends(self.successors(), point, DONE, [1, 1]).await;
     }
 }

@@ -34,17 +34,18 @@ async fn worker_renewed_first() {
     let scene = Scene::plain().await;
     scene.ticket().await;
     // Somebody keeps the row locked, from before the worker asks for it to more than a quarter of
-    // the lease after: such an open is not taken for fresh. The worker is patient for a whole one.
+    // the lease after: such an open is not taken for fresh. The worker is patient for a whole one, so
+    // a slow machine has most of a lease to look.
     let mut locked = scene.platform.store().pool().begin().await.unwrap();
     sqlx::query("SELECT FROM executions FOR UPDATE").execute(&mut *locked).await.unwrap();
     let env =
-        [("LEASE_MS", "8000"), ("WORKER_SLOTS", "1"), ("FAULT_POINT", "worker.renewed_first")];
+        [("LEASE_MS", "24000"), ("WORKER_SLOTS", "1"), ("FAULT_POINT", "worker.renewed_first")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
     let asked = "pg_stat_activity WHERE datname = current_database()
          AND query ~ '^-- (open_attempts|recover_attempts|look_at_unopened)'";
     let has_asked = async || (count(&scene.platform, asked).await > 0).then_some(());
     scene.platform.eventually("the worker has asked", IN_THE_END, has_asked).await;
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    tokio::time::sleep(Duration::from_millis(6_500)).await;
     locked.rollback().await.unwrap();
     super::died(&mut doomed, "worker.renewed_first").await;
     scene.holds(RUNS, 1).await;

@@ -40,12 +40,12 @@ async fn worker_gave_up() {
 async fn worker_moved() {
     let scene = Scene::plain().await;
     scene.ticket().await;
-    let early = "UPDATE executions SET next_attempt_at = now() + interval '1 hour'";
+    let early = "UPDATE executions SET next_attempt_at = now() + interval '45 seconds'";
     assert_eq!(scene.sql(early).await, 1);
     scene.worker_dies("worker.moved", &[]).await;
     scene.holds("state = 'pending' AND attempt = 1", 1).await;
-    // The original is back, its copy is in the ladder.
-    scene.waits(scene.wire.main(), 1).await;
+    // The original, which is back, and its copy out of the ladder.
+    scene.waits(scene.wire.main(), 2).await;
     scene.sql("UPDATE executions SET next_attempt_at = now()").await;
     scene.ends(scene.successors(), "worker.moved", DONE_AT_FIRST, [1, 1]).await;
 }
