@@ -69,6 +69,20 @@ impl Graph {
     ///
     /// The counterexample, with a shortest history.
     pub fn explore(protocol: &Protocol, keep: Keep) -> Result<Self, Box<Counterexample>> {
+        Self::explore_for(protocol, keep, &Property::OF_STATES)
+    }
+
+    /// The same, up to the first state that breaks one of `properties`: without a fence one of them may
+    /// hide another, which takes a longer history to break.
+    ///
+    /// # Errors
+    ///
+    /// The counterexample, with a shortest history.
+    pub fn explore_for(
+        protocol: &Protocol,
+        keep: Keep,
+        properties: &[Property],
+    ) -> Result<Self, Box<Counterexample>> {
         let actions = Action::all();
         let natural = actions.iter().position(|action| action.is_disturbance()).unwrap_or(0);
         let start = protocol.canonical(protocol.start());
@@ -105,9 +119,8 @@ impl Graph {
                 let (id, new) = graph.states.insert_full(next);
                 if new {
                     graph.reached.push(at as Id);
-                    if let Some(property) =
-                        Property::OF_STATES.into_iter().find(|property| property.is_broken(&next))
-                    {
+                    let broken = properties.iter().find(|property| property.is_broken(&next));
+                    if let Some(&property) = broken {
                         let history = graph.history(protocol, id as Id);
                         return Err(Box::new(Counterexample { property, history }));
                     }

@@ -22,9 +22,10 @@ pub const SMALL: [Protocol; 5] = [
     whole(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
     whole(Bounds {
         name: "schedulers",
-        about: "two schedulers claim and relay, any fault",
+        about: "two schedulers claim and relay, any fault, up to five copies",
         schedulers: 2,
         faults: 1,
+        copies: 5,
         ..FIRING
     }),
     whole(Bounds { name: "people", about: "any one deed of people", people: 1, ..FIRING }),

@@ -4,9 +4,11 @@ use std::fs;
 
 use crate::document::{self, counterexample, trace};
 use crate::fences::{Fence, Fences};
+use crate::graph::{Graph, Keep};
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::{SMALL, mutant};
+use crate::words::tell;
 
 /// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
 fn breaks(fence: Fence) {
@@ -70,6 +72,21 @@ fn without_the_renewal_first_a_late_answer_starts_a_task_whose_lease_is_over() {
 #[test]
 fn without_a_new_number_a_ticket_left_over_opens_what_has_failed() {
     breaks(Fence::NewNumber);
+}
+
+/// Without the state more than one promise breaks; the first hides that what has ended begins again.
+#[test]
+fn without_the_state_what_has_succeeded_begins_again() {
+    let (protocol, _) = mutant(Fence::State);
+    let only = [Property::FinalIsFinal];
+    let found = Graph::explore_for(&protocol, Keep::States, &only).expect_err("a counterexample");
+    println!("{}", tell(&protocol, &found.history).join("\n"));
+    assert_eq!(found.property, Property::FinalIsFinal);
+    let [.., (_, before), (_, after)] = &found.history.steps[..] else {
+        panic!("a longer history")
+    };
+    assert!(before.row.state.is_final(), "{:?}", before.row.state);
+    assert_ne!(after.row.state, before.row.state);
 }
 
 /// Number and state are asked for as well; whoever looks for the fence that holds must look at the
