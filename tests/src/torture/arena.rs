@@ -6,11 +6,14 @@
 //! that what was inside a struck step can be told from the rows.
 
 use std::collections::HashSet;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{DateTime, Utc};
+use rustix::process::Signal;
 use sexton_broker::{PoolName, names};
 use sexton_model::id::ExecutionId;
 use sexton_service::clock;
@@ -58,6 +61,7 @@ pub(super) struct Arena {
     to_postgres: ToServer,
     to_rabbit: ToServer,
     moved: Mutex<HashSet<Uuid>>,
+    crashes: Vec<String>,
     /// The server that is killed when a process stands at its fault point; otherwise it dies there.
     pub(super) storm: Option<Server>,
 }
@@ -116,6 +120,7 @@ impl Arena {
             to_rabbit: between(platform.amqp_url()).await?,
             platform,
             moved: Mutex::default(),
+            crashes: Vec::new(),
             storm: None,
             site: Arc::clone(site),
         };
@@ -180,11 +185,21 @@ impl Arena {
         variables
     }
 
-    /// SIGKILL, if it runs.
+    /// SIGKILL, if it runs. One that has ended by itself is remembered.
     pub(super) fn kill(&mut self, program: fault::Program, seat: Seat) {
         if let Some(mut running) = self.seat(program, seat).take() {
-            running.kill();
+            match running.ended() {
+                Some(status) => self.crashes.extend(crash(running.name(), status, &running.log())),
+                None => running.kill(),
+            }
         }
+    }
+
+    /// The programs that have ended and nobody had caused it, and what panicked in them.
+    pub(super) fn crashes(&self) -> Vec<String> {
+        let logs = self.platform.logs();
+        let panics = logs.lines().filter(|line| line.contains("panicked at")).map(str::to_owned);
+        self.crashes.iter().cloned().chain(panics).collect()
     }
 
     /// Starts whoever does not run.
@@ -342,6 +357,14 @@ pub(super) const fn name(program: fault::Program, seat: Seat) -> &'static str {
     }
 }
 
+/// What is to be said of a program that has ended, unless it died at a fault point.
+fn crash(name: &str, status: ExitStatus, log: &str) -> Option<String> {
+    let last = log.lines().last().unwrap_or_default();
+    let at_point = last.starts_with("fault point ") && last.ends_with(": killing this process");
+    let is_meant = at_point && status.signal() == Some(Signal::KILL.as_raw());
+    (!is_meant).then(|| format!("{name} ended by itself ({status}): {last}"))
+}
+
 /// An instant to ask rows from.
 pub(super) fn now() -> DateTime<Utc> {
     clock::now()
@@ -351,4 +374,24 @@ pub(super) fn now() -> DateTime<Utc> {
 pub(super) fn require(done: bool, why: &str) -> Result<()> {
     ensure!(done, "{why}");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_ends_by_itself_has_crashed_and_one_that_dies_at_a_fault_point_has_not() {
+        let (killed, ended, panicked) =
+            (ExitStatus::from_raw(9), ExitStatus::from_raw(0), ExitStatus::from_raw(101 << 8));
+        let at_point = "at work\nfault point worker.ran: killing this process\n";
+        assert_eq!(crash("w1", killed, at_point), None);
+        assert_eq!(
+            crash("w1", killed, "at work\n").unwrap(),
+            "w1 ended by itself (signal: 9 (SIGKILL)): at work"
+        );
+        assert!(crash("w1", ended, at_point).is_some());
+        assert!(crash("w1", panicked, at_point).is_some());
+        assert!(crash("w1", killed, &format!("{at_point}but it went on\n")).is_some());
+    }
 }

@@ -29,7 +29,13 @@ pub(super) async fn look(
     since: DateTime<Utc>,
 ) -> Result<(Vec<Violation>, DateTime<Utc>)> {
     let looked = now();
-    Ok((judge(&evidence(arena, Some(since - OVERLAP)).await?), looked))
+    let mut found = crashes(arena);
+    found.extend(judge(&evidence(arena, Some(since - OVERLAP)).await?));
+    Ok((found, looked))
+}
+
+fn crashes(arena: &Arena) -> Vec<Violation> {
+    arena.crashes().into_iter().map(|what| Violation::Crashed { what }).collect()
 }
 
 /// What there is to judge, since an instant or ever.
@@ -56,6 +62,9 @@ pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
     let mut evidence = evidence(arena, None).await?;
     evidence.firings.cursor = cursor;
     found.extend(judge(&evidence));
+    // Who has ended in the meantime.
+    arena.complete()?;
+    found.extend(crashes(arena));
     Ok(found)
 }
 

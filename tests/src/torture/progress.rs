@@ -39,8 +39,8 @@ pub enum Line {
         fault: String,
         /// The executions that were inside.
         executions: Vec<String>,
-        /// From the strike to the end of the last of them.
-        recovery_ms: u64,
+        /// From the strike to the end of the last of them; nothing if that came before.
+        recovery_ms: Option<u64>,
     },
     /// A fault was tried, and no execution was inside.
     Missed {
@@ -131,13 +131,13 @@ impl Progress {
 
 /// The faults that were struck in arenas that were judged in the end, each with the time until the
 /// recovery.
-pub fn struck(lines: &[Line]) -> Vec<(Fault, Duration)> {
+pub fn struck(lines: &[Line]) -> Vec<(Fault, Option<Duration>)> {
     let judged: BTreeSet<(u64, usize)> = closed(lines).map(|(of, ..)| of).collect();
     let one = |line: &Line| match line {
         Line::Struck { session, arena, fault, recovery_ms, .. }
             if judged.contains(&(*session, *arena)) =>
         {
-            Some((Fault::named(fault)?, Duration::from_millis(*recovery_ms)))
+            Some((Fault::named(fault)?, recovery_ms.map(Duration::from_millis)))
         }
         _ => None,
     };
@@ -211,7 +211,8 @@ mod tests {
 
     fn struck_in(arena: usize, fault: &str, recovery_ms: u64) -> Line {
         let executions = vec!["e".to_owned()];
-        Line::Struck { session: 1, arena, fault: fault.to_owned(), executions, recovery_ms }
+        let (fault, recovery_ms) = (fault.to_owned(), Some(recovery_ms));
+        Line::Struck { session: 1, arena, fault, executions, recovery_ms }
     }
 
     fn closed_with(session: u64, arena: usize, executions: u64, seconds: u64) -> Line {
@@ -246,7 +247,7 @@ mod tests {
             // Another session's arena of the same number is another arena.
             closed_with(2, 0, 7, 10),
         ];
-        assert_eq!(struck(&lines), [(Fault::Point("worker.ran"), Duration::from_millis(6))]);
+        assert_eq!(struck(&lines), [(Fault::Point("worker.ran"), Some(Duration::from_millis(6)))]);
         assert_eq!(strikes(&lines), 2);
     }
 

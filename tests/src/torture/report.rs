@@ -16,7 +16,7 @@ pub struct Report {
     time: Duration,
     missed: usize,
     broken: Vec<String>,
-    recoveries: BTreeMap<Fault, Vec<Duration>>,
+    recoveries: BTreeMap<Fault, Vec<Option<Duration>>>,
 }
 
 impl Report {
@@ -87,10 +87,11 @@ impl Report {
         let _ = write!(page, "\n### {}\n\n", heading(family));
         page.push_str("| fault | struck | recovery p50 | p99 |\n|---|---|---|---|\n");
         for fault in Fault::all().into_iter().filter(|fault| fault.family() == family) {
-            let mut times = self.recoveries.get(&fault).cloned().unwrap_or_default();
+            let strikes = self.recoveries.get(&fault).map_or(&[][..], Vec::as_slice);
+            let mut times: Vec<Duration> = strikes.iter().flatten().copied().collect();
             times.sort_unstable();
             let at = |percent| percentile(&times, percent).map_or("–".to_owned(), seconds);
-            let struck = times.len();
+            let struck = strikes.len();
             let _ = writeln!(page, "| {fault} | {struck} | {} | {} |", at(50), at(99));
         }
     }
@@ -129,7 +130,7 @@ same.
 
 From the strike to the end of the last execution that was inside, the rest of its task and its retry's delay
 of one second included (eight for a ticket that comes before it is due). Leases last four seconds.
-*Wiped* includes the patience of the reconciler, shortened by hand from five minutes: the rows are aged.
+Where an execution had come to its end before the strike there is no such time. *Wiped* includes the patience of the reconciler, shortened by hand from five minutes: the rows are aged.
 "
     )
 }
@@ -187,7 +188,14 @@ mod tests {
                 arena: 0,
                 fault: "worker.opened".to_owned(),
                 executions: vec![],
-                recovery_ms: 1_250,
+                recovery_ms: Some(1_250),
+            },
+            Line::Struck {
+                session: 1,
+                arena: 0,
+                fault: "scheduler.pruned".to_owned(),
+                executions: vec![],
+                recovery_ms: None,
             },
             Line::Missed { fault: "worker.ran".to_owned(), why: "nothing".to_owned() },
             Line::Broken { kind: "overlapping runs".to_owned(), what: "two".to_owned() },
@@ -198,7 +206,8 @@ mod tests {
             "| seed | 42 |",
             "| versions | Sexton 1, RabbitMQ 2 |",
             "| time | 2 min |",
-            "| faults struck | 1 |",
+            "| faults struck | 2 |",
+            "| scheduler.pruned | 1 | – | – |",
             "| executions | 12,345 |",
             "| lost executions | 0 |",
             "| overlapping runs | 1 |",

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -99,6 +100,8 @@ struct Shared {
     stop: CancellationToken,
     began: Instant,
     session: u64,
+    /// How many there have been: each has a number of its own.
+    arenas: AtomicUsize,
     options: Options,
 }
 
@@ -150,6 +153,7 @@ pub async fn run(options: Options, sites: &Sites, ending: Ending) -> Result<Ende
         stop: ending.stop.child_token(),
         began,
         session: clock::now().timestamp().unsigned_abs(),
+        arenas: AtomicUsize::new(sites.stormy.len() + options.calm),
         options: options.clone(),
     });
     tell(&format!("{} of {} faults are left to strike", wanted, whole.len()));
@@ -194,31 +198,63 @@ async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
     }
 }
 
+/// Strikes in an arena, and in a fresh one on fresh servers if those of a site do not come back.
 async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: bool) -> Result<()> {
+    let (mut site, mut number) = (site, number);
+    let mut spare = false;
+    while !strike_in(&shared, &site, number, is_stormy).await? {
+        // What was struck in it was not judged and does not count.
+        tell(&format!(
+            "arena {number}: a server does not come back; another arena takes its place"
+        ));
+        let wedged = std::mem::replace(&mut site, Arc::new(Site::private().await?));
+        if spare && let Some(wedged) = Arc::into_inner(wedged) {
+            let _ = wedged.end().await;
+        }
+        spare = true;
+        number = shared.arenas.fetch_add(1, Ordering::Relaxed);
+    }
+    if spare && let Some(site) = Arc::into_inner(site) {
+        site.end().await?;
+    }
+    Ok(())
+}
+
+/// Strikes in one arena until nothing is left, then judges it; `false`: its site is wedged.
+async fn strike_in(
+    shared: &Shared,
+    site: &Arc<Site>,
+    number: usize,
+    is_stormy: bool,
+) -> Result<bool> {
     let options = &shared.options;
-    let arena = Arena::begin(number, &site, options.patience, options.seed).await;
+    let arena = Arena::begin(number, site, options.patience, options.seed).await;
     let mut arena = arena.with_context(|| format!("set up arena {number}"))?;
     let mut looked = now();
     while let Some(turn) = shared.next(is_stormy) {
         tokio::select! {
             // Dropped in the middle, an arena ends all that it has started.
-            () = shared.stop.cancelled() => return Ok(()),
+            () = shared.stop.cancelled() => return Ok(true),
             tried = shared.turn(&mut arena, turn, looked) => looked = tried?,
+        }
+        if site.is_wedged() {
+            return Ok(false);
         }
     }
     if shared.stop.is_cancelled() {
-        return Ok(());
+        return Ok(true);
     }
     tell(&format!("arena {number} comes to rest"));
     let violations = tokio::select! {
-        () = shared.stop.cancelled() => return Ok(()),
+        () = shared.stop.cancelled() => return Ok(true),
         violations = close::close(&mut arena) => violations?,
     };
     let counts = close::counts(&arena).await?;
     shared.broken(&arena, violations)?;
     tell(&format!("arena {number} is at rest"));
     let (session, seconds) = (shared.session, shared.began.elapsed().as_secs());
-    shared.progress.append(&Line::Closed { session, arena: number, counts, seconds })
+    shared.progress.append(&Line::Closed { session, arena: number, counts, seconds })?;
+    Ok(true)
 }
 
 impl Shared {
@@ -242,7 +278,7 @@ impl Shared {
         let why = match strike(arena, fault).await {
             Ok(Outcome::Struck { executions, recovery }) => {
                 let executions = executions.iter().map(ToString::to_string).collect();
-                let recovery_ms = recovery.as_millis() as u64;
+                let recovery_ms = recovery.map(|time| time.as_millis() as u64);
                 let (session, arena_number) = (self.session, arena.number);
                 self.progress.append(&Line::Struck {
                     session,
@@ -297,7 +333,8 @@ impl Shared {
         let _ = std::fs::copy(arena.ledger.file(), file("ledger"));
     }
 
-    fn tell_struck(&self, arena: &Arena, fault: Fault, recovery: Duration) {
+    fn tell_struck(&self, arena: &Arena, fault: Fault, recovery: Option<Duration>) {
+        let recovery = recovery.unwrap_or_default();
         let mut done = lock(&self.done);
         *done += 1;
         tell(&format!(

@@ -1,12 +1,13 @@
 //! The servers that arenas stand on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use lapin::{Connection, ConnectionProperties};
 use sexton_servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServer};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::fault::{Ruin, Server};
 
@@ -27,6 +28,7 @@ pub struct Site {
     /// The broker's URL.
     pub amqp_url: String,
     own: Option<Mutex<Own>>,
+    wedged: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -47,16 +49,42 @@ impl Site {
             database_url: postgres.url().to_owned(),
             amqp_url: rabbit.url().to_owned(),
             own: Some(Mutex::new(Own { postgres, rabbit })),
+            wedged: AtomicBool::new(false),
         })
     }
 
     /// Servers that others use as well, which may not.
     pub fn shared(database_url: &str, amqp_url: &str) -> Self {
-        Self { database_url: database_url.to_owned(), amqp_url: amqp_url.to_owned(), own: None }
+        Self {
+            database_url: database_url.to_owned(),
+            amqp_url: amqp_url.to_owned(),
+            own: None,
+            wedged: AtomicBool::new(false),
+        }
+    }
+
+    /// Strikes a server, which is away for a while, and brings it back, whatever went wrong before.
+    ///
+    /// # Errors
+    ///
+    /// It could not be struck; or it does not come back, and then the site is [wedged](Self::is_wedged).
+    pub(super) async fn blow(&self, server: Server, ruin: Ruin, away: Duration) -> Result<()> {
+        let struck = self.strike(server, ruin).await;
+        sleep(away).await;
+        let restored = self.restore(server, ruin).await;
+        if restored.is_err() {
+            self.wedged.store(true, Ordering::Relaxed);
+        }
+        struck.and(restored)
+    }
+
+    /// Whether a server of it did not come back: nothing can stand here any more.
+    pub(super) fn is_wedged(&self) -> bool {
+        self.wedged.load(Ordering::Relaxed)
     }
 
     /// Strikes a server, first half: it is away, or empty and back.
-    pub(super) async fn strike(&self, server: Server, ruin: Ruin) -> Result<()> {
+    async fn strike(&self, server: Server, ruin: Ruin) -> Result<()> {
         let Some(own) = &self.own else { bail!("the servers are shared") };
         let mut own = own.lock().await;
         match (server, ruin) {
@@ -71,7 +99,7 @@ impl Site {
     }
 
     /// Second half: it is back. A busy machine may need more than one try.
-    pub(super) async fn restore(&self, server: Server, ruin: Ruin) -> Result<()> {
+    async fn restore(&self, server: Server, ruin: Ruin) -> Result<()> {
         for _ in 1..STARTS {
             if self.try_restore(server, ruin).await.is_ok() {
                 return Ok(());

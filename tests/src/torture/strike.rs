@@ -5,6 +5,7 @@
 //! the strike. The time of recovery runs from the strike to the end of the last execution that was
 //! inside, and holds whatever the task itself still takes.
 
+mod breach;
 mod hand;
 mod network;
 mod point;
@@ -29,8 +30,8 @@ pub(super) enum Outcome {
     Struck {
         /// What was inside.
         executions: Vec<Uuid>,
-        /// Until the last of it had come to its end.
-        recovery: Duration,
+        /// Until the last of it had come to its end; `None`: it had before the strike.
+        recovery: Option<Duration>,
     },
     /// No execution was inside.
     Missed(String),
@@ -38,11 +39,22 @@ pub(super) enum Outcome {
     Broken(Violation),
 }
 
+impl Outcome {
+    /// What was inside had come to its end before: there is nothing that took time to recover.
+    fn of_the_past(self) -> Self {
+        match self {
+            Self::Struck { executions, .. } => Self::Struck { executions, recovery: None },
+            other => other,
+        }
+    }
+}
+
 /// Strikes a fault in an arena. Afterwards the arena is whole again.
 ///
 /// # Errors
 ///
-/// What went wrong with the try itself; it counts as missed.
+/// What went wrong with the try itself counts as missed, such as a preparation that did not come about.
+/// What did not follow from the strike, or from what a hand did, is a broken promise, and told as such.
 pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
     arena.storm = match fault {
         Fault::At(_, server) => Some(server),
@@ -65,7 +77,7 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
     }
     arena.calm()?;
     arena.complete()?;
-    outcome
+    outcome.or_else(breach::told)
 }
 
 /// A strike that has happened.
@@ -86,13 +98,25 @@ impl Struck {
         Self { at, executions }
     }
 
+    /// Leaves out what has been published between the look at a scheduler's debt and the strike.
+    async fn still_inside(&mut self, arena: &Arena, program: Program) -> Result<()> {
+        if program == Program::Scheduler {
+            let owed = rows::ids(arena.pool(), "e.ticket_published_at IS NULL").await?;
+            self.executions.retain(|id| owed.contains(id));
+        }
+        Ok(())
+    }
+
     /// Watches until all that was inside has come to its end.
     pub(super) async fn recovery(self, arena: &Arena, fault: &str) -> Outcome {
         if self.executions.is_empty() {
             return Outcome::Missed("no execution was inside".to_owned());
         }
         match arena.ended(&self.executions, arena.patience.recovery).await {
-            Ok(()) => Outcome::Struck { executions: self.executions, recovery: self.at.elapsed() },
+            Ok(()) => {
+                let recovery = Some(self.at.elapsed());
+                Outcome::Struck { executions: self.executions, recovery }
+            }
             Err(left) => {
                 let execution = left[0];
                 let row = rows::told(arena.pool(), execution).await;

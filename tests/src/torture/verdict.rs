@@ -66,7 +66,7 @@ mod tests {
             arena: 0,
             fault: fault.to_string(),
             executions: vec!["e".to_owned()],
-            recovery_ms: 1,
+            recovery_ms: Some(1),
         };
         KINDS.iter().chain(&KINDS).map(struck).collect()
     }

@@ -8,6 +8,7 @@ use sexton_store::operator;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::breach::{follows, undone};
 use super::{Outcome, Struck};
 use crate::torture::arena::{Arena, ME, require};
 use crate::torture::fault::{Deed, Fault};
@@ -28,7 +29,10 @@ pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
         Deed::CursorSetBack => set_back(arena).await,
     }?;
     let name = Fault::Hand(deed).to_string();
-    let outcome = struck.recovery(arena, &name).await;
+    let mut outcome = struck.recovery(arena, &name).await;
+    if matches!(deed, Deed::DiscardedMoved | Deed::CancelledFirst) {
+        outcome = outcome.of_the_past();
+    }
     until_taken(arena, &hand).await?;
     hand.let_go().await;
     Ok(outcome)
@@ -40,7 +44,7 @@ pub(super) async fn until_taken(arena: &Arena, hand: &Hand) -> Result<()> {
     let taken = arena
         .until(arena.patience.recovery, async || Ok((hand.depth(&queue).await? == 0).then_some(())))
         .await;
-    require(taken.is_some(), "the workers do not take what is in their queue")
+    follows(taken.is_some(), "the workers do not take what is in their queue")
 }
 
 /// Waits until the execution is in this state with this attempt number.
@@ -75,7 +79,10 @@ pub(super) async fn park(arena: &Arena) -> Result<Uuid> {
     let id = arena.trigger(jobs::HAND, None).await?;
     until_state(arena, id, "failed", 2).await?;
     let parked = arena.ended(&[id], arena.patience.recovery).await;
-    require(parked.is_ok(), "a failed execution was not parked")?;
+    if parked.is_err() {
+        let row = rows::told(arena.pool(), id).await;
+        return Err(undone(format!("a failed execution was not parked: {row}")));
+    }
     arena.calm()?;
     Ok(id)
 }
@@ -148,7 +155,8 @@ async fn move_twice(arena: &mut Arena, hand: &Hand) -> Result<Struck> {
         hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 2).await?;
     }
     // Failed and parked is an end, too, so the recovery alone would not wait for the second run.
-    until_state(arena, id, "succeeded", 2).await?;
+    let ran = until_state(arena, id, "succeeded", 2).await;
+    ran.map_err(|error| undone(format!("moved by hand, and not run: {error:#}")))?;
     Ok(struck)
 }
 
@@ -204,7 +212,7 @@ async fn set_back(arena: &mut Arena) -> Result<Struck> {
             Ok(row)
         })
         .await;
-    require(passed.is_some(), "the planner did not catch up")?;
+    follows(passed.is_some(), "the planner did not catch up")?;
     tokio::time::sleep(Duration::from_millis(200)).await;
     Ok(struck)
 }

@@ -49,7 +49,7 @@ async fn disturb(
     let mood = if loss == Loss::BlackHole { LONG } else { Mood::TakesVictim(2) };
     let executions = at_work(arena, program, mood).await?;
     let proxy = arena.proxy(program, server);
-    let struck = Struck::now(executions);
+    let mut struck = Struck::now(executions);
     let time = match loss {
         Loss::Late => {
             proxy.delay(Duration::from_millis(300));
@@ -64,6 +64,10 @@ async fn disturb(
             Duration::from_secs(1)
         }
     };
+    if loss == Loss::Cut {
+        struck.still_inside(arena, program).await?;
+    }
+    let proxy = arena.proxy(program, server);
     sleep(time).await;
     proxy.pass();
     arena.proxy(Program::Scheduler, Server::RabbitMq).pass();

@@ -10,14 +10,13 @@ mod lost;
 mod sweep;
 mod tickets;
 
-use std::os::unix::process::ExitStatusExt as _;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
-use rustix::process::Signal;
+use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
+use super::breach::crashed;
 use super::{Outcome, Struck};
 use crate::torture::arena::{Arena, Seat};
 use crate::torture::fault::{Program, Ruin};
@@ -103,14 +102,13 @@ impl<'a> Doomed<'a> {
             feed(arena).await?;
             let next = Instant::now() + FEED_EVERY;
             while Instant::now() < next {
-                let stands = arena.storm.is_some();
                 let process = arena.process(self.program, Seat::Victim)?;
                 if process.ended().is_some() {
                     self.check(arena)?;
                     return Ok(Some(Instant::now()));
                 }
                 let line = format!("fault point {}: stopping this process", self.name);
-                if stands && process.log().contains(&line) {
+                if process.log().contains(&line) {
                     return Ok(Some(Instant::now()));
                 }
                 sleep(Duration::from_millis(50)).await;
@@ -122,25 +120,29 @@ impl<'a> Doomed<'a> {
     /// The process must have died at the point and nowhere else.
     fn check(self, arena: &mut Arena) -> Result<()> {
         let process = arena.process(self.program, Seat::Victim)?;
-        let killed = process.ended().and_then(|status| status.signal());
         let log = process.log();
-        ensure!(
-            killed == Some(Signal::KILL.as_raw())
-                && log.contains(&format!("fault point {}:", self.name)),
-            "the process ended otherwise: {}",
-            log.lines().last().unwrap_or_default()
-        );
-        Ok(())
+        if died_at(&log, self.name) {
+            return Ok(());
+        }
+        let status = process.ended().map_or_else(String::new, |status| status.to_string());
+        let said = log.lines().last().unwrap_or_default();
+        Err(crashed(format!("{} on the way to {}: {status}: {said}", process.name(), self.name)))
     }
 
-    /// If it stands at the point: kills the server, brings it back, and lets the process go on.
-    async fn blow(self, arena: &mut Arena) -> Result<Option<Instant>> {
-        let Some(server) = arena.storm.take() else { return Ok(None) };
+    /// If it stands at the point: kills the server, and brings it back; the process stands until
+    /// [`Self::recovery`]. To be called as soon as it is known what was inside, before anything else is
+    /// done. Returns when that was, or when the process died.
+    async fn blow(self, arena: &mut Arena, died: Instant) -> Result<Instant> {
+        let Some(server) = arena.storm.take() else { return Ok(died) };
         let at = Instant::now();
-        arena.site.strike(server, Ruin::Killed).await?;
-        arena.site.restore(server, Ruin::Killed).await?;
+        arena.site.blow(server, Ruin::Killed, Duration::ZERO).await?;
+        Ok(at)
+    }
+
+    /// Lets a process that stands at the point go on.
+    fn go_on(self, arena: &mut Arena) -> Result<()> {
         arena.process(self.program, Seat::Victim)?.resume();
-        Ok(Some(at))
+        Ok(())
     }
 
     /// Its name in the rows that it claims.
@@ -167,8 +169,9 @@ impl<'a> Doomed<'a> {
         at: Instant,
         executions: Vec<Uuid>,
     ) -> Result<Outcome> {
+        let at = self.blow(arena, at).await?;
         arena.calm()?;
-        let at = self.blow(arena).await?.unwrap_or(at);
+        self.go_on(arena)?;
         let left_dead = arena.draw.below(2) == 0;
         if left_dead {
             arena.complete_but((self.program, Seat::Victim))?;
@@ -177,6 +180,13 @@ impl<'a> Doomed<'a> {
         }
         Ok(Struck::at(at, executions).recovery(arena, self.name).await)
     }
+}
+
+/// Whether a process's last words are that it dies at a point.
+fn died_at(log: &str, name: &str) -> bool {
+    log.lines()
+        .last()
+        .is_some_and(|line| line == format!("fault point {name}: killing this process"))
 }
 
 /// What is said of a point that was not passed.

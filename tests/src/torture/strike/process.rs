@@ -18,20 +18,22 @@ pub(in crate::torture::strike) const LONG: Mood = Mood::TakesVictim(12);
 
 pub(super) async fn strike(arena: &mut Arena, program: Program, blow: Blow) -> Result<Outcome> {
     let executions = at_work(arena, program, LONG).await?;
-    let struck = Struck::now(executions);
+    let mut struck = Struck::now(executions);
     match blow {
         Blow::Killed => {
             arena.kill(program, Seat::Victim);
+            struck.still_inside(arena, program).await?;
             if arena.draw.below(2) == 0 {
                 arena.start(program, Seat::Victim, &[])?;
             }
         }
         Blow::Frozen => {
             let time = arena.patience.lease * 2;
-            let process = arena.process(program, Seat::Victim)?;
-            process.pause();
+            arena.process(program, Seat::Victim)?.pause();
+            let inside = struck.still_inside(arena, program).await;
             sleep(time).await;
-            process.resume();
+            arena.process(program, Seat::Victim)?.resume();
+            inside?;
         }
     }
     arena.proxy(Program::Scheduler, Server::RabbitMq).pass();

@@ -18,11 +18,11 @@ pub(super) async fn strike(arena: &mut Arena, server: Server, ruin: Ruin) -> Res
     at_work(arena, Program::Worker, Mood::Takes(3)).await?;
     let executions = rows::ids(arena.pool(), &rows::under_way()).await?;
     let struck = Struck::now(executions);
-    arena.site.strike(server, ruin).await?;
-    if ruin == Ruin::Frozen {
-        sleep(arena.patience.lease.mul_f64(1.5)).await;
-    }
-    arena.site.restore(server, ruin).await?;
+    let away = match ruin {
+        Ruin::Frozen => arena.patience.lease.mul_f64(1.5),
+        Ruin::Killed | Ruin::Wiped => Duration::ZERO,
+    };
+    arena.site.blow(server, ruin, away).await?;
     arena.calm()?;
     let name = Fault::Server(server, ruin).to_string();
     if ruin != Ruin::Wiped {

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::torture::arena::Arena;
-use crate::torture::strike::hand::{carry, park};
+use crate::torture::strike::breach::{crashed, follows, undone};
+use crate::torture::strike::hand::{carry, park, until_state};
 use crate::torture::strike::{Outcome, Struck};
 use crate::torture::{jobs, rows};
 
@@ -28,6 +29,9 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
 async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
     let output = arena.platform.try_sexton_with(&[("FAULT_POINT", name)], args).await?;
     let line = format!("fault point {name}: killing this process");
+    if output.stderr.contains("panicked at") {
+        return Err(crashed(format!("sexton {args:?}: {output}")));
+    }
     ensure!(
         output.status.signal() == Some(9) && output.stderr.contains(&line),
         "sexton {args:?} ended otherwise: {output}"
@@ -38,8 +42,8 @@ async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
 /// Whoever heard nothing says it again; that it was done before is an answer, too.
 async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
     let output = arena.platform.try_sexton(args).await?;
-    ensure!(matches!(output.status.code(), Some(0 | 4)), "sexton {args:?} failed: {output}");
-    Ok(())
+    let answered = matches!(output.status.code(), Some(0 | 4));
+    follows(answered, &format!("sexton {args:?} failed when it was said again: {output}"))
 }
 
 async fn triggered(arena: &mut Arena, name: &str) -> Result<Outcome> {
@@ -67,7 +71,19 @@ async fn of_failed(arena: &mut Arena, name: &str) -> Result<Outcome> {
     }
     let at = dies(arena, name, command).await?;
     again(arena, command).await?;
-    let outcome = Struck::at(at, vec![id]).recovery(arena, name).await;
+    let deed = match name {
+        "console.requeued" => "requeue",
+        "console.discarded" => "discard",
+        _ => "restore",
+    };
+    done_once(arena, id, deed).await?;
+    if name == "console.requeued" {
+        // Failed and parked is an end, too, so the recovery alone would not wait for the run.
+        let ran = until_state(arena, id, "succeeded", 2).await;
+        ran.map_err(|error| undone(format!("requeued, and not run: {error:#}")))?;
+        return Ok(Struck::at(at, vec![id]).recovery(arena, name).await);
+    }
+    let outcome = Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past();
     if name == "console.restored" {
         // A restore takes a discard back; from here on the execution may run again.
         again(arena, &requeue).await?;
@@ -85,7 +101,20 @@ async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let hand = arena.hand().await?;
     hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
     hand.let_go().await;
-    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+    done_once(arena, id, "cancel").await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
+}
+
+/// The deed stands in the audit, and once, however often it was asked for.
+async fn done_once(arena: &Arena, id: Uuid, deed: &str) -> Result<()> {
+    let times: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM operator_actions WHERE execution_id = $1 AND action = $2",
+    )
+    .bind(id)
+    .bind(deed)
+    .fetch_one(arena.pool())
+    .await?;
+    follows(times == 1, &format!("a {deed} of {id} was asked for twice and done {times} times"))
 }
 
 async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {

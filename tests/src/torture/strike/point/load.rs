@@ -5,10 +5,11 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{Doomed, not_passed, nothing};
-use crate::torture::arena::{Arena, Seat, require};
+use crate::torture::arena::{Arena, Seat};
 use crate::torture::fault::Program;
 use crate::torture::ledger::Mood;
 use crate::torture::strike::Outcome;
+use crate::torture::strike::breach::follows;
 use crate::torture::{jobs, rows};
 
 /// How the executions inside a step are told, by what the rows say after the death.
@@ -90,26 +91,33 @@ async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Resul
     rows::ids(arena.pool(), &condition).await
 }
 
-/// The claim was not committed: the same firings are claimed by whoever is next.
+/// The claim was not committed: the firing that it was for is claimed by whoever is next.
 pub(super) async fn claiming(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name);
+    // By itself, so that the cursor stays where this one found it.
+    let doomed = Doomed::at(name).alone(arena);
     doomed.start(arena)?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    let since = rows::clock(arena.pool()).await?;
-    claimed_next(arena, doomed, at, (jobs::LOAD, &since)).await
+    let due = sqlx::query_scalar::<_, String>(
+        "SELECT next_fire_at::text FROM jobs WHERE name = $1 AND next_fire_at <= now()",
+    );
+    let due = due.bind(jobs::LOAD).fetch_optional(arena.pool()).await?;
+    let Some(due) = due else { return Ok(not_passed(name)) };
+    let firing = format!("e.scheduled_for = '{due}'");
+    claimed_next(arena, doomed, at, (jobs::LOAD, &firing)).await
 }
 
-/// Watches the first execution of a job that is claimed from an instant on.
+/// Watches the execution of a job for which a condition comes to hold.
 async fn claimed_next(
     arena: &mut Arena,
     doomed: Doomed<'_>,
     at: Instant,
-    (job, since): (&str, &str),
+    (job, condition): (&str, &str),
 ) -> Result<Outcome> {
-    let at = doomed.blow(arena).await?.unwrap_or(at);
+    let at = doomed.blow(arena, at).await?;
+    doomed.go_on(arena)?;
     arena.complete()?;
     let next = format!(
-        "e.state <> 'skipped' AND e.claimed_at >= '{since}'
+        "e.state <> 'skipped' AND {condition}
          AND e.job_id = (SELECT id FROM jobs WHERE name = '{job}')"
     );
     let claimed = arena
@@ -119,6 +127,9 @@ async fn claimed_next(
             Ok((!ids.is_empty()).then_some(ids))
         })
         .await;
+    let otherwise =
+        format!("the firing of {job} that {} was about to claim is in no row", doomed.name);
+    follows(claimed.is_some(), &otherwise)?;
     doomed.recovery(arena, at, claimed.unwrap_or_default()).await
 }
 
@@ -131,8 +142,9 @@ pub(super) async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let since = rows::clock(arena.pool()).await?;
     let due = "UPDATE jobs SET next_fire_at = date_trunc('second', now()) WHERE name = 'work'";
-    require(rows::change(arena.pool(), due).await? == 1, "the job was not applied")?;
-    claimed_next(arena, doomed, at, ("work", &since)).await
+    follows(rows::change(arena.pool(), due).await? == 1, "the job was not applied")?;
+    let claimed = format!("e.claimed_at >= '{since}'");
+    claimed_next(arena, doomed, at, ("work", &claimed)).await
 }
 
 /// Rows past retention, which a scheduler deletes when it starts.
@@ -142,6 +154,8 @@ pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let id = old_rows(arena).await?;
     doomed.start(arena)?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let at = doomed.blow(arena, at).await?;
+    doomed.go_on(arena)?;
     arena.complete()?;
     // Whoever starts next finishes it.
     let rest = "SELECT (SELECT count(*) FROM gaps WHERE recorded_at < now() - interval '35 days')
@@ -152,8 +166,8 @@ pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
             Ok((count == 0).then_some(()))
         })
         .await;
-    require(gone.is_some(), "what is past retention was not deleted")?;
-    doomed.recovery(arena, at, vec![id]).await
+    follows(gone.is_some(), "what is past retention was not deleted")?;
+    Ok(doomed.recovery(arena, at, vec![id]).await?.of_the_past())
 }
 
 /// An execution, a gap and an instance that are past retention.

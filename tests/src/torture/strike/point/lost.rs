@@ -9,6 +9,7 @@ use super::{Doomed, not_passed, nothing};
 use crate::torture::arena::{Arena, ME, Seat, require};
 use crate::torture::fault::Program;
 use crate::torture::strike::Outcome;
+use crate::torture::strike::breach::follows;
 use crate::torture::strike::process::{LONG, at_work};
 use crate::torture::{jobs, rows};
 
@@ -73,13 +74,13 @@ pub(super) async fn late(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let executions = at_work(arena, Program::Worker, LONG).await?;
     arena.process(Program::Worker, Seat::Victim)?.pause();
     let id = *executions.first().context("the worker opened nothing")?;
-    let lost = arena.until(arena.patience.strike, async || {
+    let lost = arena.until(arena.patience.recovery, async || {
         let (state, attempt) = rows::state(arena.pool(), id).await?;
         Ok((attempt > 1 || state != "running").then_some(()))
     });
     let lost = lost.await;
     arena.process(Program::Worker, Seat::Victim)?.resume();
-    require(lost.is_some(), "the attempt of a frozen worker was not lost")?;
+    follows(lost.is_some(), "the attempt of a frozen worker was not lost")?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     doomed.recovery(arena, at, executions).await
 }

@@ -9,6 +9,7 @@ use super::{Doomed, not_passed, nothing};
 use crate::torture::arena::{Arena, ME, Seat, require};
 use crate::torture::fault::Program;
 use crate::torture::strike::Outcome;
+use crate::torture::strike::breach::follows;
 use crate::torture::strike::hand::{park, take, until_taken};
 use crate::torture::{jobs, rows};
 
@@ -106,8 +107,9 @@ async fn requeued(
     at: tokio::time::Instant,
     id: Uuid,
 ) -> Result<Outcome> {
+    let at = doomed.blow(arena, at).await?;
     let (state, attempt) = rows::state(arena.pool(), id).await?;
-    require(state == "failed", "the parked execution did not stay failed")?;
+    follows(state == "failed", "the parked execution did not stay failed")?;
     let seen = AttemptNumber::new(attempt).context("a number")?;
     operator::requeue(arena.platform.store(), ExecutionId::new(id), seen, ME, None).await?;
     doomed.recovery(arena, at, vec![id]).await

@@ -27,6 +27,7 @@ pub(super) async fn refused(arena: &mut Arena, name: &str) -> Result<Outcome> {
     hand.let_go().await;
     let id = arena.trigger(jobs::NOBODY, None).await?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let at = doomed.blow(arena, at).await?;
     arena.complete()?;
     carry(arena, id).await?;
     doomed.recovery(arena, at, vec![id]).await
@@ -60,6 +61,7 @@ pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> R
     .await?;
     doomed.start(arena)?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let at = doomed.blow(arena, at).await?;
     arena.complete()?;
     carry(arena, id).await?;
     doomed.recovery(arena, at, vec![id]).await
