@@ -16,7 +16,31 @@ pub struct Fence {
     pub edits: &'static [Edit],
     /// The faults that come first in a run without it; the others follow.
     pub first: &'static [&'static str],
+    /// The kinds of promises that a run without it may break first: any other is no evidence for it.
+    pub expected: &'static [&'static str],
 }
+
+/// No fence at all: the build is as it should be, and a run of it must break nothing. What a run
+/// without a fence breaks is otherwise no evidence.
+pub const CONTROL: Fence = Fence {
+    name: "none",
+    edits: &[],
+    first: &[
+        "ticket of an earlier attempt, kept",
+        "cancelled before it is opened",
+        "parked message moved after a discard",
+        "ticket doubled while it runs",
+        "worker to RabbitMQ: cut",
+        "ticket before it is due",
+        "schedule set back",
+        "worker.settled",
+        "worker to PostgreSQL: black hole",
+        "worker frozen",
+        "worker to PostgreSQL: answer to an open lost",
+        "scheduler.sweep_failed",
+    ],
+    expected: &[],
+};
 
 /// A text that stands once in a file, and what is to stand there instead.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +66,7 @@ pub const FENCES: &[Fence] = &[
             instead: "WHERE e.state IN ('pending', 'retrying', 'failed')",
         }],
         first: &["ticket of an earlier attempt, kept"],
+        expected: &["ran unasked", "opened early"],
     },
     Fence {
         name: "state",
@@ -51,6 +76,7 @@ pub const FENCES: &[Fence] = &[
             instead: "WHERE e.attempt = r.attempt",
         }],
         first: &["cancelled before it is opened", "parked message moved after a discard"],
+        expected: &["ran after its end"],
     },
     Fence {
         name: "worker",
@@ -67,6 +93,7 @@ pub const FENCES: &[Fence] = &[
             },
         ],
         first: &["ticket doubled while it runs", "worker to RabbitMQ: cut"],
+        expected: &["opened twice", "overlapping runs"],
     },
     Fence {
         name: "lease",
@@ -83,6 +110,7 @@ pub const FENCES: &[Fence] = &[
             },
         ],
         first: &["ticket doubled while it runs"],
+        expected: &["overlapping runs"],
     },
     Fence {
         name: "due-time",
@@ -92,6 +120,7 @@ pub const FENCES: &[Fence] = &[
             instead: "",
         }],
         first: &["ticket before it is due"],
+        expected: &["opened early"],
     },
     Fence {
         name: "unique-key",
@@ -118,6 +147,7 @@ pub const FENCES: &[Fence] = &[
             },
         ],
         first: &["schedule set back"],
+        expected: &["claimed twice"],
     },
     Fence {
         name: "ticket_published_at",
@@ -127,6 +157,9 @@ pub const FENCES: &[Fence] = &[
             instead: "WHERE p.rev IS NOT NULL AND e.ticket_published_at IS NULL",
         }],
         first: &["worker.settled"],
+        // The reconciler publishes such a ticket once more when five minutes are over; the patience of
+        // these runs is shorter, so that it shows that a ticket was marked and is not there.
+        expected: &["lost"],
     },
     Fence {
         name: "own-clock",
@@ -136,6 +169,7 @@ pub const FENCES: &[Fence] = &[
             instead: "    sent + lease.saturating_sub(margin(lease)) + Duration::from_hours(1)",
         }],
         first: &["worker to PostgreSQL: black hole", "worker frozen"],
+        expected: &["overlapping runs"],
     },
     Fence {
         name: "renewal-first",
@@ -145,6 +179,7 @@ pub const FENCES: &[Fence] = &[
             instead: "let sent = Some(sent).filter(|_| asked_before || !asked_before);",
         }],
         first: &["worker to PostgreSQL: answer to an open lost"],
+        expected: &["overlapping runs"],
     },
     Fence {
         name: "new-number",
@@ -154,6 +189,7 @@ pub const FENCES: &[Fence] = &[
             instead: "SET state = 'failed', rev = rev + 1,",
         }],
         first: &["scheduler.sweep_failed"],
+        expected: &["ran unasked"],
     },
 ];
 
@@ -165,9 +201,10 @@ impl Fence {
     /// There is none; says which there are.
     pub fn named(name: &str) -> Result<&'static Self> {
         let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
-        let found = FENCES.iter().find(|fence| fence.name == name);
-        found
-            .with_context(|| format!("there is no fence {name}: write one of {}", names.join(", ")))
+        let found = FENCES.iter().chain([&CONTROL]).find(|fence| fence.name == name);
+        found.with_context(|| {
+            format!("there is no fence {name}: write one of {}, or none", names.join(", "))
+        })
     }
 
     /// What `file` holds without this fence.
@@ -222,6 +259,27 @@ mod tests {
         }
         let names: HashSet<_> = FENCES.iter().map(|fence| fence.name).collect();
         assert_eq!(names.len(), FENCES.len());
+    }
+
+    #[test]
+    fn the_fences_are_those_of_the_proof() {
+        let proof: Vec<_> = sexton_verify::fences::Fence::ALL
+            .iter()
+            .map(|fence| fence.title().replace(' ', "-"))
+            .collect();
+        let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
+        assert_eq!(names, proof);
+    }
+
+    #[test]
+    fn the_run_with_all_fences_strikes_what_the_runs_without_one_strike() {
+        for fence in FENCES {
+            assert!(!fence.expected.is_empty(), "{}", fence.name);
+            for name in fence.first {
+                assert!(CONTROL.first.contains(name), "{}: {name}", fence.name);
+            }
+        }
+        assert!(CONTROL.expected.is_empty() && CONTROL.edits.is_empty());
     }
 
     #[test]
