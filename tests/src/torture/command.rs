@@ -16,10 +16,11 @@ use super::fence_off;
 use super::fences::{CONTROL, FENCES, Fence};
 use super::plan::Amount;
 use super::progress::{Progress, broken, strikes};
-use super::report::Report;
+use super::report::{Report, put_into};
 use super::run::{Ended, Ending, Options, Sites, run};
 use super::site::Site;
 use super::verdict::Verdict;
+use super::versions::changes;
 
 /// Strikes faults under load, and judges what became of the executions that were inside.
 ///
@@ -103,6 +104,9 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn one_run(asked: &Asked) -> Result<ExitCode> {
+    if asked.report.is_some() && changes().is_some() {
+        bail!("the report must be of a commit: commit what is changed, or leave out --report");
+    }
     let options = options(asked)?;
     let ending = Ending::default();
     let servers = async {
@@ -195,7 +199,8 @@ fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
         Verdict::Kept => {
             println!("torture: every fault was struck, and every promise was kept");
             if let Some(path) = &asked.report {
-                let page = Report::of(&ended.lines).page();
+                let before = std::fs::read_to_string(path).unwrap_or_default();
+                let page = put_into(&before, &Report::of(&ended.lines).page());
                 std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
             }
         }

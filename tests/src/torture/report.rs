@@ -97,6 +97,22 @@ impl Report {
     }
 }
 
+const BEGIN: &str = "<!-- torture -->";
+const END: &str = "<!-- /torture -->";
+
+/// A document with this page in the place of the last one; what others wrote around it stays.
+pub fn put_into(document: &str, page: &str) -> String {
+    let (before, after) = match (document.find(BEGIN), document.find(END)) {
+        (Some(begin), Some(end)) if begin < end => {
+            (&document[..begin], document[end + END.len()..].trim_start_matches('\n'))
+        }
+        // Written before there were marks: all of it up to the soak's part.
+        _ => ("", document.find("<!-- soak -->").map_or("", |at| &document[at..])),
+    };
+    let gap = if after.is_empty() { "" } else { "\n" };
+    format!("{before}{BEGIN}\n{page}{END}\n{gap}{after}")
+}
+
 const HEAD: &str = "\
 # Reliability
 
@@ -120,9 +136,11 @@ fn meanings(missed: usize) -> String {
 once. *Overlapping* is a run that began while another run of the same idempotency key was alive: each holds a
 lock that the kernel releases when its last process is gone. A *re-run* is a run of an attempt that was
 ended as lost, so that the next attempt did its work again: at least once, as promised. Besides, no attempt
-was opened before it was due or after an operator had ended its execution, no failed execution ran that
-nobody had moved, no key had two executions, and in the end the failed rows and the parked messages were the
-same.
+was opened before it was due, after a success, or after an operator had ended its execution, no failed
+execution ran that nobody had moved, no key had two executions, no attempt was marked as succeeded without
+its task's end in the ledger, no task ran without an attempt, every second of the job that fires each second
+has an execution or a gap, no program ended by itself or panicked, and in the end the failed rows and the
+parked messages were the same. Only what was judged in the end counts.
 
 {missed} further tries found no execution inside and do not count.
 
@@ -173,6 +191,16 @@ mod tests {
         assert_eq!(percentile(&times, 99), Some(Duration::from_secs(10)));
         assert_eq!(percentile(&times[..1], 50), Some(Duration::from_secs(1)));
         assert_eq!(percentile(&[], 50), None);
+    }
+
+    #[test]
+    fn the_page_takes_the_place_of_the_last_one_and_of_nothing_else() {
+        let first = put_into("", "one\n");
+        assert_eq!(first, "<!-- torture -->\none\n<!-- /torture -->\n");
+        let beside = format!("above\n{first}\n## Soak\n");
+        let second = put_into(&beside, "two\n");
+        assert_eq!(second, "above\n<!-- torture -->\ntwo\n<!-- /torture -->\n\n## Soak\n");
+        assert_eq!(put_into(&second, "two\n"), second);
     }
 
     #[test]
