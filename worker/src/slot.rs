@@ -9,6 +9,7 @@ mod unopened;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_broker::screen::Flaw;
 use sexton_broker::{Delivery, SlotConsumer};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
@@ -69,6 +70,7 @@ impl Slot {
             message_id: delivery.properties.message_id.as_deref(),
             attempt: delivery.properties.attempt,
             schema: delivery.properties.schema,
+            flaw: delivery.properties.flaw.map(Flaw::as_str),
             body: &delivery.body,
         });
         match incoming {

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use sexton_broker::screen::Flaw;
 use sexton_broker::{FailedQueue, InspectError, PublishError};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::sweep::{Verdict, judge};
@@ -115,6 +116,7 @@ impl<'a> Pass<'a> {
             message_id: properties.message_id.as_deref(),
             attempt: properties.attempt,
             schema: properties.schema,
+            flaw: properties.flaw.map(Flaw::as_str),
             body: &message.delivery.body,
         });
         let mut row = None;

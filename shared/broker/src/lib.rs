@@ -27,6 +27,7 @@ pub mod outgoing;
 pub mod properties;
 pub mod publish;
 mod reconnect;
+pub mod screen;
 mod session;
 mod supervisor;
 pub mod timeouts;

@@ -8,6 +8,7 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
 use crate::publish::PublishError;
+use crate::screen::{Flaw, UNREADABLE_HEADER};
 
 /// Header: the number of the attempt that the ticket authorises.
 pub const ATTEMPT_HEADER: &str = "sexton-attempt";
@@ -54,12 +55,14 @@ pub struct Properties {
     pub failed_reason: Option<String>,
     /// [`FAILED_AT_HEADER`].
     pub failed_at: Option<String>,
+    /// Why all others are missing, if the client library could not have read them. Never written.
+    pub flaw: Option<Flaw>,
 }
 
 impl Properties {
     /// Reads what is allowed from a received message. A header of an impossible type counts as
     /// absent, an integer written as text as an integer (management tools send such).
-    pub(crate) fn read(from: &BasicProperties) -> Self {
+    pub fn read(from: &BasicProperties) -> Self {
         let headers = from.headers().as_ref();
         let header = |name: &str| headers.and_then(|table| table.inner().get(name));
         Self {
@@ -73,6 +76,7 @@ impl Properties {
             traceparent: header(TRACEPARENT_HEADER).and_then(text),
             failed_reason: header(FAILED_REASON_HEADER).and_then(text),
             failed_at: header(FAILED_AT_HEADER).and_then(text),
+            flaw: header(UNREADABLE_HEADER).and_then(text).map(|flaw| Flaw::named(&flaw)),
         }
     }
 
@@ -81,7 +85,7 @@ impl Properties {
     /// # Errors
     ///
     /// [`PublishError::TooLarge`] if a field does not fit the protocol.
-    pub(crate) fn write(&self) -> Result<BasicProperties, PublishError> {
+    pub fn write(&self) -> Result<BasicProperties, PublishError> {
         let mut properties = BasicProperties::default()
             .with_delivery_mode(PERSISTENT)
             .with_app_id(APP_ID.into())
@@ -186,6 +190,7 @@ mod tests {
             traceparent: Some("00-a-b-01".to_owned()),
             failed_reason: Some("not JSON".to_owned()),
             failed_at: Some("2025-01-01T00:00:00Z".to_owned()),
+            flaw: None,
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::endpoint::Endpoint;
 use crate::life::sign_of_life;
+use crate::screen;
 use crate::timeouts::Timeouts;
 
 /// How often the connection's own word is asked for, in case an event was missed.
@@ -71,7 +72,7 @@ impl Door {
 async fn open_either(endpoint: &Endpoint, name: &str) -> lapin::Result<Connection> {
     let open = || {
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        Connection::connect_uri(endpoint.uri(), properties)
+        screen::connect(endpoint.uri(), properties)
     };
     let second = async {
         sleep(QUIET).await;

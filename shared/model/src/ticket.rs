@@ -113,6 +113,8 @@ pub struct Envelope<'a> {
     pub attempt: Option<i64>,
     /// The header `sexton-schema`.
     pub schema: Option<i64>,
+    /// Why its properties could not be read at all.
+    pub flaw: Option<&'a str>,
     /// The payload.
     pub body: &'a [u8],
 }
@@ -159,6 +161,9 @@ pub fn read(envelope: Envelope<'_>) -> Incoming {
 }
 
 fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
+    if let Some(flaw) = envelope.flaw {
+        return Err(corrected(format!("the message's properties cannot be read: {flaw}")));
+    }
     if let Some(schema) = envelope.schema
         && schema != SCHEMA
     {

@@ -17,6 +17,8 @@ mod messages;
 mod outage;
 mod params;
 pub(crate) mod probe;
+mod properties;
+mod raw;
 mod settings;
 mod start;
 mod task_type;

@@ -84,8 +84,13 @@ fn the_tasks_that_others_may_publish_are_read() {
     let examples = blocks(&text("docs/messages.md"), "json foreign");
     assert_eq!(examples.len(), 2, "the long form and the short one");
     for example in examples {
-        let envelope =
-            Envelope { message_id: None, attempt: None, schema: None, body: example.as_bytes() };
+        let envelope = Envelope {
+            message_id: None,
+            attempt: None,
+            schema: None,
+            flaw: None,
+            body: example.as_bytes(),
+        };
         assert!(matches!(read(envelope), Incoming::Foreign(_)), "{example}");
     }
 }

@@ -68,6 +68,7 @@ impl Message {
             message_id: self.name.as_deref(),
             attempt: self.attempt,
             schema: self.attempt.map(|_| SCHEMA),
+            flaw: None,
             body: &self.body,
         })
     }

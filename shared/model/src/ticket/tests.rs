@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn bare(body: &[u8]) -> Envelope<'_> {
-    Envelope { message_id: None, attempt: None, schema: None, body }
+    Envelope { message_id: None, attempt: None, schema: None, flaw: None, body }
 }
 
 fn reason(envelope: Envelope<'_>) -> String {
@@ -35,6 +35,7 @@ fn a_ticket_is_known_by_its_properties_whatever_its_body() {
         message_id: Some(&id),
         attempt: Some(3),
         schema: Some(1),
+        flaw: None,
         body: b"\xff not JSON",
     });
     assert_eq!(
@@ -95,6 +96,8 @@ fn what_cannot_be_read_says_why() {
     assert!(reason(bare(&vec![b' '; MAX_BODY_BYTES + 1])).contains("more than"));
     let schema = Envelope { schema: Some(9), ..bare(b"{}") };
     assert!(reason(schema).contains("unknown version 9"));
+    let flawed = Envelope { flaw: Some("nested too deeply"), ..bare(br#"{"type":"a"}"#) };
+    assert!(reason(flawed).contains("properties cannot be read: nested too deeply; publish"));
     let nameless = Envelope { attempt: Some(1), message_id: Some("x"), ..bare(b"{}") };
     assert!(reason(nameless).contains("not an execution's id"));
 }
@@ -113,7 +116,7 @@ proptest! {
         schema in proptest::option::of(any::<i64>()),
         body in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        let _ = read(Envelope { message_id: id.as_deref(), attempt, schema, body: &body });
+        let _ = read(Envelope { message_id: id.as_deref(), attempt, schema, flaw: None, body: &body });
     }
 
     #[test]

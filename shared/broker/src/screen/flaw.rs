@@ -1,0 +1,128 @@
+//! Whether the client library can read a content header, as it comes from the broker.
+
+/// Header: why the properties of a message were taken away before anybody read them.
+pub const UNREADABLE_HEADER: &str = "sexton-unreadable";
+
+/// Deepest nesting that passes; the broker's own `x-death` needs three.
+const MAX_DEPTH: usize = 32;
+
+/// Class, weight and size of the body: what stands before the properties.
+pub(super) const FIXED_BYTES: usize = 12;
+
+/// What is wrong with properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Nested too deeply.
+    Deep,
+    /// A text that must be UTF-8 and is not.
+    Text,
+    /// Over [`super::MAX_PROPERTIES_BYTES`].
+    Large,
+    /// Not as the protocol has it: an end in the middle, an unknown type, something left over.
+    Form,
+}
+
+impl Flaw {
+    const ALL: [Self; 4] = [Self::Deep, Self::Text, Self::Large, Self::Form];
+
+    /// A fragment for people; also the value of [`UNREADABLE_HEADER`].
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deep => "a header is nested too deeply",
+            Self::Text => "a text among them is not UTF-8",
+            Self::Large => "they are too large",
+            Self::Form => "they are not as AMQP 0-9-1 has them",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`]; of any other text, [`Flaw::Form`]: publishers can write that
+    /// header, too.
+    pub fn named(text: &str) -> Self {
+        Self::ALL.into_iter().find(|flaw| flaw.as_str() == text).unwrap_or(Self::Form)
+    }
+}
+
+/// Checks the payload of a content header of the class `basic`.
+///
+/// # Errors
+///
+/// The first flaw.
+pub(super) fn check(payload: &[u8]) -> Result<(), Flaw> {
+    let mut rest = Reader(payload);
+    rest.take(FIXED_BYTES)?;
+    let flags = u16::from_be_bytes(rest.array()?);
+    let has = |bit: u16| flags & (1 << bit) != 0;
+    // In the order of the protocol: content type and encoding, headers, delivery mode, priority,
+    // correlation id, reply-to, expiration, message id, timestamp, type, user, app and cluster id.
+    for bit in (2..16).rev().filter(|bit| has(*bit)) {
+        match bit {
+            13 => rest.table(MAX_DEPTH)?,
+            12 | 11 => drop(rest.take(1)?),
+            6 => drop(rest.take(8)?),
+            _ => rest.short_text()?,
+        }
+    }
+    // The last two bits name no property.
+    if has(0) || has(1) || !rest.0.is_empty() { Err(Flaw::Form) } else { Ok(()) }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], Flaw> {
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Flaw::Form)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Flaw> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(Flaw::Form)?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    fn long(&mut self) -> Result<Self, Flaw> {
+        let bytes = u32::from_be_bytes(self.array()?);
+        Ok(Self(self.take(bytes as usize)?))
+    }
+
+    fn short_text(&mut self) -> Result<(), Flaw> {
+        let [bytes] = self.array()?;
+        let text = self.take(usize::from(bytes))?;
+        if std::str::from_utf8(text).is_ok() { Ok(()) } else { Err(Flaw::Text) }
+    }
+
+    fn table(&mut self, depth: usize) -> Result<(), Flaw> {
+        let mut inside = self.long()?;
+        while !inside.0.is_empty() {
+            inside.short_text()?;
+            inside.value(depth)?;
+        }
+        Ok(())
+    }
+
+    /// The types are those of the client library, which are RabbitMQ's. `depth` bounds the recursion.
+    fn value(&mut self, depth: usize) -> Result<(), Flaw> {
+        let [kind] = self.array()?;
+        let bytes = match kind {
+            b'V' => 0,
+            b't' | b'b' | b'B' => 1,
+            b's' | b'U' | b'u' => 2,
+            b'I' | b'i' | b'f' => 4,
+            b'D' => 5,
+            b'L' | b'l' | b'd' | b'T' => 8,
+            b'S' | b'x' => return self.long().map(drop),
+            b'F' | b'A' if depth == 0 => return Err(Flaw::Deep),
+            b'F' => return self.table(depth - 1),
+            b'A' => {
+                let mut inside = self.long()?;
+                while !inside.0.is_empty() {
+                    inside.value(depth - 1)?;
+                }
+                return Ok(());
+            }
+            _ => return Err(Flaw::Form),
+        };
+        self.take(bytes).map(drop)
+    }
+}

@@ -1,0 +1,216 @@
+//! Frames as they come from the broker, in pieces of any size.
+
+use super::flaw::{FIXED_BYTES, Flaw, UNREADABLE_HEADER, check};
+use super::methods;
+
+/// The largest content header that passes: with its frame around it, what both sides agree on as the
+/// largest frame.
+pub const MAX_PROPERTIES_BYTES: usize = 128 * 1024 - FRAME_BYTES;
+
+/// Type, channel and size before the payload, and the end mark behind it.
+const FRAME_BYTES: usize = HEAD_BYTES + 1;
+const HEAD_BYTES: usize = 7;
+const END: u8 = 0xce;
+
+const METHOD: u8 = 1;
+const CONTENT_HEADER: u8 = 2;
+const CLASS_BASIC: [u8; 2] = [0, 60];
+
+/// The one property flag: there are headers.
+const HEADERS: u16 = 1 << 13;
+
+/// The screen's place within the frames of one connection.
+#[derive(Debug, Default)]
+pub struct Screen {
+    /// What is held back of the current frame until it can be judged, its head included.
+    held: Vec<u8>,
+    /// Bytes of the current frame that are still to come, its end mark included; 0 between frames
+    /// and within a head.
+    left: usize,
+    fate: Fate,
+}
+
+/// What becomes of the bytes that are still to come of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fate {
+    /// They pass.
+    #[default]
+    Pass,
+    /// They are held back until all are there.
+    Judge,
+    /// They are dropped: it was replaced.
+    Drop,
+}
+
+impl Screen {
+    /// Takes what was read, and adds to `out` what may be read on.
+    pub fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
+        while !bytes.is_empty() {
+            if self.left == 0 {
+                let wanted = HEAD_BYTES - self.held.len();
+                let (head, rest) = bytes.split_at(bytes.len().min(wanted));
+                self.held.extend_from_slice(head);
+                bytes = rest;
+                if head.len() == wanted {
+                    self.begin(out);
+                }
+                continue;
+            }
+            let (part, rest) = bytes.split_at(bytes.len().min(self.left));
+            bytes = rest;
+            self.left -= part.len();
+            match self.fate {
+                Fate::Pass => out.extend_from_slice(part),
+                Fate::Drop => self.hold_fixed(part),
+                Fate::Judge => self.held.extend_from_slice(part),
+            }
+            if self.left == 0 {
+                self.end(out);
+            }
+        }
+    }
+
+    /// A frame's head is there.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        let [kind, _, _, ref size @ ..] = self.held[..] else { return };
+        let size = size.iter().fold(0_usize, |size, byte| size << 8 | usize::from(*byte));
+        self.left = size + 1;
+        self.fate = match kind {
+            CONTENT_HEADER if size > MAX_PROPERTIES_BYTES => Fate::Drop,
+            CONTENT_HEADER => Fate::Judge,
+            METHOD if size <= methods::MAX_BYTES => Fate::Judge,
+            _ => Fate::Pass,
+        };
+        if self.fate == Fate::Pass {
+            out.append(&mut self.held);
+        }
+    }
+
+    /// Of a frame that is dropped, what its replacement needs.
+    fn hold_fixed(&mut self, part: &[u8]) {
+        let wanted = (HEAD_BYTES + FIXED_BYTES).saturating_sub(self.held.len());
+        self.held.extend_from_slice(&part[..part.len().min(wanted)]);
+    }
+
+    /// A frame's end is there.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        match (self.fate, self.held.first()) {
+            (Fate::Drop, _) => self.replace(Flaw::Large),
+            (Fate::Judge, Some(&METHOD)) => methods::make_readable(&mut self.held[HEAD_BYTES..]),
+            (Fate::Judge, _) => self.judge(),
+            (Fate::Pass, _) => {}
+        }
+        out.append(&mut self.held);
+        self.fate = Fate::Pass;
+    }
+
+    fn judge(&mut self) {
+        let payload = &self.held[HEAD_BYTES..self.held.len() - 1];
+        // Only messages have properties of others; and what has no size has no body to keep.
+        if payload.len() >= FIXED_BYTES
+            && payload.starts_with(&CLASS_BASIC)
+            && let Err(flaw) = check(payload)
+        {
+            self.replace(flaw);
+        }
+    }
+
+    /// Puts properties that say `flaw`, and nothing else, in the place of those that are held.
+    fn replace(&mut self, flaw: Flaw) {
+        let said = flaw.as_str().as_bytes();
+        let mut table = vec![UNREADABLE_HEADER.len() as u8];
+        table.extend_from_slice(UNREADABLE_HEADER.as_bytes());
+        table.push(b'S');
+        table.extend_from_slice(&(said.len() as u32).to_be_bytes());
+        table.extend_from_slice(said);
+
+        self.held.truncate(HEAD_BYTES + FIXED_BYTES);
+        self.held.extend_from_slice(&HEADERS.to_be_bytes());
+        self.held.extend_from_slice(&(table.len() as u32).to_be_bytes());
+        self.held.extend_from_slice(&table);
+        let size = (self.held.len() - HEAD_BYTES) as u32;
+        self.held[3..HEAD_BYTES].copy_from_slice(&size.to_be_bytes());
+        self.held.push(END);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapin::types::{AMQPValue, FieldTable};
+
+    use super::*;
+
+    /// A content header frame on channel 5 of a message whose body has nine bytes.
+    fn frame(flags: u16, properties: &[u8]) -> Vec<u8> {
+        let mut payload = vec![0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+        payload.extend_from_slice(&flags.to_be_bytes());
+        payload.extend_from_slice(properties);
+        let mut frame = vec![CONTENT_HEADER, 0, 5];
+        frame.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+        frame.extend_from_slice(&payload);
+        frame.push(END);
+        frame
+    }
+
+    fn screened(bytes: &[u8], piece: usize) -> Vec<u8> {
+        let (mut screen, mut out) = (Screen::default(), Vec::new());
+        bytes.chunks(piece).for_each(|piece| screen.take(piece, &mut out));
+        out
+    }
+
+    /// A header `a` of so many arrays, one inside the other.
+    fn nested(depth: u32) -> Vec<u8> {
+        let mut value = Vec::new();
+        for level in 0..depth {
+            value.push(b'A');
+            value.extend_from_slice(&((depth - level - 1) * 5).to_be_bytes());
+        }
+        let mut table = (value.len() as u32 + 2).to_be_bytes().to_vec();
+        table.extend_from_slice(&[1, b'a']);
+        table.extend_from_slice(&value);
+        table
+    }
+
+    #[test]
+    fn what_can_be_read_passes_byte_for_byte_in_whatever_pieces() {
+        let body = [3, 0, 5, 0, 0, 0, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9, END];
+        let bytes = [&frame(HEADERS, &nested(32))[..], &body, &frame(1 << 7, b"\x02id")].concat();
+        for piece in 1..=bytes.len() {
+            assert_eq!(screened(&bytes, piece), bytes, "in pieces of {piece}");
+        }
+    }
+
+    #[test]
+    fn flawed_properties_give_way_to_the_flaw_and_the_body_stays() {
+        let body = [3, 0, 5, 0, 0, 0, 1, 0xff, END];
+        let large = vec![b'x'; MAX_PROPERTIES_BYTES];
+        for (flags, properties, flaw) in [
+            (HEADERS, &nested(33)[..], Flaw::Deep),
+            (HEADERS, &nested(26_000), Flaw::Deep),
+            (1 << 7, b"\x02i\xff", Flaw::Text),
+            (1 << 7, b"\x09id", Flaw::Form),
+            (HEADERS, b"\0\0\0\x03\x01a?", Flaw::Form),
+            (0, b"left over", Flaw::Form),
+            (0, &large, Flaw::Large),
+        ] {
+            let bytes = [&frame(flags, properties)[..], &body].concat();
+            let out = screened(&bytes, 1_000);
+            let (head, rest) = out.split_at(HEAD_BYTES + FIXED_BYTES);
+            assert_eq!(head[..3], [CONTENT_HEADER, 0, 5]);
+            assert_eq!(head[7..], [0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], "the size of the body");
+            assert!(rest.ends_with(&body));
+            let told = String::from_utf8_lossy(rest);
+            assert!(told.contains(flaw.as_str()), "{told}");
+            assert_eq!(screened(&out, 7), out, "what took its place is flawed itself");
+        }
+    }
+
+    #[test]
+    fn a_flaw_that_a_publisher_names_is_one_of_ours() {
+        assert_eq!(Flaw::named(Flaw::Deep.as_str()), Flaw::Deep);
+        assert_eq!(Flaw::named("\u{1b}[2J"), Flaw::Form);
+        let mut table = FieldTable::default();
+        table.insert(UNREADABLE_HEADER.into(), AMQPValue::LongString("x".into()));
+        assert_eq!(table.inner().len(), 1);
+    }
+}

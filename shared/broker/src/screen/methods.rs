@@ -1,0 +1,70 @@
+//! The methods that carry texts of publishers: where a message was published to.
+
+/// No method that carries a message is longer: three texts and a few numbers.
+pub(super) const MAX_BYTES: usize = 1024;
+
+const BASIC: u16 = 60;
+const RETURN: u16 = 50;
+const DELIVER: u16 = 60;
+const GET_OK: u16 = 71;
+
+/// Overwrites what is not UTF-8 in the texts of a method that carries a message. Nothing is decided
+/// by these texts here, so what stands in their place does not matter.
+pub(super) fn make_readable(method: &mut [u8]) {
+    let number = |at: usize| Some(u16::from_be_bytes([*method.get(at)?, *method.get(at + 1)?]));
+    // What stands before the first text, and before the next.
+    let layout: &[usize] = match (number(0), number(2)) {
+        (Some(BASIC), Some(RETURN)) => &[2, 0, 0],
+        (Some(BASIC), Some(DELIVER)) => &[0, 9, 0],
+        (Some(BASIC), Some(GET_OK)) => &[9, 0],
+        _ => return,
+    };
+    let mut rest = &mut method[4..];
+    for skipped in layout {
+        let Some((length, after)) =
+            rest.split_at_mut_checked(*skipped).and_then(|(_, rest)| rest.split_first_mut())
+        else {
+            return;
+        };
+        let Some((text, after)) = after.split_at_mut_checked(usize::from(*length)) else { return };
+        make_text(text);
+        rest = after;
+    }
+}
+
+fn make_text(mut bytes: &mut [u8]) {
+    while let Err(error) = std::str::from_utf8(bytes) {
+        let (_, wrong) = bytes.split_at_mut(error.valid_up_to());
+        let Some((first, rest)) = wrong.split_first_mut() else { return };
+        *first = b'?';
+        bytes = rest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_of_a_delivery_become_readable_and_nothing_else_changes() {
+        let mut deliver =
+            b"\0\x3c\0\x3c\x03tag\0\0\0\0\0\0\0\xff\x01\x02e\xe4\x05k\xff\xc3\xa4x".to_vec();
+        make_readable(&mut deliver);
+        assert_eq!(deliver, b"\0\x3c\0\x3c\x03tag\0\0\0\0\0\0\0\xff\x01\x02e?\x05k?\xc3\xa4x");
+        let mut got = b"\0\x3c\0\x47\0\0\0\0\0\0\0\x01\0\x01\xff\x01\xfe\0\0\0\xff".to_vec();
+        make_readable(&mut got);
+        assert_eq!(got, b"\0\x3c\0\x47\0\0\0\0\0\0\0\x01\0\x01?\x01?\0\0\0\xff");
+        let mut returned = b"\0\x3c\0\x32\xff\xfe\x01\xff\x01\xfe\x01\xfd".to_vec();
+        make_readable(&mut returned);
+        assert_eq!(returned, b"\0\x3c\0\x32\xff\xfe\x01?\x01?\x01?");
+    }
+
+    #[test]
+    fn other_methods_and_ends_in_the_middle_are_left_alone() {
+        for whole in [&b"\0\x0a\0\x0a\xff"[..], b"\0\x3c\0\x3c\x09\xff", b"\0\x3c", b""] {
+            let mut method = whole.to_vec();
+            make_readable(&mut method);
+            assert_eq!(method, whole);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The stream that the client library reads from: the connection's own, TLS included, screened.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use async_rs::traits::{Reactor, RuntimeKit};
+use async_rs::util::RuntimeParts;
+use async_rs::{Runtime, Tokio};
+use futures_util::{AsyncRead, AsyncWrite, Stream};
+use lapin::tcp::{AMQPUriTcpExt as _, AsyncTcpStream, OwnedTLSConfig};
+use lapin::uri::AMQPUri;
+use lapin::{Connection, ConnectionProperties, Result};
+
+use super::Screen;
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 32 * 1024;
+
+type Plain = <Tokio as Reactor>::TcpStream;
+type Inner = AsyncTcpStream<Plain>;
+
+/// A connection's stream behind a screen.
+struct Screened {
+    inner: Inner,
+    screen: Screen,
+    piece: Vec<u8>,
+    /// What has been screened; read up to `taken`.
+    ready: Vec<u8>,
+    taken: usize,
+}
+
+impl Screened {
+    fn new(inner: Inner) -> Self {
+        let piece = vec![0; PIECE_BYTES];
+        Self { inner, screen: Screen::default(), piece, ready: Vec::new(), taken: 0 }
+    }
+}
+
+impl AsyncRead for Screened {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        // What is held back is no end of the stream: on until something passes.
+        while this.taken == this.ready.len() {
+            let read = ready!(Pin::new(&mut this.inner).poll_read(context, &mut this.piece))?;
+            if read == 0 {
+                return Poll::Ready(Ok(0));
+            }
+            this.ready.clear();
+            this.taken = 0;
+            this.screen.take(&this.piece[..read], &mut this.ready);
+        }
+        let waiting = &this.ready[this.taken..];
+        let count = waiting.len().min(into.len());
+        into[..count].copy_from_slice(&waiting[..count]);
+        this.taken += count;
+        Poll::Ready(Ok(count))
+    }
+}
+
+impl AsyncWrite for Screened {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, parts)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_close(context)
+    }
+}
+
+/// As the client library connects to a broker, but with a screen before what it reads.
+pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Result<Connection> {
+    let plain = Runtime::tokio_current();
+    let stream = async move |uri: AMQPUri, _| {
+        let tls = OwnedTLSConfig::default();
+        let stream = uri.connect_with_config_async(tls.as_ref(), &plain).await?;
+        Ok(AsyncTcpStream::Plain(Screened::new(stream)))
+    };
+    Connection::connector(uri, runtime(), stream, options).await
+}
+
+/// The current runtime, for connections whose streams are [`Screened`].
+fn runtime() -> Runtime<impl RuntimeKit<TcpStream = Screened> + Clone + Send + Sync> {
+    let tokio = Tokio::current();
+    Runtime::new(RuntimeParts::new(tokio.clone(), ScreenedReactor(tokio)))
+}
+
+/// Timers as the runtime has them, and another type of stream: the client library takes the type of
+/// its streams from its reactor, and makes them in the closure that it is given.
+#[derive(Clone, Debug)]
+struct ScreenedReactor(Tokio);
+
+impl Reactor for ScreenedReactor {
+    type TcpStream = Screened;
+    type Sleep = <Tokio as Reactor>::Sleep;
+
+    fn register<H: Send + 'static>(
+        &self,
+        _: H,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static> {
+        Err::<Screened, _>(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sleep(&self, duration: Duration) -> Self::Sleep {
+        self.0.sleep(duration)
+    }
+
+    fn interval(&self, duration: Duration) -> impl Stream<Item = Instant> + Send + 'static {
+        self.0.interval(duration)
+    }
+
+    fn tcp_connect_addr(
+        &self,
+        address: SocketAddr,
+    ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
+        let connecting = self.0.tcp_connect_addr(address);
+        async move { Ok(Screened::new(AsyncTcpStream::Plain(connecting.await?))) }
+    }
+}
