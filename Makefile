@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure soak verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -45,6 +45,9 @@ measure: ## Measure firing lag and idle memory with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure
+
+soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
+	@$(target)/debug/soak
 
 # The promised times are asked for with the machine to themselves, so after the tests and one by one.
 verify: test simulate ## Everything that shows the guarantees hold

@@ -12,6 +12,7 @@ mod process;
 mod scheduler;
 mod servers;
 mod simulation;
+mod soak;
 mod store;
 mod torture;
 mod worker;

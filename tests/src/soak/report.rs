@@ -1,0 +1,165 @@
+//! What a soak leaves behind: a line for each sample, and a section of the documents.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Serialize;
+
+use super::Outcome;
+use super::verdict::Growth;
+
+const OPENING: &str = "<!-- soak -->";
+const CLOSING: &str = "<!-- /soak -->";
+/// What the document begins with if it is not there yet.
+const HEADER: &str = "# Reliability\n\nWhat runs of this code have shown, as they measured it.\n";
+
+/// Where and on what a soak ran.
+#[derive(Clone, Debug, Serialize)]
+pub struct Circumstances {
+    /// The day, as in 2026-01-01.
+    pub day: String,
+    /// Of the code, as in 1a2b3c4d.
+    pub commit: String,
+    /// The servers, with their versions.
+    pub servers: String,
+    /// Processors.
+    pub processors: usize,
+}
+
+/// Adds a line of JSON.
+pub fn append(log: &Path, line: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut file = OpenOptions::new().create(true).append(true).open(log)?;
+    file.write_all(text.as_bytes()).with_context(|| format!("write {}", log.display()))
+}
+
+/// Puts `section` between the markers of the document, and leaves the rest as it is. A document
+/// without markers gets them at its end; one that is missing is begun.
+pub fn write(document: &Path, section: &str) -> Result<()> {
+    let text = match fs::read_to_string(document) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEADER.to_owned(),
+        Err(error) => return Err(error).with_context(|| document.display().to_string()),
+    };
+    fs::write(document, placed(&text, section)?)?;
+    Ok(())
+}
+
+/// `page`, with the section that stands in the document now: for whoever writes the rest of it anew.
+pub fn carried_over(document: &Path, page: String) -> Result<String> {
+    let text = fs::read_to_string(document).unwrap_or_default();
+    let section = text.split_once(OPENING).and_then(|(_, rest)| rest.split_once(CLOSING));
+    section.map_or(Ok(page.clone()), |(section, _)| placed(&page, section))
+}
+
+fn placed(text: &str, section: &str) -> Result<String> {
+    let inside = format!("{OPENING}\n{}\n{CLOSING}", section.trim());
+    let Some((before, rest)) = text.split_once(OPENING) else {
+        return Ok(format!("{}\n\n{inside}\n", text.trim_end()));
+    };
+    let Some((_, after)) = rest.split_once(CLOSING) else {
+        bail!("the document has {OPENING}, but no {CLOSING} after it");
+    };
+    Ok(format!("{before}{inside}{after}"))
+}
+
+/// The section.
+pub fn section(of: &Circumstances, outcome: &Outcome, growths: &[Growth]) -> String {
+    let minutes = outcome.seconds / 60.0;
+    let mut text = format!(
+        "## A soak of {minutes:.0} minutes\n\n\
+         {}, commit {}, {}, {} processors, shared with other work; debug\n\
+         builds. Two schedulers and two workers drained {:.0} executions a second, and were then fed\n\
+         with {:.0} a second, at most half of that.\n\n",
+        of.day, of.commit, of.servers, of.processors, outcome.drained_per_s, outcome.fed_per_s
+    );
+    let counts = [
+        ("executions", outcome.executions),
+        ("removed by retention", outcome.removed),
+        ("failed and requeued", outcome.requeued),
+        ("failed and discarded", outcome.discarded),
+        ("cancelled", outcome.cancelled),
+        ("rows in the audit", outcome.audited),
+        ("samples", outcome.samples.len() as u64),
+    ];
+    text += "| what | count |\n|---|---|\n";
+    for (what, count) in counts {
+        let _ = writeln!(text, "| {what} | {count} |");
+    }
+    text += "\nOnly the second half is judged. *Grown* is what the Theil-Sen line through its samples \
+             gains over\nthe whole length; *noise* is three standard deviations about that line; \
+             *allowed* is the largest of the\nnoise, a share of the median (5 % of memory, 10 % of \
+             tables) and a floor (4 descriptors or threads,\n1 MiB or 500 rows of a table, 5 seconds of \
+             feeding of what waits).\n\n";
+    text += "| quantity | median | grown | noise | allowed | |\n|---|---|---|---|---|---|\n";
+    for growth in growths {
+        let Growth { name, median, grown, noise, allowed } = growth;
+        let verdict = if growth.is_bounded() { "bounded" } else { "**grows**" };
+        let _ = writeln!(
+            text,
+            "| {name} | {median:.0} | {grown:+.0} | {noise:.0} | {allowed:.0} | {verdict} |"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_takes_the_place_of_the_one_before_and_nothing_else_changes() {
+        let text = "# A\n<!-- torture -->\nx\n<!-- /torture -->\n\n<!-- soak -->\nold\n<!-- /soak -->\n\nend\n";
+        let expected = text.replace("old", "new");
+        assert_eq!(placed(text, "\nnew\n").unwrap(), expected);
+        assert_eq!(placed(&expected, "new").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_document_without_markers_gets_them_at_its_end() {
+        assert_eq!(placed("# A\n", "s").unwrap(), "# A\n\n<!-- soak -->\ns\n<!-- /soak -->\n");
+        assert!(placed("<!-- soak -->", "s").is_err());
+    }
+
+    #[test]
+    fn whoever_writes_the_document_anew_keeps_the_section() {
+        let folder = tempfile::tempdir().unwrap();
+        let document = folder.path().join("reliability.md");
+        assert_eq!(carried_over(&document, "# A\n".into()).unwrap(), "# A\n");
+        write(&document, "s").unwrap();
+        let expected = "# A\n\n<!-- soak -->\ns\n<!-- /soak -->\n";
+        assert_eq!(carried_over(&document, "# A\n".into()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_grows_is_told() {
+        let growth = Growth { name: "x".into(), median: 5.0, grown: 9.0, noise: 1.0, allowed: 1.0 };
+        let outcome = Outcome {
+            drained_per_s: 40.0,
+            fed_per_s: 20.0,
+            seconds: 1_200.0,
+            executions: 1,
+            removed: 2,
+            requeued: 3,
+            discarded: 4,
+            cancelled: 5,
+            audited: 12,
+            samples: Vec::new(),
+        };
+        let of = Circumstances {
+            day: "2026-01-01".into(),
+            commit: "1a2b".into(),
+            servers: "PostgreSQL 15".into(),
+            processors: 2,
+        };
+        let text = section(&of, &outcome, &[growth]);
+        assert!(
+            text.contains("soak of 20 minutes")
+                && text.contains("| x | 5 | +9 | 1 | 1 | **grows** |")
+        );
+    }
+}
