@@ -1,6 +1,6 @@
 //! `sexton cron`: when an expression fires. Needs neither database nor broker.
 
-mod stream;
+pub mod stream;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};

@@ -2,7 +2,7 @@
 
 mod browse;
 mod history;
-mod logs;
+pub mod logs;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};

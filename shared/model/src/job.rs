@@ -22,6 +22,9 @@ pub use name::{NameError, check_name, check_task_type};
 pub const MAX_NAME_BYTES: usize = 200;
 /// Largest params of a job or a trigger, in bytes of JSON.
 pub const MAX_PARAMS_BYTES: usize = 256 * 1024;
+/// Deepest nesting of params, themselves counted: documents that carry params, such as a message's
+/// body, can be read again by readers that end at 127 levels.
+pub const MAX_PARAMS_DEPTH: usize = 64;
 /// Longest task type, in bytes.
 pub const MAX_TASK_TYPE_BYTES: usize = 100;
 /// Longest execution key, in bytes.

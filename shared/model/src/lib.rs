@@ -6,12 +6,14 @@
 
 pub mod cron;
 pub mod duration;
+pub mod echo;
 pub mod id;
 pub mod job;
 pub mod jobs_file;
 pub mod key;
 pub mod ladder;
 pub mod open;
+pub mod params;
 pub mod plan;
 pub mod pool;
 pub mod retry;

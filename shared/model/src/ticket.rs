@@ -8,9 +8,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use crate::echo::quoted;
 use crate::id::{AttemptNumber, ExecutionId, JobId};
-use crate::job::{MAX_PARAMS_BYTES, MAX_TASK_TYPE_BYTES};
-use crate::key;
+use crate::job::MAX_TASK_TYPE_BYTES;
+use crate::jobs_file::limits::MAX_TARGET_BYTES;
+use crate::{key, params};
 
 /// The version of the body, and of the header `sexton-schema`.
 pub const SCHEMA: i64 = 1;
@@ -167,7 +169,7 @@ fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
     if let Some(schema) = envelope.schema
         && schema != SCHEMA
     {
-        return Err(unknown_version(&schema, "the header sexton-schema"));
+        return Err(unknown_version(&schema.to_string(), "the header sexton-schema"));
     }
     // The properties alone make a ticket: its body may be anything.
     if let Some(number) = envelope.attempt {
@@ -181,7 +183,12 @@ fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
     if let Some(version) = body.get("v")
         && version.as_i64() != Some(SCHEMA)
     {
-        return Err(unknown_version(version, "the body"));
+        let version = match version {
+            Value::Number(number) => number.to_string(),
+            Value::String(text) => quoted(text),
+            other => quoted(&other.to_string()),
+        };
+        return Err(unknown_version(&version, "the body"));
     }
     // Tools that move a body without its headers must not turn a ticket into a second execution.
     if let (Some(id), Some(number)) = (
@@ -207,12 +214,10 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
 }
 
 /// A newer program's message is whole: it only has to find a worker that reads it.
-fn unknown_version(version: &dyn std::fmt::Display, place: &str) -> String {
-    let version = version.to_string();
+fn unknown_version(version: &str, place: &str) -> String {
     format!(
-        "unknown version {} in {place}; this worker reads {SCHEMA}: upgrade the workers, then move \
-         the message back to its queue",
-        shorten(&version, 80)
+        "unknown version {version} in {place}; this worker reads {SCHEMA}: upgrade the workers, then \
+         move the message back to its queue"
     )
 }
 
@@ -236,33 +241,23 @@ fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<For
     };
     if !is_task_type(&task_type) {
         return Err(format!(
-            "the body's type {:?} is not a task type: 1 to {MAX_TASK_TYPE_BYTES} of A-Z a-z 0-9 . _ -",
-            shorten(&task_type, 80)
+            "the body's type {} is not a task type: 1 to {MAX_TASK_TYPE_BYTES} of A-Z a-z 0-9 . _ -",
+            quoted(&task_type)
         ));
     }
     let key = message_id.filter(|id| !id.is_empty()).map(str::to_owned);
     if let Some(key) = &key {
         key::check(key).map_err(|error| format!("the message id cannot be a key: {error}"))?;
     }
-    let params = foreign_params(body.remove("params_scheduler"))?;
-    let target = body.get("id").and_then(text_of);
-    let mut params = params;
+    let mut params = foreign_params(body.remove("params_scheduler"))?;
+    let target = foreign_target(body.get("id"))?;
     for name in ["id", "scheduler_id"] {
         if let Some(value) = body.remove(name) {
             params.entry(name).or_insert(value);
         }
     }
+    params::check(&params).map_err(|error| format!("the params {error}"))?;
     let params = Value::Object(params);
-    let text = params.to_string();
-    if text.len() > MAX_PARAMS_BYTES {
-        return Err(format!("the params have {} bytes, more than {MAX_PARAMS_BYTES}", text.len()));
-    }
-    // serde_json writes U+0000 as this escape, and a backslash before it doubled.
-    if text.replace("\\\\", "").contains("\\u0000") {
-        return Err(
-            "the params hold the character U+0000, which the database cannot keep".to_owned()
-        );
-    }
     Ok(Foreign { task_type, key, target, params })
 }
 
@@ -280,11 +275,18 @@ fn foreign_params(params: Option<Value>) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn text_of(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()).filter(|text| !text.contains('\0')),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+/// It becomes a variable of the task's environment, which has limits of its own.
+fn foreign_target(id: Option<&Value>) -> Result<Option<String>, String> {
+    match id {
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(Value::String(text)) if text.len() > MAX_TARGET_BYTES => {
+            Err(format!("the body's id has {} bytes, more than {MAX_TARGET_BYTES}", text.len()))
+        }
+        Some(Value::String(text)) if text.contains('\0') => {
+            Err("the body's id holds the character U+0000, which no task can be given".to_owned())
+        }
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        _ => Ok(None),
     }
 }
 

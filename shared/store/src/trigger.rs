@@ -9,8 +9,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::job::MAX_PARAMS_BYTES;
 use sexton_model::key;
+use sexton_model::params::{ParamsError, check};
 use sexton_model::state::State;
 use uuid::Uuid;
 
@@ -64,9 +64,9 @@ pub enum TriggerError {
     /// The key cannot be one.
     #[error(transparent)]
     Key(#[from] key::KeyError),
-    /// The job's params with these in them are too large.
-    #[error("the params have {0} bytes, more than {MAX_PARAMS_BYTES}")]
-    Params(usize),
+    /// The job's params with these in them cannot be handed to a task.
+    #[error("the params {0}")]
+    Params(#[from] ParamsError),
     /// Somebody kept the job locked for 5 s. Try again.
     #[error("job {0:?} is locked by somebody else; try again")]
     Locked(String),
@@ -187,7 +187,6 @@ pub async fn trigger(
 fn merged(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {
     let mut params = job.as_object().cloned().unwrap_or_default();
     params.extend(own.clone());
-    let params = Value::Object(params);
-    let bytes = params.to_string().len();
-    if bytes > MAX_PARAMS_BYTES { Err(TriggerError::Params(bytes)) } else { Ok(params) }
+    check(&params)?;
+    Ok(Value::Object(params))
 }

@@ -19,7 +19,7 @@ const MIB: usize = 1024 * KIB;
 fn the_limits_of_the_readme_are_those_of_the_code() {
     let output = OutputLimits::default();
     let limits = [
-        ("params of a job or a trigger", format!("{} KiB of JSON", job::MAX_PARAMS_BYTES / KIB)),
+        ("params of a job or a trigger", params_limit()),
         ("job name", bytes(job::MAX_NAME_BYTES)),
         ("task type", bytes(job::MAX_TASK_TYPE_BYTES)),
         ("pool name", bytes(pool::MAX_POOL_NAME_BYTES)),
@@ -67,7 +67,7 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
     let expected = [
         ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
         ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
-        ("params", None, format!("{} KiB of JSON", job::MAX_PARAMS_BYTES / KIB)),
+        ("params", None, params_limit()),
         ("misfire.window", Some(in_words(default.window)), span(&limits::MISFIRE_WINDOW)),
         (
             "misfire.limit",
@@ -148,4 +148,9 @@ fn in_words(duration: Duration) -> String {
 fn with_commas(number: usize) -> String {
     let (thousands, rest) = (number / 1_000, number % 1_000);
     if thousands == 0 { rest.to_string() } else { format!("{thousands},{rest:03}") }
+}
+
+fn params_limit() -> String {
+    let (bytes, depth) = (job::MAX_PARAMS_BYTES, job::MAX_PARAMS_DEPTH);
+    format!("{} KiB of JSON, {depth} levels deep", bytes / KIB)
 }

@@ -37,7 +37,7 @@ pub(super) fn read(
     name: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
     finder: &ProgramFinder,
-    problems: &mut Problems<'_>,
+    problems: &mut Problems,
 ) -> Option<TaskEntry> {
     let mut reader = EntryReader { task: name.get_ref(), problems, sound: true };
     if !is_type_name(name.get_ref()) {
@@ -61,13 +61,13 @@ fn is_type_name(name: &str) -> bool {
     (1..=NAME_MAX_BYTES).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-struct EntryReader<'r, 'p> {
+struct EntryReader<'r> {
     task: &'r str,
-    problems: &'r mut Problems<'p>,
+    problems: &'r mut Problems,
     sound: bool,
 }
 
-impl EntryReader<'_, '_> {
+impl EntryReader<'_> {
     fn problem(
         &mut self,
         span: Option<Range<usize>>,

@@ -33,11 +33,12 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
+use sexton_model::echo::escaped;
 use toml::de::DeTable;
 
 pub use self::entry::{COMMAND_MAX_WORDS, GRACE_MAX, TIMEOUT_MAX};
 use self::problem::Problems;
-pub use self::problem::{CatalogueErrors, Problem};
+pub use self::problem::{CatalogueErrors, MAX_PROBLEMS, Problem};
 use self::program::ProgramFinder;
 use crate::command::CommandLine;
 
@@ -86,7 +87,12 @@ impl Catalogue {
         self.0.keys().map(String::as_str)
     }
 
-    fn parse(
+    /// Reads the text of a catalogue that lies in `folder`, with `search_path` as `PATH`.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, [`MAX_PROBLEMS`] and one at most.
+    pub fn parse(
         text: &str,
         folder: &Path,
         search_path: Option<OsString>,
@@ -102,7 +108,8 @@ impl Catalogue {
         let mut tasks = BTreeMap::new();
         for (key, value) in root.get_ref() {
             if key.get_ref() != "tasks" {
-                let said = format!("unknown key `{}`: only `[tasks.NAME]` is known", key.get_ref());
+                let key_said = escaped(key.get_ref());
+                let said = format!("unknown key `{key_said}`: only `[tasks.NAME]` is known");
                 problems.add(Some(key.span()), None, None, said);
                 continue;
             }

@@ -4,6 +4,11 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use sexton_model::echo::escaped;
+
+/// The most problems that are reported; of further ones only the number is.
+pub const MAX_PROBLEMS: usize = 1_000;
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -29,10 +34,10 @@ impl fmt::Display for Problem {
             write!(f, "line {line}: ")?;
         }
         if let Some(task) = &self.task {
-            write!(f, "task `{task}`: ")?;
+            write!(f, "task `{}`: ", escaped(task))?;
         }
         if let Some(field) = &self.field {
-            write!(f, "`{field}`: ")?;
+            write!(f, "`{}`: ", escaped(field))?;
         }
         f.write_str(&self.message)
     }
@@ -44,13 +49,13 @@ impl fmt::Display for Problem {
 pub struct CatalogueErrors {
     /// The catalogue's file.
     pub path: PathBuf,
-    /// What is wrong with it, in the order of its lines; at least one.
+    /// What is wrong with it, in the order of its lines; at least one, and one more than
+    /// [`MAX_PROBLEMS`] at most, which then says how many there are besides.
     pub problems: Vec<Problem>,
 }
 
 impl CatalogueErrors {
-    pub(super) fn new(path: &Path, mut problems: Vec<Problem>) -> Self {
-        problems.sort_by_key(|problem| problem.line);
+    pub(super) fn new(path: &Path, problems: Vec<Problem>) -> Self {
         Self { path: path.to_owned(), problems }
     }
 }
@@ -59,15 +64,23 @@ fn list(problems: &[Problem]) -> String {
     problems.iter().fold(String::new(), |said, problem| said + "\n  " + &problem.to_string())
 }
 
+/// The most characters of a name that a problem keeps; no valid one is longer.
+const MAX_KEPT_CHARS: usize = 256;
+
 /// Collects problems and finds their lines.
-pub(super) struct Problems<'a> {
-    text: &'a str,
+pub(super) struct Problems {
+    /// Where each line begins, but for the first.
+    lines: Vec<usize>,
     found: Vec<Problem>,
+    unreported: usize,
 }
 
-impl<'a> Problems<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
-        Self { text, found: Vec::new() }
+impl Problems {
+    /// For `text`, whose byte offsets become line numbers.
+    pub(super) fn new(text: &str) -> Self {
+        let newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let lines = newlines.map(|(at, _)| at + 1).collect();
+        Self { lines, found: Vec::new(), unreported: 0 }
     }
 
     /// Notes a problem at `span`, a range of bytes of the text.
@@ -78,11 +91,13 @@ impl<'a> Problems<'a> {
         field: Option<&str>,
         message: impl Into<String>,
     ) {
-        let line = span.map(|span| {
-            let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
-            before.split(|&byte| byte == b'\n').count()
-        });
-        let (task, field) = (task.map(str::to_owned), field.map(str::to_owned));
+        if self.found.len() == MAX_PROBLEMS {
+            self.unreported += 1;
+            return;
+        }
+        let line = span.map(|span| self.lines.partition_point(|begin| *begin <= span.start) + 1);
+        let clipped = |text: &str| text.chars().take(MAX_KEPT_CHARS).collect();
+        let (task, field) = (task.map(clipped), field.map(clipped));
         self.found.push(Problem { line, task, field, message: message.into() });
     }
 
@@ -97,6 +112,14 @@ impl<'a> Problems<'a> {
     ///
     /// The problems found so far, if there are any.
     pub(super) fn none_yet(&mut self) -> Result<(), Vec<Problem>> {
-        if self.found.is_empty() { Ok(()) } else { Err(std::mem::take(&mut self.found)) }
+        if self.found.is_empty() {
+            return Ok(());
+        }
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_by_key(|problem| problem.line);
+        if self.unreported > 0 {
+            found.push(Problem::of_file(format!("and {} more problems", self.unreported)));
+        }
+        Err(found)
     }
 }

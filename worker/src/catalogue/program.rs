@@ -5,6 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use sexton_model::echo::escaped;
+
+/// The most characters of a path that a problem repeats.
+const MAX_PATH_CHARS: usize = 200;
 
 /// Where programs are looked for.
 pub(super) struct ProgramFinder {
@@ -32,10 +36,10 @@ impl ProgramFinder {
         }
         // `join` leaves an absolute path as it is.
         let path = std::path::absolute(self.folder.join(name))
-            .map_err(|error| format!("the path of `{name}` cannot be told: {error}"))?;
+            .map_err(|error| format!("the path of `{}` cannot be told: {error}", escaped(name)))?;
         match executable(&path) {
             Ok(()) => Ok(path),
-            Err(why) => Err(format!("the program {} {why}", path.display())),
+            Err(why) => Err(format!("the program {} {why}", shown(&path))),
         }
     }
 
@@ -47,9 +51,19 @@ impl ProgramFinder {
             .map(|folder| folder.join(name))
             .find(|path| executable(path).is_ok())
             .ok_or_else(|| {
+                let name = escaped(name);
                 format!("no program `{name}` in PATH: install it, or give its absolute path")
             })
     }
+}
+
+/// The path, escaped; of a long one the end, which tells more than the beginning.
+fn shown(path: &Path) -> String {
+    let text = path.display().to_string();
+    let cut = text.char_indices().rev().nth(MAX_PATH_CHARS - 1).map_or(0, |(at, _)| at);
+    let ellipsis = if cut > 0 { "…" } else { "" };
+    let quoted = format!("{:?}", &text[cut..]);
+    format!("{ellipsis}{}", &quoted[1..quoted.len() - 1])
 }
 
 fn executable(path: &Path) -> Result<(), String> {

@@ -13,12 +13,17 @@ use sexton_model::cron::Dialect;
 
 use super::{COUNT, MAX_COUNT, firings, parse_instant, text};
 use crate::failure::Failure;
+use crate::show::ascii_controls;
 
 /// The longest line that is looked into, in bytes; the rest of a longer one is passed over.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Answers until the input ends.
-pub(super) fn answer(
+/// Answers until the input ends. `now` is asked for where a question says no instant.
+///
+/// # Errors
+///
+/// The input cannot be read, or [`Failure::Closed`] when nobody reads the answers any more.
+pub fn answer(
     input: impl Read,
     output: impl Write,
     now: impl Fn() -> DateTime<Utc>,
@@ -34,7 +39,8 @@ pub(super) fn answer(
                 Err(error) => json!({"id": question.id, "error": error}),
             },
         };
-        writeln!(output, "{answer}")?;
+        // The id is the asker's own text, and the answers may be looked at on a terminal.
+        writeln!(output, "{}", ascii_controls(&answer.to_string()))?;
         if input.buffer().is_empty() {
             output.flush()?;
         }

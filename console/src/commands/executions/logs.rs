@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use sexton_store::attempts::{self, AttemptOutput};
+use serde_json::Value;
+use sexton_store::attempts;
 use sexton_store::executions;
 
 use crate::commands::reference;
@@ -12,6 +13,8 @@ use crate::show::line;
 
 /// Longer than any line that is kept.
 const MAX_LINE_CHARS: usize = 16 * 1024;
+/// Of what is wrong with output that cannot be read.
+const MAX_ERROR_CHARS: usize = 200;
 
 /// The column `attempts.output`, as workers write it.
 #[derive(Debug, Deserialize)]
@@ -48,10 +51,6 @@ pub(super) async fn run(id: &str, attempt: Option<i32>, session: &Session) -> Re
     if session.out.is_json() {
         return session.out.document(&found);
     }
-    tell(found, session)
-}
-
-fn tell(found: AttemptOutput, session: &Session) -> Result<(), Failure> {
     let number = found.number;
     let Some(value) = found.output else {
         return session.out.say(match found.outcome {
@@ -59,34 +58,42 @@ fn tell(found: AttemptOutput, session: &Session) -> Result<(), Failure> {
             Some(outcome) => format!("Attempt {number} ended ({outcome}) without output."),
         });
     };
-    let output: Output = serde_json::from_value(value).map_err(|error| {
-        Failure::Failed(format!(
-            "the output of attempt {number} cannot be read ({error}); --json shows it as it is"
-        ))
-    })?;
-    if output.lines.is_empty() && output.dropped_bytes == 0 {
-        return session.out.say(format!("Attempt {number} wrote nothing."));
-    }
-    for (index, written) in output.lines.iter().enumerate() {
-        if index == output.head_lines {
-            tell_dropped(&output, session)?;
-        }
-        let mark = if written.stream == "stderr" { "err" } else { "out" };
-        let text = line(&written.text, MAX_LINE_CHARS);
-        session.out.say(format!("{} {mark} {text}", written.at.format("%H:%M:%S%.3f")))?;
-    }
-    if output.lines.len() <= output.head_lines {
-        tell_dropped(&output, session)?;
+    for line in told(number, value).map_err(Failure::Failed)? {
+        session.out.say(line)?;
     }
     Ok(())
 }
 
-fn tell_dropped(output: &Output, session: &Session) -> Result<(), Failure> {
-    if output.dropped_bytes == 0 {
-        return Ok(());
+/// What attempt `number` wrote, line by line, safe to show; `value` is the column `attempts.output`.
+///
+/// # Errors
+///
+/// What to do about a value that no worker of this version wrote.
+pub fn told(number: i32, value: Value) -> Result<Vec<String>, String> {
+    let output: Output = serde_json::from_value(value).map_err(|error| {
+        let error = line(&error.to_string(), MAX_ERROR_CHARS);
+        format!("the output of attempt {number} cannot be read ({error}); --json shows it as it is")
+    })?;
+    if output.lines.is_empty() && output.dropped_bytes == 0 {
+        return Ok(vec![format!("Attempt {number} wrote nothing.")]);
     }
-    session.out.say(format!(
-        "… {} lines ({} bytes) were not kept …",
-        output.dropped_lines, output.dropped_bytes
-    ))
+    let mut lines = Vec::with_capacity(output.lines.len() + 1);
+    for (index, written) in output.lines.iter().enumerate() {
+        if index == output.head_lines {
+            lines.extend(dropped(&output));
+        }
+        let mark = if written.stream == "stderr" { "err" } else { "out" };
+        let text = line(&written.text, MAX_LINE_CHARS);
+        lines.push(format!("{} {mark} {text}", written.at.format("%H:%M:%S%.3f")));
+    }
+    if output.lines.len() <= output.head_lines {
+        lines.extend(dropped(&output));
+    }
+    Ok(lines)
+}
+
+fn dropped(output: &Output) -> Option<String> {
+    let Output { dropped_lines, dropped_bytes, .. } = output;
+    let said = format!("… {dropped_lines} lines ({dropped_bytes} bytes) were not kept …");
+    (*dropped_bytes > 0).then_some(said)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
+use sexton_model::params::check;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, PauseError};
@@ -73,10 +74,10 @@ fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
         return Err(Failure::Usage(format!("--params has {} bytes: too many", text.len())));
     }
     match serde_json::from_str(text) {
-        Ok(Value::Object(params)) if !holds_nul(&params) => Ok(params),
-        Ok(Value::Object(_)) => Err(Failure::Usage(
-            "--params holds the character U+0000, which the database cannot keep".to_owned(),
-        )),
+        Ok(Value::Object(params)) => match check(&params) {
+            Ok(()) => Ok(params),
+            Err(error) => Err(Failure::Usage(format!("--params: they {error}"))),
+        },
         Ok(_) => Err(Failure::Usage(
             "--params is not a JSON object; write it as in '{\"customer\": 4891}'".to_owned(),
         )),
@@ -84,18 +85,6 @@ fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
             "--params is not JSON ({error}); write it as in '{{\"customer\": 4891}}'"
         ))),
     }
-}
-
-fn holds_nul(params: &Map<String, Value>) -> bool {
-    fn inside(value: &Value) -> bool {
-        match value {
-            Value::String(text) => text.contains('\0'),
-            Value::Array(values) => values.iter().any(inside),
-            Value::Object(fields) => holds_nul(fields),
-            _ => false,
-        }
-    }
-    params.iter().any(|(name, value)| name.contains('\0') || inside(value))
 }
 
 pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Failure> {

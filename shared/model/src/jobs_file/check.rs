@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::problem::{Problem, Report};
+use crate::echo::quoted;
 use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
 
@@ -30,7 +31,7 @@ pub(super) fn problem(schedule: &Schedule, now: DateTime<Utc>) -> Option<(&'stat
             Err(error) => Some(("schedule", error.to_string())),
             Ok(timetable) if timetable.next_after(now).is_none() => {
                 let message = "never fires: nothing matches within 100 years";
-                Some(("schedule", format!("{} {message}", super::problem::quoted(expression))))
+                Some(("schedule", format!("{} {message}", quoted(expression))))
             }
             Ok(_) => None,
         },

@@ -14,10 +14,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::check;
-use super::problem::{Problem, Report, quoted};
+use super::problem::{Problem, Report};
 use super::suggest::nearest;
 use super::{MAX_FILE_BYTES, MAX_JOBS};
 use crate::cron::{Dialect, Expression};
+use crate::echo::quoted;
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
 
 /// The variable's name, which stands for the file's in problems.

@@ -10,9 +10,10 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
-use super::problem::{Report, quoted};
+use super::problem::Report;
 use super::suggest::nearest;
 use crate::duration;
+use crate::echo::{plain, quoted};
 
 /// A table whose fields are being read.
 pub(super) struct Fields<'a, 'r, 'f> {
@@ -111,7 +112,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         };
         let number = integer(digits).filter(|number| range.contains(number));
         if number.is_none() {
-            self.out_of_range(name, &digits, range.start(), range.end());
+            self.out_of_range(name, &plain(digits.as_str()), range.start(), range.end());
         }
         number
     }

@@ -10,8 +10,8 @@ use super::limits::{
     MAX_RETRIES, MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, RETRY_DELAY, RETRY_JITTER,
     RETRY_MAX_DELAY, RETRY_MULTIPLIER, TIMEOUT,
 };
-use super::problem::quoted;
 use super::{params, schedule};
+use crate::echo::quoted;
 use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, Misfire, MisfirePolicy, NameError, Overlap, RetryOverrides, Schedule,
     check_name, check_task_type,

@@ -10,7 +10,9 @@ use serde_json::{Map, Number, Value};
 use toml::de::DeValue;
 
 use super::fields::{Fields, float, integer, text_problem};
+use crate::echo::plain;
 use crate::job::MAX_PARAMS_BYTES;
+use crate::params::{ParamsError, check};
 
 const FIELD: &str = "params";
 
@@ -29,13 +31,15 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
             return Value::Null;
         }
     }
-    let params = Value::Object(object);
-    let bytes = params.to_string().len();
-    if bytes > MAX_PARAMS_BYTES {
-        let message = format!("has {bytes} bytes as JSON; {MAX_PARAMS_BYTES} at most");
-        fields.problem(FIELD, message);
+    match check(&object) {
+        Ok(()) => {}
+        Err(ParamsError::Large(bytes)) => {
+            let message = format!("has {bytes} bytes as JSON; {MAX_PARAMS_BYTES} at most");
+            fields.problem(FIELD, message);
+        }
+        Err(error) => fields.problem(FIELD, error.to_string()),
     }
-    params
+    Value::Object(object)
 }
 
 /// Where a value stands. Linked, and put into words only for a problem: building the text for every
@@ -76,7 +80,7 @@ fn json(fields: &mut Fields<'_, '_, '_>, path: &Path<'_>, at: usize, value: &DeV
         DeValue::Float(digits) => float(digits)
             .and_then(Number::from_f64)
             .map(Value::Number)
-            .ok_or_else(|| format!("{} has no counterpart in JSON", digits.as_str())),
+            .ok_or_else(|| format!("{} has no counterpart in JSON", plain(digits.as_str()))),
         DeValue::Boolean(value) => Ok(Value::from(*value)),
         DeValue::Datetime(datetime) => Ok(Value::from(datetime.to_string())),
         DeValue::Array(values) => Ok(values

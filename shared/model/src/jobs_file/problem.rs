@@ -2,11 +2,10 @@
 
 use std::fmt;
 
+use crate::echo::{plain, quoted};
+
 /// The most problems that are reported; of further ones only the number is.
 pub const MAX_PROBLEMS: usize = 1_000;
-
-/// The most characters of a given text that a message repeats.
-const MAX_ECHO_CHARS: usize = 80;
 
 /// The most characters of a job's name or a field's path that a problem keeps; no valid job name is
 /// longer.
@@ -40,7 +39,7 @@ impl fmt::Display for Problem {
             write!(f, "job {}: ", quoted(job))?;
         }
         if let Some(field) = &self.field {
-            write!(f, "{}: ", shortened(field))?;
+            write!(f, "{}: ", plain(field))?;
         }
         f.write_str(&self.message)
     }
@@ -49,24 +48,6 @@ impl fmt::Display for Problem {
 /// The beginning of a text, so that a thousand problems do not keep a thousand copies of a long one.
 fn clipped(text: &str) -> String {
     text.chars().take(MAX_KEPT_CHARS).collect()
-}
-
-/// A given text in quotes, shortened and escaped: it may hold anything, and the message ends up on
-/// terminals and in logs.
-pub(super) fn quoted(text: &str) -> String {
-    match text.char_indices().nth(MAX_ECHO_CHARS) {
-        Some((end, _)) => format!("{:?}…", &text[..end]),
-        None => format!("{text:?}"),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    let quoted = quoted(text);
-    // Field names that need no escaping read better without quotes.
-    match quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(plain) if plain == text => plain.to_owned(),
-        _ => quoted,
-    }
 }
 
 /// Collects the problems of one file.

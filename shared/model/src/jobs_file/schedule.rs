@@ -5,8 +5,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{Fields, kind};
-use super::problem::quoted;
 use crate::cron::{Dialect, Expression};
+use crate::echo::quoted;
 use crate::job::{MAX_PERIOD, MIN_PERIOD, Schedule};
 
 /// The fields of which a job has at most one.

@@ -1,0 +1,53 @@
+//! Given text, repeated in a message: it may hold anything, and the message ends up on terminals, in
+//! logs and in headers.
+
+/// The most characters that are repeated.
+pub const MAX_CHARS: usize = 80;
+
+/// The text in quotes, shortened, with everything escaped that a terminal could act on.
+pub fn quoted(text: &str) -> String {
+    let (part, ellipsis) = cut(text);
+    format!("{part:?}{ellipsis}")
+}
+
+/// As [`quoted`], without the quotes.
+pub fn escaped(text: &str) -> String {
+    let (part, ellipsis) = cut(text);
+    let quoted = format!("{part:?}");
+    format!("{}{ellipsis}", &quoted[1..quoted.len() - 1])
+}
+
+/// As it stands if nothing had to be changed, otherwise as [`quoted`]: what needs no escaping reads
+/// better without quotes.
+pub fn plain(text: &str) -> String {
+    if escaped(text) == text { text.to_owned() } else { quoted(text) }
+}
+
+fn cut(text: &str) -> (&str, &'static str) {
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_escaped() {
+        let text = "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{200b}\u{feff}\u{e0041}\n\"ä";
+        let said = "a\\u{1b}[2J\\u{9b}\\u{7f}\\u{202e}\\u{200b}\\u{feff}\\u{e0041}\\n\\\"ä";
+        assert_eq!(escaped(text), said);
+        assert_eq!(quoted(text), format!("\"{said}\""));
+        assert_eq!(plain(text), quoted(text));
+        assert_eq!(plain("retry.max_delay"), "retry.max_delay");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        let text = "ä".repeat(MAX_CHARS + 1);
+        assert_eq!(escaped(&text), "ä".repeat(MAX_CHARS) + "…");
+        assert_eq!(escaped(&text[2..]), text[2..]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What params must hold, wherever they come from.
+
+use serde_json::{Map, Value};
+
+use crate::job::{MAX_PARAMS_BYTES, MAX_PARAMS_DEPTH};
+
+/// Why params are refused. Each text fits after "the params".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParamsError {
+    /// Over [`MAX_PARAMS_BYTES`] as JSON.
+    #[error("have {0} bytes, more than {MAX_PARAMS_BYTES}")]
+    Large(usize),
+    /// Over [`MAX_PARAMS_DEPTH`].
+    #[error("are nested more than {MAX_PARAMS_DEPTH} levels deep")]
+    Deep,
+    /// A name or a text holds U+0000.
+    #[error("hold the character U+0000, which the database cannot keep")]
+    Nul,
+}
+
+/// Checks params that a task is to receive.
+///
+/// # Errors
+///
+/// [`ParamsError`].
+pub fn check(params: &Map<String, Value>) -> Result<(), ParamsError> {
+    inside(params, MAX_PARAMS_DEPTH)?;
+    // Written only now: what is nested too deeply is not worth it.
+    let bytes = serde_json::to_string(params).map_or(0, |text| text.len());
+    if bytes > MAX_PARAMS_BYTES { Err(ParamsError::Large(bytes)) } else { Ok(()) }
+}
+
+/// `left` counts the levels that may still be; it bounds the recursion.
+fn inside(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
+    let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
+    fields.iter().try_for_each(|(name, inside)| {
+        if name.contains('\0') { Err(ParamsError::Nul) } else { value(inside, left) }
+    })
+}
+
+fn value(of: &Value, left: usize) -> Result<(), ParamsError> {
+    match of {
+        Value::String(text) if text.contains('\0') => Err(ParamsError::Nul),
+        Value::Array(values) => {
+            let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
+            values.iter().try_for_each(|inside| value(inside, left))
+        }
+        Value::Object(fields) => inside(fields, left),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn checked(params: &Value) -> Result<(), ParamsError> {
+        check(params.as_object().unwrap())
+    }
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(json!({}), |inside, _| json!({"a": inside}))
+    }
+
+    #[test]
+    fn each_limit_is_kept_and_not_more() {
+        assert_eq!(checked(&json!({"a": ["\\u0000", {"b": null}]})), Ok(()));
+        assert_eq!(checked(&nested(MAX_PARAMS_DEPTH)), Ok(()));
+        assert_eq!(checked(&nested(MAX_PARAMS_DEPTH + 1)), Err(ParamsError::Deep));
+        for nul in [json!({"\0": 1}), json!({"a": ["\0"]}), json!({"a": {"\0": 1}})] {
+            assert_eq!(checked(&nul), Err(ParamsError::Nul));
+        }
+        let text = |bytes| json!({"a": "x".repeat(bytes)});
+        assert_eq!(checked(&text(MAX_PARAMS_BYTES - 8)), Ok(()));
+        let large = Err(ParamsError::Large(MAX_PARAMS_BYTES + 1));
+        assert_eq!(checked(&text(MAX_PARAMS_BYTES - 7)), large);
+    }
+}

@@ -1,0 +1,60 @@
+//! What every reader of foreign input must hold, whatever the input: the targets of the fuzzer.
+//!
+//! A target takes any bytes, hands them to one reader of the platform, and panics if the answer
+//! breaks a promise. `fuzz/` gives the targets to a fuzzer that looks for such bytes; the tests here
+//! give them each file of the corpora in `fuzz/corpus`, and so need no fuzzer.
+//!
+//! # What is asserted
+//!
+//! - No panic, and no overflow of a number.
+//! - What was accepted is within its limits, and written and read again it is the same.
+//! - What was refused is told with its place inside the input, and all of it at once where the
+//!   reader promises that.
+//! - What is told is bounded, and holds no character on which a terminal acts: see [`said`].
+//!
+//! How long an input may take and how much memory is the fuzzer's to watch: `scripts/fuzz.sh`.
+
+mod catalogue;
+mod cron;
+mod cron_jobs;
+mod headers;
+mod jobs_file;
+mod json_lines;
+mod message;
+mod output;
+pub mod said;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod toml_text;
+
+/// One reader and what it must hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The name of its corpus and of its fuzzer.
+    pub name: &'static str,
+    /// Panics if the input makes the reader break a promise.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: [Target; 8] = [
+    Target { name: "message", run: message::run },
+    Target { name: "headers", run: headers::run },
+    Target { name: "cron", run: cron::run },
+    Target { name: "jobs_file", run: jobs_file::run },
+    Target { name: "cron_jobs", run: cron_jobs::run },
+    Target { name: "catalogue", run: catalogue::run },
+    Target { name: "json_lines", run: json_lines::run },
+    Target { name: "output", run: output::run },
+];
+
+/// The target of that name.
+///
+/// # Panics
+///
+/// If there is none.
+pub fn target(name: &str) -> Target {
+    let found = TARGETS.into_iter().find(|target| target.name == name);
+    found.unwrap_or_else(|| panic!("no target {name}"))
+}

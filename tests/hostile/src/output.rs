@@ -1,0 +1,60 @@
+//! What a task writes, from its pipe through the database to an operator's terminal.
+
+use chrono::{DateTime, Utc};
+use sexton_console::commands::executions::logs::told;
+use sexton_worker::output::{Capture, Output, OutputLimits, Stream};
+
+use crate::said;
+
+/// The longest line that is kept, in characters; one of them may become ten.
+const MAX_TOLD_BYTES: usize = 200_000;
+
+pub(crate) fn run(input: &[u8]) {
+    // Small limits, so that small inputs meet them; and those of the worker.
+    let small = OutputLimits { part_bytes: 64, part_lines: 5, line_bytes: 16 };
+    for limits in [small, OutputLimits::default()] {
+        let output = capture(input, limits);
+        check_limits(&output, limits, input.len());
+        let value = serde_json::to_value(&output).expect("output is JSON");
+        let again: Output = serde_json::from_value(value.clone()).expect("as it was written");
+        assert_eq!(again, output);
+        if let Some(words) = output.last_words() {
+            assert!(words.chars().count() <= 500 && !words.contains('\0'));
+        }
+        for line in told(1, value).expect("output that a worker wrote can be told") {
+            said::check(&line, MAX_TOLD_BYTES);
+        }
+    }
+    // A row that somebody else wrote.
+    if let Ok(value) = serde_json::from_slice(input)
+        && let Err(error) = told(1, value)
+    {
+        said::check(&error, 600);
+    }
+}
+
+fn at() -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH
+}
+
+/// The input is what is written, in pieces whose size and stream it says itself.
+fn capture(input: &[u8], limits: OutputLimits) -> Output {
+    let mut capture = Capture::new(limits);
+    let mut rest = input;
+    while let [first, after @ ..] = rest {
+        let stream = if first & 1 == 0 { Stream::Stdout } else { Stream::Stderr };
+        let (piece, after) = after.split_at(after.len().min(usize::from(first >> 1)));
+        capture.push(stream, at(), piece);
+        rest = after;
+    }
+    capture.finish()
+}
+
+fn check_limits(output: &Output, limits: OutputLimits, written: usize) {
+    assert!(output.head_lines <= output.lines.len());
+    assert!(output.lines.len() <= 2 * limits.part_lines);
+    let kept: usize = output.lines.iter().map(|line| line.text.len()).sum();
+    assert!(kept <= 2 * limits.part_bytes);
+    assert!(output.lines.iter().all(|line| !line.text.contains(['\0', '\n'])));
+    assert!(output.dropped_bytes <= written as u64);
+}

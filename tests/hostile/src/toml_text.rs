@@ -1,0 +1,118 @@
+//! Jobs written as a jobs file: the inverse of its reader.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sexton_model::duration;
+use sexton_model::job::{JobSpec, MisfirePolicy, RetryOverrides, Schedule};
+
+/// The file that holds these jobs.
+pub(crate) fn jobs_file(jobs: &[JobSpec]) -> String {
+    jobs.iter().map(job).collect()
+}
+
+fn job(job: &JobSpec) -> String {
+    let mut lines = vec!["[[job]]".to_owned()];
+    let mut text = |name: &str, value: &str| lines.push(format!("{name} = {}", quoted(value)));
+    text("name", &job.name);
+    text("task", &job.task_type);
+    text("description", &job.description);
+    text("pool", job.pool.as_str());
+    text("overlap", job.overlap.as_str());
+    text("timeout", &duration::format(job.timeout));
+    match job.schedule.to_columns() {
+        ("cron", Some(expression)) => text("schedule", &expression),
+        ("every", Some(period)) => text("every", &period),
+        ("once", Some(at)) => text("at", &at),
+        _ => assert_eq!(job.schedule, Schedule::None),
+    }
+    for (name, value) in [("target", &job.target), ("idempotency_key", &job.idempotency_template)] {
+        if let Some(value) = value {
+            text(name, value);
+        }
+    }
+    for (name, value) in [("lease", job.lease), ("expect_within", job.expect_within)] {
+        if let Some(value) = value {
+            text(name, &duration::format(value));
+        }
+    }
+    if let Some(number) = job.lock_key {
+        lines.push(format!("lock_key = {number}"));
+    }
+    lines.push(format!("misfire = {}", misfire(job)));
+    lines.push(format!("retry = {}", retry(&job.retry)));
+    let labels = job.labels.iter().map(|(name, text)| (name.as_str(), quoted(text)));
+    lines.push(format!("labels = {}", table(labels)));
+    lines.push(format!("params = {}", value(&job.params)));
+    lines.join("\n") + "\n"
+}
+
+fn misfire(job: &JobSpec) -> String {
+    let window = quoted(&duration::format(job.misfire.window));
+    let policy = quoted(job.misfire.policy.as_str());
+    let mut fields = vec![("policy", policy), ("window", window)];
+    if job.misfire.policy == MisfirePolicy::FireAll {
+        fields.push(("limit", job.misfire.limit.to_string()));
+    }
+    table(fields)
+}
+
+fn retry(retry: &RetryOverrides) -> String {
+    let mut fields = Vec::new();
+    fields.extend(retry.max_retries.map(|number| ("max_retries", number.to_string())));
+    fields.extend(retry.delay.map(|delay| ("delay", quoted(&duration::format(delay)))));
+    fields.extend(retry.multiplier.map(|factor| ("multiplier", float(factor))));
+    fields.extend(retry.max_delay.map(|delay| ("max_delay", quoted(&duration::format(delay)))));
+    fields.extend(retry.jitter.map(|jitter| ("jitter", float(jitter))));
+    table(fields)
+}
+
+fn value(of: &Value) -> String {
+    match of {
+        // TOML has none, so a jobs file makes none.
+        Value::Null => panic!("a null came out of TOML"),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => number.to_string(),
+            None => float(number.as_f64().expect("a number is one of the two")),
+        },
+        Value::String(text) => quoted(text),
+        Value::Array(values) => {
+            format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            table(fields.iter().map(|(name, inside)| (name.as_str(), value(inside))))
+        }
+    }
+}
+
+fn float(number: f64) -> String {
+    // Debug always writes a point or an exponent.
+    format!("{number:?}")
+}
+
+fn table<'a>(fields: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let fields: Vec<_> =
+        fields.into_iter().map(|(name, value)| format!("{} = {value}", quoted(name))).collect();
+    format!("{{ {} }}", fields.join(", "))
+}
+
+/// A basic string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(character);
+            }
+            c if c.is_control() => {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
