@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure soak fuzz verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -49,14 +49,19 @@ measure: ## Measure firing lag and idle memory with release builds
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak
 
-fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ compiler
+fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ compiler, and a registry once
 	@sh scripts/fuzz.sh
 
-# The promised times are asked for with the machine to themselves, so after the tests and one by one.
-verify: test simulate fuzz ## Everything that shows the guarantees hold
+# The promised times are asked for with the machine to themselves, so apart from the tests and one by one.
+promised: test-programs ## Ask for the promised times of recovery on an idle machine
 	@$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it servers::promised:: \
 		-- --ignored --test-threads=1
+
+model: ## Check the protocol in every state within the large bounds; ten minutes, 6 GB
 	@$(CARGO) run -p sexton-verify -- --large
+
+# What needs most comes last.
+verify: test promised simulate model fuzz ## Everything that shows the guarantees hold; needs a C++ compiler, and a registry once
 
 # SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the
 # programs without that fence of the protocol first, and must end with status 3.
