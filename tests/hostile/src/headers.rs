@@ -13,6 +13,8 @@ use sexton_model::ticket::{Envelope, Incoming, read};
 
 use crate::said;
 
+/// What the connection has agreed on.
+const FRAME_MAX: u32 = 16 * 1024;
 const MAX_SAID_BYTES: usize = 600;
 const CHANNEL: u16 = 5;
 const BODY_BYTES: u64 = 9;
@@ -21,10 +23,11 @@ pub(crate) fn run(input: &[u8]) {
     let Some((piece, properties)) = input.split_first() else { return };
     let frame = frame(properties);
     let mut passed = Vec::new();
-    let mut screen = Screen::default();
+    let mut screen = Screen::new(FRAME_MAX);
     for part in frame.chunks(usize::from(*piece) + 1) {
         screen.take(part, &mut passed);
     }
+    assert!(passed.len() <= FRAME_MAX as usize, "larger than the client library takes");
     let read = parsed(&passed);
     // What the client library can read by itself is not touched.
     if passed == frame {
@@ -116,7 +119,7 @@ fn on_the_wire(properties: &BasicProperties) {
         .expect("a buffer can be written")
         .into_inner()
         .0;
-    let (mut screen, mut passed) = (Screen::default(), Vec::new());
+    let (mut screen, mut passed) = (Screen::new(FRAME_MAX), Vec::new());
     screen.take(&written, &mut passed);
     assert_eq!(passed, written);
     assert_eq!(&parsed(&passed), properties);

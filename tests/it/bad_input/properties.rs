@@ -6,7 +6,7 @@ use super::wire::{Message, Wire};
 use super::{one_slot, platform, raw, succeeded};
 
 const BODY: &[u8] = br#"{"type":"report"}"#;
-const HEADERS: u16 = 1 << 13;
+pub(crate) const HEADERS: u16 = 1 << 13;
 const MESSAGE_ID: u16 = 1 << 7;
 
 /// A header of so many lists, one inside the other.
@@ -44,6 +44,39 @@ async fn is_parked(flags: u16, properties: Vec<u8>, words: &[&str]) {
 #[tokio::test]
 async fn headers_nested_deeper_than_a_stack_are_parked_and_the_next_task_runs() {
     is_parked(HEADERS, nested(25_000), &["nested too deeply", "publish it again"]).await;
+}
+
+/// A header of so many bytes, all in one text.
+pub(crate) fn flat(bytes: usize) -> Vec<u8> {
+    let entry = [b"\x01aS".as_slice(), &(bytes as u32).to_be_bytes(), &vec![b'x'; bytes]].concat();
+    [&(entry.len() as u32).to_be_bytes()[..], &entry].concat()
+}
+
+/// Each fits the frame that a publisher may agree on with the broker, and not ours.
+pub(crate) const TOO_LARGE: [usize; 3] = [17 * 1024, 60 * 1024, 127 * 1024];
+
+#[tokio::test]
+async fn headers_larger_than_a_frame_are_parked_and_the_next_task_runs() {
+    let platform = platform().await;
+    let worker = one_slot(&platform).await;
+    let wire = Wire::connect(&platform).await;
+    let (url, queue) = (platform.amqp_url().to_owned(), wire.main().to_owned());
+    let publishing = move || {
+        for bytes in TOO_LARGE {
+            raw::publish(&url, &queue, HEADERS, &flat(bytes), BODY);
+        }
+    };
+    tokio::task::spawn_blocking(publishing).await.unwrap();
+    wire.send(&[Message::new(BODY).id("behind")]).await;
+    succeeded(&platform, "behind").await;
+    for found in wire.parked(&platform, TOO_LARGE.len()).await {
+        assert!(found.body == BODY, "the body was changed");
+        let reason = found.reason.as_deref().unwrap();
+        assert!(reason.contains("too large") && reason.contains("publish it again"), "{reason}");
+    }
+    assert_eq!(wire.depth(wire.main()).await, 0, "they must not be in their queue, too");
+    assert_eq!(lines_with(&worker, "parked a message"), TOO_LARGE.len(), "{}", worker.log());
+    assert_sound(&worker);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ const END: u8 = 0xce;
 
 /// Publishes to `queue` with these property flags and these properties as they stand, and waits until
 /// the broker has the message. Blocks.
-pub(super) fn publish(url: &str, queue: &str, flags: u16, properties: &[u8], body: &[u8]) {
+pub(crate) fn publish(url: &str, queue: &str, flags: u16, properties: &[u8], body: &[u8]) {
     let mut wire = Wire::open(&url.parse().unwrap());
     wire.call(1, 20, 10, b"\0");
     wire.call(1, 85, 10, b"\0");

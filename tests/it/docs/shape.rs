@@ -1,5 +1,7 @@
 //! The shape of the source, and what is drawn from it.
 
+use std::path::Path;
+
 use sexton_model::state::diagram;
 
 use super::{between, blocks, files, text};
@@ -15,6 +17,22 @@ fn no_source_file_is_too_long_to_be_read() {
         let lines = text(&source).lines().count();
         assert!(lines <= MAX_LINES, "{} has {lines} lines; split it", source.display());
     }
+}
+
+/// The folders of what runs in production, and the one file there that opens connections to the broker.
+const PROGRAMS: [&str; 4] = ["shared", "scheduler", "worker", "console"];
+const SCREEN: &str = "shared/broker/src/screen/stream.rs";
+
+#[test]
+fn every_connection_of_a_program_to_the_broker_is_screened() {
+    let opens = |source: &Path| {
+        // The type of the database's connections ends in the same word.
+        text(source).replace("PgConnection::", "").contains("Connection::connect")
+    };
+    let sources = files(".rs").into_iter();
+    let ours = sources.filter(|file| PROGRAMS.iter().any(|folder| file.starts_with(folder)));
+    let opening: Vec<_> = ours.filter(|file| opens(file)).collect();
+    assert_eq!(opening, [Path::new(SCREEN)], "open it with sexton_broker's own connect");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The sweep: the failed queue in step with the rows, whatever people and the broker do to it.
 
 mod lock;
+mod properties;
 
 use std::pin::pin;
 use std::sync::Arc;

@@ -3,8 +3,7 @@
 use super::flaw::{FIXED_BYTES, Flaw, UNREADABLE_HEADER, check};
 use super::methods;
 
-/// The largest content header that passes: with its frame around it, what both sides agree on as the
-/// largest frame.
+/// The largest content header that passes, however large the frames that both sides agree on.
 pub const MAX_PROPERTIES_BYTES: usize = 128 * 1024 - FRAME_BYTES;
 
 /// Type, channel and size before the payload, and the end mark behind it.
@@ -20,8 +19,10 @@ const CLASS_BASIC: [u8; 2] = [0, 60];
 const HEADERS: u16 = 1 << 13;
 
 /// The screen's place within the frames of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Screen {
+    /// The largest payload of a content header that passes.
+    limit: usize,
     /// What is held back of the current frame until it can be judged, its head included.
     held: Vec<u8>,
     /// Bytes of the current frame that are still to come, its end mark included; 0 between frames
@@ -31,10 +32,9 @@ pub struct Screen {
 }
 
 /// What becomes of the bytes that are still to come of a frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     /// They pass.
-    #[default]
     Pass,
     /// They are held back until all are there.
     Judge,
@@ -43,6 +43,24 @@ enum Fate {
 }
 
 impl Screen {
+    /// The beginning of a connection whose client asks for frames of at most `frame_max` bytes; 0: of
+    /// any size.
+    pub fn new(frame_max: u32) -> Self {
+        let mut screen =
+            Self { limit: MAX_PROPERTIES_BYTES, held: Vec::new(), left: 0, fate: Fate::Pass };
+        screen.agree(frame_max);
+        screen
+    }
+
+    /// As the client library agrees: the lower of what both sides ask for, 0 being no wish. The broker
+    /// sends a content header in one frame, whatever was agreed on; to the library a larger one is a
+    /// breach that ends the connection.
+    fn agree(&mut self, frame_max: u32) {
+        if frame_max != 0 {
+            self.limit = self.limit.min((frame_max as usize).saturating_sub(FRAME_BYTES));
+        }
+    }
+
     /// Takes what was read, and adds to `out` what may be read on.
     pub fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) {
         while !bytes.is_empty() {
@@ -76,7 +94,7 @@ impl Screen {
         let size = size.iter().fold(0_usize, |size, byte| size << 8 | usize::from(*byte));
         self.left = size + 1;
         self.fate = match kind {
-            CONTENT_HEADER if size > MAX_PROPERTIES_BYTES => Fate::Drop,
+            CONTENT_HEADER if size > self.limit => Fate::Drop,
             CONTENT_HEADER => Fate::Judge,
             METHOD if size <= methods::MAX_BYTES => Fate::Judge,
             _ => Fate::Pass,
@@ -96,7 +114,13 @@ impl Screen {
     fn end(&mut self, out: &mut Vec<u8>) {
         match (self.fate, self.held.first()) {
             (Fate::Drop, _) => self.replace(Flaw::Large),
-            (Fate::Judge, Some(&METHOD)) => methods::make_readable(&mut self.held[HEAD_BYTES..]),
+            (Fate::Judge, Some(&METHOD)) => {
+                let method = &mut self.held[HEAD_BYTES..];
+                methods::make_readable(method);
+                if let Some(frame_max) = methods::proposed(method) {
+                    self.agree(frame_max);
+                }
+            }
             (Fate::Judge, _) => self.judge(),
             (Fate::Pass, _) => {}
         }
@@ -153,7 +177,7 @@ mod tests {
     }
 
     fn screened(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let (mut screen, mut out) = (Screen::default(), Vec::new());
+        let (mut screen, mut out) = (Screen::new(0), Vec::new());
         bytes.chunks(piece).for_each(|piece| screen.take(piece, &mut out));
         out
     }
@@ -202,6 +226,40 @@ mod tests {
             let told = String::from_utf8_lossy(rest);
             assert!(told.contains(flaw.as_str()), "{told}");
             assert_eq!(screened(&out, 7), out, "what took its place is flawed itself");
+        }
+    }
+
+    /// The frame by which a broker proposes frames of at most so many bytes.
+    fn tune(frame_max: u32) -> Vec<u8> {
+        let size = frame_max.to_be_bytes();
+        [&[METHOD, 0, 0, 0, 0, 0, 12, 0, 10, 0, 30, 7, 255], &size[..], &[0, 60, END]].concat()
+    }
+
+    #[test]
+    fn a_header_passes_up_to_the_lower_of_what_both_sides_ask_for() {
+        let most = MAX_PROPERTIES_BYTES + FRAME_BYTES;
+        for (asked, proposed, agreed) in [
+            (16_384, 131_072, 16_384),
+            (131_072, 16_384, 16_384),
+            (0, 16_384, 16_384),
+            (16_384, 0, 16_384),
+            (0, 0, most),
+            (u32::MAX, u32::MAX, most),
+        ] {
+            for (bytes, passes) in [(agreed, true), (agreed + 1, false)] {
+                // Around the text: frame, fixed part, flags, sizes, name and type.
+                let text = vec![b'x'; bytes - FRAME_BYTES - FIXED_BYTES - 2 - 4 - 3 - 4];
+                let entry = [&b"\x01aS"[..], &(text.len() as u32).to_be_bytes(), &text].concat();
+                let table = [&(entry.len() as u32).to_be_bytes()[..], &entry].concat();
+                let (tune, header) = (tune(proposed), frame(HEADERS, &table));
+                assert_eq!(header.len(), bytes);
+                let (mut screen, mut out) = (Screen::new(asked), Vec::new());
+                screen.take(&[&tune[..], &header].concat(), &mut out);
+                assert_eq!(&out[..tune.len()], tune);
+                let told = &out[tune.len()..];
+                assert_eq!(told == header, passes, "{asked}, {proposed}: {bytes}");
+                assert!(passes || String::from_utf8_lossy(told).contains(Flaw::Large.as_str()));
+            }
         }
     }
 

@@ -1,12 +1,23 @@
-//! The methods that carry texts of publishers: where a message was published to.
+//! The methods that carry texts of publishers: where a message was published to. And the one by which
+//! the broker says how large a frame may be.
 
 /// No method that carries a message is longer: three texts and a few numbers.
 pub(super) const MAX_BYTES: usize = 1024;
 
+const CONNECTION: u16 = 10;
+const TUNE: u16 = 30;
 const BASIC: u16 = 60;
 const RETURN: u16 = 50;
 const DELIVER: u16 = 60;
 const GET_OK: u16 = 71;
+
+/// The largest frame, in bytes, that a broker proposes by this method; 0: it has no limit. `None`: the
+/// method is another.
+pub(super) fn proposed(method: &[u8]) -> Option<u32> {
+    let rest = method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
+    // Behind the largest number of a channel.
+    rest.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+}
 
 /// Overwrites what is not UTF-8 in the texts of a method that carries a message. Nothing is decided
 /// by these texts here, so what stands in their place does not matter.

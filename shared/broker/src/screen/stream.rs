@@ -33,9 +33,9 @@ struct Screened {
 }
 
 impl Screened {
-    fn new(inner: Inner) -> Self {
+    fn new(inner: Inner, frame_max: u32) -> Self {
         let piece = vec![0; PIECE_BYTES];
-        Self { inner, screen: Screen::default(), piece, ready: Vec::new(), taken: 0 }
+        Self { inner, screen: Screen::new(frame_max), piece, ready: Vec::new(), taken: 0 }
     }
 }
 
@@ -93,24 +93,28 @@ impl AsyncWrite for Screened {
 /// As the client library connects to a broker, but with a screen before what it reads.
 pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Result<Connection> {
     let plain = Runtime::tokio_current();
+    let frame_max = uri.query.frame_max.unwrap_or_default();
     let stream = async move |uri: AMQPUri, _| {
         let tls = OwnedTLSConfig::default();
         let stream = uri.connect_with_config_async(tls.as_ref(), &plain).await?;
-        Ok(AsyncTcpStream::Plain(Screened::new(stream)))
+        Ok(AsyncTcpStream::Plain(Screened::new(stream, frame_max)))
     };
-    Connection::connector(uri, runtime(), stream, options).await
+    Connection::connector(uri, runtime(frame_max), stream, options).await
 }
 
 /// The current runtime, for connections whose streams are [`Screened`].
-fn runtime() -> Runtime<impl RuntimeKit<TcpStream = Screened> + Clone + Send + Sync> {
+fn runtime(frame_max: u32) -> Runtime<impl RuntimeKit<TcpStream = Screened> + Clone + Send + Sync> {
     let tokio = Tokio::current();
-    Runtime::new(RuntimeParts::new(tokio.clone(), ScreenedReactor(tokio)))
+    Runtime::new(RuntimeParts::new(tokio.clone(), ScreenedReactor { plain: tokio, frame_max }))
 }
 
 /// Timers as the runtime has them, and another type of stream: the client library takes the type of
 /// its streams from its reactor, and makes them in the closure that it is given.
 #[derive(Clone, Debug)]
-struct ScreenedReactor(Tokio);
+struct ScreenedReactor {
+    plain: Tokio,
+    frame_max: u32,
+}
 
 impl Reactor for ScreenedReactor {
     type TcpStream = Screened;
@@ -124,18 +128,18 @@ impl Reactor for ScreenedReactor {
     }
 
     fn sleep(&self, duration: Duration) -> Self::Sleep {
-        self.0.sleep(duration)
+        self.plain.sleep(duration)
     }
 
     fn interval(&self, duration: Duration) -> impl Stream<Item = Instant> + Send + 'static {
-        self.0.interval(duration)
+        self.plain.interval(duration)
     }
 
     fn tcp_connect_addr(
         &self,
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
-        let connecting = self.0.tcp_connect_addr(address);
-        async move { Ok(Screened::new(AsyncTcpStream::Plain(connecting.await?))) }
+        let (connecting, frame_max) = (self.plain.tcp_connect_addr(address), self.frame_max);
+        async move { Ok(Screened::new(AsyncTcpStream::Plain(connecting.await?), frame_max)) }
     }
 }
