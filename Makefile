@@ -46,11 +46,6 @@ measure: ## Measure firing lag and idle memory with release builds
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure
 
-# The promised times are asked for with the machine to themselves, so apart from the tests and one by one.
-promised: test-programs ## Ask for the promised times of recovery on an idle machine
-	@$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it servers::promised:: \
-		-- --ignored --test-threads=1
-
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak
 

@@ -49,13 +49,6 @@ pub fn write(document: &Path, section: &str) -> Result<()> {
     Ok(())
 }
 
-/// `page`, with the section that stands in the document now: for whoever writes the rest of it anew.
-pub fn carried_over(document: &Path, page: String) -> Result<String> {
-    let text = fs::read_to_string(document).unwrap_or_default();
-    let section = text.split_once(OPENING).and_then(|(_, rest)| rest.split_once(CLOSING));
-    section.map_or(Ok(page.clone()), |(section, _)| placed(&page, section))
-}
-
 fn placed(text: &str, section: &str) -> Result<String> {
     let inside = format!("{OPENING}\n{}\n{CLOSING}", section.trim());
     let Some((before, rest)) = text.split_once(OPENING) else {
@@ -123,16 +116,6 @@ mod tests {
     fn a_document_without_markers_gets_them_at_its_end() {
         assert_eq!(placed("# A\n", "s").unwrap(), "# A\n\n<!-- soak -->\ns\n<!-- /soak -->\n");
         assert!(placed("<!-- soak -->", "s").is_err());
-    }
-
-    #[test]
-    fn whoever_writes_the_document_anew_keeps_the_section() {
-        let folder = tempfile::tempdir().unwrap();
-        let document = folder.path().join("reliability.md");
-        assert_eq!(carried_over(&document, "# A\n".into()).unwrap(), "# A\n");
-        write(&document, "s").unwrap();
-        let expected = "# A\n\n<!-- soak -->\ns\n<!-- /soak -->\n";
-        assert_eq!(carried_over(&document, "# A\n".into()).unwrap(), expected);
     }
 
     #[test]
