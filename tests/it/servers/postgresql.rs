@@ -8,7 +8,7 @@ use super::{BEYOND, DATABASE, LEASE, Machine, private};
 
 #[tokio::test]
 async fn postgresql_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {
-    restarted_killed_and_frozen(Machine::Shared).await;
+    Box::pin(restarted_killed_and_frozen(Machine::Shared)).await;
 }
 
 pub(super) async fn restarted_killed_and_frozen(machine: Machine) {

@@ -17,7 +17,7 @@ async fn within_five_seconds_after_rabbitmq_was_restarted_killed_and_frozen() {
 #[tokio::test]
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
 async fn within_five_seconds_after_rabbitmq_was_wiped() {
-    wiped::rabbitmq_wiped(Machine::Own).await;
+    Box::pin(wiped::rabbitmq_wiped(Machine::Own)).await;
 }
 
 #[tokio::test]
@@ -30,13 +30,13 @@ async fn within_five_seconds_after_the_network_to_rabbitmq_was_cut_slow_and_sile
 #[tokio::test]
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
 async fn within_ten_seconds_after_postgresql_was_restarted_killed_and_frozen() {
-    postgresql::restarted_killed_and_frozen(Machine::Own).await;
+    Box::pin(postgresql::restarted_killed_and_frozen(Machine::Own)).await;
 }
 
 #[tokio::test]
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
 async fn within_ten_seconds_after_postgresql_was_wiped() {
-    wiped::postgresql_wiped(Machine::Own).await;
+    Box::pin(wiped::postgresql_wiped(Machine::Own)).await;
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::bad_input::probe::not_ready;
 /// were parked.
 #[tokio::test]
 async fn rabbitmq_wiped_under_load_loses_no_execution() {
-    rabbitmq_wiped(Machine::Shared).await;
+    Box::pin(rabbitmq_wiped(Machine::Shared)).await;
 }
 
 pub(super) async fn rabbitmq_wiped(machine: Machine) {
@@ -49,7 +49,7 @@ pub(super) async fn rabbitmq_wiped(machine: Machine) {
 /// renew ends, and tickets of rows that are gone are parked.
 #[tokio::test]
 async fn postgresql_wiped_under_load_is_told_and_after_a_migration_work_goes_on() {
-    postgresql_wiped(Machine::Shared).await;
+    Box::pin(postgresql_wiped(Machine::Shared)).await;
 }
 
 pub(super) async fn postgresql_wiped(machine: Machine) {
