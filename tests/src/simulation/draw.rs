@@ -112,7 +112,7 @@ impl Draw {
     /// What the broker does to messages.
     fn adversary(&mut self) -> Op {
         let (queue, message) = (self.queue(), self.index());
-        match self.below(15) {
+        match self.below(16) {
             0..5 => Op::Copy { queue, message },
             5..7 => Op::Lose { queue, message },
             7 => Op::Wipe,
@@ -164,7 +164,7 @@ impl Draw {
         let cut = Cut::No;
         let (slot, message, worker, end) = (self.index(), self.index(), self.index(), self.end());
         let publish = Op::Publish { ticket: 0, cut };
-        let relay = [Op::Relay { limit: 100, cut }, publish, publish, Op::Mark { cut }];
+        let relay = [Op::Relay { limit: 100, cut }, publish, publish, publish, Op::Mark { cut }];
         let both = |op: fn(u8) -> Op| [op(0), op(1)];
         let ask = both(|worker| Op::Ask { worker, cut: Cut::No });
         let open = [Op::Deliver { slot, message }, ask[0], ask[1]];
@@ -182,6 +182,7 @@ impl Draw {
         let successor = [Op::WorkerDies { worker }, long, Op::FindLost, Op::TakeSeat { worker }];
         let (minute, firings) = (Op::Wait { ms: 60_000 }, self.index());
         let given_up = Op::End { slot, end: End::FailsForGood };
+        let lose = Op::Lose { queue: Queue::Failed, message };
         let (row, stale) = (self.index(), self.below(3) == 0);
         let pieces: &[&[Op]] = match self.below(15) {
             0 => &[&relay],
@@ -195,14 +196,16 @@ impl Draw {
             6 => &[&open[..1], &[asked], &rescue[..2], &again, &rescue[2..]],
             7 => &[&open[..1], &[asked], &rescue[..1], &again[..1], &rescue[1..], &relay, &open],
             // An end that is recorded after the lease.
-            8 => &[&[end], &rescue, &relay, &open, &settle],
+            8 => &[&open, &[end], &rescue, &relay, &open, &open, &settle],
             // A rescue that acts on what it found long ago.
-            9 => &[&open, &successor, &relay, &open, &rescue[..1], &rescue[2..]],
+            9 => &[&open, &successor, &relay, &open, &open, &rescue[..1], &rescue[2..]],
             10 => &[&open, &[Op::Cancel { row }, end], &settle, &sent],
             11 => &[&open, &[given_up], &settle, &sent, &[Op::Requeue { row, stale }]],
-            12 => &[&[end], &settle, &sent, &rescue, &relay, &open, &[given_up], &settle],
+            // A parked message that is lost.
+            12 => &[&open, &[given_up], &settle, &sent, &[lose]],
+            13 => &[&[end], &settle, &sent, &rescue, &relay, &open, &[given_up], &settle],
             // The same firings planned once more.
-            13 => &[&[minute, Op::Plan { cut }, Op::SetBack { job: 0, firings }, Op::Plan { cut }]],
+            14 => &[&[minute, Op::Plan { cut }, Op::SetBack { job: 0, firings }, Op::Plan { cut }]],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()
