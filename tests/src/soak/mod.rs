@@ -37,6 +37,8 @@ pub use series::judge;
 const DRAINS_WITHIN: Duration = Duration::from_mins(5);
 /// Between applying a backlog and its due time.
 const NOTICE: Duration = Duration::from_secs(5);
+/// Fewer cannot be judged.
+const MIN_SAMPLES: usize = 12;
 /// Slots of each worker.
 const SLOTS: &str = "8";
 
@@ -182,7 +184,7 @@ async fn sample(
     let mut rounds = interval(options.every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // On a machine that stands still a short soak goes on until there was something to see.
-    while began.elapsed() < options.length || !kept.have_worked() {
+    while began.elapsed() < options.length || !kept.have_worked() || samples.len() < MIN_SAMPLES {
         ensure!(began.elapsed() < options.length + DRAINS_WITHIN, "{}", platform.log_tails());
         rounds.tick().await;
         let pool = platform.store().pool();

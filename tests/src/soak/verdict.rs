@@ -59,12 +59,11 @@ impl Growth {
 /// Judges a series by the rule above; `None` if there are too few samples for a judgement.
 pub fn growth(series: &Series) -> Option<Growth> {
     let (first, last) = (series.points.first()?.0, series.points.last()?.0);
-    let half = f64::midpoint(first, last);
-    let points: Vec<_> = series.points.iter().copied().filter(|(at, _)| *at >= half).collect();
+    let points = &series.points[series.points.len() / 2..];
     if points.len() < MIN_SAMPLES {
         return None;
     }
-    let slope = theil_sen(&points)?;
+    let slope = theil_sen(points)?;
     let level = median(points.iter().map(|(at, value)| value - slope * at))?;
     let distances = points.iter().map(|(at, value)| (value - level - slope * at).abs());
     let noise = DEVIATIONS * MAD_TO_DEVIATION * median(distances)?;
