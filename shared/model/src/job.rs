@@ -16,7 +16,7 @@ mod name;
 
 pub use columns::{COLUMNS, ColumnError};
 pub use diff::{FieldChange, diff};
-pub use name::{NameError, check_name, check_task_type};
+pub use name::{NameError, check_class, check_name, check_task_type};
 
 /// Longest job name, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -27,6 +27,8 @@ pub const MAX_PARAMS_BYTES: usize = 256 * 1024;
 pub const MAX_PARAMS_DEPTH: usize = 64;
 /// Longest task type, in bytes.
 pub const MAX_TASK_TYPE_BYTES: usize = 100;
+/// Longest class of error that a job can call permanent, in bytes.
+pub const MAX_CLASS_BYTES: usize = 100;
 /// Longest execution key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
 /// Prefix of the jobs that stand for tasks published by others; reserved.
@@ -65,7 +67,8 @@ pub struct JobSpec {
     /// Longest run of one attempt.
     pub timeout: Duration,
     /// How long a running attempt stays its worker's own without a renewal; `None`: the worker's
-    /// `LEASE_MS`.
+    /// `LEASE_MS`. A trade: a shorter one finds a dead worker sooner, a longer one survives a longer
+    /// outage of the database, since a worker that cannot renew ends the task before the lease is over.
     pub lease: Option<Duration>,
     /// A number other systems know this job by (advisory locks, dashboards).
     pub lock_key: Option<i64>,
@@ -73,6 +76,10 @@ pub struct JobSpec {
     pub idempotency_template: Option<String>,
     /// How long after its nominal time an execution is expected to have succeeded.
     pub expect_within: Option<Duration>,
+    /// How long after its nominal time a firing may still be begun: the first attempt of one that is
+    /// opened later is skipped. `None`: it never gets too old. Of triggers and of tasks of other
+    /// programs it says nothing: somebody wants them.
+    pub stale_after: Option<Duration>,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
 }
@@ -118,6 +125,7 @@ impl JobSpec {
             lock_key: None,
             idempotency_template: None,
             expect_within: None,
+            stale_after: None,
             labels: std::collections::BTreeMap::new(),
         }
     }
@@ -183,12 +191,18 @@ pub enum MisfirePolicy {
     FireAll,
 }
 
-/// A job's own retry settings; each that is unset comes from the environment of the process that
-/// settles.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+/// The retry settings that somebody gives: a job, or the catalogue's entry of a task type.
+///
+/// What a job leaves out comes from the entry, what that leaves out from the environment of the
+/// process that settles, and the rest from [`crate::retry::RetryPolicy::default`].
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct RetryOverrides {
     /// Retries after the first attempt.
     pub max_retries: Option<u32>,
+    /// Attempts that may run into their timeout; the so-many-th parks.
+    pub max_timeouts: Option<u32>,
+    /// Attempts that may crash; the so-many-th parks.
+    pub max_crashes: Option<u32>,
     /// Before the first retry.
     pub delay: Option<Duration>,
     /// Factor from one delay to the next, at least 1.
@@ -197,6 +211,9 @@ pub struct RetryOverrides {
     pub max_delay: Option<Duration>,
     /// Fraction by which a delay may vary, 0 to 1.
     pub jitter: Option<f64>,
+    /// Classes of error after which no retry is made; they take the place of others, an empty list
+    /// of all others.
+    pub permanent: Option<Vec<String>>,
 }
 
 macro_rules! text_enum {

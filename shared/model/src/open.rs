@@ -34,6 +34,10 @@ pub const NOT_OFFERED_WAIT: Duration = Duration::from_secs(30);
 /// For how long that goes on after the ticket was due.
 pub const NOT_OFFERED_FOR: Duration = Duration::from_hours(1);
 
+/// Why an execution is skipped whose first ticket comes later than the job's `stale_after` allows. The
+/// open decides it, in its statement and by the database's clock.
+pub const STALE: &str = "stale";
+
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Answer {

@@ -38,7 +38,8 @@ fn inside(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
     })
 }
 
-fn value(of: &Value, left: usize) -> Result<(), ParamsError> {
+/// The same for a value of any kind.
+pub(crate) fn value(of: &Value, left: usize) -> Result<(), ParamsError> {
     match of {
         Value::String(text) if text.contains('\0') => Err(ParamsError::Nul),
         Value::Array(values) => {

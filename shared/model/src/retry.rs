@@ -1,15 +1,20 @@
 //! What follows the end of an attempt: the one decision of settle and of lost.
 //!
-//! Two budgets, so that neither eats the other: *retries* for attempts that ended badly and said so,
-//! *crashes* for attempts whose worker was never heard of again. Both are counted in the row and set
-//! back by a requeue; the attempt number never is.
+//! Three budgets, so that none eats another: *retries* for attempts that ended badly and said so,
+//! *timeouts* for attempts that were stopped because they took too long, *crashes* for attempts that
+//! ended without a word: their worker was never heard of again, or they ran out of memory. All are
+//! counted in the row and set back by a requeue; the attempt number never is.
+//!
+//! `max_retries` counts what follows the first attempt, as everybody reads it. `max_timeouts` and
+//! `max_crashes` count what they name: at most so many attempts time out, or crash, and the last of
+//! them parks.
 
 use std::time::Duration;
 
 use crate::job::RetryOverrides;
 
 /// A job's retry settings with every gap filled.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct RetryPolicy {
     /// Retries after the first attempt; 0: the first failure parks.
     pub max_retries: u32,
@@ -21,12 +26,17 @@ pub struct RetryPolicy {
     pub max_delay: Duration,
     /// A delay varies by up to this fraction to either side, 0 to 1.
     pub jitter: f64,
-    /// Crashes that are retried; the one after them parks.
+    /// Attempts that may run into their timeout, at least 1; the so-many-th parks.
+    pub max_timeouts: u32,
+    /// Attempts that may crash, at least 1; the so-many-th parks.
     pub max_crashes: u32,
+    /// Classes of error that no other try will help.
+    pub permanent: Vec<String>,
 }
 
 impl Default for RetryPolicy {
-    /// 30 s, doubling, at most 1 h, three retries, ± 10 %, three crashes.
+    /// 30 s, doubling, at most 1 h, ± 10 %; three retries, at the most three timeouts and three
+    /// crashes; no class of error is permanent by itself.
     fn default() -> Self {
         Self {
             max_retries: 3,
@@ -34,22 +44,27 @@ impl Default for RetryPolicy {
             multiplier: 2.0,
             max_delay: Duration::from_hours(1),
             jitter: 0.1,
+            max_timeouts: 3,
             max_crashes: 3,
+            permanent: Vec::new(),
         }
     }
 }
 
 impl RetryPolicy {
-    /// These settings where the job has none of its own.
+    /// These settings where `own` says nothing. The order of precedence is the order of the calls:
+    /// what is said last holds, so `defaults.with(catalogue's).with(job's)`.
     #[must_use]
-    pub fn with(self, own: &RetryOverrides) -> Self {
+    pub fn with(&self, own: &RetryOverrides) -> Self {
         Self {
             max_retries: own.max_retries.unwrap_or(self.max_retries),
             delay: own.delay.unwrap_or(self.delay),
             multiplier: own.multiplier.unwrap_or(self.multiplier),
             max_delay: own.max_delay.unwrap_or(self.max_delay),
             jitter: own.jitter.unwrap_or(self.jitter),
-            max_crashes: self.max_crashes,
+            max_timeouts: own.max_timeouts.unwrap_or(self.max_timeouts),
+            max_crashes: own.max_crashes.unwrap_or(self.max_crashes),
+            permanent: own.permanent.as_ref().unwrap_or(&self.permanent).clone(),
         }
     }
 
@@ -73,7 +88,9 @@ impl RetryPolicy {
 pub struct Used {
     /// Attempts that ended badly and were retried.
     pub retries: u32,
-    /// Attempts whose lease ran out.
+    /// Attempts that ran into their timeout.
+    pub timeouts: u32,
+    /// Attempts that were lost, or ran out of memory.
     pub crashes: u32,
 }
 
@@ -89,11 +106,18 @@ pub enum Ending {
     },
     /// Badly, and no other try will help.
     Permanent,
+    /// It took longer than its timeout and was stopped.
+    TimedOut,
     /// The worker was told to stop before the task was done. Costs nothing.
     Interrupted,
-    /// The lease ran out: killed worker, out of memory, cut network.
+    /// The task was killed from outside before it could say anything, as for want of memory.
+    Crashed,
+    /// The lease ran out: killed worker, dead host, cut network.
     Lost,
 }
+
+/// The class of an attempt that was [`Ending::Lost`].
+pub const LOST: &str = "lost";
 
 /// What follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,23 +138,34 @@ pub enum Verdict {
     },
 }
 
-/// Decides. `draw` is uniform in [0, 1) and only varies the wait.
+/// Decides. `class` is what kind of error it was, for the policy's permanent classes; empty where it
+/// was none. `draw` is uniform in [0, 1) and only varies the wait.
 ///
 /// The first crash is retried at once: a worker that was killed says nothing about the task. A
 /// second one waits like any retry, so that a task that kills its workers cannot do so in a loop.
-pub fn decide(ending: Ending, used: Used, policy: &RetryPolicy, draw: f64) -> Verdict {
+pub fn decide(ending: Ending, class: &str, used: Used, policy: &RetryPolicy, draw: f64) -> Verdict {
+    let permanent = policy.permanent.iter().any(|one| one == class);
     match ending {
         Ending::Success => Verdict::Succeed,
         Ending::Permanent => Verdict::Fail { used },
         Ending::Interrupted => Verdict::Retry { after: Duration::ZERO, used },
+        Ending::Retryable { .. } if permanent => Verdict::Fail { used },
         Ending::Retryable { .. } if used.retries >= policy.max_retries => Verdict::Fail { used },
         Ending::Retryable { after } => {
             let wait = policy.backoff(used.retries, draw).max(after.unwrap_or_default());
             Verdict::Retry { after: wait, used: Used { retries: used.retries + 1, ..used } }
         }
-        Ending::Lost => {
+        Ending::TimedOut => {
+            let used = Used { timeouts: used.timeouts + 1, ..used };
+            if permanent || used.timeouts >= policy.max_timeouts {
+                Verdict::Fail { used }
+            } else {
+                Verdict::Retry { after: policy.backoff(used.timeouts - 1, draw), used }
+            }
+        }
+        Ending::Crashed | Ending::Lost => {
             let used = Used { crashes: used.crashes + 1, ..used };
-            if used.crashes > policy.max_crashes {
+            if permanent || used.crashes >= policy.max_crashes {
                 Verdict::Fail { used }
             } else if used.crashes == 1 {
                 Verdict::Retry { after: Duration::ZERO, used }
@@ -153,14 +188,16 @@ mod tests {
         multiplier: 3.0,
         max_delay: Duration::from_mins(1),
         jitter: 0.0,
-        max_crashes: 2,
+        max_timeouts: 3,
+        max_crashes: 3,
+        permanent: Vec::new(),
     };
 
     fn chain(ending: Ending) -> Vec<Verdict> {
         let mut used = Used::default();
         let mut seen = Vec::new();
         loop {
-            let verdict = decide(ending, used, &POLICY, 0.5);
+            let verdict = decide(ending, "", used, &POLICY, 0.5);
             seen.push(verdict);
             match verdict {
                 Verdict::Retry { used: next, .. } => used = next,
@@ -169,48 +206,97 @@ mod tests {
         }
     }
 
+    /// The waits between the attempts that all end so; `None`: parked.
+    fn waits(ending: Ending) -> Vec<Option<u64>> {
+        let wait = |verdict| match verdict {
+            Verdict::Retry { after, .. } => Some(after.as_secs()),
+            _ => None,
+        };
+        chain(ending).into_iter().map(wait).collect()
+    }
+
     #[test]
     fn a_failing_task_is_tried_once_and_then_as_often_as_the_budget_says() {
-        let waits: Vec<_> = chain(Ending::Retryable { after: None })
-            .into_iter()
-            .map(|verdict| match verdict {
-                Verdict::Retry { after, .. } => Some(after.as_secs()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(waits, [Some(10), Some(30), None]);
+        assert_eq!(waits(Ending::Retryable { after: None }), [Some(10), Some(30), None]);
         let long = RetryPolicy { delay: Duration::from_hours(2), ..POLICY };
         assert_eq!(long.backoff(5, 0.5), Duration::from_hours(2));
     }
 
     #[test]
-    fn a_first_crash_is_retried_at_once_and_one_over_the_budget_parks() {
-        let waits: Vec<_> = chain(Ending::Lost)
-            .into_iter()
-            .map(|verdict| match verdict {
-                Verdict::Retry { after, .. } => Some(after.as_secs()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(waits, [Some(0), Some(10), None]);
+    fn a_poison_task_crashes_three_times_the_first_retry_at_once_and_is_parked() {
+        for ending in [Ending::Lost, Ending::Crashed] {
+            assert_eq!(waits(ending), [Some(0), Some(10), None]);
+            let once = RetryPolicy { max_crashes: 1, ..POLICY };
+            let verdict = decide(ending, "", Used::default(), &once, 0.5);
+            assert_eq!(verdict, Verdict::Fail { used: Used { crashes: 1, ..Used::default() } });
+        }
     }
 
     #[test]
-    fn a_crash_costs_no_retry_and_a_retry_no_crash() {
-        let used = Used { retries: 2, crashes: 0 };
-        assert!(matches!(decide(Ending::Lost, used, &POLICY, 0.0), Verdict::Retry { .. }));
-        let used = Used { retries: 0, crashes: 2 };
-        let ending = Ending::Retryable { after: None };
-        assert!(matches!(decide(ending, used, &POLICY, 0.0), Verdict::Retry { .. }));
+    fn a_task_that_takes_too_long_does_so_as_often_as_its_own_budget_says() {
+        assert_eq!(waits(Ending::TimedOut), [Some(10), Some(30), None]);
+        let spent = Used { retries: 2, timeouts: 2, crashes: 2 };
+        let verdict = decide(Ending::TimedOut, "timeout", spent, &POLICY, 0.5);
+        assert_eq!(verdict, Verdict::Fail { used: Used { timeouts: 3, ..spent } });
+    }
+
+    #[test]
+    fn no_budget_eats_another() {
+        let all = [
+            (Ending::Retryable { after: None }, Used { retries: 0, timeouts: 3, crashes: 3 }),
+            (Ending::TimedOut, Used { retries: 2, timeouts: 0, crashes: 3 }),
+            (Ending::Crashed, Used { retries: 2, timeouts: 3, crashes: 0 }),
+            (Ending::Lost, Used { retries: 2, timeouts: 3, crashes: 0 }),
+        ];
+        for (ending, used) in all {
+            let verdict = decide(ending, "", used, &POLICY, 0.0);
+            assert!(matches!(verdict, Verdict::Retry { .. }), "{ending:?}");
+        }
+    }
+
+    #[test]
+    fn a_class_that_is_called_permanent_parks_at_once_and_others_do_not() {
+        let policy = RetryPolicy { permanent: vec!["exit_3".into(), "timeout".into()], ..POLICY };
+        let used = Used::default();
+        let parks = |ending, class: &str| {
+            matches!(decide(ending, class, used, &policy, 0.0), Verdict::Fail { .. })
+        };
+        assert!(parks(Ending::Retryable { after: None }, "exit_3"));
+        assert!(!parks(Ending::Retryable { after: None }, "exit_33"));
+        assert!(parks(Ending::TimedOut, "timeout"));
+        assert!(!parks(Ending::Crashed, "out_of_memory"));
+        // A shutdown says nothing about the task, whatever its class is called.
+        assert!(!parks(Ending::Interrupted, "exit_3"));
+        assert!(!parks(Ending::Success, "exit_3"));
+    }
+
+    #[test]
+    fn what_is_said_last_holds() {
+        let catalogue = RetryOverrides {
+            max_retries: Some(7),
+            max_timeouts: Some(8),
+            permanent: Some(vec!["exit_1".into()]),
+            ..RetryOverrides::default()
+        };
+        let job = RetryOverrides {
+            max_retries: Some(1),
+            max_crashes: Some(9),
+            ..RetryOverrides::default()
+        };
+        let both = RetryPolicy { max_retries: 5, ..POLICY }.with(&catalogue).with(&job);
+        assert_eq!((both.max_retries, both.max_timeouts, both.max_crashes), (1, 8, 9));
+        assert_eq!((both.delay, both.permanent), (POLICY.delay, vec!["exit_1".to_owned()]));
+        let none = RetryOverrides { permanent: Some(vec![]), ..RetryOverrides::default() };
+        assert_eq!(POLICY.with(&catalogue).with(&none).permanent, [""; 0]);
     }
 
     #[test]
     fn a_permanent_failure_parks_and_an_interruption_costs_nothing() {
-        let used = Used { retries: 1, crashes: 1 };
-        assert_eq!(decide(Ending::Permanent, used, &POLICY, 0.0), Verdict::Fail { used });
-        let spent = Used { retries: 2, crashes: 2 };
+        let used = Used { retries: 1, timeouts: 1, crashes: 1 };
+        assert_eq!(decide(Ending::Permanent, "", used, &POLICY, 0.0), Verdict::Fail { used });
+        let spent = Used { retries: 2, timeouts: 3, crashes: 3 };
         assert_eq!(
-            decide(Ending::Interrupted, spent, &POLICY, 0.0),
+            decide(Ending::Interrupted, "", spent, &POLICY, 0.0),
             Verdict::Retry { after: Duration::ZERO, used: spent }
         );
     }

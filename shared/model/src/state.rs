@@ -26,7 +26,7 @@ pub enum State {
     Succeeded,
     /// An operator cancelled it.
     Cancelled,
-    /// It was never to run, for the recorded reason.
+    /// It was never to run, or came too late to be run, for the recorded reason.
     Skipped,
 }
 
@@ -84,6 +84,8 @@ pub enum Cause {
     Fail,
     /// An operator's cancel, at once or by the attempt's end.
     Cancel,
+    /// A worker was handed the first ticket later than the job wants it to be begun.
+    Skip,
     /// An operator's requeue.
     Requeue,
     /// An operator's discard.
@@ -94,12 +96,13 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Open,
         Self::Succeed,
         Self::Retry,
         Self::Fail,
         Self::Cancel,
+        Self::Skip,
         Self::Requeue,
         Self::Discard,
         Self::Restore,
@@ -112,6 +115,7 @@ impl Cause {
             Self::Retry => "retry",
             Self::Fail => "fail",
             Self::Cancel => "cancel",
+            Self::Skip => "skip",
             Self::Requeue => "requeue",
             Self::Discard => "discard",
             Self::Restore => "restore",
@@ -121,13 +125,14 @@ impl Cause {
 
 /// The transition table: where `cause` takes a row in `from`; `None` where it may not happen.
 pub const fn next(from: State, cause: Cause) -> Option<State> {
-    use State::{Cancelled, Discarded, Failed, Pending, Retrying, Running, Succeeded};
+    use State::{Cancelled, Discarded, Failed, Pending, Retrying, Running, Skipped, Succeeded};
     match (from, cause) {
         (Pending | Retrying | Failed, Cause::Open) => Some(Running),
         (Running, Cause::Succeed) => Some(Succeeded),
         (Running, Cause::Retry) => Some(Retrying),
         (Pending | Running | Retrying, Cause::Fail) | (Discarded, Cause::Restore) => Some(Failed),
         (Pending | Running | Retrying, Cause::Cancel) => Some(Cancelled),
+        (Pending, Cause::Skip) => Some(Skipped),
         (Failed, Cause::Requeue) => Some(Pending),
         (Failed, Cause::Discard) => Some(Discarded),
         _ => None,

@@ -11,7 +11,7 @@ use super::{JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule};
 use crate::duration::{self, DurationError, to_millis};
 
 /// The fields of [`JobSpec::to_json`], in the order in which people read a job.
-pub const COLUMNS: [&str; 23] = [
+pub const COLUMNS: [&str; 27] = [
     "name",
     "description",
     "target",
@@ -25,15 +25,19 @@ pub const COLUMNS: [&str; 23] = [
     "misfire_window_ms",
     "misfire_limit",
     "max_retries",
+    "max_timeouts",
+    "max_crashes",
     "retry_delay_ms",
     "retry_multiplier",
     "retry_max_delay_ms",
     "retry_jitter",
+    "permanent_classes",
     "timeout_ms",
     "lease_ms",
     "lock_key",
     "idempotency_template",
     "expect_within_ms",
+    "stale_after_ms",
     "labels",
 ];
 
@@ -122,15 +126,19 @@ impl JobSpec {
             "misfire_window_ms": to_millis(self.misfire.window),
             "misfire_limit": self.misfire.limit,
             "max_retries": self.retry.max_retries,
+            "max_timeouts": self.retry.max_timeouts,
+            "max_crashes": self.retry.max_crashes,
             "retry_delay_ms": millis(self.retry.delay),
             "retry_multiplier": self.retry.multiplier,
             "retry_max_delay_ms": millis(self.retry.max_delay),
             "retry_jitter": self.retry.jitter,
+            "permanent_classes": self.retry.permanent,
             "timeout_ms": to_millis(self.timeout),
             "lease_ms": millis(self.lease),
             "lock_key": self.lock_key,
             "idempotency_template": self.idempotency_template,
             "expect_within_ms": millis(self.expect_within),
+            "stale_after_ms": millis(self.stale_after),
             "labels": self.labels,
         })
     }

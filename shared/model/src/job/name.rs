@@ -3,7 +3,7 @@
 //! The alphabet is one that needs no quoting in a shell, a URL, a log line, a header or a queue
 //! name, so that a name can be copied from anywhere to anywhere.
 
-use super::{FOREIGN_PREFIX, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES};
+use super::{FOREIGN_PREFIX, MAX_CLASS_BYTES, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES};
 
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,6 +25,12 @@ pub enum NameError {
     /// Begins with [`FOREIGN_PREFIX`].
     #[error("begins with \"{FOREIGN_PREFIX}\", which is kept for tasks that others publish")]
     Reserved,
+    /// A class of attempts that ended without a word.
+    #[error("says nothing of the task: nobody saw its end; write max_crashes = 1 instead")]
+    Crash,
+    /// A class of attempts that were cut short, which is no error.
+    #[error("is no error: the attempt was cut short, and costs no retry")]
+    CutShort,
 }
 
 /// Checks a job's name: `[A-Za-z0-9._-]`, at most [`MAX_NAME_BYTES`], not reserved.
@@ -44,6 +50,21 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 /// [`NameError`], a fragment that fits after "task".
 pub fn check_task_type(task_type: &str) -> Result<(), NameError> {
     check(task_type, MAX_TASK_TYPE_BYTES)
+}
+
+/// Checks a class of error that is to be called permanent: `[A-Za-z0-9._-]`, at most
+/// [`MAX_CLASS_BYTES`], and one of errors.
+///
+/// # Errors
+///
+/// [`NameError`], a fragment that fits after the class.
+pub fn check_class(class: &str) -> Result<(), NameError> {
+    check(class, MAX_CLASS_BYTES)?;
+    match class {
+        "lost" | "guard_lost" => Err(NameError::Crash),
+        "interrupted" | "cancelled" | "lease_lost" => Err(NameError::CutShort),
+        _ => Ok(()),
+    }
 }
 
 fn check(name: &str, limit: usize) -> Result<(), NameError> {
@@ -69,6 +90,17 @@ mod tests {
         for name in ["billing.monthlyInvoices", "a", "A_b-9", "foreign", &"x".repeat(200)] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
+    }
+
+    #[test]
+    fn a_class_of_error_can_be_permanent_and_an_end_that_nobody_saw_cannot() {
+        for class in ["exit_3", "http_404", "timeout", "out_of_memory", "could_not_start"] {
+            assert_eq!(check_class(class), Ok(()), "{class}");
+        }
+        assert_eq!(check_class("lost"), Err(NameError::Crash));
+        assert_eq!(check_class("interrupted"), Err(NameError::CutShort));
+        assert_eq!(check_class("exit 3"), Err(NameError::Character(' ')));
+        assert_eq!(check_class(""), Err(NameError::Empty));
     }
 
     #[test]

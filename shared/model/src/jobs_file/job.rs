@@ -7,19 +7,17 @@ use toml::de::DeValue;
 use super::fields::{Fields, integer, kind, text_problem};
 use super::limits::{
     EXPECT_WITHIN, LEASE, MAX_DESCRIPTION_BYTES, MAX_LABEL_BYTES, MAX_LABEL_NAME_BYTES, MAX_LABELS,
-    MAX_RETRIES, MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, RETRY_DELAY, RETRY_JITTER,
-    RETRY_MAX_DELAY, RETRY_MULTIPLIER, TIMEOUT,
+    MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, STALE_AFTER, TIMEOUT,
 };
-use super::{params, schedule};
+use super::{params, retry, schedule};
 use crate::echo::quoted;
 use crate::job::{
-    DEFAULT_TIMEOUT, JobSpec, Misfire, MisfirePolicy, NameError, Overlap, RetryOverrides, Schedule,
-    check_name, check_task_type,
+    DEFAULT_TIMEOUT, JobSpec, Misfire, MisfirePolicy, NameError, Overlap, Schedule, check_name,
+    check_task_type,
 };
 use crate::pool::PoolName;
-use crate::retry::RetryPolicy;
 
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 20] = [
     "name",
     "description",
     "target",
@@ -38,6 +36,7 @@ const KNOWN: [&str; 19] = [
     "lock_key",
     "idempotency_key",
     "expect_within",
+    "stale_after",
     "labels",
 ];
 
@@ -77,12 +76,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         pool: pool(fields).unwrap_or(defaults.pool),
         overlap: overlap(fields).unwrap_or(defaults.overlap),
         misfire: misfire(fields),
-        retry: retry(fields),
+        retry: retry::read(fields),
         timeout: fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT),
         lease: fields.duration("lease", LEASE),
         lock_key: fields.integer("lock_key", i64::MIN..=i64::MAX),
         idempotency_template: template(fields),
         expect_within: fields.duration("expect_within", EXPECT_WITHIN),
+        stale_after: fields.duration("stale_after", STALE_AFTER),
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,
@@ -164,30 +164,6 @@ fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {
     }
     inside.refuse_others(&["policy", "window", "limit"], &["rate"], &[]);
     misfire
-}
-
-fn retry(fields: &mut Fields<'_, '_, '_>) -> RetryOverrides {
-    let Some(mut inside) = fields.inside("retry", "retry.") else {
-        return RetryOverrides::default();
-    };
-    let retry = RetryOverrides {
-        max_retries: inside.integer("max_retries", MAX_RETRIES).map(|number| number as u32),
-        delay: inside.duration("delay", RETRY_DELAY),
-        multiplier: inside.number("multiplier", RETRY_MULTIPLIER),
-        max_delay: inside.duration("max_delay", RETRY_MAX_DELAY),
-        jitter: inside.number("jitter", RETRY_JITTER),
-    };
-    // A first delay over the cap would be cut to the cap without a word.
-    let default_cap = RetryPolicy::default().max_delay;
-    if let Some(delay) = retry.delay
-        && delay > retry.max_delay.unwrap_or(default_cap)
-    {
-        let cap = if inside.has("max_delay") { "max_delay" } else { "the default max_delay of 1h" };
-        inside.problem("delay", format!("is longer than {cap}; set a larger max_delay"));
-    }
-    let known = ["max_retries", "delay", "multiplier", "max_delay", "jitter"];
-    inside.refuse_others(&known, &["max_crashes"], &[]);
-    retry
 }
 
 /// Refuses whatever would make two executions share a key, or would not be filled in.

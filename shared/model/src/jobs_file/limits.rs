@@ -27,8 +27,16 @@ pub const LEASE: RangeInclusive<Duration> = SECOND..=Duration::from_hours(1);
 pub const MISFIRE_WINDOW: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
 /// `expect_within`.
 pub const EXPECT_WITHIN: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
+/// `stale_after`.
+pub const STALE_AFTER: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(366);
 /// `retry.max_retries`.
 pub const MAX_RETRIES: RangeInclusive<i64> = 0..=1_000;
+/// `retry.max_timeouts`.
+pub const MAX_TIMEOUTS: RangeInclusive<i64> = 1..=1_000;
+/// `retry.max_crashes`.
+pub const MAX_CRASHES: RangeInclusive<i64> = 1..=1_000;
+/// Most `retry.permanent`.
+pub const MAX_PERMANENT: usize = 50;
 /// `retry.delay`.
 pub const RETRY_DELAY: RangeInclusive<Duration> = Duration::ZERO..=DAY.saturating_mul(7);
 /// `retry.multiplier`.

@@ -20,6 +20,7 @@ mod job;
 pub mod limits;
 mod params;
 mod problem;
+mod retry;
 mod schedule;
 mod suggest;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use problem::Report;
 pub use check::check_against;
 pub use cron_jobs::{CRON_JOBS, parse_cron_jobs};
 pub use problem::{MAX_PROBLEMS, Problem};
+pub use retry::RETRY_FIELDS;
 
 /// Longest jobs file, in bytes.
 pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;

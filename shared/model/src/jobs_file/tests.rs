@@ -39,12 +39,13 @@ fn a_full_job_is_read_field_by_field() {
         pool = "batch"
         overlap = "skip"
         misfire = { policy = "fire_all", window = "1h", limit = 7 }
-        retry = { max_retries = 3, delay = "30s", multiplier = 2, max_delay = "1h", jitter = 0.1 }
+        retry = { max_retries = 3, max_timeouts = 2, max_crashes = 1, delay = "30s", multiplier = 2, max_delay = "1h", jitter = 0.1, permanent = ["exit_3", "http_404"] }
         timeout = "45m"
         lease = "20s"
         lock_key = 1301
         idempotency_key = "inv-{job}-{execution_key}"
         expect_within = "2h"
+        stale_after = "3h"
         labels = { team = "billing" }
     "#;
     let seconds = |s| Some(Duration::from_secs(s));
@@ -66,16 +67,20 @@ fn a_full_job_is_read_field_by_field() {
         },
         retry: RetryOverrides {
             max_retries: Some(3),
+            max_timeouts: Some(2),
+            max_crashes: Some(1),
             delay: seconds(30),
             multiplier: Some(2.0),
             max_delay: seconds(3_600),
             jitter: Some(0.1),
+            permanent: Some(vec!["exit_3".into(), "http_404".into()]),
         },
         timeout: Duration::from_mins(45),
         lease: seconds(20),
         lock_key: Some(1301),
         idempotency_template: Some("inv-{job}-{execution_key}".into()),
         expect_within: seconds(7_200),
+        stale_after: seconds(10_800),
         labels: [("team".to_owned(), "billing".to_owned())].into(),
     };
     assert_eq!(parse("jobs.toml", text), Ok(vec![expected]));
@@ -181,6 +186,21 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("retry = { multiplier = nan }", "retry.multiplier: is not between 1 and 100"),
         ("retry = { jitter = 2 }", "retry.jitter: is not between 0 and 1"),
         ("retry = { delay = \"5m\", max_delay = \"1m\" }", "retry.delay: is longer than max_delay"),
+        ("retry = { max_timeouts = 0 }", "retry.max_timeouts: 0 is not between 1 and 1000"),
+        ("retry = { max_crashes = 0 }", "retry.max_crashes: 0 is not between 1 and 1000"),
+        (
+            "retry = { permanent = \"exit_3\" }",
+            "retry.permanent: must be a list such as [\"exit_3\"], not text",
+        ),
+        (
+            "retry = { permanent = [3] }",
+            "retry.permanent: a class must be text in quotes, not a whole number",
+        ),
+        ("retry = { permanent = [\"a\", \"a\"] }", "retry.permanent: \"a\" stands there twice"),
+        (
+            "retry = { permanent = [\"lost\"] }",
+            "retry.permanent: \"lost\" says nothing of the task: nobody saw its end; write max_crashes = 1 instead",
+        ),
         ("timeout = \"31d\"", "timeout: 31d is not between 1s and 30d"),
         ("timeout = \"0s\"", "timeout: 0s is not between 1s and 30d"),
         ("lease = \"2h\"", "lease: 2h is not between 1s and 1h"),

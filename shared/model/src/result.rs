@@ -1,0 +1,68 @@
+//! What the result of a task must hold, wherever it comes from.
+//!
+//! A result is what a task hands back for people and programs to look up: how many records it
+//! processed, which file it wrote. It is kept with the attempt, so it is bounded like everything there.
+
+use serde_json::Value;
+
+use crate::params::{ParamsError, value};
+
+/// The most bytes of a result as JSON.
+pub const MAX_RESULT_BYTES: usize = 64 * 1024;
+/// The most levels of a result, arrays and objects counted.
+pub const MAX_RESULT_DEPTH: usize = 64;
+
+/// Why a result is refused. Each text fits after "the result".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResultError {
+    /// Over [`MAX_RESULT_BYTES`] as JSON.
+    #[error("has {0} bytes, more than {MAX_RESULT_BYTES}")]
+    Large(usize),
+    /// Over [`MAX_RESULT_DEPTH`].
+    #[error("is nested more than {MAX_RESULT_DEPTH} levels deep")]
+    Deep,
+    /// A name or a text holds U+0000.
+    #[error("holds the character U+0000, which the database cannot keep")]
+    Nul,
+}
+
+/// Checks what a task handed back.
+///
+/// # Errors
+///
+/// [`ResultError`].
+pub fn check(result: &Value) -> Result<(), ResultError> {
+    value(result, MAX_RESULT_DEPTH).map_err(|error| match error {
+        ParamsError::Nul => ResultError::Nul,
+        ParamsError::Deep | ParamsError::Large(_) => ResultError::Deep,
+    })?;
+    // Written only now: what is nested too deeply is not worth it.
+    let bytes = serde_json::to_string(result).map_or(0, |text| text.len());
+    if bytes > MAX_RESULT_BYTES { Err(ResultError::Large(bytes)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inside, _| json!([inside]))
+    }
+
+    #[test]
+    fn each_limit_is_kept_and_not_more() {
+        for fine in [json!(null), json!(7), json!("\\u0000"), json!({"a": [1.5]})] {
+            assert_eq!(check(&fine), Ok(()));
+        }
+        assert_eq!(check(&nested(MAX_RESULT_DEPTH)), Ok(()));
+        assert_eq!(check(&nested(MAX_RESULT_DEPTH + 1)), Err(ResultError::Deep));
+        for nul in [json!("a\0"), json!({"\0": 1}), json!([{"a": "\0"}])] {
+            assert_eq!(check(&nul), Err(ResultError::Nul));
+        }
+        assert_eq!(check(&json!("x".repeat(MAX_RESULT_BYTES - 2))), Ok(()));
+        let large = Err(ResultError::Large(MAX_RESULT_BYTES + 1));
+        assert_eq!(check(&json!("x".repeat(MAX_RESULT_BYTES - 1))), large);
+    }
+}
