@@ -23,11 +23,13 @@ pub struct Attempt {
     pub error_message: Option<String>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    pub result: Option<Value>,
+    pub progress: Option<Value>,
     pub late_outcome: Option<String>,
     pub late_at: Option<DateTime<Utc>>,
 }
 
-/// What an attempt wrote.
+/// An attempt, and what it wrote if a worker before [`crate::output`] ran it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct AttemptOutput {
@@ -44,7 +46,7 @@ pub async fn of_execution(store: &Store, id: Uuid, limit: i64) -> Result<Vec<Att
         r#"-- attempts_of_execution
         SELECT a.execution_id, a.number, a.worker_id, i.name AS "worker_name?", a.opened_at,
                a.finished_at, a.outcome, a.error_class, a.error_message, a.exit_code, a.signal,
-               a.late_outcome, a.late_at
+               a.result, a.progress, a.late_outcome, a.late_at
         FROM attempts a LEFT JOIN instances i ON i.id = a.worker_id
         WHERE a.execution_id = $1 ORDER BY a.number DESC LIMIT $2"#,
         id,

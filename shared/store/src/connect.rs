@@ -58,22 +58,7 @@ impl Store {
     ///
     /// [`StoreError::Refused`] when the URL cannot be read.
     pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
-        let connect = PgConnectOptions::from_str(&options.url)
-            .map_err(StoreError::Refused)?
-            .application_name(&options.application)
-            // A slow statement is told by whoever waits for it, without its whole text.
-            .disable_statement_logging()
-            .options([
-                ("synchronous_commit", "on"),
-                ("default_transaction_isolation", "read committed"),
-                ("statement_timeout", &options.statement_timeout.as_millis().to_string()),
-                ("idle_in_transaction_session_timeout", "60000"),
-                // The server's side: it frees what a vanished client held within half a minute. The
-                // client's side has no such setting; every caller bounds its own wait.
-                ("tcp_keepalives_idle", "15"),
-                ("tcp_keepalives_interval", "5"),
-                ("tcp_keepalives_count", "3"),
-            ]);
+        let connect = connect_options(options)?;
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(2))
             .acquire_timeout(options.acquire_timeout)
@@ -168,6 +153,27 @@ impl Store {
     pub async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+/// What every connection begins with.
+pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions, StoreError> {
+    let connect = PgConnectOptions::from_str(&options.url)
+        .map_err(StoreError::Refused)?
+        .application_name(&options.application)
+        // A slow statement is told by whoever waits for it, without its whole text.
+        .disable_statement_logging()
+        .options([
+            ("synchronous_commit", "on"),
+            ("default_transaction_isolation", "read committed"),
+            ("statement_timeout", &options.statement_timeout.as_millis().to_string()),
+            ("idle_in_transaction_session_timeout", "60000"),
+            // The server's side: it frees what a vanished client held within half a minute. The
+            // client's side has no such setting; every caller bounds its own wait.
+            ("tcp_keepalives_idle", "15"),
+            ("tcp_keepalives_interval", "5"),
+            ("tcp_keepalives_count", "3"),
+        ]);
+    Ok(connect)
 }
 
 /// Asked of a connection that comes back. The pool itself asks too, but waits for the answer without

@@ -38,7 +38,9 @@ pub struct Execution {
     pub next_attempt_at: Option<DateTime<Utc>>,
     pub reconcile_count: i16,
     pub retries_used: i32,
+    pub timeouts_used: i32,
     pub crashes_used: i32,
+    pub max_crashes: Option<i32>,
     pub started_at: Option<DateTime<Utc>>,
     pub finished_at: Option<DateTime<Utc>>,
     pub worker_id: Option<Uuid>,
@@ -47,7 +49,10 @@ pub struct Execution {
     pub outcome: Option<String>,
     pub error_class: Option<String>,
     pub error_message: Option<String>,
+    pub result: Option<Value>,
     pub skip_reason: Option<String>,
+    /// `attempts.progress` of the open attempt.
+    pub progress: Option<Value>,
 }
 
 /// Which executions [`list`] reads; everything that is given must hold.
@@ -117,9 +122,11 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreErr
         SELECT e.id, e.job_id, j.name AS job_name, e.execution_key, e.own_key, e.scheduled_for, e.state,
                e.attempt, e.rev, e.task_type, e.pool, e.target, e.params, e.idempotency_key,
                e.claimed_by, e.claimed_at, e.ticket_published_at, e.relay_after, e.next_attempt_at,
-               e.reconcile_count, e.retries_used, e.crashes_used, e.started_at, e.finished_at,
-               e.worker_id, e.lease_until, e.cancel_requested, e.outcome, e.error_class,
-               e.error_message, e.skip_reason
+               e.reconcile_count, e.retries_used, e.timeouts_used, e.crashes_used, e.max_crashes,
+               e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
+               e.error_class, e.error_message, e.result, e.skip_reason,
+               (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
+                   AND a.number = e.attempt) AS progress
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
         id
     )

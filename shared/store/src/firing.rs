@@ -13,11 +13,15 @@ use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_model::pool::PoolName;
+use sexton_model::state::State;
+use sexton_model::ticket::Ticket;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, bounded, commit};
 use crate::error::known;
+use crate::gaps;
+use crate::tickets::OwedTicket;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
 /// A job whose next firing is due, locked by the transaction that read it.
@@ -66,6 +70,32 @@ pub struct Claim {
     pub scheduled_for: DateTime<Utc>,
     /// `None`: it runs. Otherwise the row records why it does not.
     pub skip_reason: Option<String>,
+}
+
+impl Claim {
+    /// The ticket of the row that this claim became. `job` is the claimed one.
+    pub fn into_ticket(self, job: &DueJob) -> OwedTicket {
+        let (attempt, rev) = FRESH;
+        OwedTicket {
+            ticket: Ticket {
+                execution_id: self.id,
+                attempt,
+                job_id: job.id,
+                job: job.name.clone(),
+                task_type: job.task_type.clone(),
+                target: job.target.clone(),
+                params: job.params.clone(),
+                execution_key: self.execution_key,
+                scheduled_for: self.scheduled_for,
+                idempotency_key: self.idempotency_key,
+            },
+            rev,
+            state: State::Pending,
+            pool: job.pool.clone(),
+            due_in: chrono::Duration::zero(),
+            parked: None,
+        }
+    }
 }
 
 /// A run of firings that no execution stands for.
@@ -277,29 +307,7 @@ impl ClaimTransaction {
 
     /// Records firings that no execution stands for.
     pub async fn record_gaps(&mut self, gaps: &[GapRow]) -> Result<(), StoreError> {
-        if gaps.is_empty() {
-            return Ok(());
-        }
-        let jobs: Vec<Uuid> = gaps.iter().map(|gap| gap.job_id.get()).collect();
-        let first: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.first).collect();
-        let last: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.last).collect();
-        let counts: Vec<i32> = gaps.iter().map(|gap| gap.count as i32).collect();
-        let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
-        sqlx::query!(
-            "-- record_gaps
-            INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
-            SELECT g.*, coalesce($6, now())
-            FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[]) AS g",
-            &jobs,
-            &first,
-            &last,
-            &counts,
-            &reasons,
-            self.now
-        )
-        .execute(Bounded(&mut *self.tx))
-        .await?;
-        Ok(())
+        gaps::record(&mut self.tx, gaps, self.now).await
     }
 
     /// Undoes it all, and waits until its locks are gone.
@@ -315,7 +323,7 @@ impl ClaimTransaction {
 }
 
 /// The attempt number and revision that [`ClaimTransaction::insert`] gives a row.
-pub const FRESH: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);
+pub(crate) const FRESH: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);
 
 /// A due job as it stands in its row. The params come as text, because one that this program cannot
 /// parse would otherwise fail the whole batch in the driver.

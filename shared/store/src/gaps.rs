@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::bounded::Bounded;
 use crate::firing::GapRow;
-use crate::{Store, StoreError};
+use crate::{Now, Store, StoreError};
 
 /// How many stretches of [`sexton_model::plan::MAX_LOOKED_AT`] firings are counted for one gap; a
 /// lock is held meanwhile.
@@ -103,11 +103,11 @@ impl PassedRun {
     }
 }
 
-/// Writes gaps in the caller's transaction.
+/// Writes gaps in the caller's transaction, recorded at `now`.
 pub(crate) async fn record(
     connection: &mut PgConnection,
     gaps: &[GapRow],
-    at: DateTime<Utc>,
+    now: Now,
 ) -> Result<(), StoreError> {
     if gaps.is_empty() {
         return Ok(());
@@ -118,16 +118,16 @@ pub(crate) async fn record(
     let counts: Vec<i32> = gaps.iter().map(|gap| gap.count as i32).collect();
     let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
     sqlx::query!(
-        "-- record_operator_gaps
+        "-- record_gaps
         INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
-        SELECT g.*, $6
+        SELECT g.*, coalesce($6, now())
         FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[]) AS g",
         &jobs,
         &first,
         &last,
         &counts,
         &reasons,
-        at
+        now
     )
     .execute(Bounded(connection))
     .await?;

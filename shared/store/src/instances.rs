@@ -24,6 +24,8 @@ pub struct Introduction {
     pub pools: Vec<String>,
     /// How many tasks it runs at once.
     pub slots: u32,
+    /// How many of each of `pools`, in the same order; of a worker.
+    pub pool_slots: Option<Vec<i32>>,
     /// Identity of the lock file it holds.
     pub seat: Option<Uuid>,
 }
@@ -39,8 +41,8 @@ pub async fn heartbeat(
     sqlx::query!(
         "-- instance_heartbeat
         INSERT INTO instances (id, kind, name, pid, version, pools, slots, seat, started_at,
-                               heartbeat_at, ready)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10)
+                               heartbeat_at, ready, pool_slots)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10, $11)
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, ready = excluded.ready,
             seat = excluded.seat",
         who.id.get(),
@@ -52,7 +54,8 @@ pub async fn heartbeat(
         who.slots as i32,
         who.seat,
         now,
-        ready
+        ready,
+        who.pool_slots.as_deref()
     )
     .execute(store.bounded())
     .await?;

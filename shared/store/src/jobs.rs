@@ -42,15 +42,19 @@ pub struct Job {
     pub misfire_window_ms: i64,
     pub misfire_limit: i32,
     pub max_retries: Option<i32>,
+    pub max_timeouts: Option<i32>,
+    pub max_crashes: Option<i32>,
     pub retry_delay_ms: Option<i64>,
     pub retry_multiplier: Option<f64>,
     pub retry_max_delay_ms: Option<i64>,
     pub retry_jitter: Option<f64>,
+    pub permanent_classes: Option<Vec<String>>,
     pub timeout_ms: i64,
     pub lease_ms: Option<i64>,
     pub lock_key: Option<i64>,
     pub idempotency_template: Option<String>,
     pub expect_within_ms: Option<i64>,
+    pub stale_after_ms: Option<i64>,
     pub labels: Value,
     pub status: String,
     pub paused_by: Option<String>,
@@ -88,16 +92,20 @@ impl Job {
             },
             retry: RetryOverrides {
                 max_retries: self.max_retries.map(|retries| retries as u32),
+                max_timeouts: self.max_timeouts.map(|timeouts| timeouts as u32),
+                max_crashes: self.max_crashes.map(|crashes| crashes as u32),
                 delay: self.retry_delay_ms.map(millis),
                 multiplier: self.retry_multiplier,
                 max_delay: self.retry_max_delay_ms.map(millis),
                 jitter: self.retry_jitter,
+                permanent: self.permanent_classes.clone(),
             },
             timeout: millis(self.timeout_ms),
             lease: self.lease_ms.map(millis),
             lock_key: self.lock_key,
             idempotency_template: self.idempotency_template.clone(),
             expect_within: self.expect_within_ms.map(millis),
+            stale_after: self.stale_after_ms.map(millis),
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
         })
     }
@@ -191,8 +199,9 @@ async fn read(
         "-- read_jobs
         SELECT id, name, description, target, schedule_kind, schedule_expression, task_type, params,
                pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
-               retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms,
-               lease_ms, lock_key, idempotency_template, expect_within_ms, labels, status, paused_by,
+               max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
+               retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
+               idempotency_template, expect_within_ms, stale_after_ms, labels, status, paused_by,
                paused_why, paused_at, next_fire_at, revision, created_at, updated_at
         FROM jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))

@@ -91,6 +91,14 @@ pub(crate) async fn still_held(
     if held.is_empty() {
         return Ok(std::collections::HashSet::new());
     }
+    Ok(still_held_on(store.bounded(), held).await?)
+}
+
+/// The same within a transaction, or wherever else.
+pub(crate) async fn still_held_on(
+    executor: impl sqlx::PgExecutor<'_>,
+    held: &[Held],
+) -> Result<std::collections::HashSet<ExecutionId>, sqlx::Error> {
     let ids: Vec<Uuid> = held.iter().map(|held| held.execution_id.get()).collect();
     let attempts: Vec<i32> = held.iter().map(|held| held.attempt.get()).collect();
     let tokens: Vec<Uuid> = held.iter().map(|held| held.token.get()).collect();
@@ -103,7 +111,7 @@ pub(crate) async fn still_held(
         &attempts,
         &tokens
     )
-    .fetch_all(store.bounded())
+    .fetch_all(executor)
     .await?;
     Ok(rows.into_iter().map(ExecutionId::new).collect())
 }

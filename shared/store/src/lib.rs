@@ -30,12 +30,14 @@ pub mod listen;
 pub mod lost;
 pub mod open;
 pub mod operator;
+pub mod output;
 pub mod parked;
 pub mod reconcile;
 pub mod relay;
 pub mod retention;
 pub mod settle;
 pub mod status;
+pub mod task;
 pub mod tickets;
 pub mod trigger;
 

@@ -13,7 +13,7 @@ use crate::open::{RetryColumns, number, used};
 use crate::{Now, Store, StoreError};
 
 /// An open attempt whose lease is over.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Overdue {
     /// The execution.
     pub execution_id: ExecutionId,
@@ -23,7 +23,7 @@ pub struct Overdue {
     pub worker: ProcessId,
     /// What the execution has used up.
     pub used: Used,
-    /// The job's own retry settings.
+    /// The job's own retry settings, with the crash budget that its worker wrote down at the open.
     pub retry: RetryOverrides,
 }
 
@@ -59,9 +59,10 @@ pub async fn find(
     let (workers, one) = which.filter();
     let rows = sqlx::query!(
         r#"-- find_lost
-        SELECT e.id, e.attempt, e.worker_id AS "worker_id!", e.retries_used, e.crashes_used,
-               j.max_retries, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
-               j.retry_jitter
+        SELECT e.id, e.attempt, e.worker_id AS "worker_id!", e.retries_used, e.timeouts_used,
+               e.crashes_used, j.max_retries, j.max_timeouts,
+               coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
+               j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e JOIN jobs j ON j.id = e.job_id
         WHERE e.state = 'running'
           AND CASE WHEN $1::uuid[] IS NULL THEN e.lease_until < coalesce($4, now())
@@ -81,13 +82,16 @@ pub async fn find(
                 execution_id: ExecutionId::new(row.id),
                 attempt: number(row.attempt)?,
                 worker: ProcessId::new(row.worker_id),
-                used: used(row.retries_used, row.crashes_used),
+                used: used(row.retries_used, row.timeouts_used, row.crashes_used),
                 retry: RetryColumns {
                     max_retries: row.max_retries,
+                    max_timeouts: row.max_timeouts,
+                    max_crashes: row.max_crashes,
                     retry_delay_ms: row.retry_delay_ms,
                     retry_multiplier: row.retry_multiplier,
                     retry_max_delay_ms: row.retry_max_delay_ms,
                     retry_jitter: row.retry_jitter,
+                    permanent_classes: row.permanent_classes,
                 }
                 .into(),
             })
@@ -96,7 +100,8 @@ pub async fn find(
 }
 
 /// Ends them as the verdicts say (never with success), each only if it is still open and still
-/// counts as lost. The debts are due at once: the caller has nothing to publish, the relay does.
+/// counts as lost. The debts are due at once: the caller has nothing to publish, the relay does. The
+/// message of a row that fails names the last crashes: which attempt, on which worker, when.
 /// Returns the executions that were changed.
 pub async fn settle(
     store: &Store,
@@ -150,6 +155,17 @@ pub async fn settle(
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = 'lost', error_class = 'lost',
                 error_message = 'the worker was not heard of again before the lease ran out'
+                    || CASE WHEN l.becomes = 'failed' THEN (
+                        SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
+                            format('attempt %s %s on %s, begun %s%s', t.number,
+                                   replace(coalesce(t.outcome, 'lost'), '_', ' '),
+                                   coalesce(i.name, t.worker_id::text),
+                                   to_char(t.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'),
+                                   ', signal ' || t.signal), '; ' ORDER BY t.number)
+                        FROM (SELECT * FROM attempts c WHERE c.execution_id = l.id
+                                AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
+                              ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
+                        LEFT JOIN instances i ON i.id = t.worker_id) ELSE '' END
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
             UPDATE attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',

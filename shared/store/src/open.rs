@@ -2,8 +2,10 @@
 //!
 //! One statement for a batch of tickets of distinct executions. It changes exactly the rows whose
 //! attempt number is the ticket's, that have a ticket and are due, and inserts their attempt rows;
-//! both or neither. Whether a ticket won is told by its token, so that an answer that was lost on
-//! the way can be asked for again. A crash after the statement leaves a running attempt without a
+//! both or neither. A firing that nobody has begun and that has become too old for its job is skipped
+//! by the same statement instead: of two workers one skips it, and none that is skipped is opened.
+//! Whether a ticket won is told by its token, so that an answer that was lost on the way can be asked
+//! for again. A crash after the statement leaves a running attempt without a
 //! worker: its lease runs out and the rescuer ends it as lost.
 
 use std::time::Duration;
@@ -12,8 +14,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::job::RetryOverrides;
-use sexton_model::open::Row;
-use sexton_model::retry::Used;
+use sexton_model::open::{Row, STALE};
+use sexton_model::retry::{RetryPolicy, Used};
 use sexton_model::state::State;
 use uuid::Uuid;
 
@@ -29,6 +31,23 @@ pub struct OpenRequest {
     pub attempt: AttemptNumber,
     /// Drawn for this request; the same when it is asked again.
     pub token: OpenToken,
+}
+
+/// A task type that a worker offers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Offer {
+    /// Its name.
+    pub task_type: String,
+    /// The crash budget of jobs without one of their own: whoever finds an attempt lost does not know
+    /// this worker's catalogue, so it is written down at the open.
+    pub max_crashes: u32,
+}
+
+impl Offer {
+    /// With the crash budget that holds where nobody says anything.
+    pub fn new(task_type: impl Into<String>) -> Self {
+        Self { task_type: task_type.into(), max_crashes: RetryPolicy::default().max_crashes }
+    }
 }
 
 /// An open attempt: what to run, and by which policies.
@@ -62,18 +81,31 @@ pub struct Opened {
     pub lease: Duration,
     /// What is used up.
     pub used: Used,
-    /// The job's own retry settings.
+    /// The job's own retry settings, with the crash budget that was written down at the open.
     pub retry: RetryOverrides,
 }
 
+/// What became of the tickets that could be opened. Those that could not are in neither list.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Answered {
+    /// The attempts.
+    pub opened: Vec<Opened>,
+    /// Executions that came too late to be begun, and are skipped now. A crash afterwards leaves a
+    /// spent ticket.
+    pub skipped: Vec<ExecutionId>,
+}
+
 /// The job's retry columns, as several queries return them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RetryColumns {
     pub(crate) max_retries: Option<i32>,
+    pub(crate) max_timeouts: Option<i32>,
+    pub(crate) max_crashes: Option<i32>,
     pub(crate) retry_delay_ms: Option<i64>,
     pub(crate) retry_multiplier: Option<f64>,
     pub(crate) retry_max_delay_ms: Option<i64>,
     pub(crate) retry_jitter: Option<f64>,
+    pub(crate) permanent_classes: Option<Vec<String>>,
 }
 
 impl From<RetryColumns> for RetryOverrides {
@@ -81,72 +113,94 @@ impl From<RetryColumns> for RetryOverrides {
         let millis = |ms: i64| Duration::from_millis(ms.max(0) as u64);
         Self {
             max_retries: columns.max_retries.map(|n| n.max(0) as u32),
+            max_timeouts: columns.max_timeouts.map(|n| n.max(0) as u32),
+            max_crashes: columns.max_crashes.map(|n| n.max(0) as u32),
             delay: columns.retry_delay_ms.map(millis),
             multiplier: columns.retry_multiplier,
             max_delay: columns.retry_max_delay_ms.map(millis),
             jitter: columns.retry_jitter,
+            permanent: columns.permanent_classes,
         }
     }
 }
 
-/// Opens what can be opened of `requests` (at most one per execution) for `worker`. A job without a
-/// lease of its own gets `lease`. Only rows whose task type is among `task_types` are opened. A ticket of a failed execution is a requeue by hand: the budgets
-/// start anew and the move is recorded under `actor`.
+/// Opens, or skips as stale, what can be opened of `requests` (at most one per execution) for `worker`. A job without a
+/// lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of a
+/// failed execution is a requeue by hand: the budgets start anew and the move is recorded under
+/// `actor`.
 pub async fn open(
     store: &Store,
     worker: ProcessId,
     actor: &str,
-    task_types: &[String],
+    offers: &[Offer],
     requests: &[OpenRequest],
     lease: Duration,
     now: Now,
-) -> Result<Vec<Opened>, StoreError> {
+) -> Result<Answered, StoreError> {
     let ids: Vec<Uuid> = requests.iter().map(|request| request.execution_id.get()).collect();
     let attempts: Vec<i32> = requests.iter().map(|request| request.attempt.get()).collect();
     let tokens: Vec<Uuid> = requests.iter().map(|request| request.token.get()).collect();
+    let task_types: Vec<String> = offers.iter().map(|offer| offer.task_type.clone()).collect();
+    let crashes: Vec<i32> = offers.iter().map(|offer| offer.max_crashes as i32).collect();
     let rows = sqlx::query_as!(
         OpenedRow,
         r#"-- open_attempts
         WITH l AS MATERIALIZED (
-            SELECT e.id, r.token, e.state AS was, e.attempt
+            SELECT e.id, r.token, e.state AS was, e.attempt,
+                   -- Of firings only: triggers and tasks of other programs have other keys. One that was
+                   -- begun, or failed and was requeued, has a higher number.
+                   e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key
+                       AND e.execution_key ~ '^(cron|every|once)-'
+                       AND coalesce(e.scheduled_for + j.stale_after_ms * interval '1 millisecond'
+                                    < coalesce($6, now()), false) AS stale
             FROM executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
+            JOIN jobs j ON j.id = e.job_id
             WHERE e.attempt = r.attempt AND e.state IN ('pending', 'retrying', 'failed')
               AND coalesce(e.next_attempt_at, '-infinity') <= coalesce($6, now())
               AND e.task_type = ANY ($8::text[])
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE executions e SET
-                state = 'running', worker_id = $4, open_token = l.token, rev = e.rev + 1,
-                lease_until = coalesce($6, now())
-                    + coalesce(j.lease_ms, $5::bigint) * interval '1 millisecond',
-                started_at = coalesce($6, now()), finished_at = NULL, next_attempt_at = NULL,
+                state = CASE WHEN l.stale THEN 'skipped' ELSE 'running' END, rev = e.rev + 1,
+                skip_reason = CASE WHEN l.stale THEN $10::text END,
+                worker_id = CASE WHEN NOT l.stale THEN $4::uuid END,
+                open_token = CASE WHEN NOT l.stale THEN l.token END,
+                lease_until = CASE WHEN NOT l.stale THEN coalesce($6, now())
+                    + coalesce(j.lease_ms, $5::bigint) * interval '1 millisecond' END,
+                started_at = CASE WHEN NOT l.stale THEN coalesce($6, now()) END,
+                finished_at = CASE WHEN l.stale THEN coalesce($6, now()) END, next_attempt_at = NULL,
                 ticket_published_at = coalesce(e.ticket_published_at, $6, now()),
                 reconcile_count = 0,
                 retries_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.retries_used END,
+                timeouts_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.timeouts_used END,
                 crashes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.crashes_used END,
+                max_crashes = coalesce(j.max_crashes,
+                                       ($9::int[])[array_position($8::text[], e.task_type)]),
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
             FROM l, jobs j
             WHERE e.id = l.id AND j.id = e.job_id
-            RETURNING e.*, l.was, j.name AS job_name, j.timeout_ms, j.max_retries, j.retry_delay_ms,
-                      j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter,
+            RETURNING e.*, l.was, l.stale, l.token, j.name AS job_name, j.timeout_ms, j.max_retries,
+                      j.max_timeouts, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
+                      j.retry_jitter, j.permanent_classes,
                       coalesce(j.lease_ms, $5::bigint) AS lease_ms),
         a AS (
             INSERT INTO attempts (execution_id, number, worker_id, opened_at)
-            SELECT u.id, u.attempt, $4, u.started_at FROM u),
+            SELECT u.id, u.attempt, $4, u.started_at FROM u WHERE NOT u.stale),
         o AS (
             INSERT INTO operator_actions (at, actor, action, job_id, execution_id, before, after)
             SELECT u.started_at, $7, 'hand_requeue', u.job_id, u.id,
                    jsonb_build_object('state', 'failed', 'attempt', u.attempt),
                    jsonb_build_object('state', 'running', 'attempt', u.attempt)
             FROM u WHERE u.was = 'failed')
-        SELECT id AS "id!", attempt AS "attempt!", open_token AS "token!", job_name AS "job_name!",
-               task_type AS "task_type!", target, params AS "params!",
+        SELECT id AS "id!", stale AS "stale!", attempt AS "attempt!", token AS "token!",
+               job_name AS "job_name!", task_type AS "task_type!", target, params AS "params!",
                execution_key AS "execution_key!", idempotency_key AS "idempotency_key!",
-               scheduled_for AS "scheduled_for!", started_at AS "started_at!",
+               scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",
                timeout_ms AS "timeout_ms!", lease_ms AS "lease_ms!", retries_used AS "retries_used!",
-               crashes_used AS "crashes_used!", max_retries, retry_delay_ms, retry_multiplier,
-               retry_max_delay_ms, retry_jitter
+               timeouts_used AS "timeouts_used!", crashes_used AS "crashes_used!", max_retries,
+               max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
+               retry_jitter, permanent_classes
         FROM u"#,
         &ids,
         &attempts,
@@ -155,11 +209,21 @@ pub async fn open(
         lease.as_millis() as i64,
         now,
         actor,
-        task_types
+        &task_types,
+        &crashes,
+        STALE
     )
     .fetch_all(store.bounded())
     .await?;
-    rows.into_iter().map(OpenedRow::opened).collect()
+    let mut answered = Answered::default();
+    for row in rows {
+        if row.stale {
+            answered.skipped.push(ExecutionId::new(row.id));
+        } else {
+            answered.opened.push(row.opened()?);
+        }
+    }
+    Ok(answered)
 }
 
 /// Reads the attempts that these very requests had opened before, when the answer was lost on the
@@ -175,12 +239,14 @@ pub async fn recover(
     let rows = sqlx::query_as!(
         OpenedRow,
         r#"-- recover_attempts
-        SELECT e.id, e.attempt, e.open_token AS "token!", j.name AS job_name, e.task_type, e.target,
+        SELECT e.id, false AS "stale!", e.attempt, e.open_token AS "token!", j.name AS job_name,
+               e.task_type, e.target,
                e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
-               coalesce(j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.crashes_used,
-               j.max_retries, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
-               j.retry_jitter
+               coalesce(j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
+               e.crashes_used, j.max_retries, j.max_timeouts,
+               coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
+               j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
         JOIN jobs j ON j.id = e.job_id
@@ -199,12 +265,13 @@ pub async fn recover(
 /// request whose execution does not exist is absent from the answer.
 pub async fn look(
     store: &Store,
-    task_types: &[String],
+    offers: &[Offer],
     requests: &[OpenRequest],
     now: Now,
 ) -> Result<Vec<(ExecutionId, Row)>, StoreError> {
     let ids: Vec<Uuid> = requests.iter().map(|request| request.execution_id.get()).collect();
     let tokens: Vec<Uuid> = requests.iter().map(|request| request.token.get()).collect();
+    let task_types: Vec<String> = offers.iter().map(|offer| offer.task_type.clone()).collect();
     let rows = sqlx::query!(
         r#"-- look_at_unopened
         SELECT e.id, e.state, e.attempt, e.open_token IS NOT DISTINCT FROM r.token AS "mine!",
@@ -216,7 +283,7 @@ pub async fn look(
         &ids,
         &tokens,
         now,
-        task_types
+        &task_types
     )
     .fetch_all(store.bounded())
     .await?;
@@ -244,6 +311,7 @@ pub async fn look(
 /// The columns of an open attempt, as both queries return them.
 struct OpenedRow {
     id: Uuid,
+    stale: bool,
     attempt: i32,
     token: Uuid,
     job_name: String,
@@ -257,12 +325,16 @@ struct OpenedRow {
     timeout_ms: i64,
     lease_ms: i64,
     retries_used: i32,
+    timeouts_used: i32,
     crashes_used: i32,
     max_retries: Option<i32>,
+    max_timeouts: Option<i32>,
+    max_crashes: Option<i32>,
     retry_delay_ms: Option<i64>,
     retry_multiplier: Option<f64>,
     retry_max_delay_ms: Option<i64>,
     retry_jitter: Option<f64>,
+    permanent_classes: Option<Vec<String>>,
 }
 
 impl OpenedRow {
@@ -281,13 +353,16 @@ impl OpenedRow {
             started_at: self.started_at,
             timeout: Duration::from_millis(self.timeout_ms.max(0) as u64),
             lease: Duration::from_millis(self.lease_ms.max(0) as u64),
-            used: used(self.retries_used, self.crashes_used),
+            used: used(self.retries_used, self.timeouts_used, self.crashes_used),
             retry: RetryColumns {
                 max_retries: self.max_retries,
+                max_timeouts: self.max_timeouts,
+                max_crashes: self.max_crashes,
                 retry_delay_ms: self.retry_delay_ms,
                 retry_multiplier: self.retry_multiplier,
                 retry_max_delay_ms: self.retry_max_delay_ms,
                 retry_jitter: self.retry_jitter,
+                permanent_classes: self.permanent_classes,
             }
             .into(),
         })
@@ -301,6 +376,7 @@ pub(crate) fn number(attempt: i32) -> Result<AttemptNumber, StoreError> {
     })
 }
 
-pub(crate) fn used(retries: i32, crashes: i32) -> Used {
-    Used { retries: retries.max(0) as u32, crashes: crashes.max(0) as u32 }
+pub(crate) fn used(retries: i32, timeouts: i32, crashes: i32) -> Used {
+    let count = |column: i32| column.max(0) as u32;
+    Used { retries: count(retries), timeouts: count(timeouts), crashes: count(crashes) }
 }

@@ -105,7 +105,7 @@ pub async fn prune(
             .await?
             .rows_affected();
     let stripped = sqlx::query!(
-        "-- strip_finished\nUPDATE executions SET params = '{}' WHERE id = ANY ($1)",
+        "-- strip_finished\nUPDATE executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
         &strip
     )
     .execute(Bounded(&mut *tx))

@@ -9,12 +9,15 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use sexton_model::id::{ExecutionId, ProcessId};
-use sexton_model::retry::Verdict;
+use sexton_model::retry::{Used, Verdict};
 use sexton_model::state::State;
+use sqlx::PgExecutor;
+use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::error::known;
-use crate::lease::{Held, still_held};
+use crate::lease::{Held, still_held, still_held_on};
+use crate::output::{Columns, OutputPart};
 use crate::tickets::{OwedTicket, TicketRow};
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
@@ -34,8 +37,10 @@ pub struct Settlement {
     pub exit_code: Option<i32>,
     /// That ended the task's process.
     pub signal: Option<i32>,
-    /// What the task wrote.
-    pub output: Option<Value>,
+    /// What the task wrote and said of its progress, as far as that is not stored yet.
+    pub output: Option<OutputPart>,
+    /// What the task handed back. Kept with the attempt, and with the execution if it succeeded.
+    pub result: Option<Value>,
 }
 
 /// What became of a settlement.
@@ -56,21 +61,18 @@ pub enum Settled {
 }
 
 /// The state and wait a verdict asks for, as the statement takes them.
-fn columns(verdict: &Verdict) -> (&'static str, i64, Option<(i32, i32)>) {
+fn columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
     match verdict {
         Verdict::Succeed => (State::Succeeded.as_str(), 0, None),
-        Verdict::Retry { after, used } => (
-            State::Retrying.as_str(),
-            after.as_millis() as i64,
-            Some((used.retries as i32, used.crashes as i32)),
-        ),
-        Verdict::Fail { used } => {
-            (State::Failed.as_str(), 0, Some((used.retries as i32, used.crashes as i32)))
+        Verdict::Retry { after, used } => {
+            (State::Retrying.as_str(), after.as_millis() as i64, Some(*used))
         }
+        Verdict::Fail { used } => (State::Failed.as_str(), 0, Some(*used)),
     }
 }
 
-/// Records a batch, at most one settlement per execution. Answers in the order given.
+/// Records a batch, at most one settlement per execution. Answers in the order given. The message of a
+/// row that fails by a crash names the last crashes: which attempt, on which worker, when, what signal.
 ///
 /// # Errors
 ///
@@ -82,7 +84,7 @@ pub async fn settle(
     now: Now,
 ) -> Result<Vec<Settled>, StoreError> {
     let mut done: HashMap<Uuid, Settled> = HashMap::with_capacity(settlements.len());
-    for row in run(store, settlements, now).await? {
+    for row in run(store.bounded(), settlements, now).await? {
         let id = row.id;
         let state = known("executions.state", &row.state, State::parse)?;
         let owed = if state.has_ticket() { Some(Box::new(row.owed()?)) } else { None };
@@ -107,19 +109,35 @@ pub async fn settle(
         .collect())
 }
 
+/// Records a success on a connection of the task's own, within the transaction that is open there.
+pub(crate) async fn settle_on(
+    connection: &mut PgConnection,
+    settlement: &Settlement,
+) -> Result<Settled, sqlx::Error> {
+    let rows = run(&mut *connection, std::slice::from_ref(settlement), None).await?;
+    if rows.is_empty() {
+        let locked = !still_held_on(connection, &[settlement.held]).await?.is_empty();
+        return Ok(if locked { Settled::Locked } else { Settled::Fenced });
+    }
+    Ok(Settled::Done { state: State::Succeeded, owed: None })
+}
+
 async fn run(
-    store: &Store,
+    executor: impl PgExecutor<'_>,
     settlements: &[Settlement],
     now: Now,
-) -> Result<Vec<TicketRow>, StoreError> {
+) -> Result<Vec<TicketRow>, sqlx::Error> {
     let each = || settlements.iter();
     let ids: Vec<Uuid> = each().map(|s| s.held.execution_id.get()).collect();
     let attempts: Vec<i32> = each().map(|s| s.held.attempt.get()).collect();
     let tokens: Vec<Uuid> = each().map(|s| s.held.token.get()).collect();
     let states: Vec<String> = each().map(|s| columns(&s.verdict).0.to_owned()).collect();
     let waits: Vec<i64> = each().map(|s| columns(&s.verdict).1).collect();
-    let retries: Vec<Option<i32>> = each().map(|s| columns(&s.verdict).2.map(|u| u.0)).collect();
-    let crashes: Vec<Option<i32>> = each().map(|s| columns(&s.verdict).2.map(|u| u.1)).collect();
+    let used = |count: fn(&Used) -> u32| -> Vec<Option<i32>> {
+        each().map(|s| columns(&s.verdict).2.map(|used| count(&used) as i32)).collect()
+    };
+    let (retries, timeouts) = (used(|used| used.retries), used(|used| used.timeouts));
+    let crashes = used(|used| used.crashes);
     let outcomes: Vec<String> = each().map(|s| s.outcome.to_owned()).collect();
     let classes: Vec<Option<String>> =
         each().map(|s| s.error.as_ref().map(|e| e.0.clone())).collect();
@@ -127,16 +145,20 @@ async fn run(
         each().map(|s| s.error.as_ref().map(|e| e.1.clone())).collect();
     let codes: Vec<Option<i32>> = each().map(|s| s.exit_code).collect();
     let signals: Vec<Option<i32>> = each().map(|s| s.signal).collect();
-    let outputs: Vec<Option<Value>> = each().map(|s| s.output.clone()).collect();
-    Ok(sqlx::query_as!(
+    let none = OutputPart::default();
+    let output = each().map(|s| (s.held.execution_id.get(), s.output.as_ref().unwrap_or(&none)));
+    let output = Columns::of(output);
+    let results: Vec<Option<Value>> = each().map(|s| s.result.clone()).collect();
+    sqlx::query_as!(
         TicketRow,
         r#"-- settle_attempts
         WITH r AS (
             SELECT * FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::text[], $5::bigint[],
                                  $6::int[], $7::int[], $8::text[], $9::text[], $10::text[],
-                                 $11::int[], $12::int[], $13::jsonb[])
+                                 $11::int[], $12::int[], $13::jsonb[], $14::jsonb[], $17::int[],
+                                 $18::bigint[], $19::bigint[])
                  AS r (id, attempt, token, state, wait_ms, retries, crashes, outcome, class, message,
-                       exit_code, signal, output)),
+                       exit_code, signal, progress, result, timeouts, above, below)),
         l AS MATERIALIZED (
             SELECT r.*, CASE WHEN r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
                              ELSE r.state END AS becomes
@@ -149,28 +171,58 @@ async fn run(
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
                 worker_id = NULL, open_token = NULL, lease_until = NULL,
                 next_attempt_at = CASE WHEN l.becomes = 'retrying'
-                    THEN coalesce($14, now()) + l.wait_ms * interval '1 millisecond' END,
-                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($14, now()) END,
+                    THEN coalesce($15, now()) + l.wait_ms * interval '1 millisecond' END,
+                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($15, now()) END,
                 ticket_published_at = CASE WHEN l.becomes IN ('retrying', 'failed') THEN NULL
                     ELSE e.ticket_published_at END,
-                relay_after = coalesce($14, now()) + $15 * interval '1 millisecond',
+                relay_after = coalesce($15, now()) + $16 * interval '1 millisecond',
                 retries_used = coalesce(l.retries, e.retries_used),
+                timeouts_used = coalesce(l.timeouts, e.timeouts_used),
                 crashes_used = coalesce(l.crashes, e.crashes_used),
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = l.outcome,
-                error_class = l.class, error_message = l.message
+                error_class = l.class,
+                error_message = CASE WHEN l.becomes <> 'failed' OR l.crashes = e.crashes_used
+                    THEN l.message ELSE left(l.message, 250) || (
+                        SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
+                            format('attempt %s %s on %s, begun %s%s', t.number,
+                                   replace(coalesce(t.outcome, l.outcome), '_', ' '),
+                                   coalesce(i.name, t.worker_id::text),
+                                   to_char(t.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'),
+                                   ', signal ' || coalesce(t.signal, CASE WHEN t.number = l.attempt
+                                                                     THEN l.signal END)),
+                            '; ' ORDER BY t.number)
+                        FROM (SELECT * FROM attempts c WHERE c.execution_id = l.id
+                                AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
+                              ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
+                        LEFT JOIN instances i ON i.id = t.worker_id) END,
+                result = CASE WHEN l.becomes = 'succeeded' THEN l.result END
             FROM l WHERE e.id = l.id RETURNING e.*),
         a AS (
-            UPDATE attempts t SET finished_at = coalesce($14, now()), outcome = l.outcome,
+            UPDATE attempts t SET finished_at = coalesce($15, now()), outcome = l.outcome,
                 error_class = l.class, error_message = l.message, exit_code = l.exit_code,
-                signal = l.signal, output = l.output
-            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
+                signal = l.signal, progress = coalesce(l.progress, t.progress), result = l.result
+            FROM l WHERE t.execution_id = l.id AND t.number = l.attempt),
+        c AS (
+            INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
+                                        from_at, to_at, content)
+            SELECT l.id, l.attempt, c.first_line, c.lines, c.bytes_before, c.bytes, c.from_at, c.to_at,
+                   c.content
+            FROM l JOIN unnest($20::uuid[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[],
+                               $25::timestamptz[], $26::timestamptz[], $27::text[])
+                 AS c (id, first_line, lines, bytes_before, bytes, from_at, to_at, content)
+                 ON c.id = l.id
+            ON CONFLICT DO NOTHING),
+        d AS (
+            DELETE FROM attempt_output o USING l
+            WHERE o.execution_id = l.id AND o.number = l.attempt
+              AND o.first_line > l.above AND o.first_line < l.below)
         SELECT u.id AS "id!", u.job_id AS "job_id!", j.name AS job_name, u.attempt AS "attempt!",
                u.rev AS "rev!", u.state AS "state!", u.pool AS "pool!", u.task_type AS "task_type!",
                u.target, u.params AS "params!", u.execution_key AS "execution_key!",
                u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",
                u.next_attempt_at, u.finished_at, u.error_message, u.retries_used AS "retries_used!",
-               coalesce($14, now()) AS "now!"
+               coalesce($15, now()) AS "now!"
         FROM u JOIN jobs j ON j.id = u.job_id"#,
         &ids,
         &attempts,
@@ -184,12 +236,24 @@ async fn run(
         &messages as &[Option<String>],
         &codes as &[Option<i32>],
         &signals as &[Option<i32>],
-        &outputs as &[Option<Value>],
+        &output.progress as &[Option<Value>],
+        &results as &[Option<Value>],
         now,
-        HEAD_START_MS as f64
+        HEAD_START_MS as f64,
+        &timeouts as &[Option<i32>],
+        &output.above as &[Option<i64>],
+        &output.below as &[Option<i64>],
+        &output.ids,
+        &output.first_lines,
+        &output.lines,
+        &output.bytes_before,
+        &output.bytes,
+        &output.from,
+        &output.to,
+        &output.contents as &[&str]
     )
-    .fetch_all(store.bounded())
-    .await?)
+    .fetch_all(executor)
+    .await
 }
 
 /// Records what a fenced worker wanted to say, beside what was recorded in its absence. For people
@@ -216,6 +280,24 @@ pub async fn record_late(
     .execute(store.bounded())
     .await?;
     Ok(done.rows_affected() == 1)
+}
+
+/// How an attempt of this worker ended, as it is recorded; `None` if it is open, or is not this worker's.
+pub async fn recorded_outcome(
+    store: &Store,
+    worker: ProcessId,
+    held: Held,
+) -> Result<Option<String>, StoreError> {
+    let outcome = sqlx::query_scalar!(
+        "-- recorded_outcome
+        SELECT outcome FROM attempts WHERE execution_id = $1 AND number = $2 AND worker_id = $3",
+        held.execution_id.get(),
+        held.attempt.get(),
+        worker.get()
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(outcome.flatten())
 }
 
 /// The state an execution is in, for a caller that only needs to know that.

@@ -23,8 +23,12 @@ pub struct PoolCounts {
     pub retrying: i64,
     /// Milliseconds for which the one that waits longest has been due; `None`: nothing is due.
     pub oldest_due_ms: Option<i64>,
-    /// Slots of the workers that were heard of within the last minute.
+    /// Slots that the workers have for it that were heard of within the last minute.
     pub slots: i64,
+    /// How many these workers are.
+    pub workers: i64,
+    /// Active jobs that choose it.
+    pub jobs: i64,
 }
 
 /// Counts over everything.
@@ -130,19 +134,26 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
         r AS (
             SELECT pool, count(*) AS running FROM executions WHERE state = 'running' GROUP BY pool),
         i AS (
-            SELECT pool, sum(slots) AS slots FROM instances, unnest(pools) AS pool
-            WHERE stopped_at IS NULL AND heartbeat_at > coalesce($1, now()) - interval '1 minute'
-            GROUP BY pool),
+            -- Workers of the version before do not say how many slots they have for which pool.
+            SELECT s.pool, sum(coalesce(s.slots, i.slots)) AS slots, count(*) AS workers
+            FROM instances i, unnest(i.pools, i.pool_slots) AS s (pool, slots)
+            WHERE i.stopped_at IS NULL
+              AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute'
+            GROUP BY s.pool),
+        j AS (
+            SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM jobs GROUP BY pool),
         p AS (
-            SELECT 'default' AS pool UNION SELECT pool FROM jobs UNION SELECT pool FROM w
+            SELECT 'default' AS pool UNION SELECT pool FROM j UNION SELECT pool FROM w
             UNION SELECT pool FROM r UNION SELECT pool FROM i)
         SELECT p.pool AS "pool!", coalesce(w.pending, 0) AS "pending!",
                coalesce(r.running, 0) AS "running!", coalesce(w.retrying, 0) AS "retrying!",
                CASE WHEN w.oldest <= coalesce($1, now())
                     THEN (extract(epoch FROM coalesce($1, now()) - w.oldest) * 1000)::bigint
                END AS oldest_due_ms,
-               coalesce(i.slots, 0)::bigint AS "slots!"
+               coalesce(i.slots, 0)::bigint AS "slots!", coalesce(i.workers, 0) AS "workers!",
+               coalesce(j.jobs, 0) AS "jobs!"
         FROM p LEFT JOIN w USING (pool) LEFT JOIN r USING (pool) LEFT JOIN i USING (pool)
+            LEFT JOIN j USING (pool)
         ORDER BY p.pool LIMIT 1000"#,
         now
     )

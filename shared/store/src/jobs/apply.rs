@@ -119,7 +119,7 @@ pub async fn apply(
             write::update(&mut tx, batch, at).await?;
         }
         write::prune(&mut tx, &done.paused, request.actor, at).await?;
-        gaps::record(&mut tx, &work.gaps, at).await?;
+        gaps::record(&mut tx, &work.gaps, Some(at)).await?;
         for batch in work.deeds.chunks(BATCH) {
             record_deeds(&mut tx, request.actor, batch, at).await?;
         }

@@ -113,7 +113,7 @@ pub async fn resume(
     .await
     .map_err(StoreError::from)?;
     let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str()));
-    gaps::record(&mut tx, row.as_slice(), at).await?;
+    gaps::record(&mut tx, row.as_slice(), Some(at)).await?;
     let deed = AuditDeed {
         action: "resume",
         job_id: job.id,

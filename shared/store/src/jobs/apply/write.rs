@@ -18,13 +18,14 @@ pub(super) async fn insert(
         "-- insert_jobs
         INSERT INTO jobs (id, name, description, target, schedule_kind, schedule_expression, task_type,
             params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
-            retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms, lease_ms,
-            lock_key, idempotency_template, expect_within_ms, labels, next_fire_at, created_at,
-            updated_at)
+            max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
+            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
+            expect_within_ms, stale_after_ms, labels, next_fire_at, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression, task_type,
             params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
-            retry_delay_ms, retry_multiplier, retry_max_delay_ms, retry_jitter, timeout_ms, lease_ms,
-            lock_key, idempotency_template, expect_within_ms, labels, next_fire_at, $2, $2
+            max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
+            retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
+            expect_within_ms, stale_after_ms, labels, next_fire_at, $2, $2
         FROM jsonb_populate_recordset(NULL::jobs, $1)",
         Value::from(rows),
         at
@@ -46,11 +47,12 @@ pub(super) async fn update(
             task_type = r.task_type, params = r.params, pool = r.pool, overlap = r.overlap,
             misfire_policy = r.misfire_policy, misfire_window_ms = r.misfire_window_ms,
             misfire_limit = r.misfire_limit, max_retries = r.max_retries,
-            retry_delay_ms = r.retry_delay_ms, retry_multiplier = r.retry_multiplier,
+            max_timeouts = r.max_timeouts, max_crashes = r.max_crashes,
+            permanent_classes = r.permanent_classes, retry_delay_ms = r.retry_delay_ms, retry_multiplier = r.retry_multiplier,
             retry_max_delay_ms = r.retry_max_delay_ms, retry_jitter = r.retry_jitter,
             timeout_ms = r.timeout_ms, lease_ms = r.lease_ms, lock_key = r.lock_key,
             idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
-            labels = r.labels, next_fire_at = r.next_fire_at, revision = jobs.revision + 1,
+            stale_after_ms = r.stale_after_ms, labels = r.labels, next_fire_at = r.next_fire_at, revision = jobs.revision + 1,
             updated_at = $2
         FROM jsonb_populate_recordset(NULL::jobs, $1) AS r WHERE jobs.id = r.id",
         Value::from(rows),

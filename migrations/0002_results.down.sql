@@ -1,0 +1,2 @@
+ALTER TABLE executions DROP COLUMN result;
+ALTER TABLE attempts DROP COLUMN result;

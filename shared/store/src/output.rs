@@ -1,0 +1,224 @@
+//! Output: what running attempts write, stored as it comes.
+//!
+//! One statement for a batch of attempts, each only while it is still its worker's: a worker whose
+//! attempt was ended by somebody else writes nothing any more, into nobody's output. A chunk that is
+//! already there is left as it is, so that whoever has no answer may ask again. The end of an
+//! attempt's output is written by its settlement.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+use sexton_model::output::Chunk;
+use uuid::Uuid;
+
+use crate::lease::{Held, still_held};
+use crate::{Store, StoreError};
+
+/// A part of an attempt's output.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct OutputPart {
+    /// Chunks to be stored.
+    pub chunks: Vec<Arc<Chunk>>,
+    /// What is not kept any more: lines with numbers above the first and below the second.
+    pub superseded: Option<(i64, i64)>,
+    /// What the task last said of its progress, if that is new.
+    pub progress: Option<Value>,
+}
+
+impl OutputPart {
+    /// Whether there is nothing to be written.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.superseded.is_none() && self.progress.is_none()
+    }
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Written {
+    /// It is stored.
+    Done,
+    /// Somebody held the row's lock for a moment: ask again in the next round.
+    Locked,
+    /// The attempt is no longer this worker's: nothing was stored, and nothing will be.
+    Fenced,
+}
+
+/// Stores parts, at most one per execution. Answers in the order given.
+///
+/// # Errors
+///
+/// [`StoreError::Data`] when a text of the batch cannot be stored: nothing was written; write one by
+/// one to find which.
+pub async fn write(
+    store: &Store,
+    parts: &[(Held, OutputPart)],
+) -> Result<Vec<Written>, StoreError> {
+    let ids: Vec<Uuid> = parts.iter().map(|(held, _)| held.execution_id.get()).collect();
+    let attempts: Vec<i32> = parts.iter().map(|(held, _)| held.attempt.get()).collect();
+    let tokens: Vec<Uuid> = parts.iter().map(|(held, _)| held.token.get()).collect();
+    let columns = Columns::of(parts.iter().map(|(held, part)| (held.execution_id.get(), part)));
+    let written = sqlx::query_scalar!(
+        r#"-- write_output
+        WITH r AS (
+            SELECT * FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[], $5::bigint[],
+                                 $6::jsonb[])
+                 AS r (id, attempt, token, above, below, progress)),
+        l AS MATERIALIZED (
+            SELECT r.* FROM executions e JOIN r ON r.id = e.id
+            WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
+            ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
+        c AS (
+            INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
+                                        from_at, to_at, content)
+            SELECT l.id, l.attempt, c.first_line, c.lines, c.bytes_before, c.bytes, c.from_at, c.to_at,
+                   c.content
+            FROM l JOIN unnest($7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[],
+                               $12::timestamptz[], $13::timestamptz[], $14::text[])
+                 AS c (id, first_line, lines, bytes_before, bytes, from_at, to_at, content)
+                 ON c.id = l.id
+            ON CONFLICT DO NOTHING),
+        d AS (
+            DELETE FROM attempt_output o USING l
+            WHERE o.execution_id = l.id AND o.number = l.attempt
+              AND o.first_line > l.above AND o.first_line < l.below),
+        p AS (
+            UPDATE attempts t SET progress = l.progress FROM l
+            WHERE l.progress IS NOT NULL AND t.execution_id = l.id AND t.number = l.attempt)
+        SELECT id AS "id!" FROM l"#,
+        &ids,
+        &attempts,
+        &tokens,
+        &columns.above as &[Option<i64>],
+        &columns.below as &[Option<i64>],
+        &columns.progress as &[Option<Value>],
+        &columns.ids,
+        &columns.first_lines,
+        &columns.lines,
+        &columns.bytes_before,
+        &columns.bytes,
+        &columns.from,
+        &columns.to,
+        &columns.contents as &[&str]
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let written: HashSet<Uuid> = written.into_iter().collect();
+    let rest: Vec<Held> = parts
+        .iter()
+        .map(|(held, _)| *held)
+        .filter(|held| !written.contains(&held.execution_id.get()))
+        .collect();
+    let locked = still_held(store, &rest).await?;
+    Ok(parts
+        .iter()
+        .map(|(held, _)| match held.execution_id {
+            id if written.contains(&id.get()) => Written::Done,
+            id if locked.contains(&id) => Written::Locked,
+            _ => Written::Fenced,
+        })
+        .collect())
+}
+
+/// Parts as a statement takes them: one entry each, and one for each chunk.
+#[derive(Default)]
+pub(crate) struct Columns<'a> {
+    pub(crate) above: Vec<Option<i64>>,
+    pub(crate) below: Vec<Option<i64>>,
+    pub(crate) progress: Vec<Option<Value>>,
+    pub(crate) ids: Vec<Uuid>,
+    pub(crate) first_lines: Vec<i64>,
+    pub(crate) lines: Vec<i64>,
+    pub(crate) bytes_before: Vec<i64>,
+    pub(crate) bytes: Vec<i64>,
+    pub(crate) from: Vec<DateTime<Utc>>,
+    pub(crate) to: Vec<DateTime<Utc>>,
+    pub(crate) contents: Vec<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn of(parts: impl Iterator<Item = (Uuid, &'a OutputPart)>) -> Self {
+        let mut columns = Self::default();
+        for (id, part) in parts {
+            columns.above.push(part.superseded.map(|(above, _)| above));
+            columns.below.push(part.superseded.map(|(_, below)| below));
+            columns.progress.push(part.progress.clone());
+            for chunk in &part.chunks {
+                columns.ids.push(id);
+                columns.first_lines.push(chunk.first_line);
+                columns.lines.push(chunk.lines);
+                columns.bytes_before.push(chunk.bytes_before);
+                columns.bytes.push(chunk.bytes);
+                columns.from.push(chunk.from);
+                columns.to.push(chunk.to);
+                columns.contents.push(&chunk.text);
+            }
+        }
+        columns
+    }
+}
+
+/// The chunks of attempt `number` that begin after line `after` (0: all), in the order of their
+/// lines; at most `limit`.
+pub async fn chunks(
+    store: &Store,
+    id: Uuid,
+    number: i32,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<Chunk>, StoreError> {
+    Ok(sqlx::query_as!(
+        Chunk,
+        r#"-- output_chunks
+        SELECT first_line, lines, bytes_before, bytes, from_at AS "from", to_at AS "to",
+               content AS text
+        FROM attempt_output WHERE execution_id = $1 AND number = $2 AND first_line > $3
+        ORDER BY first_line LIMIT $4"#,
+        id,
+        number,
+        after,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// How far an attempt is, for whoever follows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Stage {
+    /// The attempt's number.
+    pub number: i32,
+    /// How it ended; `None`: it is open.
+    pub outcome: Option<String>,
+}
+
+/// The state of an execution and its attempts from number `from` on, in their order; at most `limit`
+/// of them. `None`: there is no such execution. What an ended attempt wrote is stored when its
+/// outcome is.
+pub async fn stages(
+    store: &Store,
+    id: Uuid,
+    from: i32,
+    limit: i64,
+) -> Result<Option<(String, Vec<Stage>)>, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- output_stages
+        SELECT e.state, a.number AS "number?", a.outcome
+        FROM executions e
+        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number >= $2
+        WHERE e.id = $1 ORDER BY a.number LIMIT $3"#,
+        id,
+        from,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let Some(state) = rows.first().map(|row| row.state.clone()) else { return Ok(None) };
+    let stages = rows
+        .into_iter()
+        .filter_map(|row| Some(Stage { number: row.number?, outcome: row.outcome }))
+        .collect();
+    Ok(Some((state, stages)))
+}

@@ -1,0 +1,286 @@
+//! The tasks' own transactions, which end with the record of their attempts.
+//!
+//! A task that is a statement (or a handler that asks for it) has its effects in the transaction that
+//! records its completion: begin, the task's statements, [`TaskTransaction::seal`],
+//! [`TaskTransaction::settle`], [`TaskTransaction::commit`]. So they happen exactly once: together with
+//! the success of one attempt, or not at all. The settlement is the last statement before the commit and
+//! the first that locks the execution's row, so a task that takes long keeps nobody from renewing,
+//! cancelling or ending the attempt.
+//!
+//! # What a task cannot do
+//!
+//! - End the transaction: [`TaskTransaction::seal`] notices that another one is open, or none.
+//! - Leave its settings behind. What it set is taken back before the settlement, and again when the
+//!   connection goes back to its pool, with temporary tables, locks and whatever else a session has.
+//!   They are connections of their own, so that no long statement keeps the protocol's waiting.
+//! - Go on in the server when nobody waits any more: [`TaskTransaction::kill`] ends its session, and so
+//!   does dropping the transaction. When the whole process dies, the server notices within a second
+//!   from version 14 on; before, when the statement ends.
+
+mod failure;
+mod settlement;
+mod statement;
+mod value;
+
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
+use sqlx::{AssertSqlSafe, Postgres, Row as _};
+use tokio::time::timeout;
+
+use crate::answer::{silence, within};
+use crate::connect::{StoreOptions, connect_options};
+use crate::{Store, StoreError};
+
+pub use self::failure::{Reaction, TaskFailure};
+pub use self::settlement::CommitError;
+pub use self::statement::Arguments;
+
+/// How long a connection that comes back may take to forget its task.
+const FORGET_LIMIT: Duration = Duration::from_secs(5);
+/// How long ending a session may take; it goes over another connection.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+/// How long one of the statements around a task's own may take, and its way.
+const STEP_LIMIT: Duration = Duration::from_secs(10);
+/// The longest time that the server takes, in milliseconds: 24 days.
+const MAX_TIMEOUT_MS: u128 = i32::MAX as u128;
+/// The server's first version that looks after its client while a statement runs.
+const LOOKS_AFTER_CLIENTS: u32 = 140_000;
+
+/// The connections for tasks' own transactions. Cheap to clone; clones share the connections.
+#[derive(Clone, Debug)]
+pub struct TaskDatabase {
+    pool: PgPool,
+    /// Whose connections end the sessions of tasks.
+    store: Store,
+}
+
+/// The limits of a task's transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TaskLimits {
+    /// How long a statement waits for a lock; `None`: for as long as it may run.
+    pub lock: Option<Duration>,
+    /// How long a statement may run; `None`: as the platform's own, half a minute.
+    pub statement: Option<Duration>,
+    /// How long the transaction may stand idle between statements before the server ends it;
+    /// `None`: a minute.
+    pub idle: Option<Duration>,
+}
+
+/// A transaction of a task on the platform's database.
+///
+/// It dereferences to the connection, for statements. Dropped, it is rolled back, and what still runs in
+/// it is ended.
+#[derive(Debug)]
+pub struct TaskTransaction {
+    /// `None` when it was given back.
+    connection: Option<PoolConnection<Postgres>>,
+    store: Store,
+    pid: i32,
+    /// Tells the session from a later one with the same number.
+    since: String,
+    transaction: String,
+}
+
+impl TaskDatabase {
+    /// Prepares `connections` of them, as many as tasks run at the same time, beside those of `store`.
+    /// Nothing is connected yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] when the URL cannot be read.
+    pub fn open(options: &StoreOptions, store: &Store) -> Result<Self, StoreError> {
+        // What a task leaves behind is discarded with the prepared statements, so none are remembered.
+        let connect = connect_options(options)?.statement_cache_capacity(0);
+        let pool = PgPoolOptions::new()
+            .max_connections(options.pool_size.max(1))
+            .acquire_timeout(options.acquire_timeout)
+            .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(forget(connection)))
+            .connect_lazy_with(connect);
+        Ok(Self { pool, store: store.clone() })
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskFailure`]: nothing has happened.
+    ///
+    /// # Cancellation
+    ///
+    /// Dropped, it has begun nothing that stays.
+    pub async fn begin(&self, limits: TaskLimits) -> Result<TaskTransaction, TaskFailure> {
+        step(async {
+            let mut connection = self.pool.acquire().await?;
+            // A connection may have been closed while it was idle; nothing has happened on it yet.
+            let begun = match begin(&mut connection, limits).await {
+                Err(error) if error.as_database_error().is_none() => {
+                    connection.close_on_drop();
+                    drop(connection);
+                    connection = self.pool.acquire().await?;
+                    begin(&mut connection, limits).await
+                }
+                begun => begun,
+            };
+            let [pid, since, transaction] = begun.inspect_err(|_| connection.close_on_drop())?;
+            let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+            let store = self.store.clone();
+            Ok(TaskTransaction { connection: Some(connection), store, pid, since, transaction })
+        })
+        .await
+    }
+}
+
+async fn begin(
+    connection: &mut PgConnection,
+    limits: TaskLimits,
+) -> Result<[String; 3], sqlx::Error> {
+    let looks = connection.server_version_num().is_some_and(|number| number >= LOOKS_AFTER_CLIENTS);
+    let look = if looks { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
+    let set = limits.statements();
+    let row = sqlx::raw_sql(AssertSqlSafe(format!(
+        "-- begin_task
+        BEGIN; {look} {set}
+        SELECT pid::text, backend_start::text, pg_current_xact_id()::text
+        FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+    )))
+    .fetch_one(connection)
+    .await?;
+    Ok([row.try_get(0)?, row.try_get(1)?, row.try_get(2)?])
+}
+
+impl TaskLimits {
+    /// Sets those that are given, for the transaction.
+    fn statements(&self) -> String {
+        let one = |name: &str, limit: Option<Duration>| {
+            // Zero would mean none.
+            let ms = limit?.as_millis().clamp(1, MAX_TIMEOUT_MS);
+            Some(format!("SET LOCAL {name} = {ms};"))
+        };
+        [
+            one("lock_timeout", self.lock),
+            one("statement_timeout", self.statement),
+            one("idle_in_transaction_session_timeout", self.idle),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+impl TaskTransaction {
+    /// Takes back what the task set, asks for its deferred constraints, and makes sure that the
+    /// transaction is still the one that was begun. Afterwards only the settlement is to follow.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskFailure`], permanent if the task ended the transaction: roll back.
+    pub async fn seal(&mut self) -> Result<(), TaskFailure> {
+        // A temporary table of the task's must not stand before one of the platform's.
+        let sealed = sqlx::raw_sql(
+            "-- seal_task
+            SET CONSTRAINTS ALL IMMEDIATE; RESET SESSION AUTHORIZATION; RESET ALL;
+            SET LOCAL idle_in_transaction_session_timeout = 10000;
+            SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
+                   set_config('search_path', concat_ws(', ',
+                       nullif(current_setting('search_path'), ''), 'pg_temp'), true)",
+        );
+        let connection = self.connection()?;
+        let transaction: String =
+            step(async { sealed.fetch_one(connection).await?.try_get(0) }).await?;
+        if transaction == self.transaction { Ok(()) } else { Err(TaskFailure::ended_by_itself()) }
+    }
+
+    /// Takes everything back. Use [`Self::kill`] while a statement may still run.
+    pub async fn rollback(mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        let rolled_back = sqlx::raw_sql("-- roll_back_task\nROLLBACK").execute(&mut *connection);
+        if !matches!(timeout(STEP_LIMIT, rolled_back).await, Ok(Ok(_))) {
+            connection.close_on_drop();
+            self.end_session().await;
+        }
+    }
+
+    /// Ends whatever runs in it, with its session, within five seconds; all is taken back.
+    pub async fn kill(mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.close_on_drop();
+            // Not closed before: the session's number is its own until then.
+            self.end_session().await;
+        }
+    }
+
+    fn connection(&mut self) -> Result<&mut PgConnection, TaskFailure> {
+        self.connection.as_deref_mut().ok_or_else(TaskFailure::ended_by_itself)
+    }
+
+    fn end_session(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (store, pid, since) = (self.store.clone(), self.pid, self.since.clone());
+        async move {
+            // If it cannot be ended now, the server does so itself when it notices the lost client.
+            let _ = within(KILL_LIMIT, end_session(&store, pid, &since)).await;
+        }
+    }
+}
+
+impl std::ops::Deref for TaskTransaction {
+    type Target = PgConnection;
+
+    /// # Panics
+    ///
+    /// Never: it is given back only by what consumes it.
+    fn deref(&self) -> &PgConnection {
+        // Unwrap safety: `take` is called by functions that consume `self`, and by `drop`.
+        self.connection.as_deref().expect("an open transaction has its connection")
+    }
+}
+
+impl std::ops::DerefMut for TaskTransaction {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        // Unwrap safety: as above.
+        self.connection.as_deref_mut().expect("an open transaction has its connection")
+    }
+}
+
+impl Drop for TaskTransaction {
+    fn drop(&mut self) {
+        let Some(mut connection) = self.connection.take() else { return };
+        connection.close_on_drop();
+        let ending = self.end_session();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                ending.await;
+                drop(connection);
+            });
+        }
+    }
+}
+
+async fn end_session(store: &Store, pid: i32, since: &str) -> Result<(), StoreError> {
+    sqlx::query_scalar!(
+        "-- end_session
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE pid = $1 AND backend_start::text = $2",
+        pid,
+        since
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(())
+}
+
+/// Waits for a statement around a task's own, for a bounded time.
+async fn step<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, TaskFailure> {
+    let answer = timeout(STEP_LIMIT, answer).await;
+    answer.unwrap_or_else(|_| Err(silence(STEP_LIMIT))).map_err(|error| TaskFailure::of(&error))
+}
+
+/// What a connection goes through before it is used again. It fails within a transaction, and then the
+/// connection is closed.
+async fn forget(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let forgotten = sqlx::raw_sql("-- forget_task\nDISCARD ALL").execute(connection);
+    timeout(FORGET_LIMIT, forgotten).await.unwrap_or_else(|_| Err(silence(FORGET_LIMIT)))?;
+    Ok(true)
+}

@@ -1,0 +1,70 @@
+//! The end of a task's transaction: the settlement, then the commit.
+
+use sqlx::error::DatabaseError;
+use tokio::time::timeout;
+
+use super::{STEP_LIMIT, TaskFailure, TaskTransaction};
+use crate::answer::silence;
+use crate::settle::{Settled, Settlement, settle_on};
+
+/// Why a commit was not confirmed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CommitError {
+    /// It was refused; all was taken back.
+    #[error("{0}")]
+    RolledBack(TaskFailure),
+    /// There was no answer: whether it was carried out, the execution's row says as soon as nobody
+    /// holds its lock.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl TaskTransaction {
+    /// Records the attempt's end in the transaction, if it is still its worker's. Only
+    /// [`Self::commit`] is to follow, or, unless it is [`Settled::Done`], [`Self::rollback`];
+    /// [`Settled::Locked`] may be asked for again.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskFailure`]: roll back.
+    pub async fn settle(&mut self, settlement: &Settlement) -> Result<Settled, TaskFailure> {
+        let connection = self.connection()?;
+        let settled = timeout(STEP_LIMIT, settle_on(connection, settlement)).await;
+        settled
+            .unwrap_or_else(|_| Err(silence(STEP_LIMIT)))
+            .map_err(|error| TaskFailure::of(&error))
+    }
+
+    /// Commits.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError`].
+    ///
+    /// # Cancellation and crashes
+    ///
+    /// Whether it was carried out, the execution's row says.
+    pub async fn commit(mut self) -> Result<(), CommitError> {
+        let Some(mut connection) = self.connection.take() else {
+            return Err(CommitError::RolledBack(TaskFailure::ended_by_itself()));
+        };
+        let committed = sqlx::raw_sql("-- commit_task\nCOMMIT").execute(&mut *connection);
+        let answer = timeout(STEP_LIMIT, committed).await;
+        match answer.unwrap_or_else(|_| Err(silence(STEP_LIMIT))) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                connection.close_on_drop();
+                // A server that goes down may have written the commit and not come to say so.
+                let refused = error.as_database_error().and_then(DatabaseError::code);
+                let known =
+                    refused.is_some_and(|code| !["08", "57", "58", "XX"].contains(&&code[..2]));
+                if known {
+                    return Err(CommitError::RolledBack(TaskFailure::of(&error)));
+                }
+                // A session that never heard of the commit would keep the row locked.
+                self.end_session().await;
+                Err(CommitError::Unknown(error.to_string()))
+            }
+        }
+    }
+}
