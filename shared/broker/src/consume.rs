@@ -9,7 +9,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -42,6 +42,23 @@ pub struct SlotConsumer {
     held: Arc<AtomicUsize>,
     pauses: Pauses,
     outage: Outage,
+    consuming: Consuming,
+}
+
+/// Whether a [`SlotConsumer`] has a consumer at the broker, as far as it knows; for whoever watches it
+/// from outside. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Consuming(Arc<AtomicBool>);
+
+impl Consuming {
+    /// Whether it has. A slot that is dropped has none.
+    pub fn is(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, consuming: bool) {
+        self.0.store(consuming, Ordering::Relaxed);
+    }
 }
 
 enum Phase {
@@ -94,6 +111,7 @@ impl SlotConsumer {
             held: Arc::default(),
             pauses: Pauses::new(),
             outage: Outage::default(),
+            consuming: Consuming::default(),
         }
     }
 
@@ -154,6 +172,7 @@ impl SlotConsumer {
                 Err(reason) => self.detach(&reason, false),
             }
         }
+        self.consuming.set(false);
         let detached = Phase::Detached(Instant::now());
         match std::mem::replace(&mut self.phase, detached) {
             Phase::Attached(attached) => {
@@ -173,6 +192,11 @@ impl SlotConsumer {
             suspended @ Phase::Suspended(..) => self.phase = suspended,
             Phase::Detached(_) | Phase::Attaching(_) => {}
         }
+    }
+
+    /// A sign of whether it consumes.
+    pub fn consuming(&self) -> Consuming {
+        self.consuming.clone()
     }
 
     /// The queue it consumes.
@@ -199,6 +223,7 @@ impl SlotConsumer {
             tracing::info!(queue.name = queue, down_s, "consuming again");
         }
         self.phase = Phase::Attached(Box::new(attached));
+        self.consuming.set(true);
     }
 
     /// Drops the consumer. An end that comes with the connection's is the link's to tell.
@@ -210,6 +235,7 @@ impl SlotConsumer {
             self.pauses.reset();
         }
         let pause = if with_connection { Duration::ZERO } else { self.pauses.next() };
+        self.consuming.set(false);
         self.phase = Phase::Detached(now + pause);
         if with_connection || !self.link.is_up() {
             return;
@@ -258,6 +284,12 @@ impl SlotConsumer {
             }
         };
         attached.watchdog = Watchdog::after(pause);
+    }
+}
+
+impl Drop for SlotConsumer {
+    fn drop(&mut self) {
+        self.consuming.set(false);
     }
 }
 

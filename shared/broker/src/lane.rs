@@ -95,7 +95,7 @@ impl Lane {
         let sending = join_all(window.iter().map(|publication| write(channel, publication)));
         let Ok(written) = timeout_at(deadline, sending).await else {
             self.channel = None;
-            return Some(vec![Err(self.timed_out()); window.len()]);
+            return Some(window.iter().map(|late| Err(self.timed_out(late))).collect());
         };
         let mut answers = Vec::with_capacity(window.len());
         let mut returned = false;
@@ -115,7 +115,7 @@ impl Lane {
                 Ok(Err(error)) => Err(self.broken(&error.to_string())),
                 Err(_) => {
                     self.channel = None;
-                    Err(self.timed_out())
+                    Err(self.timed_out(publication))
                 }
             });
         }
@@ -140,7 +140,13 @@ impl Lane {
             answers.push(answer);
             if let Some(error) = gone {
                 // One timeout per window is enough; the rest would wait as long in vain.
-                answers.resize(window.len(), Err(error));
+                let rest = match error {
+                    PublishError::TimedOut { .. } => {
+                        PublishError::unavailable("one before it hangs")
+                    }
+                    error => error,
+                };
+                answers.resize(window.len(), Err(rest));
                 break;
             }
         }
@@ -159,7 +165,7 @@ impl Lane {
             Ok(Err(error)) => Verdict::Settled(Err(self.broken(&error.to_string()))),
             Err(_) => {
                 self.channel = None;
-                Verdict::Settled(Err(self.timed_out()))
+                Verdict::Settled(Err(self.timed_out(publication)))
             }
         }
     }
@@ -192,8 +198,11 @@ impl Lane {
         PublishError::unavailable(reason)
     }
 
-    fn timed_out(&self) -> PublishError {
-        PublishError::TimedOut { after_ms: self.link.timeouts().confirm.as_millis() as u64 }
+    fn timed_out(&self, publication: &Publication) -> PublishError {
+        PublishError::TimedOut {
+            queue: publication.queue().to_owned(),
+            after_ms: self.link.timeouts().confirm.as_millis() as u64,
+        }
     }
 }
 

@@ -33,7 +33,7 @@ mod supervisor;
 pub mod timeouts;
 pub mod topology;
 
-pub use consume::SlotConsumer;
+pub use consume::{Consuming, SlotConsumer};
 pub use delivery::{AckOutcome, Delivery};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failed::{Copied, FailedQueue, Parked};

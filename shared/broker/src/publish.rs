@@ -96,9 +96,15 @@ pub enum PublishError {
         /// The client library's words.
         reason: String,
     },
-    /// The broker was silent for so long, as under a memory alarm. Try again later.
-    #[error("the broker did not confirm within {after_ms} ms")]
+    /// The broker was silent for so long: it is overloaded, or the queue has no leader. Try again
+    /// later.
+    #[error(
+        "queue {queue} did not confirm within {after_ms} ms; if it goes on so while other queues do, it \
+         has no leader: bring its nodes back, or delete it if it came back so from a crash"
+    )]
     TimedOut {
+        /// The queue's name.
+        queue: String,
         /// The limit, in milliseconds.
         after_ms: u64,
     },
@@ -216,7 +222,7 @@ impl Publisher {
         match timeout(confirm, lane.send(Request { publications, reply })).await {
             Ok(Ok(())) => Ok(answer),
             Ok(Err(_)) => Err(PublishError::unavailable("the publisher has ended")),
-            Err(_) => Err(PublishError::TimedOut { after_ms: confirm.as_millis() as u64 }),
+            Err(_) => Err(PublishError::unavailable("what came before it is still not confirmed")),
         }
     }
 }

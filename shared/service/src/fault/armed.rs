@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -15,6 +16,9 @@ const KILL: &str = "kill";
 /// The process only stops, until somebody sends SIGCONT: time for a test to strike something else
 /// while the process stands in the step.
 const STOP: &str = "stop";
+
+/// By then the signal has arrived, also on a machine where much is going on.
+const SETTLES: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 struct Armed {
@@ -71,6 +75,8 @@ pub(super) fn point(name: &str) {
         if armed.stops {
             eprintln!("fault point {name}: stopping this process");
             let _ = kill_process(getpid(), Signal::STOP);
+            // Another thread may be the one to receive it, and this one must not go on meanwhile.
+            std::thread::sleep(SETTLES);
             return;
         }
         // Written without the logger: the line must be out before the process is gone.

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use regex::Regex;
+
 use super::problem::SettingsErrors;
 use super::reader::Reader;
+use super::rule::deal;
 use super::server_url::ServerUrl;
 use super::setting::{Described, Program};
 use super::table;
@@ -114,6 +117,10 @@ impl SchedulerSettings {
     }
 }
 
+/// Why there is no number of slots beside those of the pools.
+const BOTH_SLOTS: &str = "WORKER_POOLS says how many slots each pool has; leave this one out, or the \
+                          numbers there";
+
 /// The worker's settings.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
@@ -127,10 +134,15 @@ pub struct WorkerSettings {
     pub pools: Vec<String>,
     /// Tasks at the same time; 1..=1000.
     pub slots: u32,
+    /// How many of them each of `pools` has, in the same order. One may have none if there are more
+    /// pools than slots.
+    pub pool_slots: Vec<u32>,
     /// Tickets handed to one slot ahead; 1..=100.
     pub prefetch: u16,
     /// For jobs that do not say; 1 s to 1 h.
     pub lease: Duration,
+    /// What is masked in the output of tasks; matches no empty text.
+    pub mask: Option<Regex>,
 }
 
 impl WorkerSettings {
@@ -147,18 +159,29 @@ impl WorkerSettings {
         let state_dir = reader.value_or(&table::SEXTON_STATE_DIR, default_state_dir);
         let tasks = reader.value(&table::WORKER_TASKS);
         let pools = reader.value(&table::WORKER_POOLS);
-        let slots = reader.value(&table::WORKER_SLOTS);
+        let given = pools.as_ref().and_then(|pools| pools.slots.clone());
+        let slots = if given.is_some() {
+            reader.refuse_if_set(&table::WORKER_SLOTS, BOTH_SLOTS);
+            given
+        } else {
+            let named = pools.as_ref().map_or(1, |pools| pools.names.len());
+            reader.value(&table::WORKER_SLOTS).map(|slots| deal(slots, named))
+        };
         let prefetch = reader.value(&table::WORKER_PREFETCH);
         let lease = reader.value(&table::LEASE_MS);
+        let mask = reader.value(&table::WORKER_MASK);
         let settings = || {
+            let pool_slots = slots?;
             Some(Self {
                 service: service?,
                 state_dir: state_dir?,
                 tasks,
-                pools: pools?,
-                slots: slots?,
+                pools: pools?.names,
+                slots: pool_slots.iter().sum(),
+                pool_slots,
                 prefetch: u16::try_from(prefetch?).ok()?,
                 lease: lease?,
+                mask,
             })
         };
         reader.finish(settings())

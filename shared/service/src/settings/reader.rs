@@ -65,6 +65,14 @@ impl Reader {
         if self.is_set(setting) { self.value(setting) } else { Some(derive(self)) }
     }
 
+    /// Says that a setting does not go with the others; nothing if it is not set.
+    pub(crate) fn refuse_if_set<R: Rule + Sync>(&mut self, setting: &Setting<R>, reason: &str) {
+        if let Some(text) = self.variables.get(setting.about.name) {
+            let shown = (!setting.about.secret).then_some(text.as_str());
+            self.problems.push(Problem::new(setting.about.name, shown, reason.to_owned()));
+        }
+    }
+
     /// A path from a variable that is not ours.
     pub(crate) fn foreign_path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(name).map(PathBuf::from)

@@ -2,13 +2,21 @@
 //!
 //! A rule's reason and its `allowed` never repeat the text: the caller shows it, or must not.
 
+mod pools;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use regex::{Regex, RegexBuilder};
+
+pub(crate) use self::pools::{PoolList, deal};
 use super::server_url::{ServerKind, ServerUrl};
 use crate::telemetry::LogFilter;
+
+/// Memory of a compiled pattern, in bytes, and again of its lazily built automaton.
+const PATTERN_MEMORY: usize = 1 << 20;
 
 /// How a text becomes a value.
 pub(crate) trait Rule {
@@ -129,37 +137,6 @@ impl Rule for Name {
     }
 }
 
-/// Names, separated by commas; spaces around them do not count, nor does a name given twice.
-pub(crate) struct NameList {
-    pub(crate) name: Name,
-    pub(crate) max_names: usize,
-}
-
-impl Rule for NameList {
-    type Value = Vec<String>;
-
-    fn parse(&self, text: &str) -> Result<Vec<String>, String> {
-        let mut names = Vec::new();
-        for part in text.split(',').map(str::trim) {
-            let name = self.name.parse(part).map_err(|reason| match part {
-                "" => "a name between the commas is missing".to_owned(),
-                _ => format!("{}: {reason}", super::problem::shortened(part)),
-            })?;
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        if names.len() > self.max_names {
-            return Err(format!("{} names are too many", names.len()));
-        }
-        Ok(names)
-    }
-
-    fn allowed(&self) -> String {
-        format!("1 to {} names separated by commas, each {}", self.max_names, self.name.allowed())
-    }
-}
-
 /// Any text up to a length.
 pub(crate) struct Text {
     pub(crate) what: &'static str,
@@ -178,6 +155,42 @@ impl Rule for Text {
 
     fn allowed(&self) -> String {
         format!("{}, at most {} bytes", self.what, self.max_bytes)
+    }
+}
+
+/// A regular expression that matches something, and not nothing.
+pub(crate) struct Pattern {
+    pub(crate) max_bytes: usize,
+}
+
+impl Rule for Pattern {
+    type Value = Regex;
+
+    fn parse(&self, text: &str) -> Result<Regex, String> {
+        if text.len() > self.max_bytes {
+            return Err(format!("{} bytes are too long", text.len()));
+        }
+        // The crate's own message shows the pattern over several lines.
+        let pattern = RegexBuilder::new(text)
+            .size_limit(PATTERN_MEMORY)
+            .dfa_size_limit(PATTERN_MEMORY)
+            .build()
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => "too large when compiled".to_owned(),
+                _ => "not a regular expression".to_owned(),
+            })?;
+        if pattern.is_match("") {
+            return Err("it matches the empty text, so it would be found everywhere".to_owned());
+        }
+        Ok(pattern)
+    }
+
+    fn allowed(&self) -> String {
+        format!(
+            "a regular expression (without look-around and back-references) that does not match \
+             the empty text, at most {} bytes",
+            self.max_bytes
+        )
     }
 }
 

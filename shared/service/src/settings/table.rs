@@ -17,7 +17,9 @@ pub(crate) use servers::{
     AMQP_URL, DATABASE_URL, DB_POOL_SIZE, SEXTON_INSTANCE, SEXTON_NAMESPACE, SEXTON_STATE_DIR,
     is_instance_byte,
 };
-pub(crate) use work::{LEASE_MS, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS, WORKER_TASKS};
+pub(crate) use work::{
+    LEASE_MS, WORKER_MASK, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS, WORKER_TASKS,
+};
 
 use super::setting::Described;
 
@@ -33,7 +35,10 @@ pub(crate) static GROUPS: &[Group] = &[
         "Retries and retention",
         &[&CRON_MAX_RETRIES, &CRON_RETRY_DELAY_MS, &CRON_RETRY_DELAY_MULTIPLIER, &RETENTION_DAYS],
     ),
-    ("Work", &[&WORKER_TASKS, &WORKER_POOLS, &WORKER_SLOTS, &WORKER_PREFETCH, &LEASE_MS]),
+    (
+        "Work",
+        &[&WORKER_TASKS, &WORKER_POOLS, &WORKER_SLOTS, &WORKER_PREFETCH, &LEASE_MS, &WORKER_MASK],
+    ),
     ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
 ];
 
@@ -77,10 +82,22 @@ mod tests {
             (&SEXTON_SERVICE, "a.b"),
             (&WORKER_POOLS, "default,,x"),
             (&WORKER_POOLS, "eu_west"),
+            (&WORKER_POOLS, "default:4,reports"),
+            (&WORKER_POOLS, "default:0"),
+            (&WORKER_POOLS, "default:"),
+            (&WORKER_POOLS, "default:4:4"),
+            (&WORKER_POOLS, ":4"),
+            (&WORKER_POOLS, "default:4,default:4"),
+            (&WORKER_POOLS, "default:900,reports:101"),
+            (&WORKER_MASK, "(unclosed"),
+            (&WORKER_MASK, "x*"),
+            (&WORKER_MASK, "(?:[a-z]{1000}){1000}"),
         ] {
             assert!(setting.refusal(text).is_some(), "{text} was accepted");
         }
         assert_eq!(SEXTON_NAMESPACE.refusal("demo-17"), None);
         assert_eq!(WORKER_POOLS.refusal("default, eu-west"), None);
+        assert_eq!(WORKER_POOLS.refusal("default:4, eu-west : 2"), None);
+        assert_eq!(WORKER_MASK.refusal("(?i)bearer [a-z0-9.]+|[0-9]{4}-[0-9]{4}"), None);
     }
 }

@@ -22,6 +22,14 @@ pub(super) const POINTS: &[Point] = &[
         "",
     ),
     at(
+        "worker.skipped",
+        Never,
+        "an execution is skipped that came too late",
+        "its ticket is acknowledged",
+        "a skipped row; the spent ticket comes again and opens nothing",
+        "a firing whose job has a `stale_after` and that waited longer",
+    ),
+    at(
         "worker.renewed_first",
         Never,
         "a lease that is not fresh is renewed",
@@ -54,6 +62,14 @@ pub(super) const POINTS: &[Point] = &[
         "tasks that take longer than a quarter of their lease",
     ),
     at(
+        "worker.streamed",
+        Once,
+        "a part of what a running task wrote is stored",
+        "the next part, or the attempt's end with the rest",
+        "a running row, as at worker.started; the part stays with the attempt that is lost",
+        "tasks that write, and take longer than a second",
+    ),
+    at(
         "worker.let_go",
         Once,
         "the ticket of a task that takes long is acknowledged ahead of time",
@@ -78,6 +94,30 @@ pub(super) const POINTS: &[Point] = &[
         "a running row whose task has done its work: the next attempt does it again, with the same \
          idempotency key",
         "",
+    ),
+    at(
+        "worker.sql_ran",
+        Never,
+        "a task's statement has ended",
+        "its end is recorded in the same transaction",
+        "a running row, and a transaction that the server rolls back: the next attempt does it anew",
+        "a task that is a statement",
+    ),
+    at(
+        "worker.sql_settled",
+        Never,
+        "the end of a task's statement is recorded",
+        "statement and record are committed",
+        "a running row, as at worker.sql_ran",
+        "a task that is a statement",
+    ),
+    at(
+        "worker.sql_committed",
+        Never,
+        "a task's statement and its record are committed",
+        "its ticket is acknowledged",
+        "the spent ticket, which comes again and opens nothing",
+        "a task that is a statement",
     ),
     at(
         "worker.settled",

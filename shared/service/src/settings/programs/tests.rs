@@ -37,6 +37,7 @@ fn two_urls_are_enough_and_the_rest_is_as_documented() {
     assert!(!common.instance.is_empty());
     assert_eq!(worker.pools, ["default"]);
     assert_eq!((worker.slots, worker.prefetch), (8, 1));
+    assert_eq!(worker.pool_slots, [8]);
     assert_eq!(worker.lease, Duration::from_secs(20));
     assert_eq!(worker.tasks, None);
 
@@ -62,7 +63,7 @@ fn given_values_are_taken() {
     ]))
     .unwrap();
     assert_eq!(worker.pools, ["reports", "eu-west"]);
-    assert_eq!(worker.slots, 32);
+    assert_eq!((worker.slots, &worker.pool_slots[..]), (32, &[16, 16][..]));
     assert_eq!(worker.tasks, Some(PathBuf::from("/etc/sexton/tasks.toml")));
     assert_eq!(worker.service.instance, "w1");
     assert_eq!(worker.state_dir, PathBuf::from("/run/w1"));
@@ -120,6 +121,18 @@ fn numbers_out_of_any_machine_range_are_out_of_range_too() {
         let found = problems(WorkerSettings::from_env(with_servers(&pair)));
         assert!(found[0].contains("outside the range"), "{found:?}");
     }
+}
+
+#[test]
+fn pools_may_have_slots_of_their_own_and_then_there_is_no_other_number() {
+    let given = [("WORKER_POOLS", "default:4, reports:2")];
+    let worker = WorkerSettings::from_env(with_servers(&given)).unwrap();
+    assert_eq!(worker.pools, ["default", "reports"]);
+    assert_eq!((worker.slots, &worker.pool_slots[..]), (6, &[4, 2][..]));
+    let both = [("WORKER_POOLS", "default:4"), ("WORKER_SLOTS", "8")];
+    let found = problems(WorkerSettings::from_env(with_servers(&both)));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("WORKER_SLOTS = \"8\": WORKER_POOLS says how many"), "{found:?}");
 }
 
 #[test]

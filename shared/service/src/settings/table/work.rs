@@ -1,6 +1,6 @@
 //! What a worker runs, and how much at once.
 
-use crate::settings::rule::{FilePath, Milliseconds, Name, NameList, Whole};
+use crate::settings::rule::{FilePath, Milliseconds, Name, Pattern, PoolList, Whole};
 use crate::settings::setting::Program::Worker;
 use crate::settings::setting::{About, Fallback, Setting};
 
@@ -18,31 +18,35 @@ pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
     rule: FilePath,
 };
 
-pub(crate) static WORKER_POOLS: Setting<NameList> = Setting {
+pub(crate) static WORKER_POOLS: Setting<PoolList> = Setting {
     about: About {
         name: "WORKER_POOLS",
-        meaning: "The pools this worker takes tasks from. A job without a pool is in `default`.",
+        meaning: "The pools this worker takes tasks from, with the slots of each, like \
+                  `default:4,reports:2`. Without numbers, like `default,reports`, the slots of \
+                  WORKER_SLOTS are dealt out to them in turn. A job without a pool is in `default`.",
         unit: "names",
         fallback: Fallback::Text("default"),
         trade_off: "Pools of their own keep slow or demanding tasks from holding up the others. A \
-                    pool that no worker takes from only collects.",
+                    pool that no worker takes from only collects; `sexton status` warns of it.",
         programs: &[Worker],
         secret: false,
     },
-    rule: NameList {
+    rule: PoolList {
         name: Name {
             allowed: "lower-case letters, digits and hyphens, a letter first",
             max_bytes: 31,
             fits: is_pool,
         },
-        max_names: 32,
+        max_pools: 32,
+        slots: Whole { min: 1, max: 1000 },
     },
 };
 
 pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
     about: About {
         name: "WORKER_SLOTS",
-        meaning: "How many tasks this worker runs at the same time.",
+        meaning: "How many tasks this worker runs at the same time, where WORKER_POOLS does not say \
+                  it for each pool.",
         unit: "tasks",
         fallback: Fallback::Text("8"),
         trade_off: "Tasks that wait for others (HTTP calls, reports made elsewhere) allow many \
@@ -82,6 +86,22 @@ pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
         secret: false,
     },
     rule: Milliseconds(Whole { min: 1000, max: 3_600_000 }),
+};
+
+pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
+    about: About {
+        name: "WORKER_MASK",
+        meaning: "What is replaced by `***` in the output of tasks and in the reasons of their \
+                  failures, before they are stored: each match in a line. Write several patterns \
+                  as `one|other`; `(?i)` in front ignores case.",
+        unit: "regular expression",
+        fallback: Fallback::Without("only the values of secrets are masked"),
+        trade_off: "A pattern that matches much hides what is needed to mend a failure. Each line \
+                    that is kept costs a search.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: Pattern { max_bytes: 4096 },
 };
 
 fn is_pool(text: &str) -> bool {
