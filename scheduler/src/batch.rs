@@ -6,9 +6,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::key;
 use sexton_model::plan::{Disposition, Due, Plan, plan_at_most};
-use sexton_model::state::State;
-use sexton_model::ticket::Ticket;
-use sexton_store::firing::{Claim, DueJob, FRESH, GapRow, UnreadableJob};
+use sexton_store::firing::{Claim, DueJob, GapRow, UnreadableJob};
 use sexton_store::tickets::OwedTicket;
 
 use crate::timetables::Timetables;
@@ -108,31 +106,9 @@ impl Batch {
     /// The tickets of those claims that became new rows and are to run. `jobs` are the planned ones.
     pub(crate) fn tickets(self, jobs: &[DueJob], inserted: &[ExecutionId]) -> Vec<OwedTicket> {
         let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
-        let (attempt, rev) = FRESH;
         let runs = self.claims.into_iter().zip(self.job_of);
         runs.filter(|(claim, _)| claim.skip_reason.is_none() && inserted.contains(&claim.id))
-            .map(|(claim, index)| {
-                let job = &jobs[index];
-                OwedTicket {
-                    ticket: Ticket {
-                        execution_id: claim.id,
-                        attempt,
-                        job_id: job.id,
-                        job: job.name.clone(),
-                        task_type: job.task_type.clone(),
-                        target: job.target.clone(),
-                        params: job.params.clone(),
-                        execution_key: claim.execution_key,
-                        scheduled_for: claim.scheduled_for,
-                        idempotency_key: claim.idempotency_key,
-                    },
-                    rev,
-                    state: State::Pending,
-                    pool: job.pool.clone(),
-                    due_in: chrono::Duration::zero(),
-                    parked: None,
-                }
-            })
+            .map(|(claim, index)| claim.into_ticket(&jobs[index]))
             .collect()
     }
 }

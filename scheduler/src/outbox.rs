@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout};
 use crate::throttle::Throttle;
 use sexton_store::answer::within;
 
-/// For the broker: as long as the link waits for a confirm.
-const PUBLISHING: Duration = Duration::from_secs(30);
+/// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
+/// that was not is known.
+const PUBLISHING: Duration = Duration::from_secs(35);
 /// For the database.
 const MARKING: Duration = Duration::from_secs(10);
 /// For a batch.
@@ -39,7 +40,8 @@ pub struct Outbox {
 pub struct Sent {
     /// Tickets that are in their queue now, to be marked.
     pub published: Vec<Published>,
-    /// Tickets that a broker which is there did not take: they should wait before the next try.
+    /// Tickets that a broker which is there did not take, or did not confirm in time: they should wait
+    /// before the next try, for they hold up others.
     pub refused: Vec<Refused>,
     /// Tickets of which nothing is known, because the broker went away or fell silent.
     pub unknown: usize,
@@ -99,9 +101,7 @@ impl Outbox {
         for (owed, answer) in tickets.iter().zip(answers) {
             match answer {
                 Ok(()) => sent.published.push((owed.ticket.execution_id, owed.rev)),
-                Err(PublishError::Unavailable { .. } | PublishError::TimedOut { .. }) => {
-                    sent.unknown += 1;
-                }
+                Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
                     self.complain(owed, &error);
                     let execution_id = owed.ticket.execution_id;
@@ -141,6 +141,7 @@ impl Outbox {
                 execution.id = %owed.ticket.execution_id,
                 attempt.number = owed.ticket.attempt.get(),
                 job.name = owed.ticket.job,
+                pool.name = %owed.pool,
                 "a ticket stays owed, because the broker did not take it: {error}"
             );
         }

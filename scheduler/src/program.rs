@@ -202,6 +202,7 @@ fn introduction(instance: &str) -> Introduction {
         version: env!("CARGO_PKG_VERSION"),
         pools: Vec::new(),
         slots: 0,
+        pool_slots: None,
         seat: None,
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::retry::{Ending, RetryPolicy, Verdict, decide};
+use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
 use sexton_service::fault;
 use sexton_store::answer::within;
 use sexton_store::lost::{self, Overdue, Which};
@@ -46,7 +46,7 @@ impl Rescuer {
 
     fn verdict(&self, overdue: &Overdue) -> Verdict {
         let policy = self.defaults.with(&overdue.retry);
-        decide(Ending::Lost, overdue.used, &policy, draw::fraction())
+        decide(Ending::Lost, LOST, overdue.used, &policy, draw::fraction())
     }
 }
 
@@ -58,7 +58,7 @@ impl Step for Rescuer {
     async fn run_once(&self, now: Now) -> Result<Rescued, StepError> {
         let finding = lost::find(&self.store, &Which::LeaseOver, BATCH as i64, now);
         let overdue = within(ANSWER, finding).await?;
-        let verdicts: Vec<_> = overdue.iter().map(|one| (*one, self.verdict(one))).collect();
+        let verdicts: Vec<_> = overdue.iter().map(|one| (one.clone(), self.verdict(one))).collect();
         let settling = lost::settle(&self.store, &Which::LeaseOver, &verdicts, now);
         let ended = within(ANSWER, settling).await?;
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {

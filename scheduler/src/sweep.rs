@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::step::{Pause, Step, StepError};
-use cause::{Failures, LastPass, is_cause};
+use cause::{AT_LEAST_EVERY, Failures, LastPass, is_cause};
 use pass::Pass;
 pub use pass::Tally;
 
@@ -42,6 +42,7 @@ pub struct Sweep {
     held: Arc<tokio::sync::Mutex<()>>,
     stop: CancellationToken,
     last: Mutex<LastPass>,
+    every: Duration,
     failures: Mutex<Failures>,
 }
 
@@ -71,8 +72,9 @@ impl Sweep {
         stop: CancellationToken,
     ) -> Self {
         let last = Mutex::new(LastPass { at: Instant::now(), surplus: 0 });
+        let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
         let failures = Mutex::default();
-        Self { store, link, publisher, relay, held, stop, last, failures }
+        Self { store, link, publisher, relay, held, stop, last, every, failures }
     }
 
     /// The queue's length over the published failed rows, and whether that is a cause.
@@ -95,7 +97,7 @@ impl Sweep {
             Err(error) => return Err(error.into()),
         };
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = is_cause(ready, published, last, Instant::now());
+        let cause = is_cause(ready, published, last, self.every, Instant::now());
         Ok((ready as i64 - published as i64, cause))
     }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const AT_LEAST_EVERY: Duration = Duration::from_hours(1);
+/// Between two passes over a queue that is not empty, at most.
+pub(crate) const AT_LEAST_EVERY: Duration = Duration::from_hours(1);
 
 /// What is remembered between passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,10 +23,16 @@ pub(crate) struct LastPass {
 }
 
 /// Whether to make a pass now. `ready` counts messages, `published` failed rows whose ticket is in
-/// the queue by the rows.
-pub(crate) fn is_cause(ready: u64, published: u64, last: LastPass, now: Instant) -> bool {
+/// the queue by the rows; after the time `every` a queue that is not empty is cause enough.
+pub(crate) fn is_cause(
+    ready: u64,
+    published: u64,
+    last: LastPass,
+    every: Duration,
+    now: Instant,
+) -> bool {
     let surplus = ready as i64 - published as i64;
-    let long_ago = now.saturating_duration_since(last.at) >= AT_LEAST_EVERY;
+    let long_ago = now.saturating_duration_since(last.at) >= every;
     surplus != last.surplus || (long_ago && ready > 0)
 }
 
@@ -63,6 +70,8 @@ mod tests {
         let start = Instant::now();
         let last = LastPass { at: start, surplus: 0 };
         let soon = start + Duration::from_mins(1);
+        let is_cause =
+            |ready, published, last, now| is_cause(ready, published, last, AT_LEAST_EVERY, now);
         assert!(!is_cause(7, 7, last, soon));
         assert!(is_cause(8, 7, last, soon), "a copy by hand");
         assert!(is_cause(7, 6, last, soon), "a requeue");
