@@ -10,27 +10,37 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sexton_broker::outgoing;
+use sexton_model::result::check;
 use sexton_model::retry::{Verdict, decide};
 use sexton_model::state::State;
 use sexton_service::{clock, fault};
 use sexton_store::lease::Held;
 use sexton_store::open::Opened;
-use sexton_store::settle::{Settled, Settlement, record_late};
+use sexton_store::settle::{Settled, Settlement, record_late, recorded_outcome};
 use sexton_store::tickets::OwedTicket;
+use tokio::sync::watch;
 
+use crate::completion::{Completion, complete};
 use crate::context::Context;
-use crate::ending::{Meaning, meaning, sanitise};
-use crate::executor::{HostInstant, Outcome, TaskEnd, TaskRun, TaskSupervisor};
+use crate::ending::{self, Meaning, meaning, sanitise};
+use crate::executor::{HostInstant, Outcome, Recorded, TaskEnd, TaskRun, TaskSupervisor};
 use crate::journal::JournalError;
 use crate::keeper::{keep, lease_end};
-use crate::output::Output;
+use crate::output::{OutputLimits, Recorder};
 
 /// What a worker says of a task that it killed by its own clock.
 const LEASE_LOST: &str = "lease_lost";
 
-/// Runs an attempt whose open was sent at `sent`, and records its end.
-pub(crate) async fn run(context: &Context, opened: &Opened, sent: HostInstant) {
+/// Runs an attempt whose open was sent at `sent`, and records its end. `cancels` has seen no cancel that
+/// was told after that.
+pub(crate) async fn run(
+    context: &Context,
+    opened: &Opened,
+    sent: HostInstant,
+    cancels: watch::Receiver<u64>,
+) {
     fault::point("worker.opened");
     tracing::debug!(
         job.name = opened.job,
@@ -38,10 +48,20 @@ pub(crate) async fn run(context: &Context, opened: &Opened, sent: HostInstant) {
         attempt.number = opened.attempt.get(),
         "attempt opened"
     );
-    let end = run_task(context, opened, sent).await;
-    fault::point("worker.ran");
+    let recorder = Recorder::new(OutputLimits::default(), context.mask.clone());
+    let streamed = context.streaming.stream(held(opened), &recorder);
+    let end = run_task(context, opened, sent, cancels, &recorder).await;
+    drop(streamed);
+    if matches!(end.recorded, Recorded::Within(_)) {
+        fault::point("worker.sql_ran");
+    } else {
+        fault::point("worker.ran");
+    }
     match meaning(&end.outcome) {
-        Some(meaning) => record(context, opened, end, &meaning).await,
+        Some(meaning) => {
+            let meaning = meaning.masked(|text| recorder.masked(text));
+            record(context, opened, end, &recorder, &meaning).await;
+        }
         None => late(context, opened, LEASE_LOST).await,
     }
 }
@@ -51,12 +71,18 @@ pub(crate) fn held(opened: &Opened) -> Held {
     Held { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
-async fn run_task(context: &Context, opened: &Opened, sent: HostInstant) -> TaskEnd {
+async fn run_task(
+    context: &Context,
+    opened: &Opened,
+    sent: HostInstant,
+    cancels: watch::Receiver<u64>,
+    recorder: &Recorder,
+) -> TaskEnd {
     let Some(task) = context.tasks.get(&opened.task_type) else {
         // The open asked for this worker's own types only.
         let message = format!("this worker does not run the task type {}", opened.task_type);
         let outcome = Outcome::CouldNotStart { message, retryable: true };
-        return TaskEnd { outcome, exit_code: None, signal: None, output: Output::default() };
+        return TaskEnd::new(outcome);
     };
     let timeout = task.timeout.map_or(opened.timeout, |longest| longest.min(opened.timeout));
     let run = TaskRun {
@@ -71,27 +97,76 @@ async fn run_task(context: &Context, opened: &Opened, sent: HostInstant) -> Task
         params: opened.params.clone(),
         timeout,
     };
-    let (supervisor, control) = TaskSupervisor::new(lease_end(sent, opened.lease));
+    let lease = lease_end(sent, opened.lease);
+    let (supervisor, control) = TaskSupervisor::recording(lease, recorder.clone());
     tokio::select! {
         biased;
         end = task.executor.run(&run, control) => end,
-        never = keep(context, held(opened), opened.lease, &supervisor) => match never {},
+        never = keep(context, held(opened), opened.lease, cancels, &supervisor) => match never {},
     }
 }
 
-async fn record(context: &Context, opened: &Opened, end: TaskEnd, meaning: &Meaning) {
-    let policy = context.retry.with(&opened.retry);
-    let verdict = decide(meaning.ending, opened.used, &policy, Context::draw());
-    let quiet = end.output.lines.is_empty() && end.output.dropped_bytes == 0;
-    let settlement = Settlement {
+/// Records the end: within the task's own transaction if it has one, and else by itself.
+async fn record(
+    context: &Context,
+    opened: &Opened,
+    mut end: TaskEnd,
+    recorder: &Recorder,
+    meaning: &Meaning,
+) {
+    let how = std::mem::take(&mut end.recorded);
+    let perhaps = matches!(how, Recorded::Perhaps);
+    let settlement = settlement(context, opened, end, recorder, meaning);
+    let Recorded::Within(transaction) = how else {
+        return record_alone(context, opened, settlement, meaning, perhaps).await;
+    };
+    let (outcome, perhaps) = match complete(transaction, &settlement).await {
+        Completion::Done => return tell(opened, meaning, State::Succeeded, &settlement.verdict),
+        Completion::Fenced => return late(context, opened, meaning.outcome).await,
+        Completion::Refused(outcome) => (outcome, false),
+        Completion::Unknown(outcome) => (outcome, true),
+    };
+    if let Some(meaning) = ending::meaning(&outcome) {
+        let meaning = meaning.masked(|text| recorder.masked(text));
+        let end = TaskEnd::new(outcome);
+        let settlement = self::settlement(context, opened, end, recorder, &meaning);
+        record_alone(context, opened, settlement, &meaning, perhaps).await;
+    }
+}
+
+fn settlement(
+    context: &Context,
+    opened: &Opened,
+    end: TaskEnd,
+    recorder: &Recorder,
+    meaning: &Meaning,
+) -> Settlement {
+    let policy = context.policy(opened);
+    let class = meaning.error.as_ref().map_or("", |(class, _)| class.as_str());
+    let verdict = decide(meaning.ending, class, opened.used, &policy, Context::draw());
+    let rest = recorder.rest();
+    Settlement {
         held: held(opened),
         verdict,
         outcome: meaning.outcome,
         error: meaning.error.clone(),
         exit_code: end.exit_code,
         signal: end.signal,
-        output: if quiet { None } else { serde_json::to_value(&end.output).ok() },
-    };
+        output: Some(rest).filter(|rest| !rest.is_empty()),
+        result: storable(opened, end.result.map(|result| recorder.masked_result(result))),
+    }
+}
+
+/// Records an end whose effects have happened, or never will. `perhaps`: the attempt's success may have
+/// been recorded before, with its effects.
+async fn record_alone(
+    context: &Context,
+    opened: &Opened,
+    settlement: Settlement,
+    meaning: &Meaning,
+    perhaps: bool,
+) {
+    let verdict = settlement.verdict;
     match settle(context, settlement).await {
         Some(Settled::Done { state, owed }) => {
             fault::point("worker.settled");
@@ -100,9 +175,30 @@ async fn record(context: &Context, opened: &Opened, end: TaskEnd, meaning: &Mean
                 publish(context, &owed).await;
             }
         }
-        Some(Settled::Locked | Settled::Fenced) => late(context, opened, meaning.outcome).await,
+        Some(_) if perhaps && succeeded(context, opened).await => {
+            let meaning = Meaning::success();
+            tell(opened, &meaning, State::Succeeded, &Verdict::Succeed);
+        }
+        Some(_) => late(context, opened, meaning.outcome).await,
         None => {}
     }
+}
+
+/// The result, if the database can keep it. A task that succeeded did its work; it is not done again
+/// because of what it said about it.
+fn storable(opened: &Opened, result: Option<Value>) -> Option<Value> {
+    result.filter(|result| match check(result) {
+        Ok(()) => true,
+        Err(refused) => {
+            tracing::warn!(
+                job.name = opened.job,
+                execution.id = %opened.execution_id,
+                attempt.number = opened.attempt.get(),
+                "the result of an attempt is not kept: it {refused}"
+            );
+            false
+        }
+    })
 }
 
 /// Asks until the journal answers. `None`: the worker has to end first; the lease sees to the rest.
@@ -120,8 +216,9 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<Settled
                     );
                     return None;
                 }
-                // What the task wrote cannot be stored; that it ended, and how, can.
+                // What the task wrote or handed back cannot be stored; that it ended, and how, can.
                 settlement.output = None;
+                settlement.result = None;
                 let class = settlement.error.take().map_or("unstorable".to_owned(), |e| e.0);
                 let class = sanitise(&class);
                 if settlement.outcome != "succeeded" {
@@ -171,6 +268,13 @@ pub(crate) async fn publish(context: &Context, owed: &OwedTicket) {
             "a ticket is left to the relay: {error}"
         ),
     }
+}
+
+/// Whether the attempt's success is recorded, as this worker's.
+async fn succeeded(context: &Context, opened: &Opened) -> bool {
+    let look = recorded_outcome(&context.store, context.writer.worker, held(opened));
+    // For the log only: if it cannot be read, nothing is missing.
+    context.gate.ask(look).await.ok().flatten().is_some_and(|outcome| outcome == "succeeded")
 }
 
 /// The end of an attempt that is not this worker's any more, or was recorded before by a settlement

@@ -1,17 +1,21 @@
 //! What the slots of a worker share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use regex::Regex;
 use sexton_broker::{Namespace, Publisher};
 use sexton_model::id::OpenToken;
 use sexton_model::retry::RetryPolicy;
 use sexton_store::Store;
+use sexton_store::open::Opened;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
+use crate::output::streaming::Streaming;
 use crate::tasks::Tasks;
 
 /// One per worker, behind an `Arc`.
@@ -25,6 +29,10 @@ pub(crate) struct Context {
     pub(crate) writer: Writer,
     /// For jobs that do not say.
     pub(crate) retry: RetryPolicy,
+    /// What is masked in output and messages.
+    pub(crate) mask: Option<Arc<Regex>>,
+    /// What running attempts write is stored by it.
+    pub(crate) streaming: Streaming,
     /// Counts the cancels that were heard of; each makes every running attempt renew at once.
     pub(crate) cancels: watch::Sender<u64>,
     /// Cancelled when no further ticket may be taken.
@@ -36,6 +44,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// By which policy the end of an attempt is decided: the job's, where that says nothing the
+    /// catalogue's, then this worker's.
+    pub(crate) fn policy(&self, opened: &Opened) -> RetryPolicy {
+        match self.tasks.get(&opened.task_type) {
+            Some(task) => self.retry.with(&task.retry).with(&opened.retry),
+            None => self.retry.with(&opened.retry),
+        }
+    }
+
     /// A fresh mark for an open.
     pub(crate) fn token() -> OpenToken {
         OpenToken::new(Uuid::new_v4())

@@ -16,6 +16,19 @@ pub(crate) struct Meaning {
     pub(crate) error: Option<(String, String)>,
 }
 
+impl Meaning {
+    /// With class and message as `mask` lets them be seen.
+    pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
+        self.error = self.error.map(|(class, message)| (mask(&class), sanitise(&mask(&message))));
+        self
+    }
+
+    /// What needs no more words.
+    pub(crate) const fn success() -> Self {
+        Self { ending: Ending::Success, outcome: "succeeded", error: None }
+    }
+}
+
 /// Says what a task's end means; `None` where the attempt is not this worker's any more and there is
 /// nothing to record.
 pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
@@ -26,20 +39,23 @@ pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
         error: Some((class.to_owned(), sanitise(message))),
     };
     Some(match outcome {
-        Outcome::Succeeded => {
-            Meaning { ending: Ending::Success, outcome: "succeeded", error: None }
+        Outcome::Succeeded => Meaning::success(),
+        Outcome::Retry { class, message, after } => {
+            meaning(Ending::Retryable { after: *after }, "error", class, message)
         }
-        Outcome::Retry { class, message } | Outcome::Failed { class, message } => {
-            meaning(retry, "error", class, message)
-        }
+        Outcome::Failed { class, message } => meaning(retry, "error", class, message),
         Outcome::Permanent { class, message } => {
             meaning(Ending::Permanent, "permanent", class, message)
         }
         Outcome::Signalled { signal, message } => {
             meaning(retry, "signal", &format!("signal_{signal}"), message)
         }
+        // Like a crash: a task that takes its host down must not do so as often as one that fails.
+        Outcome::OutOfMemory { message } => {
+            meaning(Ending::Crashed, "out_of_memory", "out_of_memory", message)
+        }
         Outcome::TimedOut => {
-            meaning(retry, "timeout", "timeout", "it ran for longer than its timeout")
+            meaning(Ending::TimedOut, "timeout", "timeout", "it ran for longer than its timeout")
         }
         // The row knows that a cancel was asked for; if that was taken back, the run was cut short.
         Outcome::Cancelled => {
@@ -66,6 +82,8 @@ pub(crate) fn sanitise(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -82,6 +100,29 @@ mod tests {
         for outcome in [permanent, missing] {
             assert_eq!(meaning(&outcome).map(|m| m.ending), Some(Ending::Permanent));
         }
+    }
+
+    #[test]
+    fn want_of_memory_counts_as_a_crash() {
+        let message = "it used more than 64MiB of memory".to_owned();
+        let meant = meaning(&Outcome::OutOfMemory { message }).unwrap();
+        assert_eq!((meant.ending, meant.outcome), (Ending::Crashed, "out_of_memory"));
+        assert_eq!(meant.error.map(|error| error.0).as_deref(), Some("out_of_memory"));
+    }
+
+    #[test]
+    fn the_wait_that_a_task_wishes_for_is_told_to_the_decision() {
+        let after = Some(Duration::from_secs(7));
+        let retry = Outcome::Retry { class: "http_503".into(), message: String::new(), after };
+        assert_eq!(meaning(&retry).map(|m| m.ending), Some(Ending::Retryable { after }));
+    }
+
+    #[test]
+    fn what_is_said_of_a_failure_is_masked() {
+        let failed = Outcome::Failed { class: "exit_1".into(), message: "key s3cret".into() };
+        let masked = meaning(&failed).map(|m| m.masked(|text| text.replace("s3cret", "***")));
+        let error = masked.and_then(|m| m.error);
+        assert_eq!(error, Some(("exit_1".to_owned(), "key ***".to_owned())));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The seam between an attempt and the thing that runs its task.
 //!
 //! The attempt's owner gives a [`TaskRun`] (what to run) and a [`TaskControl`] (how long it may go
-//! on) to an [`Executor`] and receives a [`TaskEnd`]. Executors know no database and no broker and
-//! decide nothing about retries: they say what happened, and whether trying again can help.
+//! on) to an [`Executor`] and receives a [`TaskEnd`]. Executors know nothing of the protocol
+//! and decide nothing about retries: they say what happened, and whether trying again can help.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use sexton_store::task::TaskTransaction;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 pub use crate::guard::HostInstant;
-use crate::output::Output;
+use crate::output::{Output, Recorder};
 
 /// Tells the wall-clock time; the binary hands in the real one.
 pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -93,9 +94,12 @@ impl StopOrder {
 #[derive(Debug)]
 pub struct TaskSupervisor(watch::Sender<Terms>);
 
-/// The executor's end of a [`TaskSupervisor`].
+/// The executor's end of a [`TaskSupervisor`], and where it writes what the task says.
 #[derive(Debug)]
-pub struct TaskControl(watch::Receiver<Terms>);
+pub struct TaskControl {
+    terms: watch::Receiver<Terms>,
+    recorder: Recorder,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Terms {
@@ -109,8 +113,13 @@ impl TaskSupervisor {
     /// `lease` already has the margin taken off: the task is killed at that very instant. If the
     /// supervisor is dropped, the task goes on until then.
     pub fn new(lease: HostInstant) -> (Self, TaskControl) {
-        let (sender, receiver) = watch::channel(Terms { lease, stop: None });
-        (Self(sender), TaskControl(receiver))
+        Self::recording(lease, Recorder::default())
+    }
+
+    /// The same; what the task says goes to `recorder`.
+    pub fn recording(lease: HostInstant, recorder: Recorder) -> (Self, TaskControl) {
+        let (sender, terms) = watch::channel(Terms { lease, stop: None });
+        (Self(sender), TaskControl { terms, recorder })
     }
 
     /// Moves the lease's end after a renewal.
@@ -138,26 +147,31 @@ impl TaskSupervisor {
 impl TaskControl {
     /// The lease's present end.
     pub fn lease(&self) -> HostInstant {
-        self.0.borrow().lease
+        self.terms.borrow().lease
     }
 
     /// The word to stop, if it was given.
     pub fn stop_order(&self) -> Option<StopOrder> {
-        self.0.borrow().stop
+        self.terms.borrow().stop
+    }
+
+    /// Where to write what the task says, after telling it which values to mask.
+    pub fn output(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// Waits until the lease or the order to stop changes; for ever if nobody can change them.
     ///
     /// Cancellation safe: a change that was not waited for to the end is reported next time.
     pub async fn changed(&mut self) {
-        if self.0.changed().await.is_err() {
+        if self.terms.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 }
 
 /// How an attempt's task ended.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct TaskEnd {
     /// What it means.
     pub outcome: Outcome,
@@ -165,8 +179,37 @@ pub struct TaskEnd {
     pub exit_code: Option<i32>,
     /// The signal, if one ended a process.
     pub signal: Option<i32>,
-    /// What it wrote.
+    /// What it wrote, but for what was stored while it ran. For whoever runs a task without a worker: the
+    /// record takes it from the [`Recorder`].
     pub output: Output,
+    /// What it hands back, whatever the outcome. Left out of the record, with a warning, where it does
+    /// not hold what [`sexton_model::result`] asks: at most 64 KiB of JSON, 64 levels, no U+0000.
+    pub result: Option<Value>,
+    /// Whether the task had a part in recording it.
+    pub recorded: Recorded,
+}
+
+/// How the record of a task's success and its effects belong together.
+#[derive(Debug, Default)]
+pub enum Recorded {
+    /// Not at all: the effects have happened, the record follows.
+    #[default]
+    No,
+    /// In this transaction, sealed: the success is recorded in it, or it is rolled back with the effects.
+    /// Only with [`Outcome::Succeeded`].
+    Within(TaskTransaction),
+    /// The task may have recorded its success itself. If it has, whatever else it ended with is void.
+    Perhaps,
+}
+
+impl TaskEnd {
+    /// An end of which nothing is known but what it means; the rest is set by name:
+    /// `TaskEnd { exit_code: Some(0), ..TaskEnd::new(Outcome::Succeeded) }`.
+    pub fn new(outcome: Outcome) -> Self {
+        let output = Output::default();
+        let recorded = Recorded::No;
+        Self { outcome, exit_code: None, signal: None, output, result: None, recorded }
+    }
 }
 
 /// What a task's end means. One variant for each way in which it is settled.
@@ -182,6 +225,8 @@ pub enum Outcome {
         class: String,
         /// What it said.
         message: String,
+        /// The shortest wait that it wishes for; the retry policy's is taken if that is longer.
+        after: Option<Duration>,
     },
     /// The task says that trying again cannot help.
     Permanent {
@@ -202,6 +247,11 @@ pub enum Outcome {
         /// The signal's number.
         signal: i32,
         /// What it said.
+        message: String,
+    },
+    /// It was killed because it used more memory than it may, or than the system had.
+    OutOfMemory {
+        /// Whose limit it was.
         message: String,
     },
     /// It ran for longer than its timeout and was stopped.

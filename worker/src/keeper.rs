@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_store::lease::{Held, Renewal};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::context::Context;
@@ -31,16 +32,18 @@ pub(crate) fn lease_end(sent: HostInstant, lease: Duration) -> HostInstant {
 }
 
 /// Renews until it is dropped (it never returns), and stops the task when the attempt is fenced,
-/// cancelled, or the worker must end.
+/// cancelled, or the worker must end. `cancels` has seen no cancel that was told after the attempt's
+/// open was sent.
 pub(crate) async fn keep(
     context: &Context,
     held: Held,
     lease: Duration,
+    cancels: watch::Receiver<u64>,
     supervisor: &TaskSupervisor,
 ) -> Infallible {
     // Side by side: a renewal that waits for an answer must not delay the word to stop.
     tokio::select! {
-        never = renew(context, held, lease, supervisor) => never,
+        never = renew(context, held, lease, cancels, supervisor) => never,
         never = interrupt(context, supervisor) => never,
     }
 }
@@ -49,9 +52,9 @@ async fn renew(
     context: &Context,
     held: Held,
     lease: Duration,
+    mut cancels: watch::Receiver<u64>,
     supervisor: &TaskSupervisor,
 ) -> Infallible {
-    let mut cancels = context.cancels.subscribe();
     let quarter = lease / 4;
     let mut next = Instant::now() + quarter;
     loop {

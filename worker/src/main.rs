@@ -6,17 +6,22 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use sexton_broker::{Endpoint, Namespace, PoolName};
+use sexton_model::pool::PoolNameError;
 use sexton_model::retry::RetryPolicy;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::settings::{Program, WorkerSettings, process_environment};
 use sexton_service::{arguments, clock, fault, telemetry};
+use sexton_store::task::TaskDatabase;
 use sexton_store::{Store, StoreOptions};
 use sexton_worker::catalogue::Catalogue;
 use sexton_worker::command::CommandHost;
+use sexton_worker::email::EmailHost;
+use sexton_worker::executor::WallClock;
 use sexton_worker::guard::{GuardProgram, main_if_asked};
-use sexton_worker::output::OutputLimits;
-use sexton_worker::tasks::Tasks;
+use sexton_worker::http::HttpHost;
+use sexton_worker::secret::SecretSource;
+use sexton_worker::tasks::{Hosts, Tasks};
 use sexton_worker::worker::{ACK_DEADLINE, WorkerOptions, run};
 
 /// How long a slot's runtime may go without a beat before `/livez` says so.
@@ -69,8 +74,16 @@ async fn work(settings: WorkerSettings) -> anyhow::Result<ExitCode> {
         }
     });
     let life = lifecycle.clone();
-    lifecycle.spawn("worker", async move { run(options, &life, &readiness).await });
+    lifecycle.spawn("worker", async move { run(options, &life, &readiness, &liveness).await });
     Ok(lifecycle.run_until_stopped(signals).await.into())
+}
+
+fn pools(settings: &WorkerSettings) -> anyhow::Result<Vec<(PoolName, u32)>> {
+    let slots = settings.pool_slots.iter().copied();
+    let pools = settings.pools.iter().zip(slots);
+    Ok(pools
+        .map(|(pool, slots)| Ok((PoolName::new(pool)?, slots)))
+        .collect::<Result<_, PoolNameError>>()?)
 }
 
 fn options(settings: &WorkerSettings) -> anyhow::Result<WorkerOptions> {
@@ -79,27 +92,31 @@ fn options(settings: &WorkerSettings) -> anyhow::Result<WorkerOptions> {
         "WORKER_TASKS is not set: it names the task catalogue, without which a worker runs nothing",
     )?;
     let catalogue = Catalogue::load(path).context("WORKER_TASKS")?;
-    let host = CommandHost::new(
-        GuardProgram::own(),
-        std::env::vars_os(),
-        Arc::new(clock::now),
-        OutputLimits::default(),
-    );
-    let mut store = StoreOptions::new(
-        service.database_url.expose(),
-        format!("sexton worker {}", service.instance),
-    );
+    let database = |purpose: &str, connections| {
+        let application = format!("sexton worker {}{purpose}", service.instance);
+        let options = StoreOptions::new(service.database_url.expose(), application);
+        StoreOptions { pool_size: connections, ..options }
+    };
     // One listens.
-    store.pool_size = service.db_pool_size - 1;
+    let store = Store::open(&database("", service.db_pool_size - 1))?;
+    let clock: WallClock = Arc::new(clock::now);
+    let secrets = SecretSource::new(std::env::vars_os());
+    let command = CommandHost::new(GuardProgram::own(), std::env::vars_os(), Arc::clone(&clock));
+    let hosts = Hosts {
+        command: Arc::new(command),
+        http: Arc::new(HttpHost::new(secrets.clone(), Arc::clone(&clock))),
+        email: Arc::new(EmailHost::new(secrets, clock)),
+        database: TaskDatabase::open(&database(" tasks", settings.slots), &store)?,
+    };
     Ok(WorkerOptions {
-        store: Store::open(&store)?,
+        store,
         endpoint: Endpoint::parse(service.amqp_url.expose())?,
         namespace: Namespace::new(&service.namespace)?,
-        pools: settings.pools.iter().map(PoolName::new).collect::<Result<_, _>>()?,
-        slots: settings.slots,
+        pools: pools(settings)?,
         prefetch: settings.prefetch,
-        tasks: Tasks::from_catalogue(&catalogue, &Arc::new(host)),
+        tasks: Tasks::from_catalogue(&catalogue, &hosts),
         lease: settings.lease,
+        mask: settings.mask.clone().map(Arc::new),
         retry: RetryPolicy {
             max_retries: service.retry.max_retries,
             delay: service.retry.delay,

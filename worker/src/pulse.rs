@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::retry::{Ending, decide};
+use sexton_model::retry::{Ending, LOST, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
 use sexton_store::StoreError;
@@ -114,7 +114,8 @@ impl Pulse {
                 .into_iter()
                 .map(|one| {
                     let policy = policy.with(&one.retry);
-                    (one, decide(Ending::Lost, one.used, &policy, Context::draw()))
+                    let verdict = decide(Ending::Lost, LOST, one.used, &policy, Context::draw());
+                    (one, verdict)
                 })
                 .collect();
             if !lost.is_empty() {
@@ -139,13 +140,15 @@ impl Pulse {
     }
 }
 
-/// Listens for cancels, so that running attempts renew at once. Missed ones are noticed by the next
-/// renewal; so an outage only costs time, and is told by those who need the database.
+/// Listens for cancels, so that running attempts renew at once; and makes them renew whenever it begins
+/// to listen, for what was told while nobody listened. One that is missed in another way is noticed by
+/// the next renewal. So an outage only costs time, and is told by those who need the database.
 pub(crate) async fn listen(context: Arc<Context>) {
     loop {
         context.gate.opened().await;
         let connecting = within(LISTEN_LIMIT, Listener::connect(&context.store));
         if let Ok(mut listener) = connecting.await {
+            context.cancels.send_modify(|count| *count += 1);
             while let Ok(wake) = within(LISTEN_SILENCE, listener.next()).await {
                 if wake.is_none_or(|wake| wake == Wake::Cancel) {
                     context.cancels.send_modify(|count| *count += 1);

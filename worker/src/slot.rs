@@ -12,14 +12,17 @@ use std::time::Duration;
 use sexton_broker::screen::Flaw;
 use sexton_broker::{Delivery, SlotConsumer};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::open::STALE;
 use sexton_model::pool::PoolName;
 use sexton_model::ticket::{Envelope, Incoming, read};
 use sexton_service::fault;
 use sexton_store::lease::Renewal;
 use sexton_store::open::{OpenRequest, Opened};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::attempt::{self, held};
+use crate::consumption::Sign;
 use crate::context::Context;
 use crate::executor::HostInstant;
 use crate::journal::{JournalError, Opening};
@@ -32,11 +35,18 @@ pub(crate) struct Slot {
     context: Arc<Context>,
     consumer: SlotConsumer,
     pool: PoolName,
+    sign: Sign,
 }
 
 impl Slot {
     pub(crate) fn new(context: Arc<Context>, consumer: SlotConsumer, pool: PoolName) -> Self {
-        Self { context, consumer, pool }
+        let sign = Sign::of(&consumer);
+        Self { context, consumer, pool, sign }
+    }
+
+    /// What it is at, for the liveness.
+    pub(crate) fn sign(&self) -> Sign {
+        self.sign.clone()
     }
 
     /// Works until the soft stop (a running task to its end), or until the link is closed.
@@ -65,6 +75,7 @@ impl Slot {
     }
 
     async fn take(&mut self, delivery: Delivery) {
+        let _busy = self.sign.busy();
         fault::point("worker.received");
         let incoming = read(Envelope {
             message_id: delivery.properties.message_id.as_deref(),
@@ -88,13 +99,25 @@ impl Slot {
         let request = OpenRequest { execution_id: id, attempt, token: Context::token() };
         let patience = self.patience();
         let mut asked_before = false;
+        // From before the open: a cancel may come before anybody keeps the attempt.
+        let cancels = self.context.cancels.subscribe();
         loop {
             let sent = HostInstant::now();
             let opening = timeout_at(patience, self.context.journal.open(request)).await;
             match opening.unwrap_or(Err(JournalError::Unanswered)) {
                 Ok(Opening::Opened(opened)) => {
                     let sent = if asked_before { None } else { Some(sent) };
-                    return self.start(delivery, &opened, sent).await;
+                    return self.start(delivery, &opened, sent, cancels).await;
+                }
+                Ok(Opening::Skipped) => {
+                    fault::point("worker.skipped");
+                    tracing::info!(
+                        execution.id = %id,
+                        execution.skip_reason = STALE,
+                        "skipped execution {id}: it came later than its job wants it to be begun"
+                    );
+                    let _ = delivery.ack().await;
+                    return;
                 }
                 Ok(Opening::Unopened(answer)) => {
                     return self.answer(delivery, id, attempt, answer).await;
@@ -134,7 +157,13 @@ impl Slot {
     }
 
     /// Runs an opened attempt whose lease counts from about `sent`; `None`: from some earlier asking.
-    async fn start(&mut self, delivery: Delivery, opened: &Opened, sent: Option<HostInstant>) {
+    async fn start(
+        &mut self,
+        delivery: Delivery,
+        opened: &Opened,
+        sent: Option<HostInstant>,
+        cancels: watch::Receiver<u64>,
+    ) {
         let waited = |sent: HostInstant| HostInstant::now().saturating_duration_since(sent);
         // A lease that is not fresh is renewed first: the task's end by the clock of this worker
         // must not be later than the lease's end by that of the database, and a task that waited for
@@ -151,7 +180,7 @@ impl Slot {
             fault::point("worker.renewed_first");
         }
         let context = Arc::clone(&self.context);
-        let mut run = std::pin::pin!(attempt::run(&context, opened, sent));
+        let mut run = std::pin::pin!(attempt::run(&context, opened, sent, cancels));
         tokio::select! {
             () = &mut run => {
                 fault::point("worker.marked");

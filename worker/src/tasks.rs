@@ -4,9 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catalogue::Catalogue;
+use sexton_model::job::RetryOverrides;
+use sexton_model::retry::RetryPolicy;
+use sexton_store::open::Offer;
+use sexton_store::task::TaskDatabase;
+
+use crate::catalogue::{Catalogue, Runs};
 use crate::command::{CommandExecutor, CommandHost};
+use crate::email::{EmailExecutor, EmailHost};
 use crate::executor::Executor;
+use crate::http::{HttpExecutor, HttpHost};
+use crate::sql::SqlExecutor;
 
 /// A task type that this worker runs.
 #[derive(Clone)]
@@ -15,6 +23,20 @@ pub struct Task {
     pub executor: Arc<dyn Executor>,
     /// The longest run that the deployer allows; a job may ask for less.
     pub timeout: Option<Duration>,
+    /// The deployer's retry settings, for jobs that do not say.
+    pub retry: RetryOverrides,
+}
+
+/// What the tasks of each executor share.
+pub struct Hosts {
+    /// For commands.
+    pub command: Arc<CommandHost>,
+    /// For requests.
+    pub http: Arc<HttpHost>,
+    /// For statements.
+    pub database: TaskDatabase,
+    /// For mails.
+    pub email: Arc<EmailHost>,
 }
 
 /// All of a worker's task types.
@@ -23,12 +45,23 @@ pub struct Tasks(BTreeMap<String, Task>);
 
 impl Tasks {
     /// The types of a catalogue.
-    pub fn from_catalogue(catalogue: &Catalogue, host: &Arc<CommandHost>) -> Self {
+    pub fn from_catalogue(catalogue: &Catalogue, hosts: &Hosts) -> Self {
         let entry = |name: &str| {
             let entry = catalogue.get(name)?;
-            let executor =
-                CommandExecutor::new(Arc::clone(host), entry.command.clone(), entry.grace);
-            Some((name.to_owned(), Task { executor: Arc::new(executor), timeout: entry.timeout }))
+            let executor: Arc<dyn Executor> = match &entry.runs {
+                Runs::Command(command) => {
+                    Arc::new(CommandExecutor::new(Arc::clone(&hosts.command), command.clone()))
+                }
+                Runs::Email(mail) => {
+                    Arc::new(EmailExecutor::new(Arc::clone(&hosts.email), mail.clone()))
+                }
+                Runs::Http(request) => {
+                    Arc::new(HttpExecutor::new(Arc::clone(&hosts.http), request.clone()))
+                }
+                Runs::Sql(task) => Arc::new(SqlExecutor::new(hosts.database.clone(), task.clone())),
+            };
+            let (timeout, retry) = (entry.timeout, entry.retry.clone());
+            Some((name.to_owned(), Task { executor, timeout, retry }))
         };
         Self(catalogue.types().filter_map(entry).collect())
     }
@@ -38,8 +71,12 @@ impl Tasks {
         self.0.get(task_type)
     }
 
-    /// The names, sorted.
-    pub fn types(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+    /// What a worker with these defaults offers, sorted.
+    pub fn offers(&self, defaults: &RetryPolicy) -> Vec<Offer> {
+        let offer = |(name, task): (&String, &Task)| Offer {
+            task_type: name.clone(),
+            max_crashes: defaults.with(&task.retry).max_crashes,
+        };
+        self.0.iter().map(offer).collect()
     }
 }

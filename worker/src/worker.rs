@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use regex::Regex;
 use sexton_broker::{
     Endpoint, Link, LinkSettings, LinkState, Namespace, PoolName, Publisher, SlotConsumer,
     Timeouts, TopologyError, names,
@@ -11,7 +12,7 @@ use sexton_broker::{
 use sexton_model::id::ProcessId;
 use sexton_model::retry::RetryPolicy;
 use sexton_service::clock;
-use sexton_service::health::{Condition, Readiness};
+use sexton_service::health::{Condition, Liveness, Readiness};
 use sexton_service::lifecycle::Lifecycle;
 use sexton_service::outage::Reachability;
 use sexton_store::answer::within;
@@ -20,9 +21,11 @@ use sexton_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
+use crate::consumption::Consumption;
 use crate::context::Context;
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
+use crate::output::streaming::Streaming;
 use crate::pulse::{Pulse, listen};
 use crate::seat::Seat;
 use crate::slot::Slot;
@@ -41,17 +44,15 @@ pub const ACK_DEADLINE: Duration = Duration::from_mins(20);
 
 /// All that a worker is told.
 pub struct WorkerOptions {
-    /// PostgreSQL. The pool should have at least eight connections: four lanes, the listener, the
-    /// pulse, and the rest for rare statements.
+    /// PostgreSQL. The pool should have at least eight connections: four lanes, the output, the
+    /// pulse, and the rest for rare statements; one more listens.
     pub store: Store,
     /// RabbitMQ.
     pub endpoint: Endpoint,
     /// Whose queues.
     pub namespace: Namespace,
-    /// Whom it works for; at least one.
-    pub pools: Vec<PoolName>,
-    /// Tasks at the same time; at least one per pool. They are dealt out to the pools in turn.
-    pub slots: u32,
+    /// Whom it works for, at least one, and how many tasks of each at the same time, at least one.
+    pub pools: Vec<(PoolName, u32)>,
     /// Tickets handed to one slot ahead.
     pub prefetch: u16,
     /// What it runs.
@@ -60,12 +61,21 @@ pub struct WorkerOptions {
     pub lease: Duration,
     /// The retries of jobs that do not say.
     pub retry: RetryPolicy,
+    /// What is masked in the output of tasks and in the reasons of their failures.
+    pub mask: Option<Arc<Regex>>,
     /// `SEXTON_INSTANCE`.
     pub instance: String,
     /// Where the lock file is; `None`: it runs without a seat.
     pub state_dir: Option<std::path::PathBuf>,
     /// See [`ACK_DEADLINE`].
     pub ack_deadline: Duration,
+}
+
+impl WorkerOptions {
+    /// Tasks at the same time.
+    fn slots(&self) -> u32 {
+        self.pools.iter().map(|(_, slots)| slots).sum()
+    }
 }
 
 /// Why a worker cannot go on.
@@ -90,7 +100,8 @@ pub enum WorkerError {
 /// Runs a worker until the lifecycle's soft stop and the end of its running tasks.
 ///
 /// Waits for the database and its schema, and for the broker, as long as it takes; the readiness
-/// says so meanwhile.
+/// says so meanwhile. The liveness says when free slots do not consume though nothing keeps them
+/// from it.
 ///
 /// # Errors
 ///
@@ -99,9 +110,10 @@ pub async fn run(
     options: WorkerOptions,
     lifecycle: &Lifecycle,
     readiness: &Readiness,
+    liveness: &Liveness,
 ) -> Result<(), WorkerError> {
-    if (options.slots as usize) < options.pools.len() {
-        let (slots, pools) = (options.slots, options.pools.len());
+    if options.pools.iter().any(|(_, slots)| *slots == 0) {
+        let (slots, pools) = (options.slots(), options.pools.len());
         return Err(WorkerError::TooFewSlots { slots, pools });
     }
     let database = Reachability::new(readiness.condition("database", clock::now()));
@@ -116,7 +128,7 @@ pub async fn run(
             endpoint: options.endpoint.clone(),
             name: format!("sexton worker {} {what}", options.instance),
             namespace: options.namespace.clone(),
-            pools: options.pools.clone(),
+            pools: options.pools.iter().map(|(pool, _)| pool.clone()).collect(),
             timeouts: Timeouts::default(),
         })
     };
@@ -129,9 +141,12 @@ pub async fn run(
     }
     tokio::spawn(context.gate.clone().probe(options.store.clone()));
     tokio::spawn(listen(Arc::clone(&context)));
+    let streaming = context.streaming.clone();
+    tokio::spawn(streaming.run(options.store.clone(), context.gate.clone()));
     tokio::spawn(report_link(consuming.state(), broker));
     tokio::spawn(report_link(publishing.state(), publishes));
-    let slots = start_slots(&options, &context, &consuming);
+    let (slots, consumption) = start_slots(&options, &context, &consuming);
+    tokio::spawn(consumption.show(Arc::clone(&context), consuming.clone(), liveness.clone()));
     let beating = pulse.beat(slots.wait());
     tokio::select! {
         () = beating => {
@@ -204,7 +219,7 @@ fn context(
     let writer = Writer {
         worker: ProcessId::new(uuid::Uuid::now_v7()),
         actor: format!("{}:{}", options.instance, std::process::id()),
-        task_types: options.tasks.types(),
+        offers: options.tasks.offers(&options.retry),
         lease: options.lease,
     };
     Context {
@@ -215,7 +230,9 @@ fn context(
         namespace: options.namespace.clone(),
         tasks: options.tasks.clone(),
         writer,
-        retry: options.retry,
+        retry: options.retry.clone(),
+        mask: options.mask.clone(),
+        streaming: Streaming::default(),
         cancels: watch::Sender::new(0),
         soft: lifecycle.soft(),
         hard: lifecycle.hard(),
@@ -239,8 +256,9 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
             name: options.instance.clone(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
-            pools: options.pools.iter().map(ToString::to_string).collect(),
-            slots: options.slots,
+            pools: options.pools.iter().map(|(pool, _)| pool.to_string()).collect(),
+            pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
+            slots: options.slots(),
             seat: None,
         },
         seat,
@@ -249,28 +267,35 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
     }
 }
 
-fn start_slots(options: &WorkerOptions, context: &Arc<Context>, link: &Link) -> TaskTracker {
-    let slots = TaskTracker::new();
-    for pool in options.pools.iter().cycle().take(options.slots as usize) {
+fn start_slots(
+    options: &WorkerOptions,
+    context: &Arc<Context>,
+    link: &Link,
+) -> (TaskTracker, Consumption) {
+    let (slots, mut consumption) = (TaskTracker::new(), Consumption::default());
+    let each = options.pools.iter().flat_map(|(pool, slots)| (0..*slots).map(move |_| pool));
+    for pool in each {
         let queue = names::main_queue(&options.namespace, pool);
         let consumer = SlotConsumer::new(link, queue, options.prefetch);
-        slots.spawn(Slot::new(Arc::clone(context), consumer, pool.clone()).run());
+        let slot = Slot::new(Arc::clone(context), consumer, pool.clone());
+        consumption.add(pool, slot.sign());
+        slots.spawn(slot.run());
     }
     slots.close();
     tracing::info!(
         worker.instance = options.instance,
-        worker.slots = options.slots,
+        worker.slots = options.slots(),
         worker.pools = ?context_pools(options),
-        worker.task_types = ?context.writer.task_types,
+        worker.task_types = ?context.writer.types(),
         "worker {} takes tickets for {} slots",
         context.writer.actor,
-        options.slots
+        options.slots()
     );
-    slots
+    (slots, consumption)
 }
 
-fn context_pools(options: &WorkerOptions) -> Vec<&str> {
-    options.pools.iter().map(PoolName::as_str).collect()
+fn context_pools(options: &WorkerOptions) -> Vec<String> {
+    options.pools.iter().map(|(pool, slots)| format!("{pool}:{slots}")).collect()
 }
 
 /// Shows the link in the readiness; the link itself logs.

@@ -7,7 +7,11 @@
 //! [tasks.report]
 //! command = ["/opt/reports/generate", "--quiet"]  # no shell; see the `command` module
 //! timeout = "45m"                                 # optional; the job's own counts if it is shorter
+//! retry = { max_retries = 5 }                     # optional; for jobs that do not say
 //! grace = "5s"                                    # optional; between SIGTERM and SIGKILL
+//!
+//! [tasks.charge]
+//! http = { url = "https://pay.example.com/charges", headers = { Authorization = { env = "PAY_KEY" } } }
 //! ```
 //!
 //! # Guarantees
@@ -22,9 +26,18 @@
 //! It is read once, at the start; a program that vanishes afterwards makes attempts fail, not the
 //! worker.
 
+mod command;
+mod email;
 mod entry;
+mod fields;
+mod http;
 mod problem;
 mod program;
+mod retry;
+mod size;
+mod sql;
+mod user;
+mod value;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -34,30 +47,54 @@ use std::path::Path;
 use std::time::Duration;
 
 use sexton_model::echo::escaped;
+use sexton_model::job::RetryOverrides;
 use toml::de::DeTable;
 
-pub use self::entry::{COMMAND_MAX_WORDS, GRACE_MAX, TIMEOUT_MAX};
+pub use self::command::{
+    COMMAND_MAX_WORDS, CPU_TIME, GRACE_MAX, MEMORY, OPEN_FILES, VARIABLES_MAX,
+};
+pub use self::email::{EMAIL_TEXT_MAX_BYTES, EMAIL_TIMEOUT_DEFAULT};
+pub use self::entry::TIMEOUT_MAX;
+pub use self::http::{HEADERS_MAX, HTTP_TIMEOUT_DEFAULT, RESPONSE_DEFAULT, RESPONSE_MAX};
 use self::problem::Problems;
 pub use self::problem::{CatalogueErrors, MAX_PROBLEMS, Problem};
 use self::program::ProgramFinder;
-use crate::command::CommandLine;
+pub use self::size::format as format_size;
+pub use self::sql::{LOCK_TIMEOUT_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX};
+use crate::command::CommandTask;
+use crate::email::EmailTask;
+use crate::http::HttpTask;
+use crate::sql::SqlTask;
 
 /// Largest catalogue, in bytes.
 const FILE_MAX_BYTES: u64 = 1024 * 1024;
 
 /// What a worker offers to run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Catalogue(BTreeMap<String, TaskEntry>);
 
-/// What one task type runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One task type.
+#[derive(Debug, Clone, PartialEq)]
 pub struct TaskEntry {
-    /// The program and its arguments.
-    pub command: CommandLine,
+    /// What it runs.
+    pub runs: Runs,
     /// The longest run the deployer allows; a job may ask for less. 1 s to 30 days.
     pub timeout: Option<Duration>,
-    /// How long it may clear up after SIGTERM; up to 10 minutes, 5 s by default.
-    pub grace: Duration,
+    /// The deployer's retry settings; a job's own go before them.
+    pub retry: RetryOverrides,
+}
+
+/// What a task type runs; one variant for each executor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Runs {
+    /// A program of the host.
+    Command(CommandTask),
+    /// A request to another system.
+    Http(HttpTask),
+    /// A statement on the platform's database.
+    Sql(SqlTask),
+    /// A mail.
+    Email(EmailTask),
 }
 
 impl Catalogue {
@@ -124,7 +161,7 @@ impl Catalogue {
             }
         }
         if tasks.is_empty() {
-            let said = "no task type is offered: add `[tasks.NAME]` with a `command`";
+            let said = "no task type is offered: add `[tasks.NAME]` with what it runs";
             problems.add_if_first(said);
         }
         problems.none_yet()?;

@@ -22,6 +22,11 @@ impl ProgramFinder {
         Self { folder: folder.to_owned(), search_path }
     }
 
+    /// The catalogue's folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The absolute path of the program `name`.
     ///
     /// # Errors

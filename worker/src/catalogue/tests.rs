@@ -1,5 +1,9 @@
 //! Goal: a catalogue is taken as it is meant or refused with everything that is wrong with it.
 
+mod commands;
+mod mails;
+mod requests;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -26,6 +30,13 @@ fn parse(text: &str) -> Result<Catalogue, Vec<String>> {
     })
 }
 
+fn command<'c>(catalogue: &'c Catalogue, name: &str) -> &'c CommandTask {
+    match &catalogue.get(name).unwrap().runs {
+        Runs::Command(command) => command,
+        other => panic!("no command: {other:?}"),
+    }
+}
+
 #[test]
 fn a_full_entry_and_a_short_one() {
     let text = r#"
@@ -33,20 +44,33 @@ fn a_full_entry_and_a_short_one() {
         command = ["bin/tool", "--quiet", ""]
         timeout = "45m"
         grace = "30s"
+        retry = { max_retries = 7, max_timeouts = 1, max_crashes = 2, delay = "5s", multiplier = 2, max_delay = "1m", jitter = 0.5, permanent = ["exit_3"] }
         [tasks."billing.monthly-2"]
         command = ["tool"]
     "#;
     let catalogue = parse(text).unwrap();
     assert_eq!(catalogue.types().collect::<Vec<_>>(), ["billing.monthly-2", "report"]);
-    let report = catalogue.get("report").unwrap();
-    assert!(report.command.program.is_absolute());
-    assert!(report.command.program.ends_with("bin/tool"));
-    assert_eq!(report.command.arguments, ["--quiet", ""]);
-    assert_eq!(report.timeout, Some(Duration::from_mins(45)));
+    assert_eq!(catalogue.get("report").unwrap().timeout, Some(Duration::from_mins(45)));
+    let report = command(&catalogue, "report");
+    assert!(report.line.program.is_absolute());
+    assert!(report.line.program.ends_with("bin/tool"));
+    assert_eq!(report.line.arguments, ["--quiet", ""]);
     assert_eq!(report.grace, Duration::from_secs(30));
-    let short = catalogue.get("billing.monthly-2").unwrap();
-    assert_eq!(short.command.program, report.command.program);
-    assert_eq!((short.timeout, short.grace), (None, Duration::from_secs(5)));
+    assert_eq!(catalogue.get("billing.monthly-2").unwrap().timeout, None);
+    let retry = RetryOverrides {
+        max_retries: Some(7),
+        max_timeouts: Some(1),
+        max_crashes: Some(2),
+        delay: Some(Duration::from_secs(5)),
+        multiplier: Some(2.0),
+        max_delay: Some(Duration::from_mins(1)),
+        jitter: Some(0.5),
+        permanent: Some(vec!["exit_3".to_owned()]),
+    };
+    assert_eq!(catalogue.get("report").unwrap().retry, retry);
+    let short = command(&catalogue, "billing.monthly-2");
+    assert_eq!(short.line.program, report.line.program);
+    assert_eq!(short.grace, Duration::from_secs(5));
     assert_eq!(catalogue.get("Report"), None);
 }
 
@@ -70,9 +94,18 @@ command = ["tool", 7]
 command = []
 grace = "1h"
 retries = 3
-[tasks.web]
-http = { url = "https://example.org" }
+[tasks.later]
+sql = "SELECT 1"
+[tasks.two]
+command = ["tool"]
+sql = "SELECT 1"
 [tasks.nothing]
+[tasks.retries]
+command = ["tool"]
+retry = { max_retries = -1, max_crashes = 0, delay = "2h", multiplier = "2", permanent = ["lost", 3], colour = 1 }
+[tasks.once]
+command = ["tool"]
+retry = "never"
 [defaults]
 "#;
     assert_eq!(
@@ -88,12 +121,46 @@ http = { url = "https://example.org" }
             "line 14: task `bad name`: `command`: every word must be a string",
             "line 16: task `empty`: `command`: must have 1 to 256 words: the program first",
             "line 17: task `empty`: `grace`: must be 0s to 10m",
-            "line 18: task `empty`: `retries`: unknown key; known are `command`, `timeout` and `grace`",
-            "line 20: task `web`: `http`: comes with a later version; this version runs `command` only",
-            "line 21: task `nothing`: needs a `command`, such as [\"/opt/prog\", \"--flag\"]",
-            "line 22: unknown key `defaults`: only `[tasks.NAME]` is known",
+            "line 18: task `empty`: `retries`: unknown key; known are `command`, `grace`, `user`, `directory`, `environment`, `limits`, `timeout` and `retry`",
+            "line 23: task `two`: `sql`: a task type is run by one executor: `command` or `sql`",
+            "line 24: task `nothing`: needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql` or `email`",
+            "line 27: task `retries`: `retry.max_retries`: must be a whole number from 0 to 1000",
+            "line 27: task `retries`: `retry.max_crashes`: must be a whole number from 1 to 1000",
+            "line 27: task `retries`: `retry.multiplier`: must be a number from 1 to 100",
+            "line 27: task `retries`: `retry.permanent`: \"lost\" says nothing of the task: nobody saw its end; write max_crashes = 1 instead",
+            "line 27: task `retries`: `retry.permanent`: every class must be a string",
+            "line 27: task `retries`: `retry.colour`: unknown key; known are `max_retries`, `max_timeouts`, `max_crashes`, `delay`, `multiplier`, `max_delay`, `jitter` and `permanent`",
+            "line 27: task `retries`: `retry.delay`: is longer than `max_delay`, which is 1h unless given",
+            "line 30: task `once`: `retry`: must be a table such as { max_retries = 5 }",
+            "line 31: unknown key `defaults`: only `[tasks.NAME]` is known",
         ]
     );
+}
+
+#[test]
+fn a_statement_is_taken_with_its_limits_and_refused_with_what_is_wrong() {
+    let sql = |text: &str| {
+        let catalogue = parse(&format!("[tasks.a]\n{text}"))?;
+        let Runs::Sql(task) = catalogue.get("a").unwrap().runs.clone() else { panic!("no sql") };
+        Ok::<_, Vec<String>>(task)
+    };
+    let short = sql("sql = \"select refresh_usage($1)\"").unwrap();
+    assert_eq!(short.statement, "select refresh_usage($1)");
+    assert_eq!((short.lock_timeout, short.statement_timeout), (Duration::from_secs(5), None));
+    let full =
+        sql("sql = \"call p()\"\nlock_timeout = \"100ms\"\nstatement_timeout = \"2m\"").unwrap();
+    assert_eq!(full.lock_timeout, Duration::from_millis(100));
+    assert_eq!(full.statement_timeout, Some(Duration::from_mins(2)));
+    for (text, said) in [
+        ("sql = 7", "must be a statement in quotes"),
+        ("sql = \" -- no\"", "holds no statement"),
+        ("sql = \"Commit\"", "`commit` would change the transaction"),
+        ("sql = \"call p()\"\ngrace = \"5s\"", "unknown key; known are `sql`, `lock_timeout`"),
+        ("sql = \"call p()\"\nlock_timeout = \"2h\"", "must be 1ms to 1h"),
+    ] {
+        let problems = sql(text).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].contains(said), "{text}: {problems:?}");
+    }
 }
 
 #[test]
@@ -107,7 +174,7 @@ fn a_damaged_file_is_reported_by_line() {
 
 #[test]
 fn an_empty_catalogue_is_refused() {
-    let said = ["no task type is offered: add `[tasks.NAME]` with a `command`"];
+    let said = ["no task type is offered: add `[tasks.NAME]` with what it runs"];
     assert_eq!(parse("").unwrap_err(), said);
     assert_eq!(parse("[tasks]").unwrap_err(), said);
 }
@@ -118,7 +185,7 @@ fn a_file_is_loaded_relative_to_its_own_folder() {
     let path = folder.path().join("tasks.toml");
     fs::write(&path, "[tasks.a]\ncommand = [\"bin/tool\"]\n").unwrap();
     let catalogue = Catalogue::load(&path).unwrap();
-    assert_eq!(catalogue.get("a").unwrap().command.program, folder.path().join("bin/tool"));
+    assert_eq!(command(&catalogue, "a").line.program, folder.path().join("bin/tool"));
 }
 
 #[test]

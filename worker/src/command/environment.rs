@@ -1,14 +1,14 @@
 //! What a task finds in its environment.
 //!
-//! The worker's own environment without what is meant for the worker alone (its secrets and
-//! settings), and the `SEXTON_*` variables that describe the attempt. Variables that other programs
-//! define (`PATH`, `PGPASSWORD` …) are passed on: who must keep them from tasks does not give them
-//! to the worker.
+//! Of the worker's own environment only what the catalogue's allow-list names, and never what is meant
+//! for the worker alone (its secrets and settings); what the catalogue sets; and the `SEXTON_*`
+//! variables that describe the attempt.
 
 use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
+use super::spec::{CommandTask, TaskUser};
 use crate::executor::TaskRun;
 
 /// Settings of the worker that bear none of the [`OWN_PREFIXES`].
@@ -16,19 +16,36 @@ const OWN_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
 
 /// Beginnings of the names of the worker's settings. `SEXTON_` also keeps a task that is started by
 /// a task from being taken for its parent's attempt.
-const OWN_PREFIXES: [&[u8]; 3] = [b"SEXTON_", b"WORKER_", b"CRON_"];
+const OWN_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
-/// The variables that every task of this worker inherits.
-pub(super) fn inherited(
-    all: impl Iterator<Item = (OsString, OsString)>,
-) -> Vec<(OsString, OsString)> {
-    all.filter(|(name, _)| !is_own(name)).collect()
-}
+/// Where a task may write its result.
+pub(crate) const RESULT_FILE: &str = "SEXTON_RESULT_FILE";
 
-fn is_own(name: &OsStr) -> bool {
+/// Whether a variable of this name is the worker's own: never inherited, and never set by a
+/// catalogue.
+pub(crate) fn is_own(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     OWN_VARIABLES.iter().any(|own| name == *own)
-        || OWN_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix))
+        || OWN_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
+}
+
+/// The variables of `all` that tasks like `task` inherit.
+pub(super) fn inherited(
+    task: &CommandTask,
+    all: &[(OsString, OsString)],
+) -> Vec<(OsString, OsString)> {
+    let inherits = |name: &OsStr| !is_own(name) && task.environment.inherits(name);
+    let mut variables: Vec<_> = all.iter().filter(|(name, _)| inherits(name)).cloned().collect();
+    if let Some(TaskUser { account: Some((name, home)), .. }) = &task.user {
+        // The worker's would lead the task to files of another user.
+        for (variable, value) in [("USER", name), ("LOGNAME", name), ("HOME", home)] {
+            variables.retain(|(other, _)| other != variable);
+            if task.environment.inherits(OsStr::new(variable)) {
+                variables.push((variable.into(), value.into()));
+            }
+        }
+    }
+    variables
 }
 
 /// The variables that describe `task`.
@@ -53,21 +70,59 @@ fn rfc3339(at: DateTime<Utc>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::CommandLine;
+
+    const OF_THE_WORKER: [&str; 12] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LC_ALL",
+        "LC_TIME",
+        "DATABASE_URL",
+        "AMQP_URL",
+        "SEXTON_NAMESPACE",
+        "WORKER_SLOTS",
+        "CRON_MAX_RETRIES",
+        "MY_DATABASE_URL",
+        "PGPASSWORD",
+    ];
+
+    fn task() -> CommandTask {
+        CommandTask::new(CommandLine { program: "/bin/true".into(), arguments: Vec::new() })
+    }
+
+    fn left(task: &CommandTask) -> Vec<String> {
+        let all: Vec<_> = OF_THE_WORKER.iter().map(|name| ((*name).into(), "x".into())).collect();
+        let left = inherited(task, &all).into_iter();
+        left.map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
+    }
+
+    #[test]
+    fn only_what_the_allow_list_names_is_inherited() {
+        assert_eq!(left(&task()), ["PATH=x", "HOME=x", "USER=x", "LC_ALL=x", "LC_TIME=x"]);
+        let mut own = task();
+        own.environment.inherit = vec!["PGPASSWORD".to_owned(), "MY_*".to_owned()];
+        assert_eq!(left(&own), ["MY_DATABASE_URL=x", "PGPASSWORD=x"]);
+    }
 
     #[test]
     fn the_workers_secrets_and_settings_are_kept_from_tasks() {
-        let names = [
-            "PATH",
-            "DATABASE_URL",
-            "AMQP_URL",
-            "SEXTON_NAMESPACE",
-            "WORKER_SLOTS",
-            "CRON_MAX_RETRIES",
-            "MY_DATABASE_URL",
-            "PGPASSWORD",
-        ];
-        let all = names.iter().map(|name| (OsString::from(name), OsString::from("x")));
-        let left: Vec<_> = inherited(all).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(left, ["PATH", "MY_DATABASE_URL", "PGPASSWORD"]);
+        let mut all = task();
+        all.environment.inherit = vec!["*".to_owned()];
+        let kept = ["HOME", "LC_ALL", "LC_TIME", "MY_DATABASE_URL", "PATH", "PGPASSWORD", "USER"];
+        let mut left = left(&all);
+        left.sort();
+        assert_eq!(left, kept.map(|name| format!("{name}=x")));
+    }
+
+    #[test]
+    fn another_user_has_a_home_and_a_name_of_its_own() {
+        let mut other = task();
+        let account = Some(("reports".to_owned(), "/srv/reports".to_owned()));
+        other.user = Some(TaskUser { uid: 900, gid: 900, account });
+        let left = left(&other);
+        let (home, user) = ("HOME=/srv/reports".to_owned(), "USER=reports".to_owned());
+        assert!(left.contains(&home) && left.contains(&user), "{left:?}");
+        assert!(!left.contains(&"HOME=x".to_owned()), "{left:?}");
     }
 }

@@ -14,8 +14,8 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
-use super::CommandLine;
 use super::leftovers::kill_session;
+use super::spec::CommandTask;
 use super::verdict::{Asked, LastWord};
 use crate::executor::{HostInstant, StopReason, TaskControl};
 use crate::guard::protocol::{LineBuffer, Order, Refusal, Report, STDIN_MAX_BYTES, Start};
@@ -29,10 +29,9 @@ const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// What a guard is told at its start.
 pub(super) struct Assignment<'a> {
-    pub(super) line: &'a CommandLine,
+    pub(super) task: &'a CommandTask,
     pub(super) environment: Vec<(OsString, OsString)>,
     pub(super) params: Vec<u8>,
-    pub(super) grace: Duration,
     pub(super) timeout: Duration,
 }
 
@@ -71,7 +70,13 @@ impl Guarded {
                 io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong
             );
             let why = if permanent { Refusal::Permanent } else { Refusal::Retry };
-            LastWord::Refused { why, text: format!("cannot start the task's guard: {error}") }
+            let text = match &assignment.task.directory {
+                Some(directory) if !directory.is_dir() => {
+                    format!("the directory {} is not there", directory.display())
+                }
+                _ => format!("cannot start the task's guard: {error}"),
+            };
+            LastWord::Refused { why, text }
         })
     }
 
@@ -81,17 +86,23 @@ impl Guarded {
         let control = UnixStream::from_std(ours)?;
         // The command is dropped with its copy of the guard's end: while a copy lives here, the
         // guard's death would not close the socket.
-        let mut guard = Command::new(program.path())
+        let task = assignment.task;
+        let mut command = Command::new(program.path());
+        if let Some(directory) = &task.directory {
+            command.current_dir(directory);
+        }
+        let mut guard = command
             .arg0(GUARD_NAME)
             .arg(GUARD_ARGUMENT)
-            .arg(&assignment.line.program)
-            .args(&assignment.line.arguments)
+            .arg(&task.line.program)
+            .args(&task.line.arguments)
             .env_clear()
             .envs(assignment.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
+        drop(command);
         let missing = || io::Error::other("a pipe is missing");
         let stdout = guard.stdout.take().ok_or_else(missing)?;
         let stderr = guard.stderr.take().ok_or_else(missing)?;
@@ -146,7 +157,9 @@ impl Guarded {
         deadline: HostInstant,
     ) -> Result<(), String> {
         let stdin_bytes = assignment.params.len();
-        let start = Start { stdin_bytes, deadline, grace: assignment.grace };
+        let CommandTask { grace, limits, ref user, .. } = *assignment.task;
+        let user = user.as_ref().map(|user| (user.uid, user.gid));
+        let start = Start { stdin_bytes, deadline, grace, limits, user };
         let mut first = format!("{start}\n").into_bytes();
         first.extend_from_slice(&assignment.params);
         match timeout(START_LIMIT, self.control.write_all(&first)).await {
@@ -213,7 +226,7 @@ impl Orders {
         let far = Duration::from_hours(365 * 24);
         Self {
             asked: None,
-            grace: assignment.grace,
+            grace: assignment.task.grace,
             lease: control.lease(),
             term_sent: false,
             kill_sent: false,

@@ -6,10 +6,19 @@
 //! - Its params as JSON on stdin. It may leave them unread.
 //! - `SEXTON_EXECUTION_ID`, `SEXTON_ATTEMPT`, `SEXTON_JOB`, `SEXTON_TARGET` (if the job has one),
 //!   `SEXTON_EXECUTION_KEY`, `SEXTON_SCHEDULED_FOR`, `SEXTON_DEADLINE` (both RFC 3339 UTC) and
-//!   `SEXTON_IDEMPOTENCY_KEY`, beside the worker's environment without the worker's own settings.
-//! - The worker's working directory and user.
+//!   `SEXTON_IDEMPOTENCY_KEY`, and `SEXTON_RESULT_FILE`, where it may leave a result as JSON.
+//! - What the catalogue's allow-list lets through of the worker's environment, without the worker's
+//!   own settings, and what the catalogue sets, [secrets](crate::secret) among it.
+//! - The worker's working directory and user, unless the catalogue names others.
 //!
 //! # What it answers
+//!
+//! # What it may use
+//!
+//! Processor time and open files are limited for each process by the kernel. Memory is watched by the
+//! guard over everything that descends from the task, ten times a second; beyond the limit all of it is
+//! killed. Both are told apart from other ends, and so is the kernel's own out-of-memory killer, as
+//! far as the counter of the control group tells.
 //!
 //! Exit code 0: done. 75: try again. 65: trying again cannot help. Any other: an ordinary error.
 //! When it is stopped (timeout, cancel, shutdown) it receives SIGTERM, has the grace to clear up,
@@ -19,13 +28,14 @@
 //! Background processes end with the program, and so does the output: what they wrote until then is
 //! kept. See [`crate::output`] for how much.
 
-mod environment;
+pub(crate) mod environment;
 mod guarded;
 mod leftovers;
+mod result;
+mod spec;
 mod verdict;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,10 +45,18 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
 use self::guarded::{Assignment, Guarded, Pipes};
-use self::verdict::verdict;
-use crate::executor::{Executor, TaskControl, TaskEnd, TaskRun, WallClock};
+use self::result::ResultFolder;
+use self::verdict::{LastWord, verdict};
+use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::guard::GuardProgram;
-use crate::output::{Capture, Output, OutputLimits, Stream};
+use crate::guard::protocol::Refusal;
+use crate::output::{Recorder, Stream};
+use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
+
+pub use self::spec::{
+    CommandLine, CommandTask, GRACE_DEFAULT, INHERITED, TaskEnvironment, TaskUser,
+};
+pub use crate::guard::TaskLimits;
 
 /// How long output is still read after the task's end. All its writers are gone by then; what the
 /// pipes hold is read in no time.
@@ -47,74 +65,76 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// How much is read from a pipe at once, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 
-/// A program and its arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandLine {
-    /// The absolute path of the program.
-    pub program: PathBuf,
-    /// Its arguments, without the program itself.
-    pub arguments: Vec<String>,
-}
-
 /// What all commands of a worker share.
 pub struct CommandHost {
     guard: GuardProgram,
     environment: Vec<(OsString, OsString)>,
+    secrets: SecretSource,
     clock: WallClock,
-    limits: OutputLimits,
 }
 
 impl CommandHost {
-    /// A host whose tasks inherit `environment` (without the worker's own settings), normally
+    /// A host whose tasks may inherit of `environment` and find their secrets there, normally
     /// [`std::env::vars_os`]; `clock` dates the lines of output.
     pub fn new(
         guard: GuardProgram,
         environment: impl Iterator<Item = (OsString, OsString)>,
         clock: WallClock,
-        limits: OutputLimits,
     ) -> Self {
-        Self { guard, environment: environment::inherited(environment), clock, limits }
+        let environment: Vec<_> = environment.collect();
+        let secrets = SecretSource::new(environment.iter().cloned());
+        Self { guard, environment, secrets, clock }
     }
 }
 
 /// Runs one task type as a command.
 pub struct CommandExecutor {
     host: Arc<CommandHost>,
-    line: CommandLine,
-    grace: Duration,
+    task: CommandTask,
+    inherited: Vec<(OsString, OsString)>,
 }
 
 impl CommandExecutor {
-    /// An executor of `line`; `grace` passes between SIGTERM and SIGKILL.
-    pub fn new(host: Arc<CommandHost>, line: CommandLine, grace: Duration) -> Self {
-        Self { host, line, grace }
+    /// An executor of `task`.
+    pub fn new(host: Arc<CommandHost>, task: CommandTask) -> Self {
+        let inherited = environment::inherited(&task, &host.environment);
+        Self { host, task, inherited }
     }
 
-    fn assignment(&self, task: &TaskRun) -> Assignment<'_> {
-        let describing = environment::describing(task).into_iter();
-        let describing = describing.map(|(name, value)| (name.into(), value.into()));
-        Assignment {
-            line: &self.line,
-            environment: self.host.environment.iter().cloned().chain(describing).collect(),
-            params: task.params.to_string().into_bytes(),
-            grace: self.grace,
-            timeout: task.timeout,
+    async fn assignment(
+        &self,
+        task: &TaskRun,
+        folder: &ResultFolder,
+        masks: &mut Vec<Secret>,
+    ) -> Result<Assignment<'_>, SecretMissing> {
+        let mut environment = self.inherited.clone();
+        for (name, value) in &self.task.environment.set {
+            let text = self.host.secrets.text(value, masks).await?;
+            environment.push((name.into(), text.into()));
         }
+        for (name, value) in environment::describing(task) {
+            environment.push((name.into(), value.into()));
+        }
+        environment.push((environment::RESULT_FILE.into(), folder.file().into()));
+        Ok(Assignment {
+            task: &self.task,
+            environment,
+            params: task.params.to_string().into_bytes(),
+            timeout: task.timeout,
+        })
     }
-}
 
-#[async_trait]
-impl Executor for CommandExecutor {
-    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
-        let assignment = self.assignment(task);
-        let (mut guarded, mut pipes) = match Guarded::start(&self.host.guard, &assignment) {
+    /// Runs the program to its end.
+    async fn run_guarded(&self, assignment: &Assignment<'_>, control: TaskControl) -> TaskEnd {
+        let limits = &self.task.limits;
+        let (mut guarded, mut pipes) = match Guarded::start(&self.host.guard, assignment) {
             Ok(started) => started,
-            Err(refused) => return verdict(refused, None, Output::default()),
+            Err(refused) => return verdict(refused, None, None, limits),
         };
-        let mut capture = Capture::new(self.host.limits);
+        let recorder = control.output().clone();
         let (last, asked) = {
-            let mut reading = pin!(read(&mut pipes, &mut capture, &self.host.clock));
-            let mut ending = pin!(guarded.supervise(&assignment, control));
+            let mut reading = pin!(read(&mut pipes, &recorder, &self.host.clock));
+            let mut ending = pin!(guarded.supervise(assignment, control));
             let mut drained = false;
             let end = loop {
                 tokio::select! {
@@ -130,22 +150,57 @@ impl Executor for CommandExecutor {
         };
         drop(pipes);
         guarded.reap().await;
-        verdict(last, asked, capture.finish())
+        let end = verdict(last, asked, recorder.last_words().as_deref(), limits);
+        TaskEnd { output: recorder.finish(), ..end }
+    }
+}
+
+#[async_trait]
+impl Executor for CommandExecutor {
+    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
+        let folder = match ResultFolder::make(self.task.user.as_ref()) {
+            Ok(folder) => folder,
+            Err(error) => {
+                let text = format!("cannot make a folder for the task: {error}");
+                let refused = LastWord::Refused { why: Refusal::Retry, text };
+                return verdict(refused, None, None, &self.task.limits);
+            }
+        };
+        let mut masks = Vec::new();
+        let assignment = match self.assignment(task, &folder, &mut masks).await {
+            Ok(assignment) => assignment,
+            Err(missing) => {
+                let (class, message) = (SECRET_MISSING.to_owned(), missing.to_string());
+                return TaskEnd::new(Outcome::Failed { class, message });
+            }
+        };
+        control.output().mask(masks.iter().map(Secret::expose));
+        let mut end = self.run_guarded(&assignment, control).await;
+        if end.outcome == Outcome::Succeeded {
+            match folder.read().await {
+                Ok(result) => end.result = result,
+                Err((class, message)) => {
+                    end.outcome = Outcome::Permanent { class: class.to_owned(), message };
+                }
+            }
+        }
+        folder.remove().await;
+        end
     }
 }
 
 /// Reads both pipes until nobody can write to them any more.
-async fn read(pipes: &mut Pipes, capture: &mut Capture, clock: &WallClock) {
+async fn read(pipes: &mut Pipes, recorder: &Recorder, clock: &WallClock) {
     let (mut stdout, mut stderr) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
     let (mut stdout_open, mut stderr_open) = (true, true);
     while stdout_open || stderr_open {
         tokio::select! {
             count = read_some(&mut pipes.stdout, &mut stdout), if stdout_open => {
-                capture.push(Stream::Stdout, clock(), &stdout[..count]);
+                recorder.push(Stream::Stdout, clock(), &stdout[..count]);
                 stdout_open = count > 0;
             }
             count = read_some(&mut pipes.stderr, &mut stderr), if stderr_open => {
-                capture.push(Stream::Stderr, clock(), &stderr[..count]);
+                recorder.push(Stream::Stderr, clock(), &stderr[..count]);
                 stderr_open = count > 0;
             }
         }

@@ -1,8 +1,12 @@
 //! What the end of a command means: a pure function of what the guard said and what was asked.
 
+use rustix::process::Signal;
+use sexton_model::duration;
+
+use crate::catalogue::format_size;
 use crate::executor::{Outcome, StopReason, TaskEnd};
+use crate::guard::TaskLimits;
 use crate::guard::protocol::{Refusal, Status, Stopped};
-use crate::output::Output;
 
 /// `EX_TEMPFAIL`: the task asks to be tried again later.
 const EXIT_RETRY: i32 = 75;
@@ -29,16 +33,31 @@ pub(super) enum LastWord {
 }
 
 /// Judges a task's end. `asked` counts only if the task did not end by itself before.
-pub(super) fn verdict(last: LastWord, asked: Option<Asked>, output: Output) -> TaskEnd {
+///
+/// `said` is what the task said last; part of the reason of a failure.
+pub(super) fn verdict(
+    last: LastWord,
+    asked: Option<Asked>,
+    said: Option<&str>,
+    limits: &TaskLimits,
+) -> TaskEnd {
     let (exit_code, signal) = match last {
         LastWord::Ended { status: Status::Exited(code), .. } => (Some(code), None),
         LastWord::Ended { status: Status::Signalled(signal), .. } => (None, Some(signal)),
         LastWord::Refused { .. } | LastWord::Silence(_) => (None, None),
     };
     let outcome = match last {
-        LastWord::Ended { status, stopped: Stopped::No } => by_itself(status, &output),
+        LastWord::Ended { status, stopped: Stopped::No } => by_itself(status, said, limits),
         LastWord::Ended { stopped: Stopped::Asked, status } => {
-            asked.map_or_else(|| by_itself(status, &output), stopped_for)
+            asked.map_or_else(|| by_itself(status, said, limits), stopped_for)
+        }
+        LastWord::Ended { stopped: Stopped::Memory, .. } => {
+            let limit = limits.memory.map_or_else(String::new, format_size);
+            Outcome::OutOfMemory { message: format!("it used more than {limit} of memory") }
+        }
+        LastWord::Ended { stopped: Stopped::Kernel, .. } => {
+            let message = "the system was out of memory and killed it".to_owned();
+            Outcome::OutOfMemory { message }
         }
         LastWord::Ended { stopped: Stopped::Lease, .. }
         | LastWord::Refused { why: Refusal::Lease, .. } => Outcome::LeaseLost,
@@ -47,7 +66,7 @@ pub(super) fn verdict(last: LastWord, asked: Option<Asked>, output: Output) -> T
         }
         LastWord::Silence(text) => asked.map_or(Outcome::GuardLost { message: text }, stopped_for),
     };
-    TaskEnd { outcome, exit_code, signal, output }
+    TaskEnd { exit_code, signal, ..TaskEnd::new(outcome) }
 }
 
 fn stopped_for(asked: Asked) -> Outcome {
@@ -59,21 +78,26 @@ fn stopped_for(asked: Asked) -> Outcome {
     }
 }
 
-fn by_itself(status: Status, output: &Output) -> Outcome {
-    let said = |event: String| match output.last_words() {
+fn by_itself(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome {
+    let said = |event: String| match said {
         Some(words) => format!("{event}: {words}"),
         None => event,
     };
     let code = match status {
         Status::Exited(0) => return Outcome::Succeeded,
         Status::Exited(code) => code,
+        Status::Signalled(signal) if signal == Signal::XCPU.as_raw() => {
+            let limit = limits.cpu_time.map_or("a limit".to_owned(), duration::format);
+            let event = format!("a process used up its processor time, {limit}");
+            return Outcome::Failed { class: "cpu_time".to_owned(), message: said(event) };
+        }
         Status::Signalled(signal) => {
             return Outcome::Signalled { signal, message: said(format!("signal {signal}")) };
         }
     };
     let (class, message) = (format!("exit_{code}"), said(format!("exit code {code}")));
     match code {
-        EXIT_RETRY => Outcome::Retry { class, message },
+        EXIT_RETRY => Outcome::Retry { class, message, after: None },
         EXIT_PERMANENT => Outcome::Permanent { class, message },
         _ => Outcome::Failed { class, message },
     }
@@ -83,8 +107,14 @@ fn by_itself(status: Status, output: &Output) -> Outcome {
 mod tests {
     use super::*;
 
+    const LIMITS: TaskLimits = TaskLimits {
+        memory: Some(64 << 20),
+        cpu_time: Some(std::time::Duration::from_secs(10)),
+        open_files: None,
+    };
+
     fn judged(status: Status, stopped: Stopped, asked: Option<Asked>) -> Outcome {
-        verdict(LastWord::Ended { status, stopped }, asked, Output::default()).outcome
+        verdict(LastWord::Ended { status, stopped }, asked, None, &LIMITS).outcome
     }
 
     #[test]
@@ -106,11 +136,28 @@ mod tests {
     }
 
     #[test]
+    fn the_limit_that_a_task_died_of_is_told() {
+        let memory = judged(Status::Signalled(9), Stopped::Memory, None);
+        let message = "it used more than 64MiB of memory".to_owned();
+        assert_eq!(memory, Outcome::OutOfMemory { message });
+        let kernel = judged(Status::Signalled(9), Stopped::Kernel, None);
+        assert!(matches!(kernel, Outcome::OutOfMemory { .. }));
+        let Outcome::Failed { class, message } = judged(Status::Signalled(24), Stopped::No, None)
+        else {
+            panic!("no failure");
+        };
+        assert_eq!(class, "cpu_time");
+        assert_eq!(message, "a process used up its processor time, 10s");
+        let signal = judged(Status::Signalled(9), Stopped::No, None);
+        assert!(matches!(signal, Outcome::Signalled { signal: 9, .. }));
+    }
+
+    #[test]
     fn silence_is_a_crash_unless_the_task_was_to_be_stopped() {
         let silence = || LastWord::Silence("gone".to_owned());
-        let crash = verdict(silence(), None, Output::default()).outcome;
+        let crash = verdict(silence(), None, None, &LIMITS).outcome;
         assert_eq!(crash, Outcome::GuardLost { message: "gone".to_owned() });
-        let stopped = verdict(silence(), Some(Asked::Timeout), Output::default()).outcome;
+        let stopped = verdict(silence(), Some(Asked::Timeout), None, &LIMITS).outcome;
         assert_eq!(stopped, Outcome::TimedOut);
     }
 
@@ -118,7 +165,7 @@ mod tests {
     fn a_refusal_says_whether_trying_again_may_help() {
         let refused = |why| {
             let last = LastWord::Refused { why, text: "no".to_owned() };
-            verdict(last, None, Output::default()).outcome
+            verdict(last, None, None, &LIMITS).outcome
         };
         let message = "no".to_owned();
         let retry = Outcome::CouldNotStart { message: message.clone(), retryable: true };

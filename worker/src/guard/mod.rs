@@ -17,6 +17,8 @@
 //!   their subreaper, so they become its children when their parents die.
 //! - The last report is sent when nothing of the task runs any more. It tells the task's own exit
 //!   code or signal exactly, and whether the guard had a hand in it.
+//! - A task that uses more memory than it may is killed, with all that descends from it.
+//! - The folder that the worker made for the task goes with the task, also if the worker is gone.
 //! - A task that never reads its stdin, or closes it, holds up nobody.
 //!
 //! # Shape
@@ -38,6 +40,8 @@
 //! - It does not judge: timeouts, exit codes and output are the worker's matter.
 
 mod instant;
+mod limits;
+mod memory;
 mod process;
 pub(crate) mod protocol;
 mod sweep;
@@ -45,6 +49,7 @@ mod sweep;
 use std::path::{Path, PathBuf};
 
 pub use instant::HostInstant;
+pub use limits::TaskLimits;
 
 /// The first argument that makes the worker's program a guard.
 pub(crate) const GUARD_ARGUMENT: &str = "guard";

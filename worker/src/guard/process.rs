@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Stdin, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -13,9 +14,12 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, set_child_subreaper, setsid,
 };
 
+use super::limits::Lowered;
+use super::memory::{KernelKills, MemoryWatch};
 use super::protocol::{LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, Start, Status, Stopped};
 use super::sweep::{signal_task, sweep};
 use super::{GUARD_NAME, HostInstant};
+use crate::command::environment::RESULT_FILE;
 
 /// Exit status of a guard that could not do its work (`EX_SOFTWARE`); 0 after any last report.
 const GUARD_FAILED: i32 = 70;
@@ -30,7 +34,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
     command.args(arguments);
     // The name is for people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
-    match guard(command) {
+    let status = match guard(command) {
         Ok(last) => {
             report(&last);
             0
@@ -40,6 +44,26 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
             report(&Report::Refused { why: Refusal::Retry, text });
             GUARD_FAILED
         }
+    };
+    if worker_is_gone() {
+        remove_folder();
+    }
+    status
+}
+
+fn worker_is_gone() -> bool {
+    let control = io::stdin();
+    let mut fds = [PollFd::new(&control, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
+}
+
+/// Removes the folder that the worker made for the task, in the worker's place.
+fn remove_folder() {
+    let file = std::env::var_os(RESULT_FILE).map(PathBuf::from);
+    if let Some(folder) = file.as_deref().and_then(Path::parent) {
+        // Where this fails, whoever clears up temporary files does it.
+        let _ = std::fs::remove_dir_all(folder);
     }
 }
 
@@ -57,14 +81,29 @@ fn guard(mut command: Command) -> io::Result<Report> {
         let text = "the lease was over before the task could be started".to_owned();
         return Ok(Report::Refused { why: Refusal::Lease, text });
     }
+    if let Some((uid, gid)) = start.user {
+        // Further groups are dropped with the rights of root.
+        command.uid(uid).gid(gid);
+    }
+    let kills = KernelKills::begin();
+    let lowered = Lowered::lower(&start.limits)?;
     let mut child = match command.process_group(0).stdin(Stdio::piped()).spawn() {
         Ok(child) => child,
-        Err(error) => return Ok(refusal(&command, &error)),
+        Err(error) => {
+            lowered.settle(None);
+            return Ok(refusal(&command, &error));
+        }
     };
     let task = Pid::from_child(&child);
+    lowered.settle(Some(task));
     let watched =
         Watch::new(task, child.stdin.take(), start, params).and_then(Watch::until_the_end);
     match watched {
+        Ok(Report::Ended { status, stopped: Stopped::No })
+            if status == Status::Signalled(Signal::KILL.as_raw()) && kills.any() =>
+        {
+            Ok(Report::Ended { status, stopped: Stopped::Kernel })
+        }
         Ok(report) => Ok(report),
         Err(error) => {
             // Whatever went wrong, an unguarded task is worse.
@@ -136,6 +175,7 @@ struct Watch {
     kill_at: Option<HostInstant>,
     killed: bool,
     stopped: Stopped,
+    memory: Option<MemoryWatch>,
 }
 
 impl Watch {
@@ -161,6 +201,7 @@ impl Watch {
             stdin,
             params,
             params_written: 0,
+            memory: start.limits.memory.map(MemoryWatch::new),
             start,
             kill_at: None,
             killed: false,
@@ -194,6 +235,10 @@ impl Watch {
             self.kill(Stopped::Lease);
         } else if self.kill_at.is_some_and(|at| at <= now) {
             self.kill(Stopped::Asked);
+        } else if !self.killed && self.memory.as_mut().is_some_and(|memory| memory.exceeded(now)) {
+            // Whoever had to stop it anyway, that stays the reason.
+            let why = if self.kill_at.is_some() { Stopped::Asked } else { Stopped::Memory };
+            self.kill(why);
         }
         Ok(false)
     }
@@ -208,7 +253,8 @@ impl Watch {
         if let Some(stdin) = &self.stdin {
             fds.push(PollFd::new(stdin, PollFlags::OUT));
         }
-        let alarm = self.kill_at.map_or(self.start.deadline, |at| at.min(self.start.deadline));
+        let others = [self.kill_at, self.memory.as_ref().map(MemoryWatch::next)];
+        let alarm = others.into_iter().flatten().fold(self.start.deadline, HostInstant::min);
         let limit = alarm.saturating_duration_since(HostInstant::now());
         // After the SIGKILL nothing but the end matters.
         let limit = if self.killed { None } else { Timespec::try_from(limit).ok() };

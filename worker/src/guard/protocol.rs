@@ -4,7 +4,7 @@
 //!
 //! | direction | line | meaning |
 //! |---|---|---|
-//! | worker → guard | `start <stdin bytes> <deadline ns> <grace ms>` | first; the bytes for the task's stdin follow it |
+//! | worker → guard | `start <stdin bytes> <deadline ns> <grace ms> <option>…` | first; the bytes for the task's stdin follow it |
 //! | worker → guard | `deadline <ns>` | the lease was renewed: its new end |
 //! | worker → guard | `term` | SIGTERM to the task's group, SIGKILL after the grace |
 //! | worker → guard | `kill` | SIGKILL at once |
@@ -14,13 +14,15 @@
 //! | guard → worker | `refused <why> <text>` | last: the task was never started |
 //!
 //! `<stopped>` is `no` when the task ended by itself, `asked` after `term` or `kill`, `lease` when
-//! its lease ran out; `<why>` is `lease`, `retry` or `permanent`. Both ends are the same binary, so
+//! its lease ran out, `memory` when it used more than it may, `kernel` when the kernel killed it for want
+//! of memory; an `<option>` is `memory=<bytes>`, `cpu_ms=<ms>`, `files=<number>` or `user=<uid>:<gid>`;
+//! `<why>` is `lease`, `retry` or `permanent`. Both ends are the same binary, so
 //! there is no version to negotiate.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::HostInstant;
+use super::{HostInstant, TaskLimits};
 
 /// Longest line either side may send, in bytes.
 pub(crate) const LINE_MAX_BYTES: usize = 4096;
@@ -34,6 +36,9 @@ pub(crate) struct Start {
     pub(crate) stdin_bytes: usize,
     pub(crate) deadline: HostInstant,
     pub(crate) grace: Duration,
+    pub(crate) limits: TaskLimits,
+    /// User and group that the task is run as, by number.
+    pub(crate) user: Option<(u32, u32)>,
 }
 
 /// What the worker may ask of a running guard.
@@ -65,6 +70,10 @@ pub(crate) enum Stopped {
     No,
     Asked,
     Lease,
+    /// It used more memory than it may.
+    Memory,
+    /// The kernel killed it for want of memory.
+    Kernel,
 }
 
 /// Why a task was not started.
@@ -81,7 +90,20 @@ pub(crate) enum Refusal {
 impl fmt::Display for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (deadline, grace) = (self.deadline.as_nanos(), self.grace.as_millis());
-        write!(f, "start {} {deadline} {grace}", self.stdin_bytes)
+        write!(f, "start {} {deadline} {grace}", self.stdin_bytes)?;
+        if let Some(bytes) = self.limits.memory {
+            write!(f, " memory={bytes}")?;
+        }
+        if let Some(time) = self.limits.cpu_time {
+            write!(f, " cpu_ms={}", time.as_millis())?;
+        }
+        if let Some(number) = self.limits.open_files {
+            write!(f, " files={number}")?;
+        }
+        if let Some((uid, gid)) = self.user {
+            write!(f, " user={uid}:{gid}")?;
+        }
+        Ok(())
     }
 }
 
@@ -92,7 +114,21 @@ impl Start {
         let stdin_bytes = words.next()?.parse().ok().filter(|&n| n <= STDIN_MAX_BYTES)?;
         let deadline = HostInstant::from_nanos(words.next()?.parse().ok()?);
         let grace = Duration::from_millis(words.next()?.parse().ok()?);
-        words.next().is_none().then_some(Self { stdin_bytes, deadline, grace })
+        let (mut limits, mut user) = (TaskLimits::default(), None);
+        for word in words {
+            let (option, value) = word.split_once('=')?;
+            match option {
+                "memory" => limits.memory = Some(value.parse().ok()?),
+                "cpu_ms" => limits.cpu_time = Some(Duration::from_millis(value.parse().ok()?)),
+                "files" => limits.open_files = Some(value.parse().ok()?),
+                "user" => {
+                    let (uid, gid) = value.split_once(':')?;
+                    user = Some((uid.parse().ok()?, gid.parse().ok()?));
+                }
+                _ => return None,
+            }
+        }
+        Some(Self { stdin_bytes, deadline, grace, limits, user })
     }
 }
 
@@ -133,6 +169,8 @@ impl fmt::Display for Report {
                     Stopped::No => "no",
                     Stopped::Asked => "asked",
                     Stopped::Lease => "lease",
+                    Stopped::Memory => "memory",
+                    Stopped::Kernel => "kernel",
                 })
             }
             Self::Refused { why, text } => {
@@ -175,6 +213,8 @@ impl Report {
             "no" => Stopped::No,
             "asked" => Stopped::Asked,
             "lease" => Stopped::Lease,
+            "memory" => Stopped::Memory,
+            "kernel" => Stopped::Kernel,
             _ => return None,
         };
         Some(Self::Ended { status, stopped })

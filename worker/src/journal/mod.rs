@@ -19,7 +19,7 @@ use std::time::Duration;
 use sexton_model::id::{ExecutionId, ProcessId};
 use sexton_store::Store;
 use sexton_store::lease::{Held, Renewal};
-use sexton_store::open::OpenRequest;
+use sexton_store::open::{Offer, OpenRequest};
 use sexton_store::settle::{Settled, Settlement};
 
 use self::lane::Lane;
@@ -50,9 +50,16 @@ pub(crate) struct Writer {
     /// `<instance>:<pid>`, for the audit.
     pub(crate) actor: String,
     /// The task types it offers.
-    pub(crate) task_types: Vec<String>,
+    pub(crate) offers: Vec<Offer>,
     /// The lease of jobs without one of their own.
     pub(crate) lease: Duration,
+}
+
+impl Writer {
+    /// The names of the task types it offers, sorted.
+    pub(crate) fn types(&self) -> Vec<&str> {
+        self.offers.iter().map(|offer| offer.task_type.as_str()).collect()
+    }
 }
 
 /// A handle to the lanes, which end with the last handle. Cheap to clone.

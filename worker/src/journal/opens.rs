@@ -16,6 +16,8 @@ use super::lane::Kind;
 pub(crate) enum Opening {
     /// The attempt is open and this worker's: run it.
     Opened(Box<Opened>),
+    /// It came later than its job wants it to be begun: the execution is skipped, the ticket spent.
+    Skipped,
     /// It opened nothing; what to do with the ticket instead. Never `Run` or `AskAgain`.
     Unopened(Answer),
 }
@@ -36,17 +38,19 @@ impl Kind for Opens {
     }
 
     async fn write(&self, requests: &[OpenRequest]) -> Result<Vec<Option<Opening>>, StoreError> {
-        let Writer { worker, actor, task_types, lease } = &self.writer;
-        let opened = open(&self.store, *worker, actor, task_types, requests, *lease, None).await?;
-        let mut opened = by_execution(opened);
+        let Writer { worker, actor, offers, lease } = &self.writer;
+        let answered = open(&self.store, *worker, actor, offers, requests, *lease, None).await?;
+        let skipped = answered.skipped;
+        let mut opened = by_execution(answered.opened);
         let missed: Vec<OpenRequest> = requests
             .iter()
             .filter(|request| !opened.contains_key(&request.execution_id.get()))
+            .filter(|request| !skipped.contains(&request.execution_id))
             .copied()
             .collect();
         let mut unopened = HashMap::new();
         if !missed.is_empty() {
-            let rows: HashMap<Uuid, Row> = look(&self.store, task_types, &missed, None)
+            let rows: HashMap<Uuid, Row> = look(&self.store, offers, &missed, None)
                 .await?
                 .into_iter()
                 .map(|(id, row)| (id.get(), row))
@@ -65,6 +69,9 @@ impl Kind for Opens {
                 let id = request.execution_id.get();
                 if let Some(opened) = opened.remove(&id) {
                     return Some(Opening::Opened(Box::new(opened)));
+                }
+                if skipped.contains(&request.execution_id) {
+                    return Some(Opening::Skipped);
                 }
                 match unopened.get(&id) {
                     // `Run` without a row to run: it ended in this moment, the next look will tell.

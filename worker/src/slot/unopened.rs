@@ -5,7 +5,7 @@ use sexton_broker::{Delivery, Publication, PublishError, outgoing};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
 use sexton_model::open::Answer;
-use sexton_model::retry::{Ending, decide};
+use sexton_model::retry::{Ending, LOST, decide};
 use sexton_model::ticket::{Foreign, shorten};
 use sexton_service::{clock, fault};
 use sexton_store::foreign::{Adopted, FreshIds};
@@ -76,7 +76,7 @@ impl Slot {
             self.pool,
             task_type(delivery),
             self.context.writer.actor,
-            self.context.writer.task_types.join(", ")
+            self.context.writer.types().join(", ")
         )
     }
 
@@ -207,7 +207,8 @@ async fn settle_lost(context: &Context, id: ExecutionId) -> Result<usize, StoreE
         .into_iter()
         .map(|one| {
             let policy = context.retry.with(&one.retry);
-            (one, decide(Ending::Lost, one.used, &policy, Context::draw()))
+            let verdict = decide(Ending::Lost, LOST, one.used, &policy, Context::draw());
+            (one, verdict)
         })
         .collect();
     Ok(lost::settle(store, &which, &lost, None).await?.len())

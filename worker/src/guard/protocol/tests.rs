@@ -14,7 +14,13 @@ fn orders() -> impl Strategy<Value = Order> {
 }
 
 fn reports() -> impl Strategy<Value = Report> {
-    let stopped = prop_oneof![Just(Stopped::No), Just(Stopped::Asked), Just(Stopped::Lease)];
+    let stopped = prop_oneof![
+        Just(Stopped::No),
+        Just(Stopped::Asked),
+        Just(Stopped::Lease),
+        Just(Stopped::Memory),
+        Just(Stopped::Kernel),
+    ];
     let status = prop_oneof![
         any::<i32>().prop_map(Status::Exited),
         any::<i32>().prop_map(Status::Signalled)
@@ -56,8 +62,21 @@ proptest! {
 #[test]
 fn a_start_comes_back_and_its_params_are_bounded() {
     let deadline = HostInstant::from_nanos(77);
-    let start = Start { stdin_bytes: 12, deadline, grace: Duration::from_secs(5) };
+    let (limits, grace) = (TaskLimits::default(), Duration::from_secs(5));
+    let start = Start { stdin_bytes: 12, deadline, grace, limits, user: None };
     assert_eq!(start.to_string(), "start 12 77 5000");
+    let limits = TaskLimits {
+        memory: Some(1024),
+        cpu_time: Some(Duration::from_millis(1500)),
+        open_files: Some(64),
+    };
+    let full = Start { limits, user: Some((900, 901)), ..start.clone() };
+    let line = "start 12 77 5000 memory=1024 cpu_ms=1500 files=64 user=900:901";
+    assert_eq!(full.to_string(), line);
+    assert_eq!(Start::parse(line), Some(full));
+    for wrong in ["memory", "memory=x", "user=1", "speed=1"] {
+        assert_eq!(Start::parse(&format!("start 12 77 5000 {wrong}")), None, "{wrong}");
+    }
     assert_eq!(Start::parse(&start.to_string()), Some(start.clone()));
     let greedy = Start { stdin_bytes: STDIN_MAX_BYTES + 1, ..start };
     assert_eq!(Start::parse(&greedy.to_string()), None);

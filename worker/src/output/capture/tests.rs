@@ -113,12 +113,3 @@ fn a_line_bears_its_stream_and_the_time_of_its_first_byte() {
         ]
     );
 }
-
-#[test]
-fn last_words_prefer_stderr_and_pass_over_silence() {
-    let mut capture = Capture::new(SMALL);
-    capture.push(Stream::Stderr, at(0), b"disk full\n  \n");
-    capture.push(Stream::Stdout, at(0), b"bye\n");
-    assert_eq!(capture.finish().last_words().as_deref(), Some("disk full"));
-    assert_eq!(Capture::new(SMALL).finish().last_words(), None);
-}

@@ -1,0 +1,186 @@
+//! `command = [...]`: a program and its arguments.
+
+use std::ffi::OsStr;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sexton_model::echo;
+use toml::de::DeValue;
+
+use super::fields::{Fields, Notes};
+use super::program::ProgramFinder;
+use super::{user, value};
+use crate::command::environment::is_own;
+use crate::command::{
+    CommandLine, CommandTask, GRACE_DEFAULT, TaskEnvironment, TaskLimits, TaskUser,
+};
+use crate::secret::Value;
+
+/// Longest `grace` of a command.
+pub const GRACE_MAX: Duration = Duration::from_mins(10);
+
+/// Most words of a command, the program included.
+pub const COMMAND_MAX_WORDS: usize = 256;
+
+/// Longest word of a command, in bytes.
+const WORD_MAX_BYTES: usize = 32 * 1024;
+
+/// Least and most memory of a task, in bytes.
+pub const MEMORY: RangeInclusive<u64> = 1 << 20..=1 << 40;
+
+/// Least and most processor time of a process.
+pub const CPU_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=super::TIMEOUT_MAX;
+
+/// Least and most open files of a process.
+pub const OPEN_FILES: RangeInclusive<i64> = 16..=1_048_576;
+
+/// Most names that a task inherits by, and most variables that it is given.
+pub const VARIABLES_MAX: usize = 200;
+
+/// Longest value of a variable, in bytes.
+const VALUE_MAX_BYTES: usize = 32 * 1024;
+
+/// Longest path of a directory, in bytes.
+const PATH_MAX_BYTES: usize = 4_000;
+
+/// The keys that stand beside `command`.
+pub(super) const OPTIONS: [&str; 5] = ["grace", "user", "directory", "environment", "limits"];
+
+/// Reads a command and the keys beside it; notes every problem. `None` if its line has one.
+pub(super) fn read(
+    fields: Fields<'_>,
+    finder: &ProgramFinder,
+    notes: &mut Notes<'_>,
+) -> Option<CommandTask> {
+    let line = line(fields, finder, notes);
+    let grace = fields.span("grace", Duration::ZERO..=GRACE_MAX, notes).unwrap_or(GRACE_DEFAULT);
+    let user = user(fields, notes);
+    let directory = directory(fields, finder.folder(), notes);
+    let environment = environment(fields, finder.folder(), notes);
+    let limits = limits(fields, notes);
+    line.map(|line| CommandTask { line, grace, user, directory, environment, limits })
+}
+
+fn user(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskUser> {
+    let name = match fields.get("user")?.get_ref() {
+        DeValue::Integer(number) => number.to_string(),
+        _ => fields.text("user", user::NAME_MAX_BYTES, notes)?.to_owned(),
+    };
+    match user::find(&name) {
+        Ok(user) => Some(user),
+        Err(said) => {
+            fields.wrong("user", said, notes);
+            None
+        }
+    }
+}
+
+fn directory(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<PathBuf> {
+    let text = fields.text("directory", PATH_MAX_BYTES, notes)?;
+    match std::path::absolute(folder.join(text)) {
+        Ok(path) if path.is_dir() => return Some(path),
+        Ok(_) => {
+            let said = format!("{} is no directory, or cannot be seen", echo::quoted(text));
+            fields.wrong("directory", said, notes);
+        }
+        Err(error) => fields.wrong("directory", format!("cannot be told: {error}"), notes),
+    }
+    None
+}
+
+fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> TaskEnvironment {
+    let mut environment = TaskEnvironment::default();
+    let Some(own) = fields.table("environment", "environment.", notes) else { return environment };
+    own.only(&["inherit", "set"], notes);
+    if own.has("inherit") {
+        let names = own.texts("inherit", VARIABLES_MAX, notes);
+        for (span, name) in &names {
+            let begin = name.strip_suffix('*').unwrap_or(name);
+            let said = if !(value::is_variable(begin) || *name == "*") {
+                "is no name of a variable, nor the beginning of one with a * at its end"
+            } else if name.ends_with('*') || !is_own(OsStr::new(name)) {
+                continue;
+            } else {
+                "is a setting of the worker, which is not handed on"
+            };
+            let said = format!("{} {said}", echo::quoted(name));
+            notes.problem(Some(span.clone()), Some(&own.name("inherit")), said);
+        }
+        environment.inherit = names.into_iter().map(|(_, name)| name.to_owned()).collect();
+    }
+    let Some(set) = own.table("set", "environment.set.", notes) else { return environment };
+    for (key, found) in set.entries().take(VARIABLES_MAX) {
+        let (name, place) = (key.get_ref().as_ref(), set.name(key.get_ref()));
+        if !value::is_variable(name) {
+            notes.problem(Some(key.span()), Some(&place), "is no name of a variable");
+        } else if is_own(OsStr::new(name)) {
+            notes.problem(Some(key.span()), Some(&place), "is a name that Sexton keeps for itself");
+        }
+        match value::read(found, &place, folder, notes) {
+            Some(Value::Plain(text)) if text.len() > VALUE_MAX_BYTES || text.contains('\0') => {
+                let said = format!("is longer than {VALUE_MAX_BYTES} bytes or holds a NUL");
+                notes.problem(Some(found.span()), Some(&place), said);
+            }
+            Some(value) => environment.set.push((name.to_owned(), value)),
+            None => {}
+        }
+    }
+    if set.entries().count() > VARIABLES_MAX {
+        own.wrong("set", format!("has more than {VARIABLES_MAX} variables"), notes);
+    }
+    environment
+}
+
+fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {
+    let Some(own) = fields.table("limits", "limits.", notes) else { return TaskLimits::default() };
+    own.only(&["memory", "cpu_time", "open_files"], notes);
+    TaskLimits {
+        memory: own.size("memory", MEMORY, notes),
+        cpu_time: own.span("cpu_time", CPU_TIME, notes),
+        open_files: own.number("open_files", OPEN_FILES, notes).map(i64::unsigned_abs),
+    }
+}
+
+/// Reads the command line; notes every problem that it has. `None` if it has one.
+fn line(fields: Fields<'_>, finder: &ProgramFinder, notes: &mut Notes<'_>) -> Option<CommandLine> {
+    let value = fields.get("command")?;
+    let field = Some("command");
+    let Some(array) = value.get_ref().as_array() else {
+        let said = "must be a list such as [\"/opt/prog\", \"--flag\"]; there is no shell";
+        notes.problem(Some(value.span()), field, said);
+        return None;
+    };
+    if !(1..=COMMAND_MAX_WORDS).contains(&array.len()) {
+        let said = format!("must have 1 to {COMMAND_MAX_WORDS} words: the program first");
+        notes.problem(Some(value.span()), field, said);
+        return None;
+    }
+    let mut words = Vec::with_capacity(array.len());
+    for word in array {
+        match word.get_ref().as_str() {
+            Some(text) if text.len() > WORD_MAX_BYTES || text.contains('\0') => {
+                let said = format!("a word is longer than {WORD_MAX_BYTES} bytes or holds a NUL");
+                notes.problem(Some(word.span()), field, said);
+            }
+            Some(text) => words.push((word.span(), text.to_owned())),
+            None => notes.problem(Some(word.span()), field, "every word must be a string"),
+        }
+    }
+    // With a bad word left out, the first of the rest need not be the program.
+    if words.len() < array.len() {
+        return None;
+    }
+    let mut words = words.into_iter();
+    let (span, name) = words.next()?;
+    match finder.find(&name) {
+        Ok(program) => {
+            let arguments = words.map(|(_, word)| word).collect();
+            Some(CommandLine { program, arguments })
+        }
+        Err(said) => {
+            notes.problem(Some(span), field, said);
+            None
+        }
+    }
+}

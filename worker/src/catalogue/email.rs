@@ -1,0 +1,115 @@
+//! `email = { smtp = "…", … }`: a mail.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lettre::message::Mailbox;
+use url::Url;
+
+use super::fields::{Fields, Notes};
+use super::value;
+use crate::email::{EmailTask, SmtpServer, check_template};
+use crate::secret::{SecretRef, Value};
+
+/// Longest text of the catalogue about a mail, in bytes.
+pub const EMAIL_TEXT_MAX_BYTES: usize = 64 * 1024;
+
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+/// The timeout of a mail that the catalogue gives none.
+pub const EMAIL_TIMEOUT_DEFAULT: Duration = Duration::from_mins(1);
+
+const KEYS: [&str; 8] = ["smtp", "from", "to", "subject", "body", "user", "password", "timeout"];
+
+/// Reads a mail; notes every problem that it has. `None` if something is missing.
+pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<EmailTask> {
+    let own = fields.table("email", "email.", notes)?;
+    own.only(&KEYS, notes);
+    for key in ["smtp", "from", "to", "subject", "body"] {
+        if !own.has(key) {
+            fields.wrong("email", format!("needs `{key}`"), notes);
+        }
+    }
+    let server = own.text("smtp", 500, notes).and_then(|text| match server(text) {
+        Ok(server) => Some(server),
+        Err(said) => {
+            own.wrong("smtp", said, notes);
+            None
+        }
+    });
+    let from = own.text("from", 500, notes).and_then(|text| {
+        let from: Option<Mailbox> = text.parse().ok().filter(|_| text.is_ascii());
+        if from.is_none() {
+            own.wrong(
+                "from",
+                "must be a mail address such as \"Sexton <sexton@example.org>\"",
+                notes,
+            );
+        }
+        from
+    });
+    let mut template = |key| {
+        let text = own.text(key, EMAIL_TEXT_MAX_BYTES, notes)?;
+        match check_template(text) {
+            Ok(()) => Some(text.to_owned()),
+            Err(said) => {
+                own.wrong(key, said, notes);
+                None
+            }
+        }
+    };
+    let (to, subject, body) = (template("to"), template("subject"), template("body"));
+    let credentials = credentials(own, folder, notes);
+    let timeout = own.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
+    Some(EmailTask {
+        server: server?,
+        from: from?,
+        to: to?,
+        subject: subject?,
+        body: body?,
+        credentials,
+        timeout: timeout.unwrap_or(EMAIL_TIMEOUT_DEFAULT),
+    })
+}
+
+fn server(text: &str) -> Result<SmtpServer, &'static str> {
+    let shape = "must be smtp://host:587 or smtps://host:465, and nothing behind it";
+    let url = Url::parse(text).map_err(|_| shape)?;
+    let smtps = match url.scheme() {
+        "smtp" => false,
+        "smtps" => true,
+        _ => return Err(shape),
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("holds a user or a password: they have keys of their own");
+    }
+    let bare = matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+    let host = url.host_str().filter(|host| !host.is_empty() && bare).ok_or(shape)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = url.port().unwrap_or(if smtps { 465 } else { 587 });
+    if port == 0 { Err(shape) } else { Ok(SmtpServer { host, port, smtps }) }
+}
+
+fn credentials(
+    own: Fields<'_>,
+    folder: &Path,
+    notes: &mut Notes<'_>,
+) -> Option<(String, SecretRef)> {
+    let user = own.text("user", 500, notes);
+    let password = own.get("password").and_then(|found| {
+        match value::read(found, &own.name("password"), folder, notes) {
+            Some(Value::Secret(reference)) => Some(reference),
+            Some(Value::Plain(_)) => {
+                let said = "must be a secret, { env = \"NAME\" } or { file = \"path\" }";
+                own.wrong("password", said, notes);
+                None
+            }
+            None => None,
+        }
+    });
+    for (key, other) in [("user", "password"), ("password", "user")] {
+        if own.has(key) && !own.has(other) {
+            own.wrong(key, format!("is of no use without `{other}`"), notes);
+        }
+    }
+    Some((user?.to_owned(), password?))
+}

@@ -1,0 +1,225 @@
+//! Reading the keys of a table, with everything that is wrong noted in its place.
+
+use std::borrow::Cow;
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use sexton_model::duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::problem::Problems;
+use super::size;
+
+/// What is wrong with one task type, noted as its table is read.
+pub(super) struct Notes<'p> {
+    task: &'p str,
+    problems: &'p mut Problems,
+    sound: bool,
+}
+
+impl<'p> Notes<'p> {
+    pub(super) fn new(task: &'p str, problems: &'p mut Problems) -> Self {
+        Self { task, problems, sound: true }
+    }
+
+    /// Notes a problem at `span`, about the key `field`.
+    pub(super) fn problem(
+        &mut self,
+        span: Option<Range<usize>>,
+        field: Option<&str>,
+        message: impl Into<String>,
+    ) {
+        self.sound = false;
+        self.problems.add(span, Some(self.task), field, message);
+    }
+
+    /// Whether nothing is wrong so far.
+    pub(super) fn sound(&self) -> bool {
+        self.sound
+    }
+}
+
+/// A table and where it stands: `[tasks.NAME]` itself, or one within it such as `http`.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'t> {
+    table: &'t DeTable<'t>,
+    /// Names the table before its keys, as in `http.`; empty for the task's own.
+    prefix: &'static str,
+}
+
+impl<'t> Fields<'t> {
+    pub(super) fn new(table: &'t DeTable<'t>, prefix: &'static str) -> Self {
+        Self { table, prefix }
+    }
+
+    /// The key as problems name it.
+    pub(super) fn name(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.table.get(key)
+    }
+
+    /// Notes a problem with the value of `key`.
+    pub(super) fn wrong(&self, key: &str, message: impl Into<String>, notes: &mut Notes<'_>) {
+        let span = self.table.get(key).map(Spanned::span);
+        notes.problem(span, Some(&self.name(key)), message);
+    }
+
+    /// A span of time within `allowed`.
+    pub(super) fn span(
+        &self,
+        key: &str,
+        allowed: RangeInclusive<Duration>,
+        notes: &mut Notes<'_>,
+    ) -> Option<Duration> {
+        let value = self.get(key)?;
+        let Some(text) = value.get_ref().as_str() else {
+            let said = "must be a duration in quotes, such as \"45m\" or \"1h30m\"";
+            self.wrong(key, said, notes);
+            return None;
+        };
+        match duration::parse(text) {
+            Ok(span) if allowed.contains(&span) => return Some(span),
+            Ok(_) => {
+                let (min, max) = (allowed.start(), allowed.end());
+                let said =
+                    format!("must be {} to {}", duration::format(*min), duration::format(*max));
+                self.wrong(key, said, notes);
+            }
+            Err(error) => self.wrong(key, error.to_string(), notes),
+        }
+        None
+    }
+
+    /// A text of 1 to `max_bytes` bytes.
+    pub(super) fn text(
+        &self,
+        key: &str,
+        max_bytes: usize,
+        notes: &mut Notes<'_>,
+    ) -> Option<&'t str> {
+        match self.get(key)?.get_ref().as_str() {
+            Some(text) if (1..=max_bytes).contains(&text.len()) => return Some(text),
+            Some(_) => self.wrong(key, format!("must have 1 to {max_bytes} bytes"), notes),
+            None => self.wrong(key, "must be a string", notes),
+        }
+        None
+    }
+
+    /// A list of at most `max` texts, each with its place; without those that are none.
+    pub(super) fn texts(
+        &self,
+        key: &str,
+        max: usize,
+        notes: &mut Notes<'_>,
+    ) -> Vec<(Range<usize>, &'t str)> {
+        let Some(value) = self.get(key) else { return Vec::new() };
+        let Some(array) = value.get_ref().as_array().filter(|array| array.len() <= max) else {
+            self.wrong(key, format!("must be a list of at most {max} strings"), notes);
+            return Vec::new();
+        };
+        let mut texts = Vec::with_capacity(array.len());
+        for item in array {
+            match item.get_ref().as_str() {
+                Some(text) => texts.push((item.span(), text)),
+                None => {
+                    notes.problem(Some(item.span()), Some(&self.name(key)), "must be a string");
+                }
+            }
+        }
+        texts
+    }
+
+    /// A number of bytes within `allowed`.
+    pub(super) fn size(
+        &self,
+        key: &str,
+        allowed: RangeInclusive<u64>,
+        notes: &mut Notes<'_>,
+    ) -> Option<u64> {
+        let Some(text) = self.get(key)?.get_ref().as_str() else {
+            self.wrong(key, "must be a size in quotes, such as \"64KiB\" or \"512MiB\"", notes);
+            return None;
+        };
+        match size::parse(text) {
+            Some(bytes) if allowed.contains(&bytes) => return Some(bytes),
+            Some(_) => {
+                let (min, max) = (size::format(*allowed.start()), size::format(*allowed.end()));
+                self.wrong(key, format!("must be {min} to {max}"), notes);
+            }
+            None => {
+                let said = "is no size: write a whole number and one of B, KiB, MiB and GiB";
+                self.wrong(key, said, notes);
+            }
+        }
+        None
+    }
+
+    /// A whole number within `allowed`.
+    pub(super) fn number(
+        &self,
+        key: &str,
+        allowed: RangeInclusive<i64>,
+        notes: &mut Notes<'_>,
+    ) -> Option<i64> {
+        let found = match self.get(key)?.get_ref() {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        let number = found.filter(|number| allowed.contains(number));
+        if number.is_none() {
+            let said = format!("must be a number, {} to {}", allowed.start(), allowed.end());
+            self.wrong(key, said, notes);
+        }
+        number
+    }
+
+    /// The table at `key`, whose own keys problems name after `prefix`.
+    pub(super) fn table(
+        &self,
+        key: &str,
+        prefix: &'static str,
+        notes: &mut Notes<'_>,
+    ) -> Option<Fields<'t>> {
+        let table = self.get(key)?.get_ref().as_table();
+        if table.is_none() {
+            self.wrong(key, "must be a table", notes);
+        }
+        table.map(|table| Fields::new(table, prefix))
+    }
+
+    /// The keys and values, sorted by key.
+    pub(super) fn entries(
+        &self,
+    ) -> impl Iterator<Item = (&'t Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)> + use<'t> {
+        self.table.iter()
+    }
+
+    /// Notes every key that is none of `known`.
+    pub(super) fn only(&self, known: &[&str], notes: &mut Notes<'_>) {
+        for key in self.table.keys() {
+            let name: &str = key.get_ref();
+            if !known.contains(&name) {
+                let said = format!("unknown key; known are {}", listed(known));
+                notes.problem(Some(key.span()), Some(&self.name(name)), said);
+            }
+        }
+    }
+}
+
+/// The words as a sentence lists them.
+fn listed(words: &[&str]) -> String {
+    let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    match &quoted[..] {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}

@@ -1,0 +1,167 @@
+//! `http = { url = "…", … }`: a request.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::Method;
+use hyper::header::{HeaderName, HeaderValue};
+use sexton_model::echo;
+use url::{Host, Url};
+
+use super::fields::{Fields, Notes};
+use super::value;
+use crate::http::{HttpTask, is_own_header, refusal};
+use crate::secret::Value;
+
+/// Longest URL, in bytes.
+const URL_MAX_BYTES: usize = 2_000;
+
+const METHODS: [Method; 6] =
+    [Method::DELETE, Method::GET, Method::HEAD, Method::PATCH, Method::POST, Method::PUT];
+
+/// Most headers of a request.
+pub const HEADERS_MAX: usize = 50;
+
+/// Longest value of a header, in bytes.
+const HEADER_MAX_BYTES: usize = 8 * 1024;
+
+const TIMEOUT_MIN: Duration = Duration::from_millis(100);
+/// The timeout of a request that the catalogue gives none.
+pub const HTTP_TIMEOUT_DEFAULT: Duration = Duration::from_mins(1);
+
+/// What is read of an answer's body unless the catalogue says otherwise, in bytes.
+pub const RESPONSE_DEFAULT: u64 = 64 * 1024;
+/// The most that can be read of it, in bytes.
+pub const RESPONSE_MAX: u64 = 16 * 1024 * 1024;
+
+/// Most hosts that are allowed.
+const ALLOW_MAX: usize = 16;
+
+/// Reads a request; notes every problem that it has. `None` if there is no URL to go to.
+pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<HttpTask> {
+    let own = fields.table("http", "http.", notes)?;
+    own.only(&["url", "method", "headers", "timeout", "max_response", "allow"], notes);
+    if !own.has("url") {
+        fields.wrong("http", "needs a `url`", notes);
+    }
+    let url = own.text("url", URL_MAX_BYTES, notes).and_then(|text| match url(text) {
+        Ok(url) => Some(url),
+        Err(said) => {
+            own.wrong("url", said, notes);
+            None
+        }
+    });
+    let method = method(own, notes);
+    let headers = headers(own, folder, notes);
+    let timeout = own.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
+    let max_response = own.size("max_response", 0..=RESPONSE_MAX, notes);
+    let allow = own.texts("allow", ALLOW_MAX, notes);
+    let url = url?;
+    let allowed = allowed(&url, &allow, own, notes);
+    Some(HttpTask {
+        url,
+        method,
+        headers,
+        timeout: timeout.unwrap_or(HTTP_TIMEOUT_DEFAULT),
+        max_response: usize::try_from(max_response.unwrap_or(RESPONSE_DEFAULT)).unwrap_or(0),
+        allowed,
+    })
+}
+
+fn url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| format!("is no URL: {error}"))?;
+    if !["http", "https"].contains(&url.scheme()) {
+        return Err("must begin with http:// or https://".to_owned());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        let said = "holds a user or a password: hand them over in a header, as a secret";
+        return Err(said.to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err("has a fragment, which is not sent: leave out what follows the #".to_owned());
+    }
+    if url.port() == Some(0) {
+        return Err("names the port 0, at which nobody answers".to_owned());
+    }
+    Ok(url)
+}
+
+fn method(own: Fields<'_>, notes: &mut Notes<'_>) -> Method {
+    let Some(value) = own.get("method") else { return Method::POST };
+    let found = value.get_ref().as_str();
+    let found = found.and_then(|text| METHODS.into_iter().find(|method| method.as_str() == text));
+    if found.is_none() {
+        own.wrong("method", "must be DELETE, GET, HEAD, PATCH, POST or PUT", notes);
+    }
+    found.unwrap_or_default()
+}
+
+fn headers(own: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(HeaderName, Value)> {
+    let Some(table) = own.table("headers", "http.headers.", notes) else { return Vec::new() };
+    let mut headers: Vec<(HeaderName, Value)> = Vec::new();
+    for (key, found) in table.entries() {
+        let place = table.name(key.get_ref());
+        let mut wrong =
+            |span: Range<usize>, said: &str| notes.problem(Some(span), Some(&place), said);
+        let Ok(name) = HeaderName::from_bytes(key.get_ref().as_bytes()) else {
+            wrong(key.span(), "is no name of a header");
+            continue;
+        };
+        if is_own_header(&name) {
+            wrong(key.span(), "is a header that the request has of itself");
+        }
+        if headers.iter().any(|(other, _)| *other == name) {
+            wrong(key.span(), "is the same header once more: their case does not matter");
+        }
+        if headers.len() == HEADERS_MAX {
+            wrong(key.span(), &format!("is one header too many: {HEADERS_MAX} are allowed"));
+            break;
+        }
+        let Some(value) = value::read(found, &place, folder, notes) else { continue };
+        let carried = match &value {
+            Value::Plain(text) => {
+                text.len() <= HEADER_MAX_BYTES && HeaderValue::from_str(text).is_ok()
+            }
+            Value::Secret(_) => true,
+        };
+        if !carried {
+            let said = format!("must be visible ASCII, {HEADER_MAX_BYTES} bytes at most");
+            notes.problem(Some(found.span()), Some(&place), said);
+        }
+        headers.push((name, value));
+    }
+    headers
+}
+
+/// Whether the URL's host is one of those allowed. A host that is none would allow nothing, so it is
+/// taken for a slip.
+fn allowed(
+    url: &Url,
+    allow: &[(Range<usize>, &str)],
+    own: Fields<'_>,
+    notes: &mut Notes<'_>,
+) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let mut allowed = false;
+    for (span, named) in allow {
+        // As the URL has it: in lower case, international names encoded.
+        let same = Host::parse(named).is_ok_and(|named| named.to_string() == host);
+        allowed |= same;
+        if !same {
+            let said = format!("{} is not the host of `url`, {host}", echo::quoted(named));
+            notes.problem(Some(span.clone()), Some(&own.name("allow")), said);
+        }
+    }
+    let literal = match url.host() {
+        Some(Host::Ipv4(address)) => refusal(IpAddr::from(address)),
+        Some(Host::Ipv6(address)) => refusal(IpAddr::from(address)),
+        _ => None,
+    };
+    if let (Some(kind), false) = (literal, allowed) {
+        let said = format!("{host} is {kind}: name it in `allow` if that is meant");
+        own.wrong("url", said, notes);
+    }
+    allowed
+}

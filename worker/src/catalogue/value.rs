@@ -1,0 +1,64 @@
+//! Values that may be secrets: a text, or a reference to where the text is.
+
+use std::path::Path;
+
+use sexton_model::echo;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::fields::{Fields, Notes};
+use crate::secret::{SecretRef, Value};
+
+/// Longest name of a variable, in bytes.
+const VARIABLE_MAX_BYTES: usize = 200;
+
+/// Longest path of a file, in bytes.
+const PATH_MAX_BYTES: usize = 4_000;
+
+/// Reads the value of the key `name`; a relative path is one from `folder`. Whether the secret can
+/// be had is seen when an attempt starts.
+pub(super) fn read(
+    value: &Spanned<DeValue<'_>>,
+    name: &str,
+    folder: &Path,
+    notes: &mut Notes<'_>,
+) -> Option<Value> {
+    if let Some(text) = value.get_ref().as_str() {
+        return Some(Value::Plain(text.to_owned()));
+    }
+    match reference(value, folder) {
+        Ok(reference) => Some(Value::Secret(reference)),
+        Err(said) => {
+            notes.problem(Some(value.span()), Some(name), said);
+            None
+        }
+    }
+}
+
+fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, String> {
+    let shape = "must be a string, { env = \"NAME\" } or { file = \"path\" }";
+    let table = value.get_ref().as_table().ok_or(shape)?;
+    let fields = Fields::new(table, "");
+    let entries: Vec<_> = fields.entries().take(2).collect();
+    let [(key, inner)] = entries[..] else { return Err(shape.to_owned()) };
+    let text = inner.get_ref().as_str().ok_or(shape)?;
+    match key.get_ref().as_ref() {
+        "env" if is_variable(text) => Ok(SecretRef::Env(text.to_owned())),
+        "env" => Err(format!("{} is no name of a variable", echo::quoted(text))),
+        "file" if text.is_empty() || text.len() > PATH_MAX_BYTES || text.contains('\0') => {
+            Err(format!("{} is no path of a file", echo::quoted(text)))
+        }
+        "file" => std::path::absolute(folder.join(text))
+            .map(SecretRef::File)
+            .map_err(|error| format!("the path of {} cannot be told: {error}", echo::quoted(text))),
+        _ => Err(shape.to_owned()),
+    }
+}
+
+/// Whether a variable can have this name.
+pub(super) fn is_variable(name: &str) -> bool {
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    (1..=VARIABLE_MAX_BYTES).contains(&name.len())
+        && name.starts_with(begins)
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}

@@ -1,0 +1,98 @@
+//! The connection to a mail server, of which only so much is read.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use lettre::transport::smtp::client::AsyncTokioStream;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// The most bytes that are read of a server in one attempt: a line of its own may be endless.
+const READ_MAX_BYTES: usize = 256 * 1024;
+
+trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
+
+/// A connection, encrypted from its beginning or not.
+pub(super) struct Wire {
+    stream: Box<dyn Stream>,
+    peer: SocketAddr,
+    left: usize,
+}
+
+impl Wire {
+    /// Connects; over TLS from the beginning if there is a `tls`.
+    pub(super) async fn connect(
+        host: &str,
+        port: u16,
+        tls: Option<&Arc<ClientConfig>>,
+    ) -> io::Result<Self> {
+        let stream = TcpStream::connect((host, port)).await?;
+        let peer = stream.peer_addr()?;
+        let stream: Box<dyn Stream> = match tls {
+            None => Box::new(stream),
+            Some(tls) => {
+                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+                Box::new(TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?)
+            }
+        };
+        Ok(Self { stream, peer, left: READ_MAX_BYTES })
+    }
+}
+
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Wire({})", self.peer)
+    }
+}
+
+impl AsyncTokioStream for Wire {
+    fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.peer)
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let read = buffer.filled().len() - before;
+        match self.left.checked_sub(read) {
+            Some(left) => {
+                self.left = left;
+                polled
+            }
+            None => Poll::Ready(Err(io::Error::other("the server says too much"))),
+        }
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

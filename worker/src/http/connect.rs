@@ -1,0 +1,146 @@
+//! The connection of one request: to an address that was looked at, and to no other.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use url::Host;
+
+use super::HttpTask;
+use super::address::refusal;
+
+/// The most addresses of a host that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// How long one of several addresses may take to answer.
+const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
+
+/// A connection, encrypted or not.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum NoConnection {
+    /// No address of the host may be connected to.
+    Refused(String),
+    /// The name leads nowhere at present.
+    Unresolved(String),
+    /// Nobody answers at its addresses.
+    Unreachable(String),
+    /// Whoever answers does not prove who it is, or speaks no TLS.
+    Tls(String),
+}
+
+/// Connects to the host of the task's URL.
+pub(super) async fn connect(
+    spec: &HttpTask,
+    tls: &Arc<ClientConfig>,
+) -> Result<Box<dyn Stream>, NoConnection> {
+    let (Some(host), Some(port)) = (spec.url.host(), spec.url.port_or_known_default()) else {
+        return Err(NoConnection::Refused("the URL names no host".to_owned()));
+    };
+    let host = host.to_owned();
+    let addresses = permitted(addresses(&host, port).await?, spec.allowed, &host)?;
+    let stream = first_of(&addresses, &host).await?;
+    // What is sent is one message; nothing is gained by waiting for more.
+    let _ = stream.set_nodelay(true);
+    if spec.url.scheme() != "https" {
+        return Ok(Box::new(stream));
+    }
+    let name = match &host {
+        Host::Domain(name) => ServerName::try_from(name.clone())
+            .map_err(|_| NoConnection::Tls(format!("{host} is no name for a certificate")))?,
+        Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
+        Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
+    };
+    match TlsConnector::from(Arc::clone(tls)).connect(name, stream).await {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(error) => Err(NoConnection::Tls(format!("no TLS with {host}: {error}"))),
+    }
+}
+
+/// Where the host is. The system's resolver is asked anew for each attempt.
+async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NoConnection> {
+    match host {
+        Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
+        Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
+        Host::Domain(name) => match tokio::net::lookup_host((name.as_str(), port)).await {
+            Ok(found) => Ok(found.collect()),
+            Err(error) => Err(NoConnection::Unresolved(format!("{host} is not found: {error}"))),
+        },
+    }
+}
+
+/// Those that a request may go to; never none.
+fn permitted(
+    found: Vec<SocketAddr>,
+    allowed: bool,
+    host: &Host<String>,
+) -> Result<Vec<SocketAddr>, NoConnection> {
+    let refused = found.iter().find_map(|to| refusal(to.ip()).map(|kind| (to.ip(), kind)));
+    let may = |to: &SocketAddr| allowed || refusal(to.ip()).is_none();
+    let left: Vec<_> = found.into_iter().filter(may).take(MAX_ADDRESSES).collect();
+    match refused {
+        _ if !left.is_empty() => Ok(left),
+        Some((ip, kind)) => Err(NoConnection::Refused(format!(
+            "{host} is at {ip}, {kind}: name {host} in `allow` if that is meant"
+        ))),
+        None => Err(NoConnection::Unresolved(format!("{host} has no address"))),
+    }
+}
+
+/// A connection to the first of the addresses that answers.
+async fn first_of(
+    addresses: &[SocketAddr],
+    host: &Host<String>,
+) -> Result<TcpStream, NoConnection> {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        let connecting = TcpStream::connect(address);
+        // A single one has all the time that the request has.
+        let limit = if addresses.len() > 1 { ADDRESS_LIMIT } else { Duration::MAX };
+        match timeout(limit, connecting).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = error,
+            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        }
+    }
+    Err(NoConnection::Unreachable(format!("cannot connect to {host}: {last}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(found: &[&str], allowed: bool) -> Result<Vec<String>, NoConnection> {
+        let found = found.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 80)).collect();
+        let host = Host::Domain("shop.example".to_owned());
+        let left = permitted(found, allowed, &host)?;
+        Ok(left.into_iter().map(|to| to.ip().to_string()).collect())
+    }
+
+    #[test]
+    fn of_several_addresses_the_public_ones_are_left_and_with_leave_all() {
+        let found = ["10.0.0.1", "1.1.1.1", "::1"];
+        assert_eq!(judged(&found, false).unwrap(), ["1.1.1.1"]);
+        assert_eq!(judged(&found, true).unwrap(), found);
+    }
+
+    #[test]
+    fn a_name_that_leads_to_private_addresses_alone_is_refused_and_says_where_it_leads() {
+        let Err(NoConnection::Refused(said)) = judged(&["10.0.0.1", "::1"], false) else {
+            panic!("not refused");
+        };
+        assert!(said.contains("shop.example is at 10.0.0.1, a private address"), "{said}");
+        assert!(matches!(judged(&[], true), Err(NoConnection::Unresolved(_))));
+    }
+}

@@ -1,0 +1,162 @@
+//! The request of one attempt.
+
+use std::fmt::Write as _;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use hyper::{Method, Request};
+use sexton_model::echo;
+use url::Position;
+use uuid::Uuid;
+
+use super::HttpTask;
+use crate::executor::TaskRun;
+use crate::secret::{Secret, SecretMissing, SecretSource, Value};
+
+/// Carries the execution's idempotency key.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Carries the attempt's place in a trace, as W3C Trace Context has it.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// The headers that a request has of itself, or that would change what it is.
+const OWN_HEADERS: [&str; 14] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "idempotency-key",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "traceparent",
+    "tracestate",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a catalogue cannot set the header.
+pub(crate) fn is_own_header(name: &HeaderName) -> bool {
+    OWN_HEADERS.contains(&name.as_str())
+}
+
+/// Whether a request of this method carries the params.
+pub(crate) fn has_body(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+}
+
+/// Why there is no request.
+pub(super) enum Unready {
+    /// A secret cannot be had.
+    Missing(SecretMissing),
+    /// A secret is there, and no header can carry it.
+    Unusable(HeaderName),
+}
+
+/// The request of `task`; adds the secrets that are in it to `masks`.
+pub(super) async fn request(
+    spec: &HttpTask,
+    task: &TaskRun,
+    secrets: &SecretSource,
+    masks: &mut Vec<Secret>,
+) -> Result<Request<Full<Bytes>>, Unready> {
+    let body = if has_body(&spec.method) { task.params.to_string() } else { String::new() };
+    let mut request = Request::new(Full::from(body));
+    *request.method_mut() = spec.method.clone();
+    let path = &spec.url[Position::BeforePath..Position::AfterQuery];
+    // A checked URL has no path that could not be sent.
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    let headers = request.headers_mut();
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    if has_body(&spec.method) {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    for (name, value) in &spec.headers {
+        let text = secrets.text(value, masks).await.map_err(Unready::Missing)?;
+        let Ok(mut text) = HeaderValue::from_str(&text) else {
+            return Err(Unready::Unusable(name.clone()));
+        };
+        text.set_sensitive(matches!(value, Value::Secret(_)));
+        headers.insert(name.clone(), text);
+    }
+    own_headers(headers, spec, task);
+    Ok(request)
+}
+
+const AGENT: &str = concat!("sexton/", env!("CARGO_PKG_VERSION"));
+
+fn own_headers(headers: &mut HeaderMap, spec: &HttpTask, task: &TaskRun) {
+    let key = header_text(&task.idempotency_key);
+    let trace = traceparent(task.execution_id, task.attempt);
+    let host = &spec.url[Position::BeforeHost..Position::AfterPort];
+    let own = [(HOST, host), (IDEMPOTENCY_KEY, &key), (TRACEPARENT, &trace), (CONNECTION, "close")];
+    for (name, text) in own {
+        // All of them are visible ASCII.
+        if let Ok(value) = HeaderValue::from_str(text) {
+            headers.insert(name, value);
+        }
+    }
+}
+
+/// The text as a header can carry it: whatever is not visible ASCII, and `%`, is percent-encoded, so
+/// that different texts stay different.
+fn header_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            0x21..=0x7e if byte != b'%' => out.push(char::from(byte)),
+            // Writing to a String cannot fail.
+            _ => drop(write!(out, "%{byte:02X}")),
+        }
+    }
+    out
+}
+
+/// The execution is the trace, the attempt is the span.
+fn traceparent(execution_id: Uuid, attempt: u32) -> String {
+    let span = Uuid::new_v5(&execution_id, &attempt.to_be_bytes()).simple().to_string();
+    format!("00-{}-{}-01", execution_id.simple(), &span[..16])
+}
+
+impl Unready {
+    /// What to say of it.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Self::Missing(missing) => missing.to_string(),
+            Self::Unusable(name) => {
+                let name = echo::escaped(name.as_str());
+                format!("the secret for the header {name} holds what no header can carry")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_any_characters_fits_in_a_header_and_stays_distinct() {
+        let plain = "billing.invoices:cron-2025-12-12T08:00:00Z";
+        assert_eq!(header_text(plain), plain);
+        assert_eq!(header_text("a b"), "a%20b");
+        assert_eq!(header_text("a%20b"), "a%2520b");
+        assert_eq!(header_text("Zoë\r\nX: y"), "Zo%C3%AB%0D%0AX:%20y");
+    }
+
+    #[test]
+    fn the_trace_is_the_execution_and_each_attempt_a_span_of_it() {
+        let id = Uuid::from_u128(0x0193_b3c0_7d00_7000_8000_0000_0000_0007);
+        let (first, second) = (traceparent(id, 1), traceparent(id, 2));
+        assert_eq!(&first[..36], "00-0193b3c07d0070008000000000000007-");
+        assert_eq!(first.len(), 55);
+        assert_eq!(first, traceparent(id, 1));
+        assert_ne!(first[36..52], second[36..52]);
+        assert!(first.ends_with("-01"));
+    }
+}

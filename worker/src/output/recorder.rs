@@ -1,0 +1,252 @@
+//! Where an executor writes what its task says.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::{DateTime, Utc};
+use regex::Regex;
+use serde_json::Value;
+use sexton_model::output::{Chunk, Line, Output, Stream};
+use sexton_model::progress::Progress;
+use sexton_store::output::OutputPart;
+
+use super::mask::{self, Values};
+use super::{Capture, OutputLimits};
+
+/// Longest extract that [`Recorder::last_words`] returns, in characters.
+const LAST_WORDS_MAX_CHARS: usize = 500;
+
+/// The output of one attempt while it comes. Cheap to clone; all clones are the same.
+///
+/// An executor that runs under a [`TaskControl`](crate::executor::TaskControl) finds it there. It
+/// tells the secrets first ([`mask`](Self::mask)), then pushes what it reads. Nothing here waits: what
+/// does not fit into the limits is dropped and counted.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    recording: Arc<Mutex<Recording>>,
+    pattern: Option<Arc<Regex>>,
+}
+
+#[derive(Debug)]
+struct Recording {
+    capture: Capture,
+    /// When the last piece was read.
+    at: DateTime<Utc>,
+    /// As they were told; the finder is built of all of them.
+    told: Vec<Vec<u8>>,
+    values: Option<Arc<Values>>,
+    held: Held,
+    /// Taken out of the capture, and not known to be stored.
+    taken: Vec<Arc<Chunk>>,
+    /// What was taken last, if nothing was said since.
+    words: Words,
+    progress: Option<Progress>,
+}
+
+/// The end of each stream that may be the beginning of a value.
+#[derive(Debug, Default)]
+struct Held {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Held {
+    fn of(&mut self, stream: Stream) -> &mut Vec<u8> {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+/// The last words of each stream among what was taken.
+#[derive(Debug, Default)]
+struct Words {
+    stdout: Option<String>,
+    stderr: Option<String>,
+}
+
+impl Words {
+    fn of(&mut self, stream: Stream) -> &mut Option<String> {
+        match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
+impl Recorder {
+    /// An empty one; `pattern` is masked in each line and in each message.
+    pub fn new(limits: OutputLimits, pattern: Option<Arc<Regex>>) -> Self {
+        let recording = Recording {
+            capture: Capture::new(limits),
+            at: DateTime::UNIX_EPOCH,
+            told: Vec::new(),
+            values: None,
+            held: Held::default(),
+            taken: Vec::new(),
+            words: Words::default(),
+            progress: None,
+        };
+        Self { recording: Arc::new(Mutex::new(recording)), pattern }
+    }
+
+    /// Masks these values from here on, beside those told before: in what is pushed, and in the
+    /// messages of the attempt's end. To be called before the task is started with them.
+    ///
+    /// Also masked are a value's lines, if it has several, and the way JSON writes it. Values of
+    /// fewer than [`mask::MIN_VALUE_BYTES`] bytes are not: nearly every text is full of them.
+    pub fn mask(&self, values: impl IntoIterator<Item = impl Into<Vec<u8>>>) {
+        let mut recording = self.lock();
+        recording.told.extend(values.into_iter().map(Into::into));
+        recording.values = Values::new(&recording.told).map(Arc::new);
+    }
+
+    /// Takes in what was read from `stream` at the time `at`.
+    pub fn push(&self, stream: Stream, at: DateTime<Utc>, bytes: &[u8]) {
+        let recording = &mut *self.lock();
+        recording.at = at;
+        match recording.values.clone() {
+            None => recording.capture.push(stream, at, bytes),
+            Some(values) => {
+                let mut masked = Vec::with_capacity(bytes.len());
+                values.pass(recording.held.of(stream), bytes, &mut masked);
+                recording.capture.push(stream, at, &masked);
+            }
+        }
+    }
+
+    /// Notes how far the task is, in the place of what it said of that before. Its texts are masked.
+    pub fn progress(&self, mut progress: Progress) {
+        mask_texts(&mut progress, |text| self.masked(text));
+        self.lock().progress = Some(progress);
+    }
+
+    /// A text about the task, such as the reason of its failure, as it may be stored.
+    pub fn masked(&self, text: &str) -> String {
+        let values = self.lock().values.clone();
+        mask::message(values.as_deref(), self.pattern.as_deref(), text)
+    }
+
+    /// What the task hands back, as it may be stored: its texts are masked, names of fields among them.
+    pub(crate) fn masked_result(&self, result: Value) -> Value {
+        let values = self.lock().values.clone();
+        if values.is_none() && self.pattern.is_none() {
+            return result;
+        }
+        mask::json(result, &|text| mask::message(values.as_deref(), self.pattern.as_deref(), text))
+    }
+
+    /// The last line that says anything, of stderr if it has one: what a failed task died of. Masked,
+    /// and at most 500 characters.
+    pub fn last_words(&self) -> Option<String> {
+        let recording = &mut *self.lock();
+        let (capture, taken) = (&mut recording.capture, &mut recording.words);
+        let words = [Stream::Stderr, Stream::Stdout]
+            .into_iter()
+            .find_map(|stream| capture.last_words(stream).or_else(|| taken.of(stream).clone()))?;
+        Some(self.words(&words))
+    }
+
+    /// What is to be stored now: what came since the last part, or that part again until it is known
+    /// to be [`stored`](Self::stored).
+    pub(super) fn part(&self) -> OutputPart {
+        let recording = &mut *self.lock();
+        if recording.taken.is_empty() {
+            self.take(recording);
+        }
+        recording.part()
+    }
+
+    /// This part is stored.
+    pub(super) fn stored(&self, part: &OutputPart) {
+        let mut recording = self.lock();
+        let stored = |chunk: &Arc<Chunk>| part.chunks.iter().any(|one| Arc::ptr_eq(one, chunk));
+        recording.taken.retain(|chunk| !stored(chunk));
+        if recording.part().progress == part.progress {
+            recording.progress = None;
+        }
+    }
+
+    /// What is to be stored with the end of the attempt: nothing follows.
+    pub(crate) fn rest(&self) -> OutputPart {
+        let recording = &mut *self.lock();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let mut rest = Vec::new();
+            Values::finish(recording.held.of(stream), &mut rest);
+            recording.capture.push(stream, recording.at, &rest);
+        }
+        recording.capture.end();
+        self.take(recording);
+        recording.part()
+    }
+
+    /// The output, but for what was stored while the task ran: nothing follows.
+    pub fn finish(&self) -> Output {
+        let part = self.rest();
+        // Only chunks that were not made here can be unreadable.
+        Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default()
+    }
+
+    fn take(&self, recording: &mut Recording) {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            if let Some(words) = recording.capture.last_words(stream) {
+                *recording.words.of(stream) = Some(self.words(&words));
+            }
+        }
+        if let Some(mut said) = recording.capture.take_progress() {
+            mask_texts(&mut said, |text| self.without_pattern(text).into_owned());
+            recording.progress = Some(said);
+        }
+        let chunks = recording.capture.take(|line: &mut Line| {
+            if let Cow::Owned(masked) = self.without_pattern(&line.text) {
+                line.text = masked;
+            }
+        });
+        recording.taken.extend(chunks.into_iter().map(Arc::new));
+        if let Some((above, below)) = recording.capture.superseded() {
+            recording.taken.retain(|one| one.first_line <= above || one.first_line >= below);
+        }
+    }
+
+    fn without_pattern<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.pattern.as_deref().map_or(Cow::Borrowed(text), |it| mask::replace(it, text))
+    }
+
+    /// Masked before it is cut: a part of a match is not known as one.
+    fn words(&self, text: &str) -> String {
+        self.without_pattern(text).trim().chars().take(LAST_WORDS_MAX_CHARS).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        // Nothing in here panics half way; and output is not worth a task.
+        self.recording.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recording {
+    fn part(&self) -> OutputPart {
+        let chunks = self.taken.clone();
+        let superseded = self.capture.superseded().filter(|_| !chunks.is_empty());
+        let progress = self.progress.as_ref().and_then(|said| serde_json::to_value(said).ok());
+        OutputPart { chunks, superseded, progress }
+    }
+}
+
+fn mask_texts(progress: &mut Progress, mask: impl Fn(&str) -> String) {
+    for value in progress.values.values_mut() {
+        if let Some(text) = value.as_str() {
+            *value = mask(text).into();
+        }
+    }
+}
+
+impl Default for Recorder {
+    /// One with the usual limits and without a pattern.
+    fn default() -> Self {
+        Self::new(OutputLimits::default(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

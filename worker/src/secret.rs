@@ -1,0 +1,178 @@
+//! Secrets: references in the catalogue, values only while an attempt runs.
+//!
+//! A catalogue never holds a secret itself. It says where the secret is, `{ env = "NAME" }` or
+//! `{ file = "path" }`, and the value is read when an attempt starts. So a secret that is changed in
+//! its file is seen by the next attempt, nothing expires while a ticket waits in a queue, and nothing
+//! is stored.
+//!
+//! A value is never printed: [`Secret`] shows itself as `Secret(…)`, and what went wrong names the
+//! reference alone.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use tokio::time::timeout;
+
+/// Largest secret, in bytes.
+pub const SECRET_MAX_BYTES: usize = 64 * 1024;
+
+/// The class of the failure of an attempt whose secret could not be read.
+pub const SECRET_MISSING: &str = "secret_missing";
+
+/// How long a file may take to be read: it may lie on a server that does not answer.
+const READ_LIMIT: Duration = Duration::from_secs(10);
+
+/// Where a secret is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretRef {
+    /// In this variable of the worker's environment.
+    Env(String),
+    /// In this file, an absolute path.
+    File(PathBuf),
+}
+
+impl fmt::Display for SecretRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "of the variable {name}"),
+            Self::File(path) => write!(f, "in the file {}", path.display()),
+        }
+    }
+}
+
+/// A value of the catalogue that may be kept elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// As it stands there.
+    Plain(String),
+    /// To be read when an attempt starts.
+    Secret(SecretRef),
+}
+
+/// What a reference leads to. Not empty, UTF-8, without NUL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The value. Hand it to whom it is for, and to nobody who writes it down.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// A secret that cannot be had at present. Says where it should be, and nothing of what is there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the secret {reference} {why}")]
+pub struct SecretMissing {
+    /// Where it should be.
+    pub reference: SecretRef,
+    why: String,
+}
+
+/// Reads secrets: from the environment as it was at the worker's start, from files as they are.
+#[derive(Clone)]
+pub struct SecretSource(Arc<HashMap<OsString, OsString>>);
+
+impl SecretSource {
+    /// A source with these variables, normally [`std::env::vars_os`].
+    pub fn new(environment: impl Iterator<Item = (OsString, OsString)>) -> Self {
+        Self(Arc::new(environment.collect()))
+    }
+
+    /// Reads the secret; one line end at the end of a file is not part of it.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMissing`], which trying again later may mend.
+    pub async fn read(&self, reference: &SecretRef) -> Result<Secret, SecretMissing> {
+        let missing = |why: String| SecretMissing { reference: reference.clone(), why };
+        let bytes = match reference {
+            SecretRef::Env(name) => {
+                let value = self.0.get(&OsString::from(name));
+                let value = value.ok_or_else(|| missing("is not set".to_owned()))?;
+                value.as_encoded_bytes().to_vec()
+            }
+            SecretRef::File(path) => read_file(path.clone()).await.map_err(missing)?,
+        };
+        checked(bytes).map(Secret).map_err(|why| missing(why.to_owned()))
+    }
+
+    /// The text that `value` stands for; a secret is added to `masks`, for whoever records what the
+    /// attempt writes.
+    ///
+    /// # Errors
+    ///
+    /// [`SecretMissing`], as [`read`](Self::read).
+    pub async fn text(
+        &self,
+        value: &Value,
+        masks: &mut Vec<Secret>,
+    ) -> Result<String, SecretMissing> {
+        match value {
+            Value::Plain(text) => Ok(text.clone()),
+            Value::Secret(reference) => {
+                let secret = self.read(reference).await?;
+                let text = secret.0.clone();
+                masks.push(secret);
+                Ok(text)
+            }
+        }
+    }
+}
+
+fn checked(bytes: Vec<u8>) -> Result<String, &'static str> {
+    if bytes.len() > SECRET_MAX_BYTES {
+        return Err("is longer than 64 KiB");
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "is not UTF-8")?;
+    match text {
+        text if text.is_empty() => Err("is empty"),
+        text if text.contains('\0') => Err("holds a NUL"),
+        text => Ok(text),
+    }
+}
+
+async fn read_file(path: PathBuf) -> Result<Vec<u8>, String> {
+    let reading = tokio::task::spawn_blocking(move || read_now(&path));
+    match timeout(READ_LIMIT, reading).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(_)) => Err("could not be read".to_owned()),
+        Err(_) => Err(format!("could not be read within {} s", READ_LIMIT.as_secs())),
+    }
+}
+
+fn read_now(path: &Path) -> Result<Vec<u8>, String> {
+    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+    // Without blocking: a pipe that nobody writes to would be waited for without end.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat(CWD, path, flags, Mode::empty());
+    let file = std::fs::File::from(opened.map_err(|error| unreadable(error.into()))?);
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err("cannot be read: it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    // Two bytes more than a secret may have: its line end, and one that tells that it is longer.
+    file.take(SECRET_MAX_BYTES as u64 + 3).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;
