@@ -64,6 +64,17 @@ impl Output {
         self.say(ascii_controls(&text))
     }
 
+    /// Writes one of several documents, on a line of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Closed`] when nobody reads any more.
+    pub fn record(&self, document: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(document)
+            .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
+        self.say(ascii_controls(&text))
+    }
+
     /// Writes a table.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ pub enum ExecutionsCommand {
     List(List),
     /// Show one execution: its attempts, its params, what was done to it
     Show(Reference),
-    /// Show what an attempt wrote
+    /// Show what an attempt wrote, and with -f what is written until the execution ends
     Logs(Logs),
     /// End an execution that waits or runs; one that has failed is discarded instead
     Cancel(Cancel),
@@ -84,6 +84,16 @@ pub struct Logs {
     /// The attempt's number; default: the last
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     attempt: Option<i32>,
+    /// Go on until the execution ends, over all its attempts (with --attempt: until that one ends);
+    /// with --json one document a line
+    #[arg(short, long)]
+    follow: bool,
+    /// Only what was written to standard output
+    #[arg(long)]
+    stdout: bool,
+    /// Only what was written to standard error
+    #[arg(long)]
+    stderr: bool,
 }
 
 /// What to cancel.
@@ -112,7 +122,7 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
     match command {
         ExecutionsCommand::List(list) => browse::list(&list, session).await,
         ExecutionsCommand::Show(reference) => show(&reference.id, session).await,
-        ExecutionsCommand::Logs(logs) => logs::run(&logs.id, logs.attempt, session).await,
+        ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
     }
 }
@@ -195,9 +205,12 @@ fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
         }
         "pending" => Cell::toned("waits for a worker", Tone::Faint),
         "running" if execution.cancel_requested => Cell::toned("cancel asked for", Tone::Warning),
-        "running" => execution.started_at.map_or_else(Cell::none, |at| {
-            Cell::toned(format!("started {}", ago(at, now)), Tone::Faint)
-        }),
+        "running" => {
+            let started = execution.started_at.map(|at| format!("started {}", ago(at, now)));
+            let progress = execution.progress.as_ref().and_then(history::progress);
+            let told: Vec<String> = [progress, started].into_iter().flatten().collect();
+            Cell::toned(told.join("; "), Tone::Faint)
+        }
         "retrying" => {
             let when = execution.next_attempt_at.map_or_else(String::new, |at| ago(at, now));
             Cell::new(format!("retry {when}: {}", error()))

@@ -1,9 +1,13 @@
 //! `sexton status`: is it well?
 //!
+//! Whatever it shows, it has done what was asked, and its exit status says so: what is not well stands in
+//! the answer, `warnings` among it.
+//!
 //! The rows are the record and make up the answer; the broker is asked beside them how full its
 //! queues are, and when it does not answer, that is part of the answer too.
 
 mod queues;
+mod warnings;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -15,6 +19,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, duration, instant};
 use queues::{PoolQueues, Queues};
+use warnings::Warning;
 
 /// Processes write their heartbeat every few seconds.
 const SILENT_MS: i64 = 30_000;
@@ -36,11 +41,13 @@ pub async fn run(session: &Session) -> Result<(), Failure> {
     let instances = instances::list(&store, None).await?;
     let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
     let queues = queues::ask(session, &names).await;
+    let warnings: Vec<Warning> = pools.iter().filter_map(Warning::of).collect();
     if session.out.is_json() {
         let document = json!({
             "database": overview,
             "instances": instances,
             "pools": pools.iter().map(|pool| with_queue(pool, &queues)).collect::<Vec<_>>(),
+            "warnings": warnings,
             "broker": match &queues {
                 Ok(queues) => json!({"reachable": true, "error": queues.missing(),
                                      "failed_ready": queues.failed_ready}),
@@ -49,7 +56,11 @@ pub async fn run(session: &Session) -> Result<(), Failure> {
         });
         return session.out.document(&document);
     }
-    session.out.facts(facts(&overview, host_now, &queues))?;
+    let mut facts = facts(&overview, host_now, &queues);
+    for warning in &warnings {
+        facts.cell("warning", Cell::toned(warning.to_string(), Tone::Warning));
+    }
+    session.out.facts(facts)?;
     session.out.say("")?;
     session.out.table(pools_table(&pools, &queues))?;
     session.out.say("")?;
@@ -150,13 +161,20 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
             Cell::number(pool.running),
             Cell::number(pool.retrying),
             pool.oldest_due_ms.map_or_else(Cell::none, |ms| Cell::new(duration(ms))),
-            Cell::number(pool.slots),
+            slots(pool),
             count(asked.and_then(|asked| asked.ready)),
             count(asked.and_then(|asked| asked.retry_ready)),
             count(asked.and_then(|asked| asked.consumers)),
         ]);
     }
     table
+}
+
+fn slots(pool: &PoolCounts) -> Cell {
+    match Warning::of(pool) {
+        Some(_) => Cell::toned("none", Tone::Warning),
+        None => Cell::number(pool.slots),
+    }
 }
 
 fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {

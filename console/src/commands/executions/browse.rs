@@ -140,6 +140,7 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     facts.maybe("last started", execution.started_at.map(at));
     facts.maybe("finished", execution.finished_at.map(at));
     facts.maybe("worker", execution.worker_id.map(|id| id.to_string()));
+    facts.maybe("progress", execution.progress.as_ref().and_then(history::progress));
     facts.maybe("lease until", execution.lease_until.map(at));
     if execution.cancel_requested {
         facts.cell("cancel", Cell::toned("asked for", Tone::Warning));
@@ -148,11 +149,11 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
         let class = execution.error_class.as_deref().unwrap_or("error");
         facts.cell("error", Cell::toned(format!("{class}: {message}"), Tone::Bad));
     }
+    facts.maybe("result", execution.result.as_ref().map(ToString::to_string));
     facts.add("retries used", execution.retries_used.to_string());
-    facts.maybe(
-        "crashes used",
-        Some(execution.crashes_used.to_string()).filter(|_| execution.crashes_used > 0),
-    );
+    let used = |count: i32| Some(count.to_string()).filter(|_| count > 0);
+    facts.maybe("timeouts used", used(execution.timeouts_used));
+    facts.maybe("crashes used", used(execution.crashes_used));
     facts.add("task", format!("{} in pool {}", execution.task_type, execution.pool));
     facts.maybe("target", execution.target.as_ref());
     facts.add("params", execution.params.to_string());

@@ -7,14 +7,21 @@
 //! Where retention has removed the attempts ([`is_removed`]), nothing can be told of any number.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sexton_model::progress::Progress;
 use sexton_store::attempts::Attempt;
 use sexton_store::executions::Execution;
 
-use crate::show::{Cell, Table, Tone, ago, duration};
+use crate::show::{Cell, Table, Tone, ago, duration, line};
 
 /// How an execution's last number ended that no attempt was opened with; a word of
 /// `executions.outcome`.
 const UNOPENED: &str = "unopened";
+/// The most that is shown of what a failed attempt handed back, in characters; `--json` has it whole.
+const RESULT_MAX_CHARS: usize = 200;
+
+/// The most that is shown of what a task said of its progress, in characters.
+const PROGRESS_MAX_CHARS: usize = 200;
 
 /// One line.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -105,13 +112,25 @@ fn outcome(attempt: &Attempt) -> Cell {
     }
 }
 
+/// How far an attempt is, or had come, as its task said last.
+pub(super) fn progress(stored: &Value) -> Option<String> {
+    // One that is not in the form is of another version; `--json` has it.
+    let progress: Progress = serde_json::from_value(stored.clone()).ok()?;
+    Some(line(&progress.to_string(), PROGRESS_MAX_CHARS))
+}
+
 fn what_happened(attempt: &Attempt) -> String {
     // The message of a task's process names its exit code or signal.
     let silent = attempt.error_message.is_none();
+    // That of a success is the execution's.
+    let succeeded = attempt.outcome.as_deref() == Some("succeeded");
+    let result = attempt.result.as_ref().filter(|_| !succeeded);
     let parts = [
         attempt.error_message.clone(),
         attempt.exit_code.filter(|code| silent && *code != 0).map(|code| format!("exit {code}")),
         attempt.signal.filter(|_| silent).map(|signal| format!("signal {signal}")),
+        attempt.progress.as_ref().filter(|_| !succeeded).and_then(progress),
+        result.map(|result| format!("result {}", line(&result.to_string(), RESULT_MAX_CHARS))),
         attempt.late_outcome.as_ref().map(|late| format!("its worker said later: {late}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
@@ -135,6 +154,8 @@ mod tests {
             error_message: None,
             exit_code: None,
             signal: None,
+            result: None,
+            progress: None,
             late_outcome: None,
             late_at: None,
         }

@@ -1,99 +1,132 @@
 //! `sexton executions logs`: what an attempt wrote.
 
-use chrono::{DateTime, Utc};
-use serde::Deserialize;
-use serde_json::Value;
-use sexton_store::attempts;
-use sexton_store::executions;
+mod follow;
+mod told;
 
+use serde_json::{Value, json};
+use sexton_model::output::{Chunk, Output, Stream};
+use sexton_store::attempts::{self, AttemptOutput};
+use sexton_store::{Store, executions, output};
+use uuid::Uuid;
+
+use super::Logs;
 use crate::commands::reference;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// Longer than any line that is kept.
-const MAX_LINE_CHARS: usize = 16 * 1024;
+pub use told::told;
+
+/// More chunks than a worker leaves of one attempt.
+const MAX_CHUNKS: i64 = 1_000;
 /// Of what is wrong with output that cannot be read.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// The column `attempts.output`, as workers write it.
-#[derive(Debug, Deserialize)]
-struct Output {
-    lines: Vec<Line>,
-    #[serde(default)]
-    head_lines: usize,
-    #[serde(default)]
-    dropped_bytes: u64,
-    #[serde(default)]
-    dropped_lines: u64,
+/// Whose lines are shown.
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    stdout: bool,
+    stderr: bool,
 }
 
-#[derive(Debug, Deserialize)]
-struct Line {
-    at: DateTime<Utc>,
-    stream: String,
-    text: String,
+impl Streams {
+    fn of(logs: &Logs) -> Self {
+        let both = logs.stdout == logs.stderr;
+        Self { stdout: both || logs.stdout, stderr: both || logs.stderr }
+    }
+
+    fn shown(self, stream: Stream) -> bool {
+        match stream {
+            Stream::Stdout => self.stdout,
+            Stream::Stderr => self.stderr,
+        }
+    }
+
+    /// Without the lines that are not shown.
+    fn filter(self, mut output: Output) -> Output {
+        let shown = |line: &sexton_model::output::Line| self.shown(line.stream);
+        let head = output.lines.iter().take(output.head_lines).filter(|line| shown(line)).count();
+        output.lines.retain(shown);
+        Output { head_lines: head, ..output }
+    }
 }
 
-pub(super) async fn run(id: &str, attempt: Option<i32>, session: &Session) -> Result<(), Failure> {
+pub(super) async fn run(logs: &Logs, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = reference::execution(&store, id).await?;
-    let Some(found) = attempts::output(&store, id, attempt).await? else {
-        let execution =
-            executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
-        return Err(Failure::NotFound(match attempt {
-            Some(number) => format!(
-                "execution {id} has no attempt {number}; `sexton executions show {id}` lists them"
-            ),
-            None => format!("execution {id} is {}: no attempt was opened yet", execution.state),
-        }));
+    let id = reference::execution(&store, &logs.id).await?;
+    let streams = Streams::of(logs);
+    if logs.follow {
+        return follow::run(&store, id, logs.attempt, streams, session).await;
+    }
+    let Some(found) = attempts::output(&store, id, logs.attempt).await? else {
+        return Err(no_attempt(&store, id, logs.attempt).await);
     };
+    let output = read(&store, &found).await?.map(|output| streams.filter(output));
     if session.out.is_json() {
-        return session.out.document(&found);
+        return session.out.document(&json!({
+            "execution_id": id, "number": found.number, "outcome": found.outcome, "output": output,
+        }));
     }
     let number = found.number;
-    let Some(value) = found.output else {
+    let Some(output) = output else {
         return session.out.say(match found.outcome {
-            None => format!("Attempt {number} is running; its output is kept when it ends."),
+            None => format!("Attempt {number} is running and has written nothing yet."),
             Some(outcome) => format!("Attempt {number} ended ({outcome}) without output."),
         });
     };
-    for line in told(number, value).map_err(Failure::Failed)? {
+    for line in told(number, &output) {
         session.out.say(line)?;
     }
     Ok(())
 }
 
-/// What attempt `number` wrote, line by line, safe to show; `value` is the column `attempts.output`.
+async fn no_attempt(store: &Store, id: Uuid, attempt: Option<i32>) -> Failure {
+    let execution = match executions::find(store, id).await {
+        Ok(Some(execution)) => execution,
+        Ok(None) => return reference::missing(id),
+        Err(error) => return error.into(),
+    };
+    Failure::NotFound(match attempt {
+        Some(number) => format!(
+            "execution {id} has no attempt {number}; `sexton executions show {id}` lists them"
+        ),
+        None => format!("execution {id} is {}: no attempt was opened yet", execution.state),
+    })
+}
+
+/// All that is kept of an attempt's output; `None`: it wrote nothing.
+async fn read(store: &Store, attempt: &AttemptOutput) -> Result<Option<Output>, Failure> {
+    let (id, number) = (attempt.execution_id, attempt.number);
+    let chunks = output::chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    if !chunks.is_empty() {
+        return whole(number, &chunks).map(Some).map_err(Failure::Failed);
+    }
+    let before = attempt.output.clone().map(|value| before(number, value));
+    before.transpose().map_err(Failure::Failed)
+}
+
+/// The output that an attempt's chunks hold.
 ///
 /// # Errors
 ///
-/// What to do about a value that no worker of this version wrote.
-pub fn told(number: i32, value: Value) -> Result<Vec<String>, String> {
-    let output: Output = serde_json::from_value(value).map_err(|error| {
-        let error = line(&error.to_string(), MAX_ERROR_CHARS);
-        format!("the output of attempt {number} cannot be read ({error}); --json shows it as it is")
-    })?;
-    if output.lines.is_empty() && output.dropped_bytes == 0 {
-        return Ok(vec![format!("Attempt {number} wrote nothing.")]);
-    }
-    let mut lines = Vec::with_capacity(output.lines.len() + 1);
-    for (index, written) in output.lines.iter().enumerate() {
-        if index == output.head_lines {
-            lines.extend(dropped(&output));
-        }
-        let mark = if written.stream == "stderr" { "err" } else { "out" };
-        let text = line(&written.text, MAX_LINE_CHARS);
-        lines.push(format!("{} {mark} {text}", written.at.format("%H:%M:%S%.3f")));
-    }
-    if output.lines.len() <= output.head_lines {
-        lines.extend(dropped(&output));
-    }
-    Ok(lines)
+/// What to do about a row that no worker of this version wrote.
+pub fn whole(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
+    Output::of(chunks).map_err(|error| unreadable(number, "attempt_output", &error.to_string()))
 }
 
-fn dropped(output: &Output) -> Option<String> {
-    let Output { dropped_lines, dropped_bytes, .. } = output;
-    let said = format!("… {dropped_lines} lines ({dropped_bytes} bytes) were not kept …");
-    (*dropped_bytes > 0).then_some(said)
+/// The output as workers before the chunks kept it, in the column `attempts.output`.
+///
+/// # Errors
+///
+/// What to do about a value that no worker wrote.
+pub fn before(number: i32, value: Value) -> Result<Output, String> {
+    serde_json::from_value(value)
+        .map_err(|error| unreadable(number, "attempts.output", &error.to_string()))
+}
+
+fn unreadable(number: i32, place: &str, error: &str) -> String {
+    let error = line(error, MAX_ERROR_CHARS);
+    format!(
+        "the output of attempt {number} cannot be read ({error}); look at {place} in the database"
+    )
 }

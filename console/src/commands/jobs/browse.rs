@@ -176,6 +176,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.maybe("lease", job.lease_ms.map(millis));
     facts.maybe("lock key", job.lock_key.map(|key| key.to_string()));
     facts.maybe("expected within", job.expect_within_ms.map(millis));
+    facts.maybe("stale after", job.stale_after_ms.map(millis));
     let labels =
         Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));
     facts.maybe("labels", labels.map(Value::to_string));
@@ -187,10 +188,16 @@ fn retry(job: &Job) -> String {
     let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let parts = [
         job.max_retries.map(|count| format!("{count} times")),
+        job.max_timeouts.map(|count| format!("at most {count} timeouts")),
+        job.max_crashes.map(|count| format!("at most {count} crashes")),
         job.retry_delay_ms.map(|ms| format!("first after {}", millis(ms))),
         job.retry_multiplier.map(|factor| format!("then × {factor}")),
         job.retry_max_delay_ms.map(|ms| format!("at most {}", millis(ms))),
         job.retry_jitter.map(|jitter| format!("jitter {jitter}")),
+        job.permanent_classes.as_ref().map(|list| match list.as_slice() {
+            [] => "no class permanent".to_owned(),
+            list => format!("never after {}", list.join(" or ")),
+        }),
     ];
     let given: Vec<String> = parts.into_iter().flatten().collect();
     if given.is_empty() { "the workers' defaults".to_owned() } else { given.join(", ") }

@@ -1,0 +1,182 @@
+//! `sexton executions logs -f`: what is written, as it is stored, until the execution ends.
+//!
+//! It asks the rows twice a second, whoever writes how much: a worker stores about once a second. What
+//! was removed before it was read (of a task that writes very much) is told as not kept.
+
+use std::time::Duration;
+
+use serde_json::json;
+use sexton_model::output::{Chunk, Line, Missing};
+use sexton_model::state::State;
+use sexton_store::output::{Stage, chunks, stages};
+use sexton_store::{Store, attempts};
+use uuid::Uuid;
+
+use super::told::{not_kept, one};
+use super::{Streams, before, no_attempt};
+use crate::commands::reference;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Between two questions.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Chunks of one answer, each of some 32 KiB.
+const CHUNKS: i64 = 16;
+/// Attempts of one answer.
+const STAGES: i64 = 100;
+
+/// Follows an execution, or one attempt of it, to its end or until Ctrl-C.
+pub(super) async fn run(
+    store: &Store,
+    id: Uuid,
+    attempt: Option<i32>,
+    streams: Streams,
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut follower =
+        Follower { store, id, streams, session, now: Place::default(), only: attempt };
+    tokio::select! {
+        ended = follower.follow() => ended,
+        // Whoever has seen enough has what was asked for.
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    }
+}
+
+struct Follower<'a> {
+    store: &'a Store,
+    id: Uuid,
+    streams: Streams,
+    session: &'a Session,
+    now: Place,
+    /// Not the others.
+    only: Option<i32>,
+}
+
+/// How far somebody has read.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// The attempt; 0 before the first.
+    number: i32,
+    /// Its last line that was read, and how many bytes it had written by then.
+    line: i64,
+    bytes: i64,
+    /// Its end was told.
+    ended: bool,
+}
+
+impl Follower<'_> {
+    async fn follow(&mut self) -> Result<(), Failure> {
+        // The last attempt so far, as without following; then those that come.
+        if let Some(last) = attempts::output(self.store, self.id, self.only).await? {
+            self.now.number = last.number;
+        } else if self.only.is_some() {
+            return Err(no_attempt(self.store, self.id, self.only).await);
+        }
+        loop {
+            let from = self.now.number;
+            // Asked first: what was written before an end is stored by then.
+            let Some((state, stages)) = stages(self.store, self.id, from, STAGES).await? else {
+                return Err(reference::missing(self.id));
+            };
+            for stage in &stages {
+                self.look(stage).await?;
+                if self.only.is_some() && self.now.ended {
+                    return Ok(());
+                }
+            }
+            let ended =
+                State::parse(&state).is_none_or(|state| state.is_final() || !state.is_under_way());
+            if ended && (stages.len() as i64) < STAGES {
+                return self.tell_state(&state);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Reads what an attempt has written since, and its end.
+    async fn look(&mut self, stage: &Stage) -> Result<(), Failure> {
+        if self.only.is_some_and(|only| only != stage.number) {
+            return Ok(());
+        }
+        if stage.number != self.now.number {
+            self.now = Place { number: stage.number, ..Place::default() };
+        }
+        if self.now.ended {
+            return Ok(());
+        }
+        loop {
+            let read = chunks(self.store, self.id, stage.number, self.now.line, CHUNKS).await?;
+            for chunk in &read {
+                self.read(chunk)?;
+            }
+            if (read.len() as i64) < CHUNKS {
+                break;
+            }
+        }
+        match &stage.outcome {
+            Some(outcome) => self.end(outcome).await,
+            None => Ok(()),
+        }
+    }
+
+    fn read(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        let Place { number, line, bytes, .. } = self.now;
+        let missing = chunk.missing_after(line, bytes);
+        if missing != Missing::default() {
+            self.tell_missing(missing)?;
+        }
+        let lines = super::whole(number, std::slice::from_ref(chunk)).map_err(Failure::Failed)?;
+        for line in &lines.lines {
+            self.tell_line(line)?;
+        }
+        self.now.line = chunk.last_line();
+        self.now.bytes = chunk.bytes_before.saturating_add(chunk.bytes);
+        Ok(())
+    }
+
+    async fn end(&mut self, outcome: &str) -> Result<(), Failure> {
+        let number = self.now.number;
+        if self.now.line == 0
+            && let Some(attempt) = attempts::output(self.store, self.id, Some(number)).await?
+            && let Some(value) = attempt.output
+        {
+            for line in &before(number, value).map_err(Failure::Failed)?.lines {
+                self.tell_line(line)?;
+            }
+        }
+        self.now.ended = true;
+        if self.session.out.is_json() {
+            return self.session.out.record(&json!({"attempt": number, "outcome": outcome}));
+        }
+        self.session.out.say(format!("— attempt {number} ended: {outcome} —"))
+    }
+
+    fn tell_line(&self, line: &Line) -> Result<(), Failure> {
+        if !self.streams.shown(line.stream) {
+            return Ok(());
+        }
+        if !self.session.out.is_json() {
+            return self.session.out.say(one(line));
+        }
+        self.session.out.record(&json!({
+            "attempt": self.now.number, "at": line.at, "stream": line.stream, "text": line.text,
+        }))
+    }
+
+    fn tell_missing(&self, missing: Missing) -> Result<(), Failure> {
+        if !self.session.out.is_json() {
+            return self.session.out.say(not_kept(missing));
+        }
+        self.session.out.record(&json!({
+            "attempt": self.now.number, "dropped_lines": missing.lines,
+            "dropped_bytes": missing.bytes,
+        }))
+    }
+
+    fn tell_state(&self, state: &str) -> Result<(), Failure> {
+        if self.session.out.is_json() {
+            return self.session.out.record(&json!({"state": state}));
+        }
+        self.session.out.say(format!("— the execution is {state} —"))
+    }
+}
