@@ -11,6 +11,7 @@
 //! - [`proxy`] loses, delays and cuts what a program and a server say to each other.
 //! - [`simulation`] runs the store's statements in orders drawn from a seed, with faults in between.
 //! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
+//! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
 //! - [`soak`] is what `make soak` does: a steady load, and a judgement of what grows.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
 //!   on the command line: it runs a command, such as `cargo test`, with both servers in its
@@ -19,12 +20,14 @@
 //! Nothing in here replaces a server by an imitation, and nothing waits by sleeping: a wait is for an
 //! event, with a deadline.
 
+pub mod commit;
 pub mod database;
 pub mod demo;
 pub mod factory;
 pub mod namespace;
 pub mod platform;
 pub mod proxy;
+pub mod reliability;
 pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;

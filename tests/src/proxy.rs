@@ -53,6 +53,7 @@ enum Mode {
         pattern: Arc<[u8]>,
         left: Arc<AtomicUsize>,
     },
+    Lose(Arc<[u8]>),
 }
 
 impl Proxy {
@@ -122,6 +123,12 @@ impl Proxy {
     /// Passes on each piece `time` later, in each direction.
     pub fn delay(&self, time: Duration) {
         self.mode.send_replace(Mode::Delay(time));
+    }
+
+    /// Passes on what comes, but no piece of a client's that holds `pattern`: the connection lives on,
+    /// and the server does not know that it was asked. The client must send it by itself.
+    pub fn lose_requests_matching(&self, pattern: &[u8]) {
+        self.mode.send_replace(Mode::Lose(pattern.into()));
     }
 
     /// Passes on what comes; but once a client has sent `pattern`, the server gets it and its
@@ -264,6 +271,11 @@ impl Pump<'_> {
                 // What may still be the beginning of it.
                 let kept = seen.len().min(pattern.len().saturating_sub(1));
                 seen.drain(..seen.len() - kept);
+            }
+            if let Mode::Lose(pattern) = &mode
+                && contains(&piece[..count], pattern)
+            {
+                continue;
             }
             self.pass_on(&piece[..count], &mode, false).await?;
             if count == 0 {

@@ -110,6 +110,8 @@ pub enum Clock {
     HoldOver,
     /// The lease is over.
     LeaseOver,
+    /// The firing is too old to be begun.
+    Stale,
 }
 
 /// What breaks.
@@ -249,7 +251,7 @@ impl Action {
         all.extend([Self::Rescue, Self::TakeSeat, Self::Reconcile, Self::Sweep(W::Begin)]);
         all.extend(Parked::ALL.map(|kind| Self::Sweep(W::Get(kind))));
         all.extend([W::Judge, W::Fail, W::Copy, W::Ack, W::Finish].map(Self::Sweep));
-        let clocks = [Clock::Due, Clock::LongDue, Clock::HoldOver, Clock::LeaseOver];
+        let clocks = [Clock::Due, Clock::LongDue, Clock::HoldOver, Clock::LeaseOver, Clock::Stale];
         all.extend(clocks.map(Self::Clock));
         all.extend(Number::ALL.map(Self::Release));
         all.extend(faults().map(Self::Fault));

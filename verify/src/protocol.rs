@@ -7,7 +7,7 @@ use crate::fences::{Fence, Fences};
 use crate::parts::Part;
 use crate::queues::{Full, take};
 use crate::world::{
-    Graveyard, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, Worker, World,
+    Graveyard, Holder, Number, Row, Scheduler, Spent, Step, Sweep, Tickets, Worker, World,
 };
 
 /// How far a check looks.
@@ -24,6 +24,10 @@ pub struct Bounds {
     pub schedulers: u8,
     /// Whether worker A and worker B have the task type.
     pub offers: [bool; 2],
+    /// Whether tasks also take too long and run out of memory, so that every budget is drawn on.
+    pub budgets: bool,
+    /// Whether the job has a `stale_after`, so that the firing may come too late to be begun.
+    pub stale: bool,
     /// Faults in one history, of any kinds, at any places.
     pub faults: u8,
     /// Deeds of operators and other people in one history.
@@ -61,8 +65,9 @@ impl Protocol {
                 held: false,
                 due: true,
                 long_due: false,
-                retries: 0,
-                crashes: 0,
+                fresh: self.bounds.stale,
+                stale: false,
+                used: Spent::default(),
                 holder: Holder::Nobody,
                 lease_over: false,
                 cancel: false,
@@ -131,6 +136,10 @@ impl Protocol {
                 // Only a worker without the task type asks.
                 let asked = self.bounds.offers.contains(&false);
                 asked && waits && row.due && !std::mem::replace(&mut row.long_due, true)
+            }
+            Clock::Stale => {
+                let fresh = row.state == State::Pending && row.claimed && row.fresh;
+                fresh && !std::mem::replace(&mut row.stale, true)
             }
             Clock::HoldOver => row.owed && std::mem::replace(&mut row.held, false),
             Clock::LeaseOver => {

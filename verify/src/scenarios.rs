@@ -12,13 +12,15 @@ const FIRING: Bounds = Bounds {
     foreign: false,
     schedulers: 1,
     offers: [true, true],
+    budgets: false,
+    stale: false,
     faults: 0,
     people: 0,
     copies: 4,
 };
 
 /// In the test build, within a minute.
-pub const SMALL: [Protocol; 5] = [
+pub const SMALL: [Protocol; 7] = [
     whole(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
     whole(Bounds {
         name: "schedulers",
@@ -37,6 +39,8 @@ pub const SMALL: [Protocol; 5] = [
         ..FIRING
     }),
     whole(CATALOGUES),
+    whole(BUDGETS),
+    whole(STALE),
 ];
 
 /// Worker B lacks the task type.
@@ -48,8 +52,26 @@ const CATALOGUES: Bounds = Bounds {
     ..FIRING
 };
 
+/// Attempts end in every way there is.
+const BUDGETS: Bounds = Bounds {
+    name: "budgets",
+    about: "tasks fail, take too long and run out of memory, any fault",
+    budgets: true,
+    faults: 1,
+    ..FIRING
+};
+
+/// The firing may come too late to be begun.
+const STALE: Bounds = Bounds {
+    name: "stale",
+    about: "a firing that may come too late to be begun, any fault",
+    stale: true,
+    faults: 1,
+    ..FIRING
+};
+
 /// Within some minutes and gigabytes.
-pub const LARGE: [Protocol; 6] = [
+pub const LARGE: [Protocol; 8] = [
     whole(Bounds { name: "faults", about: "one scheduler, any three faults", faults: 3, ..FIRING }),
     whole(Bounds {
         name: "schedulers",
@@ -77,6 +99,16 @@ pub const LARGE: [Protocol; 6] = [
         about: "one worker lacks the task type, any two faults",
         faults: 2,
         ..CATALOGUES
+    }),
+    whole(Bounds {
+        about: "tasks fail, take too long and run out of memory, any two faults",
+        faults: 2,
+        ..BUDGETS
+    }),
+    whole(Bounds {
+        about: "a firing that may come too late to be begun, any fault and any deed of people",
+        people: 1,
+        ..STALE
     }),
 ];
 

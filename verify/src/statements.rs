@@ -13,7 +13,9 @@ use sexton_model::state::{Cause, State, next};
 
 use crate::fences::{Fence, Fences};
 use crate::parts::Part;
-use crate::world::{Ending, Hand, Holder, Number, Queue, Scheduler, Step, Sweep, World, Wrong};
+use crate::world::{
+    Ending, Hand, Holder, Number, Queue, Scheduler, Spent, Step, Sweep, World, Wrong,
+};
 
 /// The numbers that stand for [`Number`] when a real decision is asked.
 const OVERTAKEN: AttemptNumber = AttemptNumber::FIRST;
@@ -21,14 +23,16 @@ const CURRENT: AttemptNumber = AttemptNumber::FIRST.next();
 /// Any wait that is not none.
 const A_WHILE: Duration = Duration::from_secs(30);
 
-/// One retry and one crash: enough for every branch of the decision.
+/// One retry after an error, a timeout and a crash each: enough for every branch of the decision.
 const POLICY: RetryPolicy = RetryPolicy {
     max_retries: 1,
     delay: A_WHILE,
     multiplier: 1.0,
     max_delay: A_WHILE,
     jitter: 0.0,
-    max_crashes: 1,
+    max_timeouts: 2,
+    max_crashes: 2,
+    permanent: Vec::new(),
 };
 
 /// A number as the real decisions take it; the row's own is the second.
@@ -37,6 +41,17 @@ pub(crate) fn real(number: Number) -> AttemptNumber {
         Number::Current => CURRENT,
         Number::Overtaken => OVERTAKEN,
     }
+}
+
+/// What an open did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Opening {
+    /// The attempt is open.
+    Opened,
+    /// The execution came too late to be begun, and is skipped.
+    Skipped,
+    /// No row was changed.
+    Nothing,
 }
 
 impl World {
@@ -55,6 +70,7 @@ impl World {
         self.row.state = to;
         self.row.marked_in_pass = false;
         self.row.long_due = false;
+        self.row.stale = false;
         if !to.has_ticket() {
             self.row.owed = false;
             self.row.held = false;
@@ -65,7 +81,7 @@ impl World {
             self.row.lease_over = false;
             // Written by the next requeue before anything reads them.
             if to != State::Retrying && to != State::Pending {
-                (self.row.retries, self.row.crashes) = (0, 0);
+                self.row.used = Spent::default();
             }
             self.row.cancel = false;
         }
@@ -92,6 +108,7 @@ impl World {
 
     /// `attempt = attempt + 1`: whatever bore the row's number bears a lower one from now on.
     fn new_number(&mut self) {
+        self.row.fresh = false;
         for tickets in [&mut self.main, &mut self.ladder] {
             let more = std::mem::take(&mut tickets.current) > 0;
             tickets.overtaken = tickets.overtaken.max(u8::from(more));
@@ -157,13 +174,17 @@ impl World {
     }
 
     /// `open_attempts` for the ticket in `worker`'s hand.
-    pub(crate) fn open(&mut self, worker: usize, offered: bool, fences: Fences) -> bool {
+    pub(crate) fn open(&mut self, worker: usize, offered: bool, fences: Fences) -> Opening {
         let number = self.workers[worker].number;
         let wrong_number = number != Number::Current && fences.has(Fence::AttemptNumber);
         let wrong_state = next(self.row.state, Cause::Open).is_none() && fences.has(Fence::State);
         let early = !self.row.due && fences.has(Fence::DueTime);
         if wrong_number || wrong_state || early || !offered {
-            return false;
+            return Opening::Nothing;
+        }
+        if self.row.stale && self.row.state == State::Pending {
+            self.change(Cause::Skip, fences);
+            return Opening::Skipped;
         }
         let was = self.row.state;
         if self.row.holder == Holder::Worker(worker as u8) {
@@ -180,7 +201,7 @@ impl World {
         self.row.cancel = cancel;
         self.row.holder = Holder::Worker(worker as u8);
         self.row.lease_over = false;
-        true
+        Opening::Opened
     }
 
     /// `look_at_unopened`, and the real answer.
@@ -220,6 +241,8 @@ impl World {
             Ending::Success => retry::Ending::Success,
             Ending::Retryable => retry::Ending::Retryable { after: None },
             Ending::Permanent => retry::Ending::Permanent,
+            Ending::TimedOut => retry::Ending::TimedOut,
+            Ending::Crashed => retry::Ending::Crashed,
             Ending::Interrupted => retry::Ending::Interrupted,
         };
         fits && self.end(ending, true, fences)
@@ -237,9 +260,8 @@ impl World {
     }
 
     fn end(&mut self, ending: retry::Ending, head_start: bool, fences: Fences) -> bool {
-        let used =
-            Used { retries: u32::from(self.row.retries), crashes: u32::from(self.row.crashes) };
-        let verdict = retry::decide(ending, used, &POLICY, 0.5);
+        let used = Used::from(self.row.used);
+        let verdict = retry::decide(ending, "", used, &POLICY, 0.5);
         let (cause, due, used) = match verdict {
             Verdict::Succeed => (Cause::Succeed, true, used),
             _ if self.row.cancel => (Cause::Cancel, true, used),
@@ -254,7 +276,7 @@ impl World {
             self.owe(head_start);
             self.row.due = due;
             if self.row.state == State::Retrying && fences.works(Part::Budget) {
-                (self.row.retries, self.row.crashes) = (used.retries as u8, used.crashes as u8);
+                self.row.used = used.into();
             }
         }
         true
@@ -292,7 +314,7 @@ impl World {
         }
         match cause {
             Cause::Requeue => {
-                (self.row.retries, self.row.crashes) = (0, 0);
+                self.row.used = Spent::default();
                 self.row.due = true;
                 self.owe(false);
             }
@@ -320,6 +342,7 @@ fn forced(cause: Cause) -> State {
         Cause::Retry => State::Retrying,
         Cause::Fail | Cause::Restore => State::Failed,
         Cause::Cancel => State::Cancelled,
+        Cause::Skip => State::Skipped,
         Cause::Requeue => State::Pending,
         Cause::Discard => State::Discarded,
     }

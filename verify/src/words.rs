@@ -59,6 +59,7 @@ impl Line<'_> {
                 Clock::LongDue => format!("attempt {} has been due for an hour", self.number),
                 Clock::HoldOver => "the relay may take the owed ticket".into(),
                 Clock::LeaseOver => format!("the lease of attempt {} is over", self.number),
+                Clock::Stale => "the firing is too old to be begun".into(),
             },
             Action::Release(number) => {
                 format!("the ladder gives {} to the main queue", self.ticket(number))
@@ -159,6 +160,9 @@ impl Line<'_> {
         let name = format!("worker {}", worker(who));
         let index = usize::from(who);
         let ticket = self.ticket(self.before.workers[index].number);
+        if self.skips() {
+            return format!("{name} asks to open {ticket}, which comes too late: skipped");
+        }
         let opens = self.after.workers[index].step == Step::Running { cut: false };
         if opens && self.before.row.state != State::Running {
             return format!(
@@ -251,6 +255,9 @@ impl Line<'_> {
             Fault::ConnectionLost(who) => {
                 format!("{} loses its connection to the broker{}", name(who), self.returns(who))
             }
+            Fault::OpenUnanswered(who) if self.skips() => {
+                format!("{} skips the execution, but the answer is lost", name(who))
+            }
             Fault::OpenUnanswered(who) => {
                 format!("{} opens attempt {}, but the answer is lost", name(who), self.number)
             }
@@ -320,6 +327,10 @@ impl Line<'_> {
         }
     }
 
+    fn skips(&self) -> bool {
+        self.after.row.state == State::Skipped && self.before.row.state != State::Skipped
+    }
+
     fn became(&self) -> String {
         let row = &self.after.row;
         let next = self.number + u32::from(self.before.row.state == State::Running);
@@ -363,6 +374,8 @@ const fn ended(ending: Ending) -> &'static str {
         Ending::Success => "succeeds",
         Ending::Retryable => "fails, another try may help",
         Ending::Permanent => "fails for good",
+        Ending::TimedOut => "takes too long and is stopped",
+        Ending::Crashed => "runs out of memory",
         Ending::Interrupted => "is cut short",
     }
 }

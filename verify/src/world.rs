@@ -5,6 +5,7 @@
 //! than whether the number it holds is still the row's ([`Number`]), and whether the revision is
 //! ([`Debt::fresh`]). Tokens are only compared with the row's too: it names the worker that holds it.
 
+use sexton_model::retry::Used;
 use sexton_model::state::State;
 use sexton_model::sweep::Verdict;
 
@@ -51,10 +52,12 @@ pub struct Row {
     pub due: bool,
     /// Whether it has been due for an hour.
     pub long_due: bool,
-    /// `retries_used`.
-    pub retries: u8,
-    /// `crashes_used`.
-    pub crashes: u8,
+    /// `attempt = 1`, of a firing whose job has a `stale_after`.
+    pub fresh: bool,
+    /// Whether such a one waits, and is too old to be begun.
+    pub stale: bool,
+    /// `retries_used`, `timeouts_used`, `crashes_used`.
+    pub used: Spent,
     /// `open_token`.
     pub holder: Holder,
     /// `lease_until < now()`.
@@ -63,6 +66,28 @@ pub struct Row {
     pub cancel: bool,
     /// `ticket_published_at >=` the instant at which the sweep's pass began.
     pub marked_in_pass: bool,
+}
+
+/// What is used up of the budgets. In bytes: there are millions of rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Spent {
+    retries: u8,
+    timeouts: u8,
+    crashes: u8,
+}
+
+impl From<Used> for Spent {
+    fn from(used: Used) -> Self {
+        let Used { retries, timeouts, crashes } = used;
+        Self { retries: retries as u8, timeouts: timeouts as u8, crashes: crashes as u8 }
+    }
+}
+
+impl From<Spent> for Used {
+    fn from(spent: Spent) -> Self {
+        let Spent { retries, timeouts, crashes } = spent;
+        Self { retries: retries.into(), timeouts: timeouts.into(), crashes: crashes.into() }
+    }
 }
 
 /// What a worker does with the ticket it was handed.
@@ -101,13 +126,24 @@ pub enum Ending {
     Retryable,
     /// Badly; no other try will help.
     Permanent,
+    /// It took too long. Only where the bounds ask for every budget.
+    TimedOut,
+    /// It ran out of memory. Only where the bounds ask for every budget.
+    Crashed,
     /// Cut short: by a cancel or by the worker's own stop.
     Interrupted,
 }
 
 impl Ending {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Success, Self::Retryable, Self::Permanent, Self::Interrupted];
+    pub const ALL: [Self; 6] = [
+        Self::Success,
+        Self::Retryable,
+        Self::Permanent,
+        Self::TimedOut,
+        Self::Crashed,
+        Self::Interrupted,
+    ];
 }
 
 /// A worker process with one slot.

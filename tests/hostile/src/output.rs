@@ -1,7 +1,8 @@
 //! What a task writes, from its pipe through the database to an operator's terminal.
 
 use chrono::{DateTime, Utc};
-use sexton_console::commands::executions::logs::told;
+use sexton_console::commands::executions::logs::{before, told, whole};
+use sexton_model::output::Chunk;
 use sexton_worker::output::{Capture, Output, OutputLimits, Stream};
 
 use crate::said;
@@ -16,20 +17,39 @@ pub(crate) fn run(input: &[u8]) {
         let output = capture(input, limits);
         check_limits(&output, limits, input.len());
         let value = serde_json::to_value(&output).expect("output is JSON");
-        let again: Output = serde_json::from_value(value.clone()).expect("as it was written");
+        let again: Output = serde_json::from_value(value).expect("as it was written");
         assert_eq!(again, output);
-        if let Some(words) = output.last_words() {
-            assert!(words.chars().count() <= 500 && !words.contains('\0'));
-        }
-        for line in told(1, value).expect("output that a worker wrote can be told") {
-            said::check(&line, MAX_TOLD_BYTES);
+        check_told(&output);
+        check_chunk(&output);
+    }
+    // Rows that somebody else wrote.
+    if let Ok(value) = serde_json::from_slice(input) {
+        match before(1, value) {
+            Ok(output) => check_told(&output),
+            Err(error) => said::check(&error, 600),
         }
     }
-    // A row that somebody else wrote.
-    if let Ok(value) = serde_json::from_slice(input)
-        && let Err(error) = told(1, value)
-    {
-        said::check(&error, 600);
+    let text = String::from_utf8_lossy(input).into_owned();
+    let (first_line, lines) = (i64::from(input.first().copied().unwrap_or(1)), i64::MAX);
+    let chunk =
+        Chunk { first_line, lines, bytes_before: -1, bytes: lines, from: at(), to: at(), text };
+    match whole(1, &[chunk.clone(), chunk]) {
+        Ok(output) => check_told(&output),
+        Err(error) => said::check(&error, 600),
+    }
+}
+
+fn check_told(output: &Output) {
+    for line in told(1, output) {
+        said::check(&line, MAX_TOLD_BYTES);
+    }
+}
+
+/// Through the database: what was kept is what is read.
+fn check_chunk(output: &Output) {
+    if !output.lines.is_empty() {
+        let read = Chunk::new(1, 0, 0, &output.lines).read().expect("a chunk that was made here");
+        assert_eq!(read, output.lines);
     }
 }
 

@@ -31,7 +31,12 @@ fn job(job: &JobSpec) -> String {
             text(name, value);
         }
     }
-    for (name, value) in [("lease", job.lease), ("expect_within", job.expect_within)] {
+    let spans = [
+        ("lease", job.lease),
+        ("expect_within", job.expect_within),
+        ("stale_after", job.stale_after),
+    ];
+    for (name, value) in spans {
         if let Some(value) = value {
             text(name, &duration::format(value));
         }
@@ -57,13 +62,21 @@ fn misfire(job: &JobSpec) -> String {
     table(fields)
 }
 
-fn retry(retry: &RetryOverrides) -> String {
+/// The table of retry settings.
+pub(crate) fn retry(retry: &RetryOverrides) -> String {
     let mut fields = Vec::new();
     fields.extend(retry.max_retries.map(|number| ("max_retries", number.to_string())));
+    fields.extend(retry.max_timeouts.map(|number| ("max_timeouts", number.to_string())));
+    fields.extend(retry.max_crashes.map(|number| ("max_crashes", number.to_string())));
     fields.extend(retry.delay.map(|delay| ("delay", quoted(&duration::format(delay)))));
     fields.extend(retry.multiplier.map(|factor| ("multiplier", float(factor))));
     fields.extend(retry.max_delay.map(|delay| ("max_delay", quoted(&duration::format(delay)))));
     fields.extend(retry.jitter.map(|jitter| ("jitter", float(jitter))));
+    let classes = |classes: &Vec<String>| {
+        let classes: Vec<String> = classes.iter().map(|class| quoted(class)).collect();
+        format!("[{}]", classes.join(", "))
+    };
+    fields.extend(retry.permanent.as_ref().map(|list| ("permanent", classes(list))));
     table(fields)
 }
 

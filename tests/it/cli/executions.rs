@@ -1,10 +1,12 @@
 //! `sexton executions`: finding, reading and ending them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use sexton_model::output::Stream;
 
+use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 31] = [
+const ROW: [&str; 35] = [
     "attempt",
     "cancel_requested",
     "claimed_at",
@@ -19,13 +21,16 @@ const ROW: [&str; 31] = [
     "job_id",
     "job_name",
     "lease_until",
+    "max_crashes",
     "next_attempt_at",
     "outcome",
     "own_key",
     "params",
     "pool",
+    "progress",
     "reconcile_count",
     "relay_after",
+    "result",
     "retries_used",
     "rev",
     "scheduled_for",
@@ -35,6 +40,7 @@ const ROW: [&str; 31] = [
     "target",
     "task_type",
     "ticket_published_at",
+    "timeouts_used",
     "worker_id",
 ];
 
@@ -93,6 +99,8 @@ async fn listed_and_shown_executions_bear_the_columns_names() {
             "number",
             "opened_at",
             "outcome",
+            "progress",
+            "result",
             "signal",
             "worker_id",
             "worker_name",
@@ -126,14 +134,10 @@ async fn nothing_that_a_task_wrote_reaches_the_terminal_as_an_escape() {
     let id = answer["id"].as_str().unwrap().to_owned();
     let held = console.open(id.parse().unwrap(), 1).await;
     let evil = "\u{1b}[31mred\u{1b}[2Jgone\u{202e}";
-    let output = json!({
-        "lines": [
-            {"at": "2026-01-01T00:00:00Z", "stream": "stdout", "text": evil},
-            {"at": "2026-01-01T00:00:01Z", "stream": "stderr", "text": "last"},
-        ],
-        "head_lines": 1, "dropped_bytes": 10, "dropped_lines": 2,
-    });
-    console.fail(held, evil, Some(output)).await;
+    let chunks = [(1, 0, Stream::Stdout, evil), (4, 30, Stream::Stderr, "last")];
+    let chunks =
+        chunks.map(|(first, before, stream, text)| chunk(first, before, &[(stream, text)]));
+    console.fail(held, evil, Some(part(&chunks))).await;
     for args in [
         &["executions", "logs", &id][..],
         &["executions", "show", &id],
@@ -150,7 +154,7 @@ async fn nothing_that_a_task_wrote_reaches_the_terminal_as_an_escape() {
     let logs = console.run(&["executions", "logs", &id, "--attempt", "1"]).await.expect(0);
     let lines: Vec<&str> = logs.stdout.lines().collect();
     assert_eq!(lines[1], "… 2 lines (10 bytes) were not kept …");
-    assert_eq!(lines[2], "00:00:01.000 err last");
+    assert_eq!(lines[2], "00:00:04.000 err last");
     let logs = console.json(&["executions", "logs", &id]).await;
     assert_eq!(keys(&logs), ["execution_id", "number", "outcome", "output"]);
     assert_eq!(logs["output"]["lines"][0]["text"], evil);

@@ -7,7 +7,9 @@ mod applying;
 mod cron;
 mod executions;
 mod failed;
+pub(crate) mod followed;
 mod jobs;
+mod logs;
 mod races;
 mod servers;
 
@@ -20,7 +22,8 @@ use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::{Used, Verdict};
 use sexton_store::Store;
 use sexton_store::lease::Held;
-use sexton_store::open::{OpenRequest, open};
+use sexton_store::open::{Offer, OpenRequest, open};
+use sexton_store::output::OutputPart;
 use sexton_store::relay::mark_published;
 use sexton_store::settle::{Settled, Settlement, settle};
 use sexton_tests::database::TestDatabase;
@@ -121,15 +124,15 @@ impl Console {
         let attempt = AttemptNumber::new(number).unwrap();
         let request =
             OpenRequest { execution_id: id, attempt, token: OpenToken::new(Uuid::new_v4()) };
-        let (worker, types) = (ProcessId::new(Uuid::now_v7()), ["work".to_owned()]);
+        let (worker, offers) = (ProcessId::new(Uuid::now_v7()), [Offer::new("work")]);
         let lease = Duration::from_mins(1);
         // A command that has ended may hold the row until the server has noticed that it is gone, and
         // a locked row is passed over. A worker asks again, too.
         let opening = async {
             let open = async || {
-                open(self.store(), worker, "w:1", &types, &[request], lease, None).await.unwrap()
+                open(self.store(), worker, "w:1", &offers, &[request], lease, None).await.unwrap()
             };
-            while open().await.is_empty() {
+            while open().await.opened.is_empty() {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -138,15 +141,16 @@ impl Console {
     }
 
     /// Ends the attempt `held` as failed for good, with this error and output.
-    async fn fail(&self, held: Held, error: &str, output: Option<Value>) {
+    async fn fail(&self, held: Held, error: &str, output: Option<OutputPart>) {
         let settlement = Settlement {
             held,
-            verdict: Verdict::Fail { used: Used { retries: 3, crashes: 0 } },
+            verdict: Verdict::Fail { used: Used { retries: 3, ..Used::default() } },
             outcome: "error",
             error: Some(("exit_1".to_owned(), error.to_owned())),
             exit_code: Some(1),
             signal: None,
             output,
+            result: None,
         };
         let settled = settle(self.store(), &[settlement], None).await.unwrap();
         assert!(matches!(settled[0], Settled::Done { .. }));

@@ -61,7 +61,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     let url = format!("amqp://u:hunter2@127.0.0.1:{port}/%2f");
     let env = [("AMQP_URL", url.as_str())];
     let status = console.run_with(&["--json", "status"], &env, "").await.expect(0).json();
-    assert_eq!(keys(&status), ["broker", "database", "instances", "pools"]);
+    assert_eq!(keys(&status), ["broker", "database", "instances", "pools", "warnings"]);
     assert_eq!(
         keys(&status["database"]),
         [
@@ -79,6 +79,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     assert_eq!(
         keys(&status["pools"][0]),
         [
+            "jobs",
             "oldest_due_ms",
             "pending",
             "pool",
@@ -88,6 +89,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
             "retrying",
             "running",
             "slots",
+            "workers",
         ]
     );
     let database = &status["database"];

@@ -9,15 +9,15 @@ use sexton_model::ladder::LADDER_MS;
 use sexton_model::ticket::{Envelope, Incoming, Parked, Ticket, read};
 use sexton_worker::catalogue::Catalogue;
 
-use super::{between, blocks, text};
+use super::{between, blocks, root, text};
 
 #[test]
 fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
-    for document in ["README.md", "docs/jobs.md"] {
+    for (document, shown) in [("README.md", 2), ("docs/jobs.md", 1), ("docs/tasks.md", 4)] {
         let (jobs, tasks) =
             (blocks(&text(document), "toml jobs"), blocks(&text(document), "toml tasks"));
-        assert!(!jobs.is_empty() && !tasks.is_empty(), "{document} shows both files");
+        assert!(jobs.len() + tasks.len() >= shown, "{document} shows its files");
         for example in jobs {
             let read = jobs_file::parse(document, &example);
             assert!(read.is_ok_and(|jobs| !jobs.is_empty()), "{document}: {example}");
@@ -27,6 +27,23 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
             std::fs::write(&file, &example).unwrap();
             let read = Catalogue::load(&file);
             assert!(read.is_ok(), "{document}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_to_begin_with_are_accepted_and_fit_together() {
+    for folder in ["examples", "examples/demo"] {
+        let catalogue = Catalogue::load(&root().join(folder).join("tasks.toml")).unwrap();
+        let jobs = text(format!("{folder}/jobs.toml"));
+        let jobs = jobs_file::parse(folder, &jobs).unwrap();
+        for job in &jobs {
+            let offered = catalogue.get(&job.task_type).is_some();
+            assert!(offered, "{folder}: nothing runs {} of {}", job.task_type, job.name);
+        }
+        for task_type in catalogue.types() {
+            let used = jobs.iter().any(|job| job.task_type == task_type);
+            assert!(used, "{folder}: no job uses {task_type}");
         }
     }
 }

@@ -5,10 +5,20 @@ use std::time::Duration;
 
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
+use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
+use sexton_model::retry::RetryPolicy;
 use sexton_model::{cron, pool, ticket};
 use sexton_store::retention::OWN_KEY_DAYS;
-use sexton_worker::catalogue::{COMMAND_MAX_WORDS, GRACE_MAX, TIMEOUT_MAX};
+use sexton_worker::catalogue::{
+    COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
+    HTTP_TIMEOUT_DEFAULT, LOCK_TIMEOUT_MAX, MEMORY, OPEN_FILES, RESPONSE_DEFAULT, RESPONSE_MAX,
+    SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, VARIABLES_MAX, format_size,
+};
+use sexton_worker::command::INHERITED;
+use sexton_worker::email::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
+use sexton_worker::http::RETRY_AFTER_MAX;
 use sexton_worker::output::OutputLimits;
+use sexton_worker::secret::SECRET_MAX_BYTES;
 
 use super::text;
 
@@ -45,6 +55,10 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
                 output.part_lines
             ),
         ),
+        (
+            "result of an attempt",
+            format!("{} KiB of JSON, {} levels deep", MAX_RESULT_BYTES / KIB, MAX_RESULT_DEPTH),
+        ),
         ("reason of a failure", bytes(ticket::MAX_REASON_BYTES)),
         ("a caller's own key deduplicates for", format!("{OWN_KEY_DAYS} days")),
     ];
@@ -62,8 +76,8 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
 #[test]
 fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
     let default = Misfire::default();
-    let document = text("docs/jobs.md");
-    let (jobs, tasks) = document.split_once("## The task catalogue").unwrap();
+    let budgets = RetryPolicy::default();
+    let (jobs, tasks) = (&text("docs/jobs.md"), &text("docs/tasks.md"));
     let expected = [
         ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
         ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
@@ -74,10 +88,21 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
             Some(default.limit.to_string()),
             format!("1 to {}", with_commas(Misfire::MAX_LIMIT as usize)),
         ),
+        ("retry.max_retries", None, counts(&limits::MAX_RETRIES)),
         (
-            "retry.max_retries",
+            "retry.max_timeouts",
+            Some(budgets.max_timeouts.to_string()),
+            counts(&limits::MAX_TIMEOUTS),
+        ),
+        ("retry.max_crashes", Some(budgets.max_crashes.to_string()), counts(&limits::MAX_CRASHES)),
+        (
+            "retry.permanent",
             None,
-            format!("0 to {}", with_commas(*limits::MAX_RETRIES.end() as usize)),
+            format!(
+                "{} classes of {}, each of `A-Z a-z 0-9 . _ -`",
+                limits::MAX_PERMANENT,
+                bytes(job::MAX_CLASS_BYTES)
+            ),
         ),
         ("retry.delay", None, span(&limits::RETRY_DELAY)),
         (
@@ -94,6 +119,7 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
         ("timeout", Some(in_words(job::DEFAULT_TIMEOUT)), span(&limits::TIMEOUT)),
         ("lease", None, span(&limits::LEASE)),
         ("expect_within", None, span(&limits::EXPECT_WITHIN)),
+        ("stale_after", None, span(&limits::STALE_AFTER)),
         ("labels", None, format!("{} labels", limits::MAX_LABELS)),
     ];
     for (field, default, allowed) in expected {
@@ -101,7 +127,40 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
     }
     check(tasks, "timeout", None, &span(&(job::MIN_PERIOD..=TIMEOUT_MAX)));
     check(tasks, "grace", None, &span(&(Duration::ZERO..=GRACE_MAX)));
+    check(tasks, "sql", None, &format!("{} KiB", SQL_MAX_BYTES / KIB));
+    check(tasks, "lock_timeout", None, &format!("1 ms to {}", in_words(LOCK_TIMEOUT_MAX)));
+    let longest = in_words(STATEMENT_TIMEOUT_MAX);
+    check(tasks, "statement_timeout", None, &format!("1 ms to {longest}"));
     check(tasks, "command", None, &format!("{COMMAND_MAX_WORDS} words of 32 KiB"));
+    check(tasks, "environment.inherit", None, &format!("{VARIABLES_MAX} names"));
+    check(tasks, "environment.set", None, &format!("{VARIABLES_MAX} variables of 32 KiB"));
+    let memory = (MEMORY.start() >> 20, MEMORY.end() >> 30);
+    check(tasks, "limits.memory", None, &format!("{} MiB to {} GiB", memory.0, memory.1));
+    check(tasks, "limits.cpu_time", None, &span(&CPU_TIME));
+    check(tasks, "limits.open_files", None, "16 to 1,048,576");
+    assert_eq!(OPEN_FILES, 16..=1_048_576);
+    let inherited = INHERITED.map(|name| format!("`{name}`"));
+    let (last, first) = inherited.split_last().unwrap();
+    let inherited = format!("{} and {last}", first.join(", "));
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(tasks).contains(&inherited), "docs/tasks.md does not say: {inherited}");
+    check(tasks, "http.headers", None, &format!("{HEADERS_MAX} of visible ASCII, 8 KiB each"));
+    let timeout = Some(in_words(HTTP_TIMEOUT_DEFAULT));
+    check(tasks, "http.timeout", timeout, "100 ms to 30 days");
+    let response = Some(format_size(RESPONSE_DEFAULT));
+    let response_max = format!("0 to {} MiB", RESPONSE_MAX / MIB as u64);
+    check(tasks, "http.max_response", response, &response_max);
+    check(tasks, "email.to", None, &format!("{RECIPIENTS_MAX} addresses"));
+    let subject = format!("{} when it is filled in", bytes(SUBJECT_MAX_BYTES));
+    check(tasks, "email.subject", None, &subject);
+    let body = format!("{} MiB when it is filled in", BODY_MAX_BYTES / MIB);
+    check(tasks, "email.body", None, &body);
+    let timeout = Some(in_words(EMAIL_TIMEOUT_DEFAULT));
+    check(tasks, "email.timeout", timeout, "100 ms to 30 days");
+    let longest = format!("the shortest wait, {} at most", in_words(RETRY_AFTER_MAX));
+    assert!(tasks.contains(&longest), "docs/tasks.md does not say: {longest}");
+    let secret = format!("A secret has at most {} KiB", SECRET_MAX_BYTES / KIB);
+    assert!(tasks.contains(&secret), "docs/tasks.md does not say: {secret}");
     let template = format!("{}, with `{{execution_key}}` in it", bytes(limits::MAX_TEMPLATE_BYTES));
     check(jobs, "idempotency_key", None, &template);
 }
@@ -110,23 +169,27 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
 fn check(table: &str, field: &str, default: Option<String>, allowed: &str) {
     let begin = format!("| `{field}` |");
     let row = table.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| {
-        panic!("docs/jobs.md has no row for {field}");
+        panic!("docs/jobs.md or docs/tasks.md has no row for {field}");
     });
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
     let [_, _, said_default, said] = cells[..] else { panic!("four columns: {row}") };
-    assert_eq!(said, allowed, "{field} in docs/jobs.md");
+    assert_eq!(said, allowed, "{field} in docs/jobs.md or docs/tasks.md");
     if let Some(default) = default {
         let plain = said_default.trim_matches('`');
         let same = match sexton_model::duration::parse(plain) {
             Ok(duration) => in_words(duration) == default,
             Err(_) => plain == default,
         };
-        assert!(same, "the default of {field} in docs/jobs.md: {said_default}, it is {default}");
+        assert!(same, "the default of {field} in its page: {said_default}, it is {default}");
     }
 }
 
 fn bytes(number: usize) -> String {
     format!("{} bytes", with_commas(number))
+}
+
+fn counts(range: &RangeInclusive<i64>) -> String {
+    format!("{} to {}", range.start(), with_commas(*range.end() as usize))
 }
 
 fn span(range: &RangeInclusive<Duration>) -> String {

@@ -8,6 +8,7 @@ mod faults;
 mod limits;
 mod links;
 mod names;
+mod reliability;
 mod servers;
 mod shape;
 

@@ -1,12 +1,19 @@
 //! The real programs, killed, frozen and flooded.
 
 mod burst;
+mod cancel;
+mod consuming;
+mod draining;
 mod foreign;
 mod frozen;
 mod kills;
 pub(crate) mod ledger;
 mod long;
+mod output;
+mod pools;
+mod retries;
 mod seats;
+mod sql;
 mod struck;
 mod wiped;
 

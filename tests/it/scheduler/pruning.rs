@@ -67,8 +67,13 @@ async fn a_callers_own_key_goes_on_deduplicating_when_the_rest_of_its_row_is_gon
     .execute(f.db.pool())
     .await
     .unwrap();
+    sqlx::query("UPDATE executions SET result = '{\"sent\": true}'")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
     let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.stripped), (0, 1));
+    assert_eq!(f.column(id, "result").await, None);
     assert_eq!(f.column(id, "params").await.as_deref(), Some("{}"));
     assert_eq!(f.column(id, "execution_key").await.as_deref(), Some("customer-4891"));
     assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);

@@ -1,12 +1,18 @@
 //! The relay: every owed ticket, to the right place, in nominal order, not more often than needed.
 
+use std::time::Duration;
+
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
+use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
 use sexton_model::state::State;
 use sexton_scheduler::relay::BATCH;
 use sexton_scheduler::step::{Pause, Step};
 use sexton_store::relay::mark_published;
 use sexton_tests::factory::{NewExecution, NewJob};
+use sexton_tests::namespace::TestNamespace;
+use sexton_tests::proxy::Proxy;
+use tokio::time::Instant;
 
 use super::{Fixture, at, now, ticket_of};
 
@@ -123,6 +129,40 @@ async fn a_ticket_that_the_broker_refuses_waits_longer_each_time_and_holds_up_no
     assert_eq!(relay.run_once(now(5)).await.unwrap().postponed, 1);
     assert_eq!(relay.run_once(now(14)).await.unwrap().taken, 0, "twice as long now");
     f.raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_ticket_that_is_not_confirmed_in_time_is_told_apart_from_a_broker_that_is_away() {
+    let broker = sexton_tests::servers::shared().await.unwrap().amqp_url.clone();
+    let proxy = Proxy::before(&broker).await.unwrap();
+    let namespace = TestNamespace::new();
+    let link = Link::start(LinkSettings {
+        endpoint: Endpoint::parse(&proxy.url(&broker)).unwrap(),
+        name: "test".to_owned(),
+        namespace: namespace.namespace().clone(),
+        pools: vec![PoolName::default_pool()],
+        timeouts: Timeouts { confirm: Duration::from_millis(500), ..Timeouts::default() },
+    });
+    let f = Fixture::with(namespace, link).await;
+    assert!(f.link.up().await.is_some());
+    let id = f.insert(NewExecution::new(f.any_job().await, State::Pending, at(0))).await;
+    let relay = f.relay();
+    let swallowed = proxy.swallow_answers_matching(id.to_string().as_bytes(), 1);
+    let relayed = relay.run_once(now(0)).await.unwrap();
+    assert!(swallowed.is_over());
+    assert_eq!((relayed.taken, relayed.published, relayed.postponed), (1, 0, 1));
+    // It waits for as long as a refused one, not for the half minute of one that is not known.
+    assert_eq!(relay.run_once(now(4)).await.unwrap().taken, 0);
+    proxy.pass();
+    proxy.cut();
+    proxy.pass();
+    assert_eq!(relay.run_once(now(5)).await.map_or(0, |relayed| relayed.published), 0);
+    let until = Instant::now() + Duration::from_secs(30);
+    while !f.link.is_up() {
+        assert!(Instant::now() < until, "no connection");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(relay.run_once(now(60)).await.unwrap().marked, 1);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{Fixture, at, now};
 
 fn rescuer(f: &Fixture, relay: &Arc<Notify>) -> Rescuer {
-    let defaults = RetryPolicy { max_crashes: 1, ..RetryPolicy::default() };
+    let defaults = RetryPolicy { max_crashes: 2, ..RetryPolicy::default() };
     Rescuer::new(f.store(), defaults, Arc::clone(relay))
 }
 

@@ -15,6 +15,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
 mod console;
+mod deadline;
 mod hour;
 mod lease;
 mod networks;

@@ -24,14 +24,18 @@ async fn no_list_of_operations_breaks_a_promise() {
     };
     let mut stage = Stage::create().await.unwrap();
     match stage.campaign(campaign).await.unwrap() {
-        Ok(report) => println!(
-            "{} cases from seed {}: {} operations in {:.1} s, {:.0} a second",
-            report.cases,
-            campaign.seed,
-            report.operations,
-            report.seconds,
-            report.operations as f64 / report.seconds
-        ),
+        Ok(report) => {
+            println!(
+                "{} cases from seed {}: {} operations in {:.1} s, {:.0} a second",
+                report.cases,
+                campaign.seed,
+                report.operations,
+                report.seconds,
+                report.operations as f64 / report.seconds
+            );
+            // A few cases need not meet everything.
+            assert!(campaign.cases < CASES || report.idle.is_empty(), "idle: {:?}", report.idle);
+        }
         Err(found) => panic!("{}", found.tell()),
     }
 }

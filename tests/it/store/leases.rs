@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use sexton_model::id::ProcessId;
-use sexton_model::retry::{Ending, RetryPolicy, Verdict, decide};
+use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
 use sexton_store::lease::{Held, Renewal, renew};
-use sexton_store::lost::{self, Which};
+use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::open::{Offer, open};
 use uuid::Uuid;
 
-use super::{Fixture, LEASE, at};
+use super::{Fixture, LEASE, at, request};
 
 async fn renewed(fixture: &Fixture, held: Held, second: i64) -> Renewal {
     renew(fixture.store(), &[(held, LEASE)], Some(at(second))).await.unwrap()[0]
@@ -19,8 +20,12 @@ async fn rescue(fixture: &Fixture, which: &Which<'_>, second: i64) -> usize {
     let now = Some(at(second));
     let found = lost::find(fixture.store(), which, 100, now).await.unwrap();
     let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
-    let verdicts: Vec<_> =
-        found.into_iter().map(|one| (one, decide(Ending::Lost, one.used, &policy, 0.5))).collect();
+    let decided = |one: Overdue| {
+        let policy = policy.with(&one.retry);
+        let verdict = decide(Ending::Lost, LOST, one.used, &policy, 0.5);
+        (one, verdict)
+    };
+    let verdicts: Vec<_> = found.into_iter().map(decided).collect();
     lost::settle(fixture.store(), which, &verdicts, now).await.unwrap().len()
 }
 
@@ -46,19 +51,21 @@ async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
     assert_eq!(found.len(), 1);
     // By the database's clock the lease is over, but nobody has ended the attempt yet.
     assert!(matches!(renewed(&fixture, held, 21).await, Renewal::Renewed { .. }));
-    let verdict = decide(Ending::Lost, found[0].used, &RetryPolicy::default(), 0.5);
+    let verdict = decide(Ending::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
     let now = Some(at(21));
-    let ended = lost::settle(fixture.store(), &Which::LeaseOver, &[(found[0], verdict)], now).await;
+    let found = [(found[0].clone(), verdict)];
+    let ended = lost::settle(fixture.store(), &Which::LeaseOver, &found, now).await;
     assert!(ended.unwrap().is_empty());
     assert_eq!(fixture.state(id).await, "running/1");
 }
 
 #[tokio::test]
-async fn the_first_crash_is_retried_at_once_and_one_over_the_budget_parks() {
+async fn the_first_crash_is_retried_at_once_and_the_third_parks_with_the_evidence() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
+    fixture.introduce("w1").await;
     let mut second = 0;
-    for number in 1..=4 {
+    for number in 1..=3 {
         fixture.opened(id, number, second).await;
         assert_eq!(rescue(&fixture, &Which::LeaseOver, second + 21).await, 1);
         second += 10_000;
@@ -69,10 +76,51 @@ async fn the_first_crash_is_retried_at_once_and_one_over_the_budget_parks() {
             );
         }
     }
-    assert_eq!(fixture.state(id).await, "failed/5");
-    assert_eq!(fixture.column(id, "crashes_used").await.unwrap(), "4");
+    assert_eq!(fixture.state(id).await, "failed/4");
+    assert_eq!(fixture.column(id, "crashes_used").await.unwrap(), "3");
     let reason = fixture.column(id, "error_message").await.unwrap();
-    assert!(reason.contains("not heard of again"), "{reason}");
+    let begun = |second| at(second).format("%Y-%m-%d %H:%M:%S UTC");
+    let evidence = format!(
+        "; 3 crashed, no more are allowed: attempt 1 lost on w1, begun {}; attempt 2 lost on w1, \
+         begun {}; attempt 3 lost on w1, begun {}",
+        begun(0),
+        begun(10_000),
+        begun(20_000)
+    );
+    assert!(reason.ends_with(&evidence), "{reason}");
+}
+
+#[tokio::test]
+async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
+    let fixture = Fixture::new().await;
+    let once = Offer { max_crashes: 1, ..Offer::new("work") };
+    let patient = Offer { max_crashes: 9, ..Offer::new("work") };
+    for (offer, job, state) in [
+        (&once, None, "failed/2"),
+        (&patient, None, "retrying/2"),
+        // The job's own goes before the catalogue's.
+        (&patient, Some(1_i32), "failed/2"),
+        (&once, Some(2), "retrying/2"),
+    ] {
+        sqlx::query("UPDATE jobs SET max_crashes = $1")
+            .bind(job)
+            .execute(fixture.db.pool())
+            .await
+            .unwrap();
+        let id = fixture.claim(&format!("{}-{job:?}", offer.max_crashes)).await;
+        let (offers, asked) = (std::slice::from_ref(offer), [request(id, 1)]);
+        let now = Some(at(0));
+        let opened = open(fixture.store(), fixture.worker, "w:1", offers, &asked, LEASE, now).await;
+        let opened = opened.unwrap().opened.pop().expect("the ticket should open");
+        assert_eq!(
+            opened.retry.max_crashes,
+            job.map_or(Some(offer.max_crashes), |n| Some(n as u32))
+        );
+        // A deployer who edits the job meanwhile does not change the attempt's budget.
+        sqlx::query("UPDATE jobs SET max_crashes = 5").execute(fixture.db.pool()).await.unwrap();
+        assert_eq!(rescue(&fixture, &Which::LeaseOver, 21).await, 1);
+        assert_eq!(fixture.state(id).await, state, "{offer:?}, {job:?}");
+    }
 }
 
 #[tokio::test]
@@ -137,7 +185,7 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
     fixture.opened(id, 1, 0).await;
     let found = lost::find(fixture.store(), &Which::One(id), 1, Some(at(60))).await.unwrap();
     let now = Some(at(60));
-    let claimed = [(found[0], Verdict::Succeed)];
+    let claimed = [(found[0].clone(), Verdict::Succeed)];
     lost::settle(fixture.store(), &Which::One(id), &claimed, now).await.unwrap();
     assert_eq!(fixture.state(id).await, "failed/2");
 }

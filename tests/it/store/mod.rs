@@ -5,9 +5,11 @@ mod late;
 mod leases;
 mod lost_answers;
 mod opens;
+mod output;
 mod plans;
 mod schema;
 mod settles;
+mod stale;
 mod unopened;
 
 use std::time::Duration;
@@ -18,7 +20,7 @@ use sexton_model::retry::{Used, Verdict};
 use sexton_store::Store;
 use sexton_store::firing::{Claim, ClaimTransaction};
 use sexton_store::lease::Held;
-use sexton_store::open::{OpenRequest, Opened, open};
+use sexton_store::open::{Offer, OpenRequest, Opened, open};
 use sexton_store::settle::{Settled, Settlement, settle};
 use sexton_tests::database::TestDatabase;
 use sqlx::Row as _;
@@ -81,10 +83,23 @@ impl Fixture {
     }
 
     pub(crate) async fn open(&self, request: OpenRequest, second: i64) -> Option<Opened> {
-        let types = ["work".to_owned()];
+        let offers = [Offer::new("work")];
         let now = Some(at(second));
-        let opened = open(self.store(), self.worker, "w:1", &types, &[request], LEASE, now).await;
-        opened.unwrap().pop()
+        let opened = open(self.store(), self.worker, "w:1", &offers, &[request], LEASE, now).await;
+        opened.unwrap().opened.pop()
+    }
+
+    /// Tells who the worker is.
+    pub(crate) async fn introduce(&self, name: &str) {
+        sqlx::query(
+            "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+             VALUES ($1, 'worker', $2, 1, '0', now(), now())",
+        )
+        .bind(self.worker.get())
+        .bind(name)
+        .execute(self.db.pool())
+        .await
+        .unwrap();
     }
 
     /// Opens attempt `number`, which must work.
@@ -145,14 +160,15 @@ pub(crate) fn settlement(held: Held, verdict: Verdict) -> Settlement {
         exit_code: Some(i32::from(!good)),
         signal: None,
         output: None,
+        result: None,
     }
 }
 
 pub(crate) fn retry(after_s: u64, retries: u32) -> Verdict {
-    let used = Used { retries, crashes: 0 };
+    let used = Used { retries, ..Used::default() };
     Verdict::Retry { after: Duration::from_secs(after_s), used }
 }
 
 pub(crate) fn fail() -> Verdict {
-    Verdict::Fail { used: Used { retries: 3, crashes: 0 } }
+    Verdict::Fail { used: Used { retries: 3, ..Used::default() } }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, NOT_OFFERED_FOR, answer};
-use sexton_store::open::{OpenRequest, look, open, recover};
+use sexton_store::open::{Answered, Offer, OpenRequest, look, open, recover};
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ async fn ask_offering(
     offers: &str,
 ) -> Answer {
     let rows =
-        look(fixture.store(), &[offers.to_owned()], &[request], Some(at(second))).await.unwrap();
+        look(fixture.store(), &[Offer::new(offers)], &[request], Some(at(second))).await.unwrap();
     answer(request.attempt, rows.first().map(|(_, row)| row))
 }
 
@@ -60,10 +60,11 @@ async fn one_request_of_a_batch_does_not_hinder_the_others() {
     let (first, second) = (fixture.claim("a").await, fixture.claim("b").await);
     let requests =
         [request(first, 1), request(ExecutionId::new(Uuid::now_v7()), 1), request(second, 2)];
-    let types = ["work".to_owned()];
+    let offers = [Offer::new("work")];
     let now = Some(at(1));
     let opened =
-        open(fixture.store(), fixture.worker, "w:1", &types, &requests, LEASE, now).await.unwrap();
+        open(fixture.store(), fixture.worker, "w:1", &offers, &requests, LEASE, now).await.unwrap();
+    let opened = opened.opened;
     assert_eq!(opened.len(), 1);
     assert_eq!(opened[0].execution_id, first);
     assert_eq!(fixture.state(second).await, "pending/1");
@@ -110,11 +111,12 @@ async fn each_row_of_the_table_of_unopened_tickets_is_seen() {
 async fn a_worker_opens_only_the_task_types_it_offers() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
-    let (request, types) = (request(id, 1), ["other".to_owned()]);
+    let (request, offers) = (request(id, 1), [Offer::new("other")]);
     let now = Some(at(1));
-    let opened =
-        open(fixture.store(), fixture.worker, "w:1", &types, &[request], LEASE, now).await.unwrap();
-    assert!(opened.is_empty());
+    let opened = open(fixture.store(), fixture.worker, "w:1", &offers, &[request], LEASE, now)
+        .await
+        .unwrap();
+    assert_eq!(opened, Answered::default());
     let wait = Answer::Wait(Duration::from_secs(30));
     assert_eq!(ask_offering(&fixture, request, 1, "other").await, wait);
     let hour = NOT_OFFERED_FOR.as_secs().cast_signed();

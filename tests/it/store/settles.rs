@@ -1,10 +1,13 @@
 //! Settle: what a worker may record, and what follows from it.
 
-use serde_json::json;
-use sexton_model::retry::Verdict;
+use serde_json::{Value, json};
+use sexton_model::output::{Chunk, Line, Stream};
+use sexton_model::retry::{Used, Verdict};
 use sexton_model::state::State;
-use sexton_store::StoreError;
-use sexton_store::settle::{Settled, settle};
+use sexton_store::executions::{self, ExecutionFilter};
+use sexton_store::output::OutputPart;
+use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::{StoreError, attempts};
 
 use super::{Fixture, at, fail, n, retry, settlement};
 
@@ -77,12 +80,45 @@ async fn a_value_that_cannot_be_stored_spoils_its_whole_batch_and_says_so() {
     let fixture = Fixture::new().await;
     let (good, bad) = (fixture.claim("a").await, fixture.claim("b").await);
     let good = settlement(fixture.opened(good, 1, 0).await, Verdict::Succeed);
-    let mut bad = settlement(fixture.opened(bad, 1, 0).await, Verdict::Succeed);
-    bad.output = Some(json!({ "lines": ["\u{0}"] }));
-    let batch = [good.clone(), bad];
-    let error = settle(fixture.store(), &batch, Some(at(1))).await.unwrap_err();
-    assert!(matches!(error, StoreError::Data(_)), "{error}");
-    assert_eq!(fixture.state(good.held.execution_id).await, "running/1", "nothing was written");
+    let bad = settlement(fixture.opened(bad, 1, 0).await, Verdict::Succeed);
+    let line = Line { at: at(1), stream: Stream::Stdout, text: "\0".to_owned() };
+    let chunks = vec![Chunk::new(1, 0, 2, &[line]).into()];
+    let output = Some(OutputPart { chunks, ..OutputPart::default() });
+    let result = Some(json!({ "lines": ["\u{0}"] }));
+    for bad in [Settlement { output, ..bad.clone() }, Settlement { result, ..bad.clone() }] {
+        let batch = [good.clone(), bad];
+        let error = settle(fixture.store(), &batch, Some(at(1))).await.unwrap_err();
+        assert!(matches!(error, StoreError::Data(_)), "{error}");
+        assert_eq!(fixture.state(good.held.execution_id).await, "running/1", "nothing was written");
+    }
+}
+
+/// The result of an execution and those of its attempts, in order.
+async fn results(fixture: &Fixture, id: sexton_model::id::ExecutionId) -> (Value, Vec<Value>) {
+    let execution = executions::find(fixture.store(), id.get()).await.unwrap().unwrap();
+    let attempts = attempts::of_execution(fixture.store(), id.get(), 10).await.unwrap();
+    let or_null = Option::unwrap_or_default;
+    (or_null(execution.result), attempts.into_iter().map(|a| or_null(a.result)).collect())
+}
+
+#[tokio::test]
+async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_s() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let handed_back = async |number, verdict, result: Option<Value>| {
+        let held = fixture.opened(id, number, 100 * i64::from(number)).await;
+        let settlement = Settlement { result, ..settlement(held, verdict) };
+        let now = Some(at(100 * i64::from(number) + 1));
+        let settled = settle(fixture.store(), &[settlement], now).await.unwrap();
+        assert!(matches!(settled[0], Settled::Done { .. }));
+    };
+    let (half, all) = (json!({"records": 600}), json!({"records": 1200}));
+    handed_back(1, retry(1, 1), Some(half.clone())).await;
+    assert_eq!(results(&fixture, id).await, (Value::Null, vec![half.clone()]));
+    handed_back(2, Verdict::Succeed, Some(all.clone())).await;
+    assert_eq!(results(&fixture, id).await, (all.clone(), vec![half, all]));
+    let shown = executions::list(fixture.store(), &ExecutionFilter::default(), 1).await.unwrap();
+    assert_eq!(shown[0].result, Some(json!({"records": 1200})));
 }
 
 #[tokio::test]
@@ -100,4 +136,37 @@ async fn a_row_that_somebody_has_locked_is_told_from_a_fenced_one() {
     other.rollback().await.unwrap();
     let settled = fixture.settle(held, Verdict::Succeed, 1).await;
     assert!(matches!(settled, Settled::Done { .. }));
+}
+
+#[tokio::test]
+async fn an_attempt_without_memory_that_is_one_too_many_leaves_the_evidence_on_the_row() {
+    let fixture = Fixture::new().await;
+    fixture.introduce("w1").await;
+    let id = fixture.claim("k").await;
+    let crashed = |crashes| Used { crashes, ..Used::default() };
+    let end = async |number, second, verdict, signal| {
+        let held = fixture.opened(id, number, second).await;
+        let error = Some(("out_of_memory".to_owned(), "it had 64 MiB".to_owned()));
+        let settlement = settlement(held, verdict);
+        let settlement =
+            Settlement { outcome: "out_of_memory", error, exit_code: None, signal, ..settlement };
+        settle(fixture.store(), &[settlement], Some(at(second + 1))).await.unwrap();
+    };
+    let again = Verdict::Retry { after: std::time::Duration::ZERO, used: crashed(1) };
+    end(1, 0, again, Some(9)).await;
+    assert_eq!(fixture.column(id, "error_message").await.as_deref(), Some("it had 64 MiB"));
+    // An error in between is none of the crashes.
+    let held = fixture.opened(id, 2, 5).await;
+    let used = Used { retries: 1, crashes: 1, ..Used::default() };
+    fixture.settle(held, Verdict::Retry { after: std::time::Duration::ZERO, used }, 6).await;
+    end(3, 10, Verdict::Fail { used: Used { crashes: 2, ..used } }, Some(9)).await;
+    assert_eq!(fixture.state(id).await, "failed/4");
+    let begun = |second| at(second).format("%Y-%m-%d %H:%M:%S UTC");
+    let said = format!(
+        "it had 64 MiB; 2 crashed, no more are allowed: attempt 1 out of memory on w1, begun {}, \
+         signal 9; attempt 3 out of memory on w1, begun {}, signal 9",
+        begun(0),
+        begun(10)
+    );
+    assert_eq!(fixture.column(id, "error_message").await.unwrap(), said);
 }

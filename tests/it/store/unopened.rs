@@ -4,7 +4,7 @@
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, answer};
 use sexton_model::retry::Verdict;
-use sexton_store::open::look;
+use sexton_store::open::{Offer, look};
 use sexton_store::operator::{By, OperatorError, cancel, requeue};
 use sexton_store::parked::fail_unopened;
 use sexton_store::relay::{mark_published, take};
@@ -63,7 +63,7 @@ async fn a_copy_left_over_of_a_ticket_that_failed_unopened_changes_nothing() {
         let copy = request(id, number);
         assert!(fixture.open(copy, 41).await.is_none());
         for offers in ["work", "other"] {
-            let rows = look(fixture.store(), &[offers.to_owned()], &[copy], Some(at(41))).await;
+            let rows = look(fixture.store(), &[Offer::new(offers)], &[copy], Some(at(41))).await;
             let found = rows.unwrap();
             let found = answer(copy.attempt, found.first().map(|(_, row)| row));
             assert_eq!(found, Answer::Stale, "it is dropped");

@@ -1,14 +1,15 @@
 //! `make soak`; what it does is in [`sexton_tests::soak`].
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use sexton_tests::servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServer};
 use sexton_tests::soak::report::{self, Circumstances};
 use sexton_tests::soak::{self, Options};
+use sexton_tests::{commit, reliability};
 
 /// The platform under a steady load for a long time, to see that nothing grows.
 #[derive(Debug, Parser)]
@@ -27,6 +28,9 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
+    if !arguments.no_document && commit::changes().is_some() {
+        bail!("the record must be of a commit: commit what is changed, or pass --no-document");
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let log = log_file()?;
     let options = Options {
@@ -43,7 +47,7 @@ async fn main() -> Result<ExitCode> {
         RabbitServer::start_private(RabbitOptions::default())
     );
     let (database, broker) = (database?, broker?);
-    let circumstances = circumstances(&root, database.version(), broker.version());
+    let circumstances = circumstances(database.version(), broker.version());
     report::append(&log, &circumstances)?;
     let outcome = soak::run(database.url(), broker.url(), &options).await?;
     let growths = soak::judge(&outcome.samples, outcome.fed_per_s);
@@ -52,11 +56,11 @@ async fn main() -> Result<ExitCode> {
     let section = report::section(&circumstances, &outcome, &growths);
     println!("{section}\n{}", log.display());
     if !arguments.no_document {
-        report::write(&root.join("docs/reliability.md"), &section)?;
+        reliability::write(&root.join("docs/reliability.md"), "soak", &section)?;
     }
     tokio::try_join!(database.end(), broker.end())?;
     let bounded = !growths.is_empty() && growths.iter().all(soak::verdict::Growth::is_bounded);
-    Ok(if bounded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if bounded && outcome.was_fed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// `soak/<when>.jsonl` in cargo's target folder, which this program is in.
@@ -69,13 +73,10 @@ fn log_file() -> Result<PathBuf> {
     Ok(folder.join(format!("{when}.jsonl")))
 }
 
-fn circumstances(root: &Path, postgresql: &str, rabbitmq: &str) -> Circumstances {
-    let git = Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root).output();
-    let commit = git.ok().filter(|output| output.status.success());
-    let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+fn circumstances(postgresql: &str, rabbitmq: &str) -> Circumstances {
     Circumstances {
         day: sexton_service::clock::now().format("%Y-%m-%d").to_string(),
-        commit: commit.unwrap_or_else(|| "unknown".to_owned()),
+        commit: commit::told().unwrap_or_else(|| "unknown".to_owned()),
         servers: format!("PostgreSQL {postgresql}, RabbitMQ {rabbitmq}"),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     }

@@ -265,6 +265,8 @@ impl Platform {
     fn remember_pools(&self, env: &[(&str, &str)]) {
         let named = env.iter().filter(|(name, _)| *name == "WORKER_POOLS");
         let pools = named.flat_map(|(_, pools)| pools.split(','));
+        // Perhaps with its slots.
+        let pools = pools.filter_map(|pool| pool.split(':').next());
         let pools = pools.filter_map(|pool| PoolName::new(pool.trim()).ok());
         self.pools.lock().unwrap_or_else(PoisonError::into_inner).extend(pools);
     }

@@ -111,6 +111,13 @@ impl Program {
         bail!("{} is not ready after {READY_DEADLINE:?}: {last}\n{}", self.name, self.tail())
     }
 
+    /// What it answers to `path`, `/livez` or `/readyz`: whether that is yes, and the body; `None`: it
+    /// does not answer.
+    pub async fn ask(&self, path: &str) -> Option<(bool, String)> {
+        let log = self.log();
+        readiness::ask(readiness::address(&log)?, path).await.ok()
+    }
+
     /// SIGKILL, and waits until the process is gone. Does nothing if it has ended.
     pub fn kill(&mut self) {
         kill(&self.process);

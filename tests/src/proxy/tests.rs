@@ -117,3 +117,15 @@ async fn a_url_leads_through_the_proxy_and_another_servers_is_refused() {
     assert_eq!(authority("postgres://db:5432?a=b@c"), Some(("postgres://", "db:5432", "?a=b@c")));
     assert_eq!(authority("no URL"), None);
 }
+
+#[tokio::test]
+async fn a_request_that_is_lost_is_not_heard_of_and_its_connection_lives() {
+    let proxy = Proxy::to(&echo().await).await.unwrap();
+    let mut stream = client(&proxy).await;
+    heard(&mut stream, "before").await.unwrap();
+    proxy.lose_requests_matching(b"lose");
+    assert!(is_silent(&mut stream, "please lose this").await);
+    heard(&mut stream, "after").await.unwrap();
+    proxy.pass();
+    heard(&mut stream, "lose nothing").await.unwrap();
+}

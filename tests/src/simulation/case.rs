@@ -22,9 +22,12 @@ use super::schedulers::Schedulers;
 use super::slots::{SLOTS, Slot, WORKERS, Worker};
 use super::stop::Stop;
 use super::sweep::Pass;
+use super::writes::CRASHES;
 
 /// Who claims and opens.
 pub(super) const ACTOR: &str = "simulation:1";
+/// A class of error that no retry helps.
+pub(super) const HOPELESS: &str = "exit_3";
 /// Where a delay lies between its bounds: in the middle, so that nothing varies.
 pub(super) const DRAW: f64 = 0.5;
 /// When it begins. Years from any database's own clock: a statement that asked that one instead of
@@ -79,6 +82,10 @@ pub(super) struct Simulation<'a> {
     drawn: u64,
     salt: u16,
     applied: u64,
+    /// How many executions were skipped because they came too late.
+    pub(super) skipped: u64,
+    /// How often a cursor was set back.
+    pub(super) set_back: u64,
 }
 
 impl<'a> Simulation<'a> {
@@ -93,7 +100,13 @@ impl<'a> Simulation<'a> {
             plays,
             now: began(),
             jobs: Vec::new(),
-            defaults: RetryPolicy { jitter: 0.0, max_crashes: 2, ..RetryPolicy::default() },
+            defaults: RetryPolicy {
+                jitter: 0.0,
+                max_timeouts: 2,
+                max_crashes: 3,
+                permanent: vec![HOPELESS.to_owned()],
+                ..RetryPolicy::default()
+            },
             broker: Broker::default(),
             schedulers: Schedulers::default(),
             sweep: None,
@@ -106,6 +119,8 @@ impl<'a> Simulation<'a> {
             drawn: 0,
             salt,
             applied: 0,
+            skipped: 0,
+            set_back: 0,
         };
         for _ in 0..WORKERS {
             let process = ProcessId::new(simulation.fresh());
@@ -142,6 +157,12 @@ impl<'a> Simulation<'a> {
     pub(super) fn writes(&mut self) -> &'a Store {
         self.wrote = true;
         self.store
+    }
+
+    /// Everything that an operation can change, to be compared.
+    pub(super) fn sight(&self) -> String {
+        let held = (&self.schedulers, &self.sweep, &self.workers, &self.slots);
+        format!("{:?}", (self.now, self.set_back, &self.broker, held, &self.rows))
     }
 
     /// How many operations it has been through.
@@ -211,10 +232,19 @@ impl<'a> Simulation<'a> {
             return self.published_is_somewhere();
         }
         let after = rows::read(self.store.pool()).await?;
-        let (jobs, defaults) = (&self.jobs, self.defaults);
+        let (jobs, defaults) = (&self.jobs, &self.defaults);
         let policy = |row: &Row| {
             let own = jobs.iter().find(|job| job.id == row.job);
-            own.map_or(defaults, |job| defaults.with(&job.retry))
+            let policy = own.map_or_else(|| defaults.clone(), |job| defaults.with(&job.retry));
+            // As the worker wrote it down at the open, whoever ends the attempt.
+            RetryPolicy { max_crashes: CRASHES, ..policy }
+        };
+        let stale_at = |row: &Row| {
+            let after = jobs.iter().find(|job| job.id == row.job)?.stale_after?;
+            // Of firings only. A trigger's key is somebody's own, a foreign task's a message id.
+            let fired =
+                row.execution_key.starts_with("every-") || row.execution_key.starts_with("cron-");
+            fired.then_some(row.scheduled_for + after)
         };
         let mut judge = Judge {
             ledger: &mut self.ledger,
@@ -222,6 +252,7 @@ impl<'a> Simulation<'a> {
             now: self.now,
             began: began(),
             policy: &policy,
+            stale_at: &stale_at,
         };
         judge.compare(&self.rows, &after)?;
         self.rows = after;

@@ -67,8 +67,14 @@ impl Draw {
     }
 
     fn end(&mut self) -> End {
-        use End::{Fails, FailsForGood, IsInterrupted, Succeeds};
-        self.one_of(&[Succeeds, Succeeds, Fails, Fails, Fails, FailsForGood, IsInterrupted])
+        use End::{
+            Crashes, Fails, FailsForGood, FailsHopelessly, IsInterrupted, Succeeds, TimesOut,
+        };
+        let bad = [Fails, Fails, Fails, TimesOut, TimesOut, Crashes];
+        match self.below(3) {
+            0 => self.one_of(&[Succeeds, Succeeds, FailsForGood, FailsHopelessly, IsInterrupted]),
+            _ => self.one_of(&bad),
+        }
     }
 
     /// What a scheduler does.
@@ -184,7 +190,9 @@ impl Draw {
         let given_up = Op::End { slot, end: End::FailsForGood };
         let lose = Op::Lose { queue: Queue::Failed, message };
         let (row, stale) = (self.index(), self.below(3) == 0);
-        let pieces: &[&[Op]] = match self.below(15) {
+        let strip = Op::Strip { queue: Queue::Main, message };
+        let overdue = Op::Reconcile { wrong: false, cut };
+        let pieces: &[&[Op]] = match self.below(21) {
             0 => &[&relay],
             1 => &[&open],
             2 => &[&[end], &settle, &sent],
@@ -206,6 +214,14 @@ impl Draw {
             13 => &[&[end], &settle, &sent, &rescue, &relay, &open, &[given_up], &settle],
             // The same firings planned once more.
             14 => &[&[minute, Op::Plan { cut }, Op::SetBack { job: 0, firings }, Op::Plan { cut }]],
+            15 => {
+                &[&open, &[given_up], &settle, &sent, &[Op::Discard { row }, Op::Restore { row }]]
+            }
+            // Tickets that the broker lost.
+            16 => &[&relay, &[Op::Wipe, Op::Wait { ms: 610_000 }, overdue], &relay, &open],
+            17 => &[&[Op::Wait { ms: 31 * 86_400_000 }, Op::Prune]],
+            // A person or a tool puts a parked message back, and drops what it does not know.
+            18 => &[&open, &[given_up], &settle, &sent, &[Op::MoveBack { message }, strip], &open],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()

@@ -18,6 +18,8 @@ pub(super) struct Job {
     pub(super) id: Uuid,
     pub(super) name: &'static str,
     pub(super) retry: RetryOverrides,
+    /// How late its firings may be begun.
+    pub(super) stale_after: Option<Duration>,
     pub(super) schedule: Schedule,
     /// Its first firing.
     pub(super) first: Option<DateTime<Utc>>,
@@ -36,6 +38,7 @@ struct Definition {
     max_retries: u32,
     delay: Duration,
     lease: Option<Duration>,
+    stale_after: Option<Duration>,
 }
 
 const DEFINITIONS: [Definition; 3] = [
@@ -50,6 +53,7 @@ const DEFINITIONS: [Definition; 3] = [
         max_retries: 2,
         delay: Duration::from_secs(20),
         lease: None,
+        stale_after: Some(Duration::from_mins(2)),
     },
     Definition {
         name: "hourly",
@@ -62,6 +66,7 @@ const DEFINITIONS: [Definition; 3] = [
         max_retries: 0,
         delay: Duration::from_secs(30),
         lease: Some(Duration::from_secs(8)),
+        stale_after: None,
     },
     Definition {
         name: "rare",
@@ -74,6 +79,7 @@ const DEFINITIONS: [Definition; 3] = [
         max_retries: 1,
         delay: Duration::from_secs(45),
         lease: None,
+        stale_after: Some(Duration::from_secs(1)),
     },
 ];
 
@@ -96,9 +102,9 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
             "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
                                overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
                                retry_delay_ms, timeout_ms, lease_ms, next_fire_at, created_at,
-                               updated_at)
+                               updated_at, stale_after_ms)
              VALUES ($1, $2, $3, $4, $5, '{\"a\": 1}', 'default', $6, $7, 86400000, 3, $8, $9, 60000,
-                     $10, $11, $12, $12)",
+                     $10, $11, $12, $12, $13)",
         )
         .bind(id)
         .bind(definition.name)
@@ -112,11 +118,13 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
         .bind(definition.lease.map(millis))
         .bind(first)
         .bind(simulation.now)
+        .bind(definition.stale_after.map(millis))
         .execute(simulation.store.pool())
         .await?;
         jobs.push(Job {
             id,
             name: definition.name,
+            stale_after: definition.stale_after,
             schedule: Schedule::from_columns(definition.kind, definition.expression)
                 .map_err(|error| Stop::broken(error.to_string()))?,
             retry: RetryOverrides {

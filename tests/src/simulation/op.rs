@@ -29,6 +29,12 @@ pub enum End {
     Fails,
     /// Badly, and no other try will help.
     FailsForGood,
+    /// Badly, with an error of a class that is called permanent.
+    FailsHopelessly,
+    /// It takes too long.
+    TimesOut,
+    /// It runs out of memory.
+    Crashes,
     /// Its worker was told to stop.
     IsInterrupted,
 }
@@ -153,6 +159,9 @@ impl fmt::Debug for End {
             Self::Succeeds => "End::Succeeds",
             Self::Fails => "End::Fails",
             Self::FailsForGood => "End::FailsForGood",
+            Self::FailsHopelessly => "End::FailsHopelessly",
+            Self::TimesOut => "End::TimesOut",
+            Self::Crashes => "End::Crashes",
             Self::IsInterrupted => "End::IsInterrupted",
         })
     }
@@ -172,4 +181,15 @@ impl fmt::Debug for Queue {
 pub fn as_rust(ops: &[Op]) -> String {
     let lines: Vec<String> = ops.iter().map(|op| format!("    Op::{op:?},\n")).collect();
     lines.concat()
+}
+
+impl Op {
+    /// What it is, without where and how.
+    pub(super) fn kind(self) -> String {
+        if let Self::End { end, .. } = self {
+            return format!("{end:?}");
+        }
+        let text = format!("{self:?}");
+        text.split([' ', '{']).next().unwrap_or_default().to_owned()
+    }
 }

@@ -1,6 +1,8 @@
 //! What must hold after every operation: each change of a row is one that the operation may make.
 
 use chrono::{DateTime, Utc};
+use sexton_model::id::AttemptNumber;
+use sexton_model::open::STALE;
 use sexton_model::retry::RetryPolicy;
 use sexton_model::state::{Cause, State, next};
 
@@ -17,6 +19,8 @@ pub(super) struct Judge<'a> {
     pub(super) began: DateTime<Utc>,
     /// The retry policy of a job's executions.
     pub(super) policy: &'a dyn Fn(&Row) -> RetryPolicy,
+    /// Until when a firing may be begun; `None`: however late.
+    pub(super) stale_at: &'a dyn Fn(&Row) -> Option<DateTime<Utc>>,
 }
 
 /// `Err(Stop::Broken)` with the text unless the condition holds.
@@ -100,6 +104,11 @@ impl Judge<'_> {
                 let fresh = is.attempt > was.attempt && !is.is_published();
                 promise!(fresh, "failed with the ticket that could not be opened: {}", name());
             }
+            (_, State::Skipped) => {
+                let presented = self.notes.presented.contains(&(is.id, was.attempt));
+                let stale = is.skip_reason.as_deref() == Some(STALE) && self.is_stale(was);
+                promise!(presented && stale, "skipped, and not for its age: {}", name());
+            }
             (State::Failed, State::Pending) => {
                 promise!(moved_by(Cause::Requeue), "requeued by nobody: {}", name());
                 self.ledger.budget_from.insert(is.id, is.attempt.get());
@@ -114,6 +123,12 @@ impl Judge<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether it is a firing that nobody has begun, and too old to be.
+    fn is_stale(&self, row: &Row) -> bool {
+        let first = row.state == State::Pending && row.attempt == AttemptNumber::FIRST;
+        first && (self.stale_at)(row).is_some_and(|at| at < self.now)
     }
 
     /// A debt is paid by a mark of the very revision.
@@ -132,6 +147,7 @@ impl Judge<'_> {
         promise!(presented, "opened by another ticket than its own: {}", name());
         promise!(is.attempt == was.attempt, "opened under another number: {}", name());
         promise!(was.due.is_none_or(|due| due <= self.now), "opened before it was due: {}", name());
+        promise!(!self.is_stale(was), "begun though it came too late: {}", name());
         let number = (is.id, is.attempt);
         if was.state == State::Failed {
             let released = self.ledger.released.contains(&number);
@@ -162,6 +178,8 @@ impl Judge<'_> {
             let lost = is.outcome.as_deref() == Some("lost");
             promise!(lost && (over || dead), "taken from a worker that holds it: {}", name());
         }
+        let hopeless = is.outcome.as_deref() == Some("hopeless");
+        promise!(!(hopeless && is.state == State::Retrying), "tried again in vain: {}", name());
         let again = matches!(is.state, State::Retrying | State::Failed);
         promise!(again == (is.attempt > was.attempt), "the wrong number: {}", name());
         promise!(!again || is.published.is_none(), "the next ticket is not owed: {}", name());
@@ -182,15 +200,16 @@ impl Judge<'_> {
             return Ok(());
         }
         let policy = (self.policy)(row);
-        let (errors, lost) = (count("error"), count("lost"));
+        let (errors, timeouts) = (count("error"), count("timeout"));
+        let crashes = count("lost") + count("out_of_memory");
         promise!(errors <= policy.max_retries as usize + 1, "{errors} failures: {}", row.name());
-        promise!(lost <= policy.max_crashes as usize + 1, "{lost} crashes: {}", row.name());
+        promise!(timeouts <= policy.max_timeouts as usize, "{timeouts} timeouts: {}", row.name());
+        promise!(crashes <= policy.max_crashes as usize, "{crashes} crashes: {}", row.name());
+        let ended = [errors.min(policy.max_retries as usize), timeouts, crashes];
+        let used = [row.retries_used, row.timeouts_used, row.crashes_used];
         promise!(
-            row.retries_used as usize == errors.min(policy.max_retries as usize)
-                && row.crashes_used as usize == lost,
-            "{errors} failures and {lost} crashes, but {} and {} counted: {}",
-            row.retries_used,
-            row.crashes_used,
+            used.map(|count| count as usize) == ended,
+            "{ended:?} errors, timeouts and crashes, but {used:?} counted: {}",
             row.name()
         );
         Ok(())

@@ -1,8 +1,9 @@
 //! Runs many simulations, one after the other, in one database.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
 
 use super::case::{Plays, Simulation};
@@ -27,7 +28,7 @@ pub struct Campaign {
 }
 
 /// What was run without a broken promise.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Cases.
     pub cases: u64,
@@ -35,6 +36,8 @@ pub struct Report {
     pub operations: u64,
     /// Of all cases.
     pub seconds: f64,
+    /// Kinds of operations that were drawn and changed nothing in any case.
+    pub idle: BTreeSet<String>,
 }
 
 /// A broken promise.
@@ -75,6 +78,8 @@ pub struct Break {
 
 /// Cases after which a long campaign says how far it is.
 const TELL_EVERY: u64 = 500;
+/// What no operation is drawn for, and some must come to do all the same.
+const SKIPS: &str = "an Ask that skips what is stale";
 const AWAY: &str = "the simulation cannot go on";
 
 /// A database in which simulations are run.
@@ -83,6 +88,11 @@ pub struct Stage {
     database: TestDatabase,
     runs: u16,
     operations: u64,
+    /// Kinds of operations that were applied, and those that changed something.
+    applied: BTreeSet<String>,
+    acted: BTreeSet<String>,
+    /// The operations of the last run that changed nothing.
+    idle: Vec<Op>,
 }
 
 impl Stage {
@@ -90,11 +100,21 @@ impl Stage {
     /// so a commit waits for no disk.
     pub async fn create() -> Result<Self> {
         let database = TestDatabase::create().await?;
-        for table in ["attempts", "gaps", "executions", "jobs", "instances", "operator_actions"] {
+        let tables = [
+            "attempt_output",
+            "attempts",
+            "gaps",
+            "executions",
+            "jobs",
+            "instances",
+            "operator_actions",
+        ];
+        for table in tables {
             let unlogged = format!("ALTER TABLE {table} SET UNLOGGED");
             sqlx::query(AssertSqlSafe(unlogged)).execute(database.pool()).await?;
         }
-        Ok(Self { database, runs: 0, operations: 0 })
+        let (applied, acted) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { database, runs: 0, operations: 0, applied, acted, idle: Vec::new() })
     }
 
     /// Runs one list of operations, and then everything to its end; `Some`: what is broken.
@@ -106,15 +126,41 @@ impl Stage {
         self.play(ops, plays, true).await
     }
 
+    /// As [`run`](Self::run), for a list that is kept.
+    ///
+    /// # Errors
+    ///
+    /// If the database is away, or if an operation changes nothing: then the list has come to be about
+    /// something else than it was kept for.
+    pub async fn run_kept(&mut self, ops: &[Op]) -> Result<Option<Break>> {
+        let broken = self.run(ops, Plays::ALL).await?;
+        ensure!(broken.is_some() || self.idle.is_empty(), "change nothing: {:?}", self.idle);
+        Ok(broken)
+    }
+
     async fn play(&mut self, ops: &[Op], plays: Plays, to_the_end: bool) -> Result<Option<Break>> {
         self.runs = self.runs.wrapping_add(1);
         let store = self.database.store();
         let mut simulation = Simulation::begin(store, plays, self.runs).await.context(AWAY)?;
         let mut stop = None;
         let mut done = 0;
+        self.applied.insert(SKIPS.to_owned());
+        let mut before = simulation.sight();
+        self.idle.clear();
         while let (None, Some(op)) = (&stop, ops.get(done)) {
             stop = simulation.apply(*op).await.err();
             done += 1;
+            let after = simulation.sight();
+            self.applied.insert(op.kind());
+            if after == before {
+                self.idle.push(*op);
+            } else {
+                self.acted.insert(op.kind());
+            }
+            before = after;
+        }
+        if simulation.skipped > 0 {
+            self.acted.insert(SKIPS.to_owned());
         }
         let at_the_end = stop.is_none();
         if to_the_end && stop.is_none() {
@@ -153,6 +199,7 @@ impl Stage {
             cases: campaign.cases,
             operations: self.operations - operations,
             seconds: began.elapsed().as_secs_f64(),
+            idle: self.applied.difference(&self.acted).cloned().collect(),
         }))
     }
 

@@ -3,9 +3,7 @@
 use sexton_model::id::ExecutionId;
 use sexton_model::key;
 use sexton_model::plan::{Disposition, Due, Timetable, plan_at_most};
-use sexton_model::state::State;
-use sexton_model::ticket::Ticket;
-use sexton_store::firing::{Claim, ClaimTransaction, DueJob, FRESH, GapRow};
+use sexton_store::firing::{Claim, ClaimTransaction, GapRow};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::tickets::OwedTicket;
 use sexton_store::{reconcile, relay, retention};
@@ -63,7 +61,7 @@ impl Simulation<'_> {
                         Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
                     },
                 };
-                tickets.push(first_ticket(job, &claim));
+                tickets.push(claim.clone().into_ticket(job));
                 claims.push(claim);
             }
             gaps.extend(plan.gaps.into_iter().map(|gap| GapRow {
@@ -99,15 +97,16 @@ impl Simulation<'_> {
         let Some(index) = pick(job, self.jobs.len()) else { return Ok(()) };
         let job = &self.jobs[index];
         let Some(period) = job.period else { return Ok(()) };
-        sqlx::query(
+        let done = sqlx::query(
             "UPDATE jobs SET next_fire_at = greatest(next_fire_at - $2 * interval '1 second', $3)
-             WHERE id = $1",
+             WHERE id = $1 AND next_fire_at > $3",
         )
         .bind(job.id)
         .bind((period * i32::from(firings % MOST_SET_BACK + 1)).num_seconds() as f64)
         .bind(job.first)
         .execute(self.store.pool())
         .await?;
+        self.set_back += done.rows_affected();
         Ok(())
     }
 
@@ -198,28 +197,5 @@ impl Simulation<'_> {
                 return Ok(());
             }
         }
-    }
-}
-
-fn first_ticket(job: &DueJob, claim: &Claim) -> OwedTicket {
-    let (attempt, rev) = FRESH;
-    OwedTicket {
-        ticket: Ticket {
-            execution_id: claim.id,
-            attempt,
-            job_id: job.id,
-            job: job.name.clone(),
-            task_type: job.task_type.clone(),
-            target: job.target.clone(),
-            params: job.params.clone(),
-            execution_key: claim.execution_key.clone(),
-            scheduled_for: claim.scheduled_for,
-            idempotency_key: claim.idempotency_key.clone(),
-        },
-        rev,
-        state: State::Pending,
-        pool: job.pool.clone(),
-        due_in: chrono::Duration::zero(),
-        parked: None,
     }
 }

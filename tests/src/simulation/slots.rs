@@ -84,6 +84,9 @@ impl From<End> for Outcome {
             End::Succeeds => (Ending::Success, "succeeded"),
             End::Fails => (Ending::Retryable { after: None }, "error"),
             End::FailsForGood => (Ending::Permanent, "permanent"),
+            End::FailsHopelessly => (Ending::Retryable { after: None }, "hopeless"),
+            End::TimesOut => (Ending::TimedOut, "timeout"),
+            End::Crashes => (Ending::Crashed, "out_of_memory"),
             End::IsInterrupted => (Ending::Interrupted, "interrupted"),
         };
         Self { ending, outcome }

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::open::{Answer, answer};
-use sexton_model::retry::{Ending, Verdict, decide};
+use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_store::lease::{Renewal, renew};
 use sexton_store::lost::{self, Overdue, Which};
-use sexton_store::open::{OpenRequest, Opened, look, open, recover};
+use sexton_store::open::{Offer, OpenRequest, Opened, look, open, recover};
 use sexton_store::settle::{Settled, Settlement, record_late, settle};
 use sexton_store::{foreign, parked, relay};
 
-use super::case::{ACTOR, DRAW, Simulation, pool};
+use super::case::{ACTOR, DRAW, HOPELESS, Simulation, pool};
 use super::op::Cut;
 use super::promises::promise;
 use super::slots::{Elsewhere, Outcome, SLOTS, Step, WORKERS, held, own_clock};
@@ -22,20 +22,25 @@ use super::stop::Stop;
 /// Of jobs without one of their own.
 const LEASE: Duration = Duration::from_secs(20);
 
+/// The crash budget of the workers' catalogues.
+pub(super) const CRASHES: u32 = 2;
 /// What the second worker lacks.
 pub(super) const RARE: &str = "rare";
 /// What both offer.
 pub(super) const WORK: &str = "work";
 
-fn offered(worker: usize) -> Vec<String> {
+/// What a worker offers. Its crash budget is its own; that of the rescuer is another.
+fn offered(worker: usize) -> Vec<Offer> {
     let types: &[&str] = if worker == 0 { &[WORK, RARE] } else { &[WORK] };
-    types.iter().map(|&name| name.to_owned()).collect()
+    let offer = |&name: &&str| Offer { task_type: name.to_owned(), max_crashes: CRASHES };
+    types.iter().map(offer).collect()
 }
 
 /// What a round of opens answers.
 #[derive(Default)]
 struct Answers {
     opened: HashMap<ExecutionId, Opened>,
+    skipped: Vec<ExecutionId>,
     unopened: HashMap<ExecutionId, Answer>,
 }
 
@@ -69,6 +74,8 @@ impl Simulation<'_> {
                 self.slots[slot].step = Step::Received { request, asked: true };
             } else if let Some(opened) = answers.opened.remove(&request.execution_id) {
                 self.begin_task(slot, opened, asked && self.plays.renewal_first)?;
+            } else if answers.skipped.contains(&request.execution_id) {
+                self.slots[slot].step = Step::Acking;
             } else {
                 let answer = answers.unopened.get(&request.execution_id).copied();
                 self.do_as_told(slot, request, answer).await?;
@@ -81,9 +88,14 @@ impl Simulation<'_> {
         let (store, now, types) = (self.writes(), Some(self.now), offered(worker));
         let process = self.workers[worker].process;
         let mut answers = Answers::default();
-        let opened = open(store, process, ACTOR, &types, requests, LEASE, now).await?;
-        answers.opened = opened.into_iter().map(|one| (one.execution_id, one)).collect();
-        let unopened = |request: &&OpenRequest| !answers.opened.contains_key(&request.execution_id);
+        let answered = open(store, process, ACTOR, &types, requests, LEASE, now).await?;
+        answers.opened = answered.opened.into_iter().map(|one| (one.execution_id, one)).collect();
+        answers.skipped = answered.skipped;
+        self.skipped += answers.skipped.len() as u64;
+        let unopened = |request: &&OpenRequest| {
+            let id = request.execution_id;
+            !answers.opened.contains_key(&id) && !answers.skipped.contains(&id)
+        };
         let missed: Vec<OpenRequest> = requests.iter().filter(unopened).copied().collect();
         let rows: HashMap<_, _> = look(store, &types, &missed, now).await?.into_iter().collect();
         for request in &missed {
@@ -249,15 +261,17 @@ impl Simulation<'_> {
             match &self.slots[slot].step {
                 Step::Ran { opened, end } if seen.insert(opened.execution_id) => {
                     let policy = self.defaults.with(&opened.retry);
-                    let error = matches!(end.outcome, "error" | "permanent" | "interrupted");
+                    let class = if end.outcome == "hopeless" { HOPELESS } else { end.outcome };
+                    let error = !matches!(end.outcome, "succeeded" | "cancelled");
                     settlements.push(Settlement {
                         held: held(opened),
-                        verdict: decide(end.ending, opened.used, &policy, DRAW),
+                        verdict: decide(end.ending, class, opened.used, &policy, DRAW),
                         outcome: end.outcome,
-                        error: error.then(|| (end.outcome.to_owned(), "it failed".to_owned())),
+                        error: error.then(|| (class.to_owned(), "it failed".to_owned())),
                         exit_code: None,
                         signal: None,
                         output: None,
+                        result: None,
                     });
                     slots.push(slot);
                 }
@@ -327,8 +341,11 @@ impl Simulation<'_> {
 
     /// What follows for attempts that are lost.
     pub(super) fn verdicts(&self, found: Vec<Overdue>) -> Vec<(Overdue, Verdict)> {
-        let verdict =
-            |one: &Overdue| decide(Ending::Lost, one.used, &self.defaults.with(&one.retry), DRAW);
-        found.into_iter().map(|one| (one, verdict(&one))).collect()
+        let verdict = |one: Overdue| {
+            let policy = self.defaults.with(&one.retry);
+            let verdict = decide(Ending::Lost, LOST, one.used, &policy, DRAW);
+            (one, verdict)
+        };
+        found.into_iter().map(verdict).collect()
     }
 }

@@ -39,6 +39,8 @@ const DRAINS_WITHIN: Duration = Duration::from_mins(5);
 const NOTICE: Duration = Duration::from_secs(5);
 /// Fewer cannot be judged.
 const MIN_SAMPLES: usize = 12;
+/// The share of the nominal feeding that must have become executions.
+const FED: f64 = 0.95;
 /// Slots of each worker.
 const SLOTS: &str = "8";
 
@@ -83,6 +85,14 @@ pub struct Outcome {
     /// All samples.
     #[serde(skip)]
     pub samples: Vec<Sample>,
+}
+
+impl Outcome {
+    /// Whether as many executions came of the feeding as were to come of it: at least 95 %. A
+    /// scheduler that does not keep up turns firings into gaps, and then little was shown.
+    pub fn was_fed(&self) -> bool {
+        self.executions as f64 >= FED * self.fed_per_s * self.seconds
+    }
 }
 
 /// Runs a soak on the given servers.

@@ -1,27 +1,22 @@
 //! What a soak leaves behind: a line for each sample, and a section of the documents.
 
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::Outcome;
 use super::verdict::Growth;
-
-const OPENING: &str = "<!-- soak -->";
-const CLOSING: &str = "<!-- /soak -->";
-/// What the document begins with if it is not there yet.
-const HEADER: &str = "# Reliability\n\nWhat runs of this code have shown, as they measured it.\n";
 
 /// Where and on what a soak ran.
 #[derive(Clone, Debug, Serialize)]
 pub struct Circumstances {
     /// The day, as in 2026-01-01.
     pub day: String,
-    /// Of the code, as in 1a2b3c4d.
+    /// Of the code, as in 1a2b3c4d, and what was changed since.
     pub commit: String,
     /// The servers, with their versions.
     pub servers: String,
@@ -35,29 +30,6 @@ pub fn append(log: &Path, line: &impl Serialize) -> Result<()> {
     text.push('\n');
     let mut file = OpenOptions::new().create(true).append(true).open(log)?;
     file.write_all(text.as_bytes()).with_context(|| format!("write {}", log.display()))
-}
-
-/// Puts `section` between the markers of the document, and leaves the rest as it is. A document
-/// without markers gets them at its end; one that is missing is begun.
-pub fn write(document: &Path, section: &str) -> Result<()> {
-    let text = match fs::read_to_string(document) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => HEADER.to_owned(),
-        Err(error) => return Err(error).with_context(|| document.display().to_string()),
-    };
-    fs::write(document, placed(&text, section)?)?;
-    Ok(())
-}
-
-fn placed(text: &str, section: &str) -> Result<String> {
-    let inside = format!("{OPENING}\n{}\n{CLOSING}", section.trim());
-    let Some((before, rest)) = text.split_once(OPENING) else {
-        return Ok(format!("{}\n\n{inside}\n", text.trim_end()));
-    };
-    let Some((_, after)) = rest.split_once(CLOSING) else {
-        bail!("the document has {OPENING}, but no {CLOSING} after it");
-    };
-    Ok(format!("{before}{inside}{after}"))
 }
 
 /// The section.
@@ -83,6 +55,9 @@ pub fn section(of: &Circumstances, outcome: &Outcome, growths: &[Growth]) -> Str
     for (what, count) in counts {
         let _ = writeln!(text, "| {what} | {count} |");
     }
+    if !outcome.was_fed() {
+        text += "\n**Fewer than 95 % of what was to be fed became executions.**\n";
+    }
     text += "\nOnly the second half is judged. *Grown* is what the Theil-Sen line through its samples \
              gains over\nthe whole length; *noise* is three standard deviations about that line; \
              *allowed* is the largest of the\nnoise, a share of the median (5 % of memory, 10 % of \
@@ -105,27 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_takes_the_place_of_the_one_before_and_nothing_else_changes() {
-        let text = "# A\n<!-- torture -->\nx\n<!-- /torture -->\n\n<!-- soak -->\nold\n<!-- /soak -->\n\nend\n";
-        let expected = text.replace("old", "new");
-        assert_eq!(placed(text, "\nnew\n").unwrap(), expected);
-        assert_eq!(placed(&expected, "new").unwrap(), expected);
-    }
-
-    #[test]
-    fn a_document_without_markers_gets_them_at_its_end() {
-        assert_eq!(placed("# A\n", "s").unwrap(), "# A\n\n<!-- soak -->\ns\n<!-- /soak -->\n");
-        assert!(placed("<!-- soak -->", "s").is_err());
-    }
-
-    #[test]
     fn what_grows_is_told() {
         let growth = Growth { name: "x".into(), median: 5.0, grown: 9.0, noise: 1.0, allowed: 1.0 };
-        let outcome = Outcome {
+        let mut outcome = Outcome {
             drained_per_s: 40.0,
             fed_per_s: 20.0,
             seconds: 1_200.0,
-            executions: 1,
+            executions: 22_799,
             removed: 2,
             requeued: 3,
             discarded: 4,
@@ -144,5 +105,8 @@ mod tests {
             text.contains("soak of 20 minutes")
                 && text.contains("| x | 5 | +9 | 1 | 1 | **grows** |")
         );
+        assert!(text.contains("Fewer than 95 %"), "{text}");
+        outcome.executions = 22_800;
+        assert!(!section(&of, &outcome, &[]).contains("Fewer than"));
     }
 }

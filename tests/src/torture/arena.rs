@@ -28,7 +28,7 @@ use super::fault::{self, Server};
 use super::hand::Hand;
 use super::ledger::{Ledger, Mood, Runner};
 use super::site::Site;
-use super::{jobs, rows};
+use super::{effects, jobs, rows};
 use crate::platform::{Platform, Program};
 use crate::proxy::Proxy;
 
@@ -100,6 +100,7 @@ impl Arena {
         // By the programs under test: they bring their own migrations.
         let migrated = platform.try_sexton(&["migrate"]).await?;
         ensure!(migrated.status.success(), "sexton migrate failed: {migrated}");
+        effects::prepare(platform.store().pool()).await?;
         let ledger = Ledger::create(&platform.folder()).context("prepare the ledger")?;
         platform.apply(jobs::FILE).await?;
         for pool in [jobs::VICTIMS, jobs::NOBODYS] {

@@ -16,11 +16,11 @@ use super::fence_off;
 use super::fences::{CONTROL, FENCES, Fence};
 use super::plan::Amount;
 use super::progress::{Progress, broken, strikes};
-use super::report::{Report, put_into};
+use super::report::Report;
 use super::run::{Ended, Ending, Options, Sites, run};
 use super::site::Site;
 use super::verdict::Verdict;
-use super::versions::changes;
+use crate::{commit, reliability};
 
 /// Strikes faults under load, and judges what became of the executions that were inside.
 ///
@@ -57,8 +57,9 @@ struct Asked {
     /// For all of it, such as 45m
     #[arg(long, default_value = "60m", value_parser = duration)]
     limit: Duration,
-    /// For a struck execution to its end, such as 90s
-    #[arg(long, default_value = "150s", value_parser = duration)]
+    /// For a struck execution to its end, such as 90s; a broker that is killed between a delay queue
+    /// and the main queue tries again after three minutes
+    #[arg(long, default_value = "240s", value_parser = duration)]
     patience: Duration,
     /// Platforms that share servers which are left alone
     #[arg(long, default_value_t = 8)]
@@ -104,7 +105,7 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
 }
 
 async fn one_run(asked: &Asked) -> Result<ExitCode> {
-    if asked.report.is_some() && changes().is_some() {
+    if asked.report.is_some() && commit::changes().is_some() {
         bail!("the report must be of a commit: commit what is changed, or leave out --report");
     }
     let options = options(asked)?;
@@ -142,8 +143,18 @@ async fn one_run(asked: &Asked) -> Result<ExitCode> {
             }
         }
     };
-    sites.end().await?;
-    verdict(&ended?, asked)
+    // Judged first: servers that do not end in good order must not hide what was broken.
+    let judged = ended.and_then(|ended| Ok((ended.verdict.status(), verdict(&ended, asked)?)));
+    let at_rest = sites.end().await;
+    let (status, code) = judged?;
+    match at_rest {
+        Err(error) if status == 0 => Err(error),
+        Err(error) => {
+            println!("torture: {error:#}");
+            Ok(code)
+        }
+        Ok(()) => Ok(code),
+    }
 }
 
 fn options(asked: &Asked) -> Result<Options> {
@@ -199,9 +210,7 @@ fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
         Verdict::Kept => {
             println!("torture: every fault was struck, and every promise was kept");
             if let Some(path) = &asked.report {
-                let before = std::fs::read_to_string(path).unwrap_or_default();
-                let page = put_into(&before, &Report::of(&ended.lines).page());
-                std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+                reliability::write(path, "torture", &Report::of(&ended.lines).section())?;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use lapin::options::{
     BasicAckOptions, BasicGetOptions, BasicPublishOptions, BasicRejectOptions,
-    ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
+    ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions, QueuePurgeOptions,
 };
 use lapin::types::{FieldTable, ShortString};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties};
@@ -115,6 +115,25 @@ impl Hand {
     pub(super) async fn delete(&self, queue: &str) -> Result<()> {
         let deleting = self.channel.queue_delete(queue.into(), QueueDeleteOptions::default());
         timeout(LIMIT, deleting).await??;
+        Ok(())
+    }
+
+    /// Whether a queue is known and does not answer: one without a leader. One that is not there is not
+    /// dead; whoever needs it declares it again.
+    pub(super) async fn is_dead(&self, queue: &str) -> bool {
+        let taking = self.channel.basic_get(queue.into(), BasicGetOptions::default());
+        match timeout(LIMIT, taking).await {
+            // What was taken returns when this hand lets go.
+            Ok(Ok(_)) => false,
+            Ok(Err(error)) => !error.is_amqp_soft_error(),
+            Err(_) => true,
+        }
+    }
+
+    /// Deletes what is ready in a queue.
+    pub(super) async fn purge(&self, queue: &str) -> Result<()> {
+        let purging = self.channel.queue_purge(queue.into(), QueuePurgeOptions::default());
+        timeout(LIMIT, purging).await??;
         Ok(())
     }
 

@@ -18,8 +18,11 @@ pub(super) const LEASED: &str = "torture.leased";
 /// Is triggered, and nobody takes its tickets.
 pub(super) const NOBODY: &str = "torture.nobody";
 
+/// Is triggered, and is a statement.
+pub(super) const STATEMENT: &str = "torture.statement";
+
 /// All of them.
-pub(super) const ALL: [&str; 6] = [ALONE, LOAD, HAND, PATIENT, LEASED, NOBODY];
+pub(super) const ALL: [&str; 7] = [ALONE, LOAD, HAND, PATIENT, LEASED, NOBODY, STATEMENT];
 
 /// Without jitter, so that an open before its time can be told from the rows.
 pub(super) const FILE: &str = r#"
@@ -60,6 +63,13 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 name = "torture.nobody"
 task = "work"
 pool = "nobodys"
+stale_after = "1m"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.statement"
+task = "statement"
+pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 "#;
 

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::effects;
+
 /// How tasks of a job behave from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mood {
@@ -113,15 +115,16 @@ impl Ledger {
         for runner in [Runner::Victim, Runner::Peer] {
             let (script, word) = (ledger.script(), runner.word());
             let text = format!(
-                "[tasks.work]\ncommand = [\"/bin/sh\", \"{}\", \"{word}\"]\n",
-                script.display()
+                "[tasks.work]\ncommand = [\"/bin/sh\", \"{}\", \"{word}\"]\n{}",
+                script.display(),
+                effects::CATALOGUE
             );
             std::fs::write(ledger.catalogue(runner), text)?;
         }
         Ok(ledger)
     }
 
-    /// The file of a worker's catalogue, whose task type `work` is the script.
+    /// The file of a worker's catalogue, whose task type `work` is the script; `statement` is in [`effects`].
     pub fn catalogue(&self, runner: Runner) -> PathBuf {
         self.folder.join(runner.word()).with_extension("toml")
     }

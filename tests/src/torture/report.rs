@@ -48,8 +48,8 @@ impl Report {
         report
     }
 
-    /// As a page of the documentation.
-    pub fn page(&self) -> String {
+    /// As a section of the documentation.
+    pub fn section(&self) -> String {
         let mut page = String::from(HEAD);
         let faults: usize = self.recoveries.values().map(Vec::len).sum();
         let Counts { executions, attempts, runs, reruns } = self.counts;
@@ -84,7 +84,7 @@ impl Report {
     }
 
     fn table(&self, page: &mut String, family: &str) {
-        let _ = write!(page, "\n### {}\n\n", heading(family));
+        let _ = write!(page, "\n#### {}\n\n", heading(family));
         page.push_str("| fault | struck | recovery p50 | p99 |\n|---|---|---|---|\n");
         for fault in Fault::all().into_iter().filter(|fault| fault.family() == family) {
             let strikes = self.recoveries.get(&fault).map_or(&[][..], Vec::as_slice);
@@ -97,24 +97,8 @@ impl Report {
     }
 }
 
-const BEGIN: &str = "<!-- torture -->";
-const END: &str = "<!-- /torture -->";
-
-/// A document with this page in the place of the last one; what others wrote around it stays.
-pub fn put_into(document: &str, page: &str) -> String {
-    let (before, after) = match (document.find(BEGIN), document.find(END)) {
-        (Some(begin), Some(end)) if begin < end => {
-            (&document[..begin], document[end + END.len()..].trim_start_matches('\n'))
-        }
-        // Written before there were marks: all of it up to the soak's part.
-        _ => ("", document.find("<!-- soak -->").map_or("", |at| &document[at..])),
-    };
-    let gap = if after.is_empty() { "" } else { "\n" };
-    format!("{before}{BEGIN}\n{page}{END}\n{gap}{after}")
-}
-
 const HEAD: &str = "\
-# Reliability
+## Torture
 
 <!-- Written by `make torture`; not to be edited by hand. -->
 
@@ -124,8 +108,6 @@ cuts, slows and swallows what they say to each other, and moves messages by hand
 execution was inside the step that it struck. What must hold afterwards stands in
 [the guarantees](guarantees.md); a ledger that the tasks write themselves, outside of the platform, says
 whether it did. The seed decides which faults come in which order.
-
-## The last run
 
 ";
 
@@ -144,7 +126,7 @@ parked messages were the same. Only what was judged in the end counts.
 
 {missed} further tries found no execution inside and do not count.
 
-## Recovery by kind
+### Recovery by kind
 
 From the strike to the end of the last execution that was inside, the rest of its task and its retry's delay
 of one second included (eight for a ticket that comes before it is due). Leases last four seconds.
@@ -194,16 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn the_page_takes_the_place_of_the_last_one_and_of_nothing_else() {
-        let first = put_into("", "one\n");
-        assert_eq!(first, "<!-- torture -->\none\n<!-- /torture -->\n");
-        let beside = format!("above\n{first}\n## Soak\n");
-        let second = put_into(&beside, "two\n");
-        assert_eq!(second, "above\n<!-- torture -->\ntwo\n<!-- /torture -->\n\n## Soak\n");
-        assert_eq!(put_into(&second, "two\n"), second);
-    }
-
-    #[test]
     fn the_page_says_what_was_struck_and_what_came_of_it() {
         let counts = Counts { executions: 12_345, attempts: 3, reruns: 2, ..Counts::default() };
         let lines = [
@@ -229,7 +201,7 @@ mod tests {
             Line::Broken { kind: "overlapping runs".to_owned(), what: "two".to_owned() },
             Line::Closed { session: 1, arena: 0, counts, seconds: 61 },
         ];
-        let page = Report::of(&lines).page();
+        let page = Report::of(&lines).section();
         for row in [
             "| seed | 42 |",
             "| versions | Sexton 1, RabbitMQ 2 |",

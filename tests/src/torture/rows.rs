@@ -15,7 +15,7 @@ use super::oracle::{Action, AttemptRow, Evidence, Firings};
 use super::progress::Counts;
 
 /// A server that is being struck may not answer at all.
-const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(10);
 
 /// States in which an execution waits or runs.
 const UNDER_WAY: &str = "('pending', 'running', 'retrying')";

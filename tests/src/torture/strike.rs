@@ -15,13 +15,15 @@ mod server;
 use std::time::Duration;
 
 use anyhow::Result;
+use sexton_model::id::ExecutionId;
+use sexton_store::operator;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::arena::{Arena, Seat};
+use super::arena::{Arena, ME, Seat};
 use super::fault::{Fault, Program};
 use super::oracle::Violation;
-use super::rows;
+use super::{jobs, queues, rows};
 
 /// What became of a try.
 #[derive(Debug)]
@@ -77,7 +79,36 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
     }
     arena.calm()?;
     arena.complete()?;
-    outcome.or_else(breach::told)
+    let outcome = outcome.or_else(breach::told);
+    if !matches!(outcome, Ok(Outcome::Struck { .. })) {
+        clear(arena).await;
+    }
+    outcome
+}
+
+/// Cancels what waits in the pool that nobody serves, and empties its queue: a try that did not come to its end would leave it
+/// there for ever, as something that a later fault did not bring to its end.
+async fn clear(arena: &Arena) {
+    let waiting = format!("e.pool = '{}' AND e.state IN ('pending', 'retrying')", jobs::NOBODYS);
+    for id in rows::ids(arena.pool(), &waiting).await.unwrap_or_default() {
+        let id = ExecutionId::new(id);
+        if let Err(error) = operator::cancel(arena.platform.store(), id, ME, None).await {
+            println!("torture: arena {}: {id} is left where it is: {error}", arena.number);
+        }
+    }
+    // A queue that is not empty looks to the reconciler as if everything were still in it.
+    let purging = async {
+        let hand = arena.hand().await?;
+        hand.purge(&arena.queue(jobs::NOBODYS)?).await?;
+        hand.let_go().await;
+        anyhow::Ok(())
+    };
+    if let Err(error) = purging.await {
+        println!(
+            "torture: arena {}: the queue of nobody's pool is as it was: {error}",
+            arena.number
+        );
+    }
 }
 
 /// A strike that has happened.
@@ -119,7 +150,7 @@ impl Struck {
             }
             Err(left) => {
                 let execution = left[0];
-                let row = rows::told(arena.pool(), execution).await;
+                let row = queues::told(arena, execution).await;
                 Outcome::Broken(Violation::Lost { execution, row, fault: fault.to_owned() })
             }
         }

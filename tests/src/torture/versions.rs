@@ -1,7 +1,5 @@
 //! What is under test, for the report.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -11,6 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::site::Site;
+use crate::commit;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -18,47 +17,12 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub(super) async fn versions(site: &Site) -> Result<Vec<String>> {
     let postgres = timeout(LIMIT, postgres(&site.database_url)).await??;
     let rabbit = timeout(LIMIT, rabbit(&site.amqp_url)).await??;
+    let commit = commit::told().map_or_else(String::new, |commit| format!(" at {commit}"));
     Ok(vec![
-        format!("Sexton {}{}", env!("CARGO_PKG_VERSION"), commit()),
+        format!("Sexton {}{commit}", env!("CARGO_PKG_VERSION")),
         format!("PostgreSQL {postgres}"),
         format!("RabbitMQ {rabbit}"),
     ])
-}
-
-/// Which commit this was built from, where a repository says so, and what was changed since.
-fn commit() -> String {
-    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
-    let commit = commit.map_or_else(String::new, |commit| format!(" at {commit}"));
-    match changes() {
-        Some(changes) => {
-            let mut hasher = DefaultHasher::new();
-            changes.hash(&mut hasher);
-            format!("{commit} with changes {:016x}", hasher.finish())
-        }
-        None => commit,
-    }
-}
-
-/// What differs from the commit, documents aside; `None`: nothing, or there is no repository.
-pub(super) fn changes() -> Option<String> {
-    // From the root, whatever folder of it this is.
-    let but_documents = ["--", ":(top)", ":(top,exclude)docs", ":(top,exclude,glob)**/*.md"];
-    let changed = git(&[&["diff", "HEAD"][..], &but_documents].concat())?;
-    let new = ["ls-files", "--others", "--exclude-standard", "--full-name"];
-    let new = git(&[&new[..], &but_documents].concat())?;
-    let all = format!("{changed}{new}");
-    (!all.is_empty()).then_some(all)
-}
-
-fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(env!("CARGO_MANIFEST_DIR"))
-        .args(arguments)
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 async fn postgres(url: &str) -> Result<String> {

@@ -5,6 +5,7 @@ use sexton_model::state::{Cause, State};
 use crate::action::{Deed, Fault};
 use crate::protocol::Protocol;
 use crate::queues::{Full, take};
+use crate::statements::Opening;
 use crate::world::{
     Ending, Graveyard, Hand, Holder, Number, Parked, Queue, Scheduler, Step, Sweep, Tickets, World,
 };
@@ -33,7 +34,7 @@ impl Protocol {
                 let who = usize::from(who);
                 world.workers[who].step == Step::Received
                     && world.row.claimed
-                    && world.open(who, self.bounds.offers[who], self.fences)
+                    && world.open(who, self.bounds.offers[who], self.fences) != Opening::Nothing
             }
             Fault::StartUnanswered(who) => {
                 let who = usize::from(who);

@@ -6,6 +6,7 @@ use crate::action::WorkerStep;
 use crate::fences::Fence;
 use crate::protocol::Protocol;
 use crate::queues::Full;
+use crate::statements::Opening;
 use crate::world::{Debt, Ending, Holder, Number, Queue, Step, Worker, World};
 
 impl Protocol {
@@ -29,7 +30,9 @@ impl Protocol {
             (WorkerStep::End(ending), Step::Running { cut }) => {
                 // A cancel is heard of with a renewal.
                 let cancelled = world.row.cancel && holds && !cut;
-                if ending == Ending::Interrupted && !cancelled {
+                let seldom = matches!(ending, Ending::TimedOut | Ending::Crashed);
+                let never = seldom && !self.bounds.budgets;
+                if never || (ending == Ending::Interrupted && !cancelled) {
                     return Ok(false);
                 }
                 Step::Ran(ending)
@@ -86,8 +89,10 @@ impl Protocol {
     /// is done rests on the look alone, so a change between them is a change before both.
     fn ask(&self, world: &mut World, who: usize) -> Step {
         let offered = self.bounds.offers[who];
-        if world.open(who, offered, self.fences) {
-            return Step::Running { cut: false };
+        match world.open(who, offered, self.fences) {
+            Opening::Opened => return Step::Running { cut: false },
+            Opening::Skipped => return Step::Acking,
+            Opening::Nothing => {}
         }
         match world.answer(who, offered, self.fences) {
             Answer::Run if self.fences.has(Fence::RenewalFirst) => Step::Opened,

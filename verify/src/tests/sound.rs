@@ -47,3 +47,13 @@ fn every_history_of_a_foreign_message_with_any_fault_keeps_every_promise() {
 fn every_history_of_workers_with_unlike_catalogues_and_any_fault_keeps_every_promise() {
     holds("catalogues");
 }
+
+#[test]
+fn every_history_of_tasks_that_draw_on_every_budget_with_any_fault_keeps_every_promise() {
+    holds("budgets");
+}
+
+#[test]
+fn every_history_of_a_firing_that_comes_too_late_with_any_fault_keeps_every_promise() {
+    holds("stale");
+}

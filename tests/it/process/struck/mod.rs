@@ -10,6 +10,7 @@ mod console;
 mod left;
 mod plan;
 mod scheduler;
+mod sql;
 mod sweep;
 mod tasks;
 mod tickets;

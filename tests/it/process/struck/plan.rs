@@ -13,10 +13,10 @@ const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 
 /// A job that fires by itself once in four years, so that it fires when the test says so.
-const SELDOM: &str = "schedule = \"0 0 29 2 *\"";
+pub(super) const SELDOM: &str = "schedule = \"0 0 29 2 *\"";
 
 /// Makes every job with a schedule due.
-const FALLS_DUE: &str = "UPDATE jobs SET next_fire_at = date_trunc('second', now())
+pub(super) const FALLS_DUE: &str = "UPDATE jobs SET next_fire_at = date_trunc('second', now())
      WHERE next_fire_at IS NOT NULL";
 
 #[tokio::test]

@@ -39,6 +39,22 @@ async fn worker_renewed() {
 }
 
 #[tokio::test]
+async fn worker_streamed() {
+    let says = "echo begun $SEXTON_ATTEMPT; [ $SEXTON_ATTEMPT = 1 ] && sleep 3000";
+    let scene = Scene::new("lease = \"1h\"", says).await;
+    scene.ticket().await;
+    scene.worker_dies("worker.streamed", &[]).await;
+    scene.holds(RUNS, 1).await;
+    let part = "attempt_output WHERE number = 1 AND content LIKE '% begun 1'";
+    assert_eq!(count(&scene.platform, part).await, 1);
+    scene.ends(scene.successors(), "worker.streamed", DONE_AT_SECOND, [1, 1]).await;
+    assert_eq!(scene.ledger.only().ended, 1);
+    // What was stored of the lost attempt stays, and the other's has its own place.
+    assert_eq!(count(&scene.platform, part).await, 1);
+    until(&scene.platform, "attempt_output WHERE number = 2 AND content LIKE '% begun 2'", 1).await;
+}
+
+#[tokio::test]
 async fn worker_let_go() {
     let scene = Scene::endless("lease = \"1h\"").await;
     scene.ticket().await;

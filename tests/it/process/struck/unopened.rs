@@ -1,6 +1,7 @@
 //! The worker, with a message that opens nothing: passed on, given up, taken over.
 
-use super::{Scene, until};
+use super::plan::{FALLS_DUE, SELDOM};
+use super::{JOB, Scene, count, until};
 use crate::bad_input::wire::Message;
 
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
@@ -17,6 +18,21 @@ async fn worker_rescued() {
     super::died(&mut stranger, "worker.rescued").await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
     scene.ends(scene.successors(), "worker.rescued", DONE_AT_SECOND, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn worker_skipped() {
+    let scene = Scene::new(&format!("{SELDOM}\nstale_after = \"1s\""), ":").await;
+    assert_eq!(scene.sql(FALLS_DUE).await, 1);
+    scene.published("state = 'pending'", 1).await;
+    scene.until("state = 'pending' AND scheduled_for < now() - interval '1 second'", 1).await;
+    scene.worker_dies("worker.skipped", &[]).await;
+    scene.holds("state = 'skipped' AND skip_reason = 'stale' AND finished_at IS NOT NULL", 1).await;
+    scene.waits(scene.wire.main(), 1).await;
+    scene.ends(scene.successors(), "worker.skipped", "state = 'skipped'", [0, 0]).await;
+    assert_eq!(count(&scene.platform, "attempts").await, 0);
+    let shown = scene.platform.sexton(&["executions", "list", "--job", JOB]).await;
+    assert!(shown.stdout.contains("stale"), "{shown}");
 }
 
 #[tokio::test]

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use sexton_worker::command::{CommandExecutor, CommandHost, CommandLine};
+use sexton_worker::command::{CommandExecutor, CommandHost, CommandLine, CommandTask};
 use sexton_worker::executor::{
     Executor, HostInstant, TaskControl, TaskEnd, TaskRun, TaskSupervisor,
 };
 use sexton_worker::guard::GuardProgram;
-use sexton_worker::output::{OutputLimits, Stream};
+use sexton_worker::output::Stream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -66,6 +66,14 @@ impl Scene {
         Signs(receiver)
     }
 
+    /// `script`, which finds the FIFO at its descriptor 3, to be run in a way that the test says.
+    pub(super) fn task(&self, script: &str) -> CommandTask {
+        let script = format!("exec 3<>\"$1\"\n{script}");
+        let fifo = self.fifo().to_str().unwrap().to_owned();
+        let arguments = vec!["-c".to_owned(), script, "task".to_owned(), fifo];
+        CommandTask::new(CommandLine { program: "/bin/sh".into(), arguments })
+    }
+
     /// An executor of `script`, which finds the FIFO at its descriptor 3.
     pub(super) fn shell(&self, script: &str) -> CommandExecutor {
         self.shell_with_grace(script, Duration::from_secs(20))
@@ -85,15 +93,30 @@ pub(super) fn shell(fifo: &Path, script: &str, grace: Duration) -> CommandExecut
 }
 
 pub(super) fn command(program: &str, arguments: Vec<String>, grace: Duration) -> CommandExecutor {
-    let own = [("AMQP_URL", "amqp://secret"), ("SEXTON_TARGET", "stale"), ("GREETING", "hello")];
+    let line = CommandLine { program: program.into(), arguments };
+    executor(CommandTask { grace, ..CommandTask::new(line) })
+}
+
+/// A script that needs no FIFO, to be run in a way that the test says.
+pub(super) fn script(script: &str) -> CommandTask {
+    let arguments = vec!["-c".to_owned(), script.to_owned()];
+    CommandTask::new(CommandLine { program: "/bin/sh".into(), arguments })
+}
+
+pub(super) fn executor(task: CommandTask) -> CommandExecutor {
+    let own = [
+        ("AMQP_URL", "amqp://secret"),
+        ("SEXTON_TARGET", "stale"),
+        ("GREETING", "hello"),
+        ("LC_MONETARY", "C"),
+    ];
     let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
     let host = CommandHost::new(
         GuardProgram::at(worker_program()),
         std::env::vars_os().chain(own),
         Arc::new(|| chrono::DateTime::from_timestamp(1_765_526_400, 0).unwrap()),
-        OutputLimits::default(),
     );
-    CommandExecutor::new(Arc::new(host), CommandLine { program: program.into(), arguments }, grace)
+    CommandExecutor::new(Arc::new(host), task)
 }
 
 /// What a task's processes say of themselves, and that they are gone.

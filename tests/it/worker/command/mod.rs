@@ -6,6 +6,9 @@
 //! the task lives". No mocks, no sleeping in the test.
 
 mod fixture;
+mod handed_back;
+mod limits;
 mod results;
 mod stopping;
+mod surroundings;
 mod worker_death;

@@ -7,7 +7,7 @@ use super::fixture::{Scene, command, run, run_task, stdout, task};
 
 fn failure(end: &TaskEnd) -> (&str, &str) {
     match &end.outcome {
-        Outcome::Retry { class, message }
+        Outcome::Retry { class, message, .. }
         | Outcome::Permanent { class, message }
         | Outcome::Failed { class, message } => (class, message),
         other => panic!("not a failure: {other:?}"),
@@ -47,6 +47,9 @@ async fn a_command_finds_its_params_and_its_variables_but_not_the_workers() {
     assert_eq!(serde_json::from_str::<serde_json::Value>(lines[0]).unwrap(), params);
     let mut own: Vec<_> = lines.iter().filter(|line| line.starts_with("SEXTON_")).collect();
     own.sort();
+    // Another one for each attempt.
+    let result_file = (*own[6]).to_owned();
+    assert!(result_file.starts_with("SEXTON_RESULT_FILE=/"), "{result_file}");
     assert_eq!(
         own,
         [
@@ -56,12 +59,15 @@ async fn a_command_finds_its_params_and_its_variables_but_not_the_workers() {
             &"SEXTON_EXECUTION_KEY=cron-2025-12-12T08:00:00Z",
             &"SEXTON_IDEMPOTENCY_KEY=billing.invoices:cron-2025-12-12T08:00:00Z",
             &"SEXTON_JOB=billing.invoices",
+            &result_file.as_str(),
             &"SEXTON_SCHEDULED_FOR=2025-12-12T08:00:00Z",
             &"SEXTON_TARGET=25",
         ]
     );
-    assert!(lines.contains(&"GREETING=hello"));
-    assert!(!lines.iter().any(|line| line.starts_with("AMQP_URL=")));
+    assert!(lines.contains(&"LC_MONETARY=C"));
+    for kept in ["AMQP_URL=", "GREETING="] {
+        assert!(!lines.iter().any(|line| line.starts_with(kept)), "{kept}");
+    }
 
     let mut without_target = task(json!(null));
     without_target.target = None;
@@ -101,6 +107,35 @@ async fn one_endless_line_is_bounded_too() {
     let kept: usize = end.output.lines.iter().map(|line| line.text.chars().count()).sum();
     assert_eq!(kept as u64 + end.output.dropped_bytes, 5_000_000);
     assert!(!end.output.lines.iter().any(|line| line.text.contains('\0')));
+}
+
+#[tokio::test]
+async fn a_line_of_a_hundred_megabytes_is_cut_and_counted() {
+    let scene = Scene::new();
+    let script = "head -c 100000000 /dev/zero | tr '\\000' x; echo end";
+    let end = run(&scene.shell(script)).await;
+    let lines = stdout(&end);
+    assert!(lines.last().unwrap().ends_with("xend"), "{}", lines.len());
+    let kept: usize = lines.iter().map(|line| line.len()).sum();
+    assert_eq!(kept as u64 + 1 + end.output.dropped_bytes, 100_000_000 + 4);
+    assert!(lines.iter().all(|line| line.len() <= 8 * 1024));
+}
+
+#[tokio::test]
+async fn a_command_that_ends_while_its_children_write_ends_at_once_and_they_with_it() {
+    let scene = Scene::new();
+    let mut signs = scene.signs();
+    // One in the group, one that has become a daemon; both hold the pipes and never stop.
+    let script = "mkfifo $1.left
+        yes group &
+        setsid sh -c 'echo >$1.left; exec yes daemon' sh $1 >&2 &
+        read -r _left <$1.left
+        echo last words >&2; exit 3";
+    let end = run(&scene.shell(script)).await;
+    assert_eq!(end.exit_code, Some(3));
+    signs.all_gone().await;
+    let kept: usize = end.output.lines.iter().map(|line| line.text.len() + 1).sum();
+    assert!(kept <= 64 * 1024, "{kept}");
 }
 
 #[tokio::test]

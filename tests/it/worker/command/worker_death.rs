@@ -23,7 +23,8 @@ async fn plays_the_worker() {
     let (Some(fifo), Ok(lease_ms)) = (std::env::var_os(FIFO), std::env::var(LEASE_MS)) else {
         return;
     };
-    let script = "trap '' TERM HUP; echo ready >&3; (sleep 1000; :) & sleep 1000";
+    let script = "trap '' TERM HUP; echo $SEXTON_RESULT_FILE >&3; echo ready >&3
+        (sleep 1000; :) & sleep 1000";
     let executor = shell(Path::new(&fifo), script, DEADLINE);
     let (_supervisor, control) = lease(Duration::from_millis(lease_ms.parse().unwrap()));
     executor.run(&task(json!({})), control).await;
@@ -44,10 +45,19 @@ async fn a_command_dies_with_its_worker_of_sigkill() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let mut worker = worker(&scene, 2 * DEADLINE);
+    let file = signs.line().await;
     assert_eq!(signs.line().await, "ready");
     worker.kill().unwrap();
     signs.all_gone().await;
     worker.wait().unwrap();
+    // The guard, too, has a moment's work left.
+    let folder = Path::new(&file).parent().unwrap();
+    let removed = async {
+        while folder.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, removed).await.expect("the task's folder is removed");
 }
 
 #[tokio::test]
@@ -55,6 +65,7 @@ async fn a_command_does_not_outlive_the_lease_of_a_frozen_worker() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let mut worker = worker(&scene, Duration::from_secs(5));
+    signs.line().await;
     assert_eq!(signs.line().await, "ready");
     kill_process(Pid::from_child(&worker), Signal::STOP).unwrap();
     signs.all_gone().await;

@@ -14,7 +14,7 @@ use crate::torture::arena::{Arena, ME, require};
 use crate::torture::fault::{Deed, Fault};
 use crate::torture::hand::Hand;
 use crate::torture::ledger::Mood;
-use crate::torture::{jobs, rows};
+use crate::torture::{jobs, queues, rows};
 
 pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
     let hand = arena.hand().await?;
@@ -80,7 +80,7 @@ pub(super) async fn park(arena: &Arena) -> Result<Uuid> {
     until_state(arena, id, "failed", 2).await?;
     let parked = arena.ended(&[id], arena.patience.recovery).await;
     if parked.is_err() {
-        let row = rows::told(arena.pool(), id).await;
+        let row = queues::told(arena, id).await;
         return Err(undone(format!("a failed execution was not parked: {row}")));
     }
     arena.calm()?;
@@ -125,6 +125,11 @@ pub(super) async fn take_nobodys(arena: &Arena, id: Uuid) -> Result<()> {
 /// Takes the ticket that nobody takes to where the workers are.
 pub(super) async fn carry(arena: &Arena, id: Uuid) -> Result<()> {
     take_nobodys(arena, id).await?;
+    present(arena, id).await
+}
+
+/// Puts the execution's first ticket where the workers are.
+pub(super) async fn present(arena: &Arena, id: Uuid) -> Result<()> {
     let hand = arena.hand().await?;
     hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
     hand.let_go().await;

@@ -7,6 +7,7 @@
 mod console;
 mod load;
 mod lost;
+mod sql;
 mod sweep;
 mod tickets;
 
@@ -18,7 +19,7 @@ use uuid::Uuid;
 
 use super::breach::crashed;
 use super::{Outcome, Struck};
-use crate::torture::arena::{Arena, Seat};
+use crate::torture::arena::{Arena, Seat, require};
 use crate::torture::fault::{Program, Ruin};
 use crate::torture::rows;
 
@@ -44,9 +45,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.stopping" => lost::stopping(arena, name).await,
         "worker.renewed_first" => tickets::locked(arena, name).await,
         "worker.gave_up" => tickets::unheard(arena, name).await,
+        "worker.skipped" => tickets::stale(arena, name).await,
         "worker.moved" => tickets::early(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
         "worker.adopted_paid" => tickets::foreign(arena, name, false).await,
+        _ if name.starts_with("worker.sql_") => sql::strike(arena, name).await,
         _ if name.starts_with("console.") => console::strike(arena, name).await,
         _ => load::strike(arena, name).await,
     }
@@ -187,6 +190,25 @@ fn died_at(log: &str, name: &str) -> bool {
     log.lines()
         .last()
         .is_some_and(|line| line == format!("fault point {name}: killing this process"))
+}
+
+/// A queue that was declared right before the broker died may come back known and dead, so that nothing
+/// is confirmed into it; a person deletes it then, as docs/servers.md tells.
+pub(super) async fn mend(arena: &Arena, queue: &str) -> Result<()> {
+    let mended = arena
+        .until(arena.patience.recovery, async || {
+            let hand = arena.hand().await?;
+            let dead = hand.is_dead(queue).await;
+            hand.let_go().await;
+            if dead {
+                let hand = arena.hand().await?;
+                hand.delete(queue).await?;
+                hand.let_go().await;
+            }
+            Ok((!dead).then_some(()))
+        })
+        .await;
+    require(mended.is_some(), "a queue that came back dead could not be deleted")
 }
 
 /// What is said of a point that was not passed.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::torture::arena::Arena;
 use crate::torture::strike::breach::{crashed, follows, undone};
-use crate::torture::strike::hand::{carry, park, until_state};
+use crate::torture::strike::hand::{carry, park, present, until_state};
 use crate::torture::strike::{Outcome, Struck};
 use crate::torture::{jobs, rows};
 
@@ -98,9 +98,7 @@ async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
     // Its ticket, if there is one, opens nothing.
-    let hand = arena.hand().await?;
-    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
-    hand.let_go().await;
+    present(arena, id).await?;
     done_once(arena, id, "cancel").await?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }

@@ -10,8 +10,9 @@ use crate::torture::arena::{Arena, ME, Seat, require};
 use crate::torture::fault::Program;
 use crate::torture::strike::Outcome;
 use crate::torture::strike::breach::follows;
+use crate::torture::strike::hand::present;
 use crate::torture::strike::process::{LONG, at_work};
-use crate::torture::{jobs, rows};
+use crate::torture::rows;
 
 /// Workers were killed in the middle of their tasks, and a scheduler ends the attempts.
 pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
@@ -57,12 +58,7 @@ pub(super) async fn redelivered(arena: &mut Arena, name: &str) -> Result<Outcome
     require(over.is_some(), "the lease did not run out")?;
     // In a seat of its own: in the dead one's it would end the attempt at its start.
     doomed.start_with(arena, &[("SEXTON_INSTANCE", "w3")])?;
-    let feed = async |arena: &mut Arena| -> Result<()> {
-        let hand = arena.hand().await?;
-        hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
-        hand.let_go().await;
-        Ok(())
-    };
+    let feed = async |arena: &mut Arena| present(arena, id).await;
     let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
     doomed.recovery(arena, at, vec![id]).await
 }

@@ -5,9 +5,9 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::operator;
 use uuid::Uuid;
 
-use super::{Doomed, not_passed, nothing};
+use super::{Doomed, mend, not_passed, nothing};
 use crate::torture::arena::{Arena, ME, Seat, require};
-use crate::torture::fault::Program;
+use crate::torture::fault::{Program, Server};
 use crate::torture::strike::Outcome;
 use crate::torture::strike::breach::follows;
 use crate::torture::strike::hand::{park, take, until_taken};
@@ -97,7 +97,12 @@ pub(super) async fn declared(arena: &mut Arena, name: &str) -> Result<Outcome> {
     hand.delete(&arena.failed_queue()).await?;
     hand.let_go().await;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    requeued(arena, doomed, at, id).await
+    let broker_dies = arena.storm == Some(Server::RabbitMq);
+    let outcome = requeued(arena, doomed, at, id).await?;
+    if broker_dies {
+        mend(arena, &arena.failed_queue()).await?;
+    }
+    Ok(outcome)
 }
 
 /// The parked execution is requeued and runs: its end is the recovery.

@@ -6,12 +6,12 @@ use sexton_store::operator;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::{Doomed, not_passed, nothing};
+use super::{Doomed, mend, not_passed, nothing};
 use crate::torture::arena::{Arena, ME, Seat, require};
-use crate::torture::fault::Program;
+use crate::torture::fault::{Program, Server};
 use crate::torture::ledger::Mood;
 use crate::torture::strike::Outcome;
-use crate::torture::strike::hand::{carry, take, take_nobodys, until_state};
+use crate::torture::strike::hand::{carry, present, take, take_nobodys, until_state};
 use crate::torture::{jobs, rows};
 
 /// The queue of a pool is deleted: the broker returns what is published to it.
@@ -27,8 +27,12 @@ pub(super) async fn refused(arena: &mut Arena, name: &str) -> Result<Outcome> {
     hand.let_go().await;
     let id = arena.trigger(jobs::NOBODY, None).await?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let broker_dies = arena.storm == Some(Server::RabbitMq);
     let at = doomed.blow(arena, at).await?;
     arena.complete()?;
+    if broker_dies {
+        mend(arena, &queue).await?;
+    }
     carry(arena, id).await?;
     doomed.recovery(arena, at, vec![id]).await
 }
@@ -61,8 +65,12 @@ pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> R
     .await?;
     doomed.start(arena)?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let broker_dies = arena.storm == Some(Server::RabbitMq);
     let at = doomed.blow(arena, at).await?;
     arena.complete()?;
+    if with_queue && broker_dies {
+        mend(arena, &queue).await?;
+    }
     carry(arena, id).await?;
     doomed.recovery(arena, at, vec![id]).await
 }
@@ -79,9 +87,7 @@ pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
         .bind(id)
         .execute(&mut *lock)
         .await?;
-    let hand = arena.hand().await?;
-    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
-    hand.let_go().await;
+    present(arena, id).await?;
     // More than a quarter of the lease; the worker is patient for a whole one.
     sleep(arena.patience.lease.mul_f64(0.6)).await;
     lock.rollback().await?;
@@ -102,13 +108,29 @@ pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
     )
     .await?;
     doomed.start(arena)?;
-    let hand = arena.hand().await?;
-    hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 1).await?;
-    hand.let_go().await;
+    present(arena, id).await?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let outcome = doomed.recovery(arena, at, vec![id]).await;
     operator::discard(arena.platform.store(), ExecutionId::new(id), ME, None).await?;
     outcome
+}
+
+/// The ticket of a firing that is an hour old, which is more than its job allows.
+pub(super) async fn stale(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    take_nobodys(arena, id).await?;
+    rows::change(
+        arena.pool(),
+        "UPDATE executions SET execution_key = 'once-' || id, own_key = false,
+             scheduled_for = scheduled_for - interval '1 hour'
+         WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
+    )
+    .await?;
+    doomed.start(arena)?;
+    present(arena, id).await?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    doomed.recovery(arena, at, vec![id]).await
 }
 
 /// A ticket long before it is due, which goes to the ladder.

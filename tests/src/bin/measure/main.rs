@@ -3,6 +3,9 @@
 //! One scheduler and one worker, one job a second for a minute (or as many seconds as the first
 //! argument says). The lag of a firing is its attempt's `started_at` less its nominal time, both by
 //! the database's clock. The resident memory is read before the first job exists.
+//! Afterwards, what it costs that tasks write; see [`output`].
+
+mod output;
 
 use std::time::Duration;
 
@@ -19,7 +22,8 @@ async fn main() -> Result<()> {
     };
     let servers = sexton_servers::provide(sexton_servers::Needed::Both).await?;
     let mut platform = Platform::on(&servers.database_url, &servers.amqp_url).await?;
-    platform.catalogue("[tasks.noop]\ncommand = [\"/bin/true\"]\n");
+    let noop = "[tasks.noop]\ncommand = [\"/bin/true\"]\n";
+    platform.catalogue(&(noop.to_owned() + &output::catalogue()));
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     let mut worker = platform.start_worker("worker", &[])?;
     scheduler.ready().await;
@@ -56,6 +60,14 @@ async fn main() -> Result<()> {
     );
     println!("scheduler, after: {:.1} MB resident", resident_mb(&scheduler)?);
     println!("worker, after:    {:.1} MB resident", resident_mb(&worker)?);
+    worker.terminate();
+    worker.exit(Duration::from_mins(1)).await;
+    platform.sexton(&["jobs", "pause", "measure.tick", "--reason", "measured"]).await;
+    platform.apply(output::JOBS).await?;
+    let mut worker = platform.start_worker("worker", &[("WORKER_SLOTS", "80")])?;
+    worker.ready().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    output::measure(&platform, &worker).await?;
     drop(platform);
     servers.shutdown().await?;
     Ok(())

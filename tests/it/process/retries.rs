@@ -1,0 +1,70 @@
+//! When a retry begins: through the delay queues, with delays that are none of their lengths.
+
+use std::collections::BTreeMap;
+
+use sexton_tests::platform::Platform;
+
+use super::until;
+
+/// Delays and the most stays in delay queues that they take.
+const DELAYS: [(&str, f64, f64); 4] =
+    [("1s500ms", 1.5, 3.0), ("2s300ms", 2.3, 4.0), ("7s", 7.0, 4.0), ("11s200ms", 11.2, 5.0)];
+/// Retries at once, by the main queue: what a ticket's way takes on this machine, at this moment.
+const AT_ONCE: usize = 6;
+
+#[tokio::test]
+async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
+    let mut platform = Platform::new().await.unwrap();
+    let first_fails = "[ $SEXTON_ATTEMPT -gt 1 ]";
+    platform
+        .catalogue(&format!("[tasks.work]\ncommand = [\"/bin/sh\", \"-c\", \"{first_fails}\"]\n"));
+    let job = |name: &str, delay: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\ntask = \"work\"\nretry = {{ delay = \"{delay}\", jitter = 0.0 }}\n"
+        )
+    };
+    let mut jobs = job("at.once", "0s");
+    for (number, (delay, ..)) in DELAYS.iter().enumerate() {
+        jobs += &job(&format!("delayed.n{number}"), delay);
+    }
+    platform.apply(&jobs).await.unwrap();
+    let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let mut worker = platform.start_worker("w1", &[]).unwrap();
+    scheduler.ready().await;
+    worker.ready().await;
+    for number in 0..DELAYS.len() {
+        platform.sexton(&["jobs", "trigger", &format!("delayed.n{number}")]).await;
+    }
+    // Before, beside and after them.
+    for number in 0..AT_ONCE {
+        platform.sexton(&["jobs", "trigger", "at.once"]).await;
+        let all = "executions e JOIN jobs j ON j.id = e.job_id
+                   WHERE j.name = 'at.once' AND e.state = 'succeeded'";
+        until(&platform, all, number as i64 + 1).await;
+    }
+    let all = (DELAYS.len() + AT_ONCE) as i64;
+    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", all).await;
+
+    // By the database's clock: the end of the first attempt is what the delay counts from.
+    let late: Vec<(String, f64)> = sqlx::query_as(
+        "SELECT j.name, extract(epoch FROM b.opened_at - a.finished_at)::float8
+                - j.retry_delay_ms / 1000.0::float8
+         FROM attempts a JOIN attempts b USING (execution_id)
+         JOIN executions e ON e.id = execution_id JOIN jobs j ON j.id = e.job_id
+         WHERE a.number = 1 AND b.number = 2",
+    )
+    .fetch_all(platform.store().pool())
+    .await
+    .unwrap();
+    println!("MEASURED seconds after the due instant: {late:.3?}");
+    assert!(late.iter().all(|(_, late)| *late >= 0.0), "before it was due: {late:?}");
+    let way = late.iter().filter(|(name, _)| name == "at.once").map(|(_, late)| *late);
+    let way = way.fold(0.0, f64::max);
+    let late: BTreeMap<String, f64> = late.into_iter().collect();
+    for (number, (delay, _, stays)) in DELAYS.into_iter().enumerate() {
+        let late = late[&format!("delayed.n{number}")];
+        // Every stay in a delay queue ends with one such way. On an idle machine it is milliseconds.
+        let most = 1.0 + stays * way;
+        assert!(late < most, "{delay}: {late:.3} s late; one way takes {way:.3} s here");
+    }
+}

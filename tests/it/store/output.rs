@@ -1,0 +1,157 @@
+//! Output: who may store it, and that it is stored once.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken};
+use sexton_model::output::{Chunk, Line, Stream};
+use sexton_model::retry::Verdict;
+use sexton_store::lease::Held;
+use sexton_store::output::{OutputPart, Written, chunks, write};
+use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::{StoreError, attempts};
+use uuid::Uuid;
+
+use super::{Fixture, at, fail, n, retry, settlement};
+
+/// A chunk of one line of ten bytes.
+fn chunk(line: i64, text: &str) -> Arc<Chunk> {
+    let one = Line { at: at(line), stream: Stream::Stdout, text: text.to_owned() };
+    Arc::new(Chunk::new(line, (line - 1) * 10, 10, &[one]))
+}
+
+fn part(chunks: Vec<Arc<Chunk>>) -> OutputPart {
+    OutputPart { chunks, ..OutputPart::default() }
+}
+
+async fn texts(fixture: &Fixture, id: ExecutionId, number: i32) -> Vec<String> {
+    let chunks = chunks(fixture.store(), id.get(), number, 0, 100).await.unwrap();
+    chunks.iter().flat_map(|one| one.read().unwrap()).map(|line| line.text).collect()
+}
+
+async fn wrote(fixture: &Fixture, held: Held, part: OutputPart) -> Written {
+    write(fixture.store(), &[(held, part)]).await.unwrap()[0]
+}
+
+#[tokio::test]
+async fn a_part_is_stored_once_however_often_it_is_written() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    for _ in 0..2 {
+        let both = part(vec![chunk(1, "one"), chunk(2, "two")]);
+        assert_eq!(wrote(&fixture, held, both).await, Written::Done);
+    }
+    // The end brings the last part again, of which nobody knew whether it was stored.
+    let output = Some(part(vec![chunk(2, "two"), chunk(3, "three")]));
+    let end = Settlement { output, ..settlement(held, Verdict::Succeed) };
+    assert!(matches!(
+        settle(fixture.store(), &[end], None).await.unwrap()[0],
+        Settled::Done { .. }
+    ));
+    assert_eq!(texts(&fixture, id, 1).await, ["one", "two", "three"]);
+}
+
+#[tokio::test]
+async fn a_worker_that_was_overtaken_writes_into_nobody_s_output() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let first = fixture.opened(id, 1, 0).await;
+    let one = || part(vec![chunk(1, "late")]);
+    fixture.settle(first, retry(0, 1), 1).await;
+    assert_eq!(wrote(&fixture, first, one()).await, Written::Fenced, "its attempt has ended");
+    let second = fixture.opened(id, 2, 1).await;
+    assert_eq!(wrote(&fixture, first, one()).await, Written::Fenced, "the next attempt is open");
+    let other = Held { token: OpenToken::new(Uuid::new_v4()), ..second };
+    assert_eq!(wrote(&fixture, other, one()).await, Written::Fenced, "the token fences alone");
+    let other = Held { attempt: n(1), ..second };
+    assert_eq!(wrote(&fixture, other, one()).await, Written::Fenced, "and so does the number");
+    let nothing: [&str; 0] = [];
+    assert_eq!(texts(&fixture, id, 1).await, nothing);
+    assert_eq!(texts(&fixture, id, 2).await, nothing);
+    assert_eq!(wrote(&fixture, second, one()).await, Written::Done);
+    assert_eq!(texts(&fixture, id, 2).await, ["late"]);
+}
+
+#[tokio::test]
+async fn what_is_superseded_goes_and_the_head_stays() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    let lines = (1..=4).map(|line| chunk(line, &line.to_string())).collect();
+    wrote(&fixture, held, part(lines)).await;
+    let newer = OutputPart { superseded: Some((1, 4)), ..part(vec![chunk(9, "9")]) };
+    wrote(&fixture, held, newer).await;
+    assert_eq!(texts(&fixture, id, 1).await, ["1", "4", "9"]);
+    let output = Some(OutputPart { superseded: Some((1, 20)), ..part(vec![chunk(20, "20")]) });
+    let end = Settlement { output, ..settlement(held, fail()) };
+    settle(fixture.store(), &[end], None).await.unwrap();
+    assert_eq!(texts(&fixture, id, 1).await, ["1", "20"]);
+}
+
+#[tokio::test]
+async fn the_last_progress_stays_with_its_attempt() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    let progress = |percent| Some(json!({ "percent": percent }));
+    let part = OutputPart { progress: progress(10), ..OutputPart::default() };
+    assert_eq!(wrote(&fixture, held, part).await, Written::Done);
+    let told = async || {
+        let all = attempts::of_execution(fixture.store(), id.get(), 9).await.unwrap();
+        all[0].progress.clone()
+    };
+    assert_eq!(told().await, progress(10));
+    // Nothing new was said until the end.
+    fixture.settle(held, retry(0, 1), 1).await;
+    assert_eq!(told().await, progress(10));
+    let held = fixture.opened(id, 2, 1).await;
+    let output = Some(OutputPart { progress: progress(99), ..OutputPart::default() });
+    settle(fixture.store(), &[Settlement { output, ..settlement(held, fail()) }], None)
+        .await
+        .unwrap();
+    let all = attempts::of_execution(fixture.store(), id.get(), 9).await.unwrap();
+    assert_eq!(all[1].progress, progress(99));
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_has_locked_is_passed_over_and_written_afterwards() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, 1, 0).await;
+    let mut other = fixture.db.pool().begin().await.unwrap();
+    sqlx::query("SELECT 1 FROM executions WHERE id = $1 FOR NO KEY UPDATE")
+        .bind(id.get())
+        .execute(&mut *other)
+        .await
+        .unwrap();
+    let one = || part(vec![chunk(1, "one")]);
+    assert_eq!(wrote(&fixture, held, one()).await, Written::Locked);
+    other.rollback().await.unwrap();
+    assert_eq!(wrote(&fixture, held, one()).await, Written::Done);
+}
+
+#[tokio::test]
+async fn a_text_that_cannot_be_stored_spoils_its_whole_batch_and_says_so() {
+    let fixture = Fixture::new().await;
+    let (good, bad) = (fixture.claim("a").await, fixture.claim("b").await);
+    let held = [fixture.opened(good, 1, 0).await, fixture.opened(bad, 1, 0).await];
+    let parts = [(held[0], part(vec![chunk(1, "good")])), (held[1], part(vec![chunk(1, "b\0d")]))];
+    let error = write(fixture.store(), &parts).await.unwrap_err();
+    assert!(matches!(error, StoreError::Data(_)), "{error}");
+    assert!(texts(&fixture, good, 1).await.is_empty());
+}
+
+#[tokio::test]
+async fn output_goes_with_its_attempt() {
+    let fixture = Fixture::new().await;
+    let id = fixture.claim("k").await;
+    let held = fixture.opened(id, AttemptNumber::FIRST.get(), 0).await;
+    wrote(&fixture, held, part(vec![chunk(1, "one")])).await;
+    sqlx::query("DELETE FROM attempts").execute(fixture.db.pool()).await.unwrap();
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM attempt_output")
+        .fetch_one(fixture.db.pool())
+        .await
+        .unwrap();
+    assert_eq!(left, 0);
+}

@@ -1,0 +1,79 @@
+//! What a command hands back, and the folder that it does so in.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
+use tokio::time::timeout;
+
+use super::fixture::{DEADLINE, Scene, executor, long_lease, run, script, stdout, task};
+
+/// Runs a script that says its result file first.
+async fn handed_back(rest: &str) -> TaskEnd {
+    let end = run(&executor(script(&format!("echo $SEXTON_RESULT_FILE; {rest}")))).await;
+    let folder = Path::new(stdout(&end)[0]).parent().unwrap().to_owned();
+    assert!(!folder.exists(), "{} is left", folder.display());
+    end
+}
+
+fn refused(end: &TaskEnd) -> &str {
+    assert_eq!((&end.result, end.exit_code), (&None, Some(0)));
+    match &end.outcome {
+        Outcome::Permanent { class, .. } => class,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_writes_into_its_result_file_is_its_result() {
+    let end = handed_back("echo '{\"records\": 1200}' >$SEXTON_RESULT_FILE").await;
+    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(json!({"records": 1200}))));
+    for nothing in ["true", ": >$SEXTON_RESULT_FILE", "mkdir -p $SEXTON_RESULT_FILE.d/deep"] {
+        let end = handed_back(nothing).await;
+        assert_eq!((end.outcome, end.result), (Outcome::Succeeded, None), "{nothing}");
+    }
+    let end = handed_back("echo 7 >$SEXTON_RESULT_FILE; exit 3").await;
+    assert_eq!((end.exit_code, end.result), (Some(3), None));
+}
+
+#[tokio::test]
+async fn a_result_of_just_the_limit_is_taken_and_a_larger_one_fails_the_attempt_for_good() {
+    let write = |bytes: usize| {
+        format!(
+            "(printf '\"'; head -c {bytes} /dev/zero | tr '\\0' x; printf '\"') >$SEXTON_RESULT_FILE"
+        )
+    };
+    let end = handed_back(&write(64 * 1024 - 2)).await;
+    assert_eq!(end.outcome, Outcome::Succeeded);
+    assert_eq!(end.result.as_ref().and_then(Value::as_str).map(str::len), Some(64 * 1024 - 2));
+    assert_eq!(refused(&handed_back(&write(64 * 1024 - 1)).await), "result_too_large");
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_read_fails_the_attempt_for_good() {
+    for wrong in [
+        "echo '{\"records\": ' >$SEXTON_RESULT_FILE",
+        "printf '\"\\377\"' >$SEXTON_RESULT_FILE",
+        "echo '\"\\u0000\"' >$SEXTON_RESULT_FILE",
+        "mkdir $SEXTON_RESULT_FILE",
+        "mkfifo $SEXTON_RESULT_FILE",
+        "echo 1 >$SEXTON_RESULT_FILE.2; ln -s $SEXTON_RESULT_FILE.2 $SEXTON_RESULT_FILE",
+    ] {
+        assert_eq!(refused(&handed_back(wrong).await), "result_invalid", "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn the_folder_goes_with_a_command_that_is_stopped() {
+    let scene = Scene::new();
+    let mut signs = scene.signs();
+    let executor = executor(scene.task("echo $SEXTON_RESULT_FILE >&3; sleep 1000"));
+    let (supervisor, control) = long_lease();
+    let task = task(json!({}));
+    let running = tokio::spawn(async move { executor.run(&task, control).await });
+    let file = signs.line().await;
+    supervisor.stop_at_once(StopReason::Cancelled);
+    let end = timeout(DEADLINE, running).await.unwrap().unwrap();
+    assert_eq!(end.outcome, Outcome::Cancelled);
+    assert!(!Path::new(&file).parent().unwrap().exists());
+}

@@ -1,0 +1,58 @@
+//! What a command may use, and what it dies of when it takes more.
+
+use std::time::Duration;
+
+use sexton_worker::command::{CommandTask, TaskLimits};
+use sexton_worker::executor::Outcome;
+
+use super::fixture::{Scene, executor, run, script, stdout};
+
+const MIB: u64 = 1 << 20;
+
+#[tokio::test]
+async fn a_command_that_uses_more_memory_than_it_may_is_killed_with_all_that_it_started() {
+    // By itself, and by a descendant in a session of its own.
+    for eats in [
+        "dd if=/dev/zero of=/dev/null bs=200M",
+        "setsid dd if=/dev/zero of=/dev/null bs=200M & wait",
+    ] {
+        let scene = Scene::new();
+        let mut signs = scene.signs();
+        let limits = TaskLimits { memory: Some(64 * MIB), ..TaskLimits::default() };
+        let end = run(&executor(CommandTask { limits, ..scene.task(eats) })).await;
+        let message = "it used more than 64MiB of memory".to_owned();
+        assert_eq!((end.outcome, end.signal), (Outcome::OutOfMemory { message }, Some(9)));
+        signs.all_gone().await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_within_its_limits_is_left_alone() {
+    let limits = TaskLimits {
+        memory: Some(64 * MIB),
+        cpu_time: Some(Duration::from_mins(1)),
+        open_files: Some(64),
+    };
+    // Long enough to be looked at a few times.
+    let task = CommandTask { limits, ..script("sleep 0.5; ulimit -Sn; ulimit -St") };
+    let end = run(&executor(task)).await;
+    assert_eq!((&end.outcome, stdout(&end)), (&Outcome::Succeeded, vec!["64", "60"]));
+}
+
+#[tokio::test]
+async fn a_command_that_uses_up_its_processor_time_is_told_from_other_signals() {
+    let limits = TaskLimits { cpu_time: Some(Duration::from_secs(1)), ..TaskLimits::default() };
+    let end = run(&executor(CommandTask { limits, ..script("while :; do :; done") })).await;
+    let Outcome::Failed { class, message } = &end.outcome else { panic!("{end:?}") };
+    assert_eq!((class.as_str(), end.signal), ("cpu_time", Some(24)));
+    assert_eq!(message, "a process used up its processor time, 1s");
+}
+
+#[tokio::test]
+async fn a_command_cannot_raise_its_limits() {
+    let limits = TaskLimits { open_files: Some(64), ..TaskLimits::default() };
+    // The hard limit follows just after the start.
+    let tries = "until [ $(ulimit -Hn) -eq 64 ]; do :; done; ulimit -n 65 2>/dev/null || echo held";
+    let end = run(&executor(CommandTask { limits, ..script(tries) })).await;
+    assert_eq!(stdout(&end), ["held"], "{end:?}");
+}

@@ -1,0 +1,78 @@
+//! Where a command runs, as whom, and with what in its environment.
+
+use std::fs;
+
+use sexton_worker::command::{CommandTask, TaskUser};
+use sexton_worker::executor::{Outcome, TaskEnd};
+use sexton_worker::secret::{SecretRef, Value};
+
+use super::fixture::{executor, run, script, stdout};
+
+fn failure(end: &TaskEnd) -> (&str, &str) {
+    match &end.outcome {
+        Outcome::Failed { class, message } => (class, message),
+        Outcome::CouldNotStart { message, retryable: true } => ("could_not_start", message),
+        other => panic!("not a failure: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_command_runs_in_its_directory_and_waits_for_one_that_has_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = fs::canonicalize(folder.path()).unwrap();
+    let task = CommandTask { directory: Some(place.clone()), ..script("pwd") };
+    assert_eq!(stdout(&run(&executor(task.clone())).await), [place.to_str().unwrap()]);
+    drop(folder);
+    let end = run(&executor(task)).await;
+    let said = format!("the directory {} is not there", place.display());
+    assert_eq!(failure(&end), ("could_not_start", said.as_str()));
+}
+
+#[tokio::test]
+async fn a_command_finds_what_the_catalogue_lets_through_and_what_it_sets() {
+    let mut task = script("echo $GREETING/$LC_MONETARY/$TOKEN/$PLAIN/$AMQP_URL");
+    task.environment.inherit = vec!["GREETING".to_owned(), "AMQP_URL".to_owned()];
+    task.environment.set = vec![
+        ("TOKEN".to_owned(), Value::Secret(SecretRef::Env("GREETING".to_owned()))),
+        ("PLAIN".to_owned(), Value::Plain("as it is".to_owned())),
+    ];
+    let end = run(&executor(task)).await;
+    // The value of the secret is masked wherever it comes from.
+    assert_eq!(stdout(&end), ["***//***/as it is/"]);
+}
+
+#[tokio::test]
+async fn a_secret_is_read_anew_for_each_attempt() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    let mut task = script("printf %s \"$TOKEN\" | wc -c");
+    let token = Value::Secret(SecretRef::File(path.clone()));
+    task.environment.set = vec![("TOKEN".to_owned(), token)];
+    let executor = executor(task);
+    let end = run(&executor).await;
+    let (class, message) = failure(&end);
+    assert_eq!(class, "secret_missing");
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+    for (secret, length) in [("three\n", "5"), ("seventeen", "9")] {
+        fs::write(&path, secret).unwrap();
+        assert_eq!(stdout(&run(&executor).await)[0].trim(), length);
+    }
+}
+
+#[tokio::test]
+async fn a_command_runs_as_another_user_with_that_ones_rights_alone() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("nothing is tested: only root can run a task as another user");
+        return;
+    }
+    let account = Some(("nobody".to_owned(), "/nonexistent".to_owned()));
+    let user = Some(TaskUser { uid: 65534, gid: 65534, account });
+    let says = "id -u; id -G; echo $HOME $USER; echo 7 >$SEXTON_RESULT_FILE; : >/root/forbidden";
+    let end = run(&executor(CommandTask { user, ..script(says) })).await;
+    assert_eq!(stdout(&end), ["65534", "65534", "/nonexistent nobody"]);
+    assert_ne!(end.exit_code, Some(0), "it could write where only root can");
+    let account = None;
+    let user = Some(TaskUser { uid: 65534, gid: 65534, account });
+    let end = run(&executor(CommandTask { user, ..script("echo 7 >$SEXTON_RESULT_FILE") })).await;
+    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(serde_json::json!(7))));
+}

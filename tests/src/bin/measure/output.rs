@@ -1,0 +1,115 @@
+//! What it costs a worker that tasks write: how fast one may, what the others notice, and memory.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use sexton_tests::platform::{Platform, Program};
+
+use super::resident_mb;
+
+/// What the one task writes, in bytes.
+const FLOOD_BYTES: u64 = 2_000_000_000;
+/// Tasks that end at once, while nothing else runs and while one writes.
+const OTHERS: usize = 40;
+/// Tasks that write without end at the same time, and for how long.
+const CHATTY: usize = 64;
+const CHATTY_SECONDS: u64 = 15;
+
+pub(super) fn catalogue() -> String {
+    let shell = |name: &str, script: String| {
+        format!("[tasks.{name}]\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\n")
+    };
+    let line = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde";
+    shell("flood", format!("yes {line} | head -c {FLOOD_BYTES}"))
+        + &shell("chatty", format!("timeout {CHATTY_SECONDS} yes {line} >&2; exit 0"))
+}
+
+pub(super) const JOBS: &str = "
+[[job]]
+name = \"measure.other\"
+task = \"noop\"
+[[job]]
+name = \"measure.flood\"
+task = \"flood\"
+[[job]]
+name = \"measure.chatty\"
+task = \"chatty\"
+";
+
+/// Measures with a worker of at least 65 slots that does nothing else.
+pub(super) async fn measure(platform: &Platform, worker: &Program) -> Result<()> {
+    let quiet = others(platform).await?;
+    trigger(platform, "measure.flood").await?;
+    let busy = others(platform).await?;
+    ended(platform, "measure.flood", 1).await?;
+    let seconds = took(platform, "measure.flood").await?;
+    let mb = FLOOD_BYTES as f64 / 1e6;
+    println!("one task wrote {mb:.0} MB in {seconds:.1} s: {:.0} MB/s", mb / seconds);
+    println!("another task took {quiet:.1} ms while nobody wrote, {busy:.1} ms meanwhile (median)");
+
+    let idle = resident_mb(worker)?;
+    for _ in 0..CHATTY {
+        trigger(platform, "measure.chatty").await?;
+    }
+    let end = Instant::now() + Duration::from_secs(CHATTY_SECONDS);
+    let mut most = idle;
+    while Instant::now() < end {
+        most = most.max(resident_mb(worker)?);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    ended(platform, "measure.chatty", CHATTY as i64).await?;
+    println!(
+        "worker, with {CHATTY} children that write without end: {:.1} MB more than before ({idle:.1} MB)",
+        most - idle
+    );
+    Ok(())
+}
+
+/// The median time of a task that does nothing, from its open to its record, in milliseconds.
+async fn others(platform: &Platform) -> Result<f64> {
+    sqlx::query("DELETE FROM executions WHERE job_id = (SELECT id FROM jobs WHERE name = $1)")
+        .bind("measure.other")
+        .execute(platform.store().pool())
+        .await?;
+    for _ in 0..OTHERS {
+        trigger(platform, "measure.other").await?;
+    }
+    ended(platform, "measure.other", OTHERS as i64).await?;
+    Ok(took(platform, "measure.other").await? * 1000.0)
+}
+
+async fn trigger(platform: &Platform, job: &str) -> Result<()> {
+    let done = platform.try_sexton(&["jobs", "trigger", job]).await?;
+    anyhow::ensure!(done.status.success(), "sexton jobs trigger failed: {done}");
+    Ok(())
+}
+
+async fn ended(platform: &Platform, job: &str, wanted: i64) -> Result<()> {
+    let all = async || {
+        let ended: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM executions e JOIN jobs j ON j.id = e.job_id
+             WHERE j.name = $1 AND e.state = 'succeeded'",
+        )
+        .bind(job)
+        .fetch_one(platform.store().pool())
+        .await
+        .ok()?;
+        (ended == wanted).then_some(())
+    };
+    platform.eventually("they have ended", Duration::from_mins(5), all).await;
+    Ok(())
+}
+
+/// The median of the attempts of a job, in seconds.
+async fn took(platform: &Platform, job: &str) -> Result<f64> {
+    sqlx::query_scalar(
+        "SELECT percentile_cont(0.5) WITHIN GROUP (
+                    ORDER BY extract(epoch FROM a.finished_at - a.opened_at)::float8)
+         FROM attempts a JOIN executions e ON e.id = a.execution_id
+              JOIN jobs j ON j.id = e.job_id WHERE j.name = $1",
+    )
+    .bind(job)
+    .fetch_one(platform.store().pool())
+    .await
+    .context("no attempt was recorded")
+}

@@ -1,0 +1,40 @@
+//! Which commit the code under test is of, as a record of a run must say.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::process::Command;
+
+/// The commit that this was built from, and a mark of what was changed since; `None`: there is no
+/// repository.
+pub fn told() -> Option<String> {
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    Some(match changes() {
+        Some(changes) => {
+            let mut hasher = DefaultHasher::new();
+            changes.hash(&mut hasher);
+            format!("{commit} with changes {:016x}", hasher.finish())
+        }
+        None => commit,
+    })
+}
+
+/// What differs from the commit, documents aside; `None`: nothing, or there is no repository.
+pub fn changes() -> Option<String> {
+    // From the root, whatever folder of it this is.
+    let but_documents = ["--", ":(top)", ":(top,exclude)docs", ":(top,exclude,glob)**/*.md"];
+    let changed = git(&[&["diff", "HEAD"][..], &but_documents].concat())?;
+    let new = ["ls-files", "--others", "--exclude-standard", "--full-name"];
+    let new = git(&[&new[..], &but_documents].concat())?;
+    let all = format!("{changed}{new}");
+    (!all.is_empty()).then_some(all)
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}

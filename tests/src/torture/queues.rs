@@ -1,0 +1,54 @@
+//! What is in an arena's queues, for whoever has to find out where a ticket went.
+
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use sexton_broker::names::{failed_queue, main_queue, retry_queue};
+use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
+use sexton_model::ladder::LADDER_MS;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use super::arena::Arena;
+use super::{jobs, rows};
+
+/// The row of an execution, and how many messages and consumers the arena's queues have.
+pub(super) async fn told(arena: &Arena, execution: Uuid) -> String {
+    let row = rows::told(arena.pool(), execution).await;
+    let queues = depths(arena).await.unwrap_or_else(|error| format!("queues unknown: {error:#}"));
+    format!("{row}; {queues}")
+}
+
+async fn depths(arena: &Arena) -> Result<String> {
+    let namespace = arena.platform.namespace();
+    let pools = [PoolName::default_pool(), PoolName::new(jobs::VICTIMS)?];
+    let timeouts = Timeouts::default();
+    let link = Link::observe(LinkSettings {
+        endpoint: Endpoint::parse(arena.platform.amqp_url())?,
+        name: "torture".to_owned(),
+        namespace: namespace.clone(),
+        pools: pools.to_vec(),
+        timeouts,
+    });
+    let Ok(Some(_)) = timeout(timeouts.connect, link.up()).await else {
+        bail!("the broker cannot be reached");
+    };
+    let mut told = String::from("queues:");
+    for queue in
+        pools.iter().map(|pool| main_queue(namespace, pool)).chain([failed_queue(namespace)])
+    {
+        let depth = link.depth(&queue).await?;
+        let _ = write!(told, " {queue} {} for {} consumers,", depth.ready, depth.consumers);
+    }
+    for pool in &pools {
+        for step in LADDER_MS {
+            let queue = retry_queue(namespace, pool, step);
+            let depth = link.depth(&queue).await?;
+            if depth.ready > 0 {
+                let _ = write!(told, " {queue} {},", depth.ready);
+            }
+        }
+    }
+    link.close().await;
+    Ok(told.trim_end_matches(',').to_owned())
+}
