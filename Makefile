@@ -41,7 +41,7 @@ simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of
 		$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it -- \
 		--nocapture simulation::no_list_of_operations_breaks_a_promise
 
-measure: ## Measure firing lag and idle memory with release builds
+measure: ## Measure firing lag, memory, and what output costs, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure

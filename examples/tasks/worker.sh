@@ -27,4 +27,6 @@ if [ "$SEXTON_ATTEMPT" -le "$fail_times" ]; then
     echo "the other system did not answer" >&2
     exit 75
 fi
+# What it has done, for people and programs to look up.
+echo "{\"seconds\": $seconds}" >"$SEXTON_RESULT_FILE"
 echo "done"
