@@ -1,9 +1,9 @@
 //! Striking a fault: bring an execution into the step, strike, and watch it come to its end.
 //!
 //! A fault counts only if an execution was inside. At a fault point the process must have died there
-//! by SIGKILL, or stood there while a server was killed; for every other fault an attempt was open, or a ticket on its way, at the moment of
-//! the strike. The time of recovery runs from the strike to the end of the last execution that was
-//! inside, and holds whatever the task itself still takes.
+//! by SIGKILL, or stood there while a server was killed; for every other fault an attempt was open, or a
+//! ticket on its way, at the moment of the strike. The time of recovery runs from the strike to the end of
+//! the last execution that was inside, and holds whatever the task itself still takes.
 
 mod breach;
 mod hand;
@@ -86,8 +86,10 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
     outcome
 }
 
-/// Cancels what waits in the pool that nobody serves, and empties its queue: a try that did not come to its end would leave it
-/// there for ever, as something that a later fault did not bring to its end.
+/// Cancels what waits in the pool that nobody serves, and empties its queue: a try that did not come to its
+/// end would leave it there for ever, as something that a later fault did not bring to its end. A queue that
+/// came back dead cannot be emptied, and no later try would find its ticket there: it is deleted, as a person
+/// would do who reads what the relay says of it.
 async fn clear(arena: &Arena) {
     let waiting = format!("e.pool = '{}' AND e.state IN ('pending', 'retrying')", jobs::NOBODYS);
     for id in rows::ids(arena.pool(), &waiting).await.unwrap_or_default() {
@@ -97,13 +99,14 @@ async fn clear(arena: &Arena) {
         }
     }
     // A queue that is not empty looks to the reconciler as if everything were still in it.
-    let purging = async {
+    let emptying = async {
+        let queue = arena.queue(jobs::NOBODYS)?;
         let hand = arena.hand().await?;
-        hand.purge(&arena.queue(jobs::NOBODYS)?).await?;
+        let purged = hand.purge(&queue).await;
         hand.let_go().await;
-        anyhow::Ok(())
+        if purged.is_err() { point::mend(arena, &queue).await } else { Ok(()) }
     };
-    if let Err(error) = purging.await {
+    if let Err(error) = emptying.await {
         println!(
             "torture: arena {}: the queue of nobody's pool is as it was: {error}",
             arena.number

@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::{Doomed, not_passed, nothing};
 use crate::torture::arena::{Arena, ME, Seat, require};
 use crate::torture::fault::Program;
+use crate::torture::rows;
 use crate::torture::strike::Outcome;
 use crate::torture::strike::breach::follows;
 use crate::torture::strike::hand::present;
 use crate::torture::strike::process::{LONG, at_work};
-use crate::torture::rows;
 
 /// Workers were killed in the middle of their tasks, and a scheduler ends the attempts.
 pub(super) async fn rescued(arena: &mut Arena, name: &str) -> Result<Outcome> {
