@@ -120,6 +120,11 @@ async fn record(
     let Recorded::Within(transaction) = how else {
         return record_alone(context, opened, settlement, meaning, perhaps).await;
     };
+    if settlement.verdict != Verdict::Succeed {
+        // Effects that were committed with anything but a success would happen again.
+        transaction.rollback().await;
+        return record_alone(context, opened, settlement, meaning, false).await;
+    }
     let (outcome, perhaps) = match complete(transaction, &settlement).await {
         Completion::Done => return tell(opened, meaning, State::Succeeded, &settlement.verdict),
         Completion::Fenced => return late(context, opened, meaning.outcome).await,
@@ -175,10 +180,15 @@ async fn record_alone(
                 publish(context, &owed).await;
             }
         }
-        Some(_) if perhaps && succeeded(context, opened).await => {
-            let meaning = Meaning::success();
-            tell(opened, &meaning, State::Succeeded, &Verdict::Succeed);
-        }
+        Some(_) if perhaps => match recorded(context, opened).await.as_deref() {
+            Some("succeeded") => {
+                let meaning = Meaning::success();
+                tell(opened, &meaning, State::Succeeded, &Verdict::Succeed);
+            }
+            Some(_) => late(context, opened, meaning.outcome).await,
+            // Nobody knows what this worker would be late with.
+            None => {}
+        },
         Some(_) => late(context, opened, meaning.outcome).await,
         None => {}
     }
@@ -270,11 +280,11 @@ pub(crate) async fn publish(context: &Context, owed: &OwedTicket) {
     }
 }
 
-/// Whether the attempt's success is recorded, as this worker's.
-async fn succeeded(context: &Context, opened: &Opened) -> bool {
+/// How the attempt is recorded to have ended, as this worker's; `None` also if that cannot be read.
+async fn recorded(context: &Context, opened: &Opened) -> Option<String> {
     let look = recorded_outcome(&context.store, context.writer.worker, held(opened));
     // For the log only: if it cannot be read, nothing is missing.
-    context.gate.ask(look).await.ok().flatten().is_some_and(|outcome| outcome == "succeeded")
+    context.gate.ask(look).await.ok().flatten()
 }
 
 /// The end of an attempt that is not this worker's any more, or was recorded before by a settlement

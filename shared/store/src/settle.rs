@@ -109,7 +109,8 @@ pub async fn settle(
         .collect())
 }
 
-/// Records a success on a connection of the task's own, within the transaction that is open there.
+/// Records a success on a connection of the task's own, within the transaction that is open there. `now()`
+/// would be the transaction's beginning, so the statement asks for its own time.
 pub(crate) async fn settle_on(
     connection: &mut PgConnection,
     settlement: &Settlement,
@@ -171,11 +172,11 @@ async fn run(
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
                 worker_id = NULL, open_token = NULL, lease_until = NULL,
                 next_attempt_at = CASE WHEN l.becomes = 'retrying'
-                    THEN coalesce($15, now()) + l.wait_ms * interval '1 millisecond' END,
-                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($15, now()) END,
+                    THEN coalesce($15, statement_timestamp()) + l.wait_ms * interval '1 millisecond' END,
+                finished_at = CASE WHEN l.becomes <> 'retrying' THEN coalesce($15, statement_timestamp()) END,
                 ticket_published_at = CASE WHEN l.becomes IN ('retrying', 'failed') THEN NULL
                     ELSE e.ticket_published_at END,
-                relay_after = coalesce($15, now()) + $16 * interval '1 millisecond',
+                relay_after = coalesce($15, statement_timestamp()) + $16 * interval '1 millisecond',
                 retries_used = coalesce(l.retries, e.retries_used),
                 timeouts_used = coalesce(l.timeouts, e.timeouts_used),
                 crashes_used = coalesce(l.crashes, e.crashes_used),
@@ -199,7 +200,7 @@ async fn run(
                 result = CASE WHEN l.becomes = 'succeeded' THEN l.result END
             FROM l WHERE e.id = l.id RETURNING e.*),
         a AS (
-            UPDATE attempts t SET finished_at = coalesce($15, now()), outcome = l.outcome,
+            UPDATE attempts t SET finished_at = coalesce($15, statement_timestamp()), outcome = l.outcome,
                 error_class = l.class, error_message = l.message, exit_code = l.exit_code,
                 signal = l.signal, progress = coalesce(l.progress, t.progress), result = l.result
             FROM l WHERE t.execution_id = l.id AND t.number = l.attempt),
@@ -222,7 +223,7 @@ async fn run(
                u.target, u.params AS "params!", u.execution_key AS "execution_key!",
                u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",
                u.next_attempt_at, u.finished_at, u.error_message, u.retries_used AS "retries_used!",
-               coalesce($15, now()) AS "now!"
+               coalesce($15, statement_timestamp()) AS "now!"
         FROM u JOIN jobs j ON j.id = u.job_id"#,
         &ids,
         &attempts,

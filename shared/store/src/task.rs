@@ -15,7 +15,8 @@
 //!   They are connections of their own, so that no long statement keeps the protocol's waiting.
 //! - Go on in the server when nobody waits any more: [`TaskTransaction::kill`] ends its session, and so
 //!   does dropping the transaction. When the whole process dies, the server notices within a second
-//!   from version 14 on; before, when the statement ends.
+//!   from version 14 on; before, when the statement ends. When its host or the network between them
+//!   dies, the connection's keepalive tells it, after half a minute.
 
 mod failure;
 mod settlement;
@@ -114,22 +115,36 @@ impl TaskDatabase {
     pub async fn begin(&self, limits: TaskLimits) -> Result<TaskTransaction, TaskFailure> {
         step(async {
             let mut connection = self.pool.acquire().await?;
-            // A connection may have been closed while it was idle; nothing has happened on it yet.
-            let begun = match begin(&mut connection, limits).await {
-                Err(error) if error.as_database_error().is_none() => {
-                    connection.close_on_drop();
-                    drop(connection);
-                    connection = self.pool.acquire().await?;
-                    begin(&mut connection, limits).await
+            let mut tries = 0..=self.pool.options().get_max_connections();
+            let [pid, since, transaction] = loop {
+                match begin(&mut connection, limits).await {
+                    Ok(begun) => break begun,
+                    Err(error) => {
+                        // Closed while it was idle, as all may be after a restart of the server;
+                        // nothing has happened on it yet.
+                        connection.close_on_drop();
+                        if !went_away(&error) || tries.next().is_none() {
+                            return Err(error);
+                        }
+                        drop(connection);
+                        connection = self.pool.acquire().await?;
+                    }
                 }
-                begun => begun,
             };
-            let [pid, since, transaction] = begun.inspect_err(|_| connection.close_on_drop())?;
             let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
             let store = self.store.clone();
             Ok(TaskTransaction { connection: Some(connection), store, pid, since, transaction })
         })
         .await
+    }
+}
+
+/// Whether the session was gone before it was asked anything: the server says that it ended it (class 57),
+/// or nobody does.
+fn went_away(error: &sqlx::Error) -> bool {
+    match error.as_database_error() {
+        Some(said) => said.code().is_some_and(|code| code.starts_with("57P")),
+        None => matches!(error, sqlx::Error::Io(_)),
     }
 }
 
@@ -171,17 +186,25 @@ impl TaskLimits {
 }
 
 impl TaskTransaction {
-    /// Takes back what the task set, asks for its deferred constraints, and makes sure that the
+    /// Asks for the task's deferred constraints, takes back what it set, and makes sure that the
     /// transaction is still the one that was begun. Afterwards only the settlement is to follow.
+    ///
+    /// The constraints are the task's own work: bounded as its statements are, and by its caller.
     ///
     /// # Errors
     ///
     /// [`TaskFailure`], permanent if the task ended the transaction: roll back.
+    ///
+    /// # Cancellation
+    ///
+    /// As [`Self::run`].
     pub async fn seal(&mut self) -> Result<(), TaskFailure> {
+        let constraints = sqlx::raw_sql("-- check_task\nSET CONSTRAINTS ALL IMMEDIATE");
+        constraints.execute(self.connection()?).await.map_err(|error| TaskFailure::of(&error))?;
         // A temporary table of the task's must not stand before one of the platform's.
         let sealed = sqlx::raw_sql(
             "-- seal_task
-            SET CONSTRAINTS ALL IMMEDIATE; RESET SESSION AUTHORIZATION; RESET ALL;
+            RESET SESSION AUTHORIZATION; RESET ALL;
             SET LOCAL idle_in_transaction_session_timeout = 10000;
             SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
                    set_config('search_path', concat_ws(', ',

@@ -22,6 +22,56 @@ async fn a_statement_s_effect_and_result_come_with_its_success() {
     assert_eq!(shown["attempts"][0]["result"], shown["result"]);
 }
 
+#[tokio::test]
+async fn a_statement_s_end_is_recorded_as_its_end_and_not_as_its_beginning() {
+    let bank = Bank::new("", "sql = \"select pg_sleep(1)\"", "").await;
+    let _worker = bank.worker(&[]);
+    bank.trigger("k").await;
+    bank.until("executions WHERE state = 'succeeded'", 1).await;
+    let long = "interval '1 second'";
+    assert_eq!(
+        bank.count(&format!("executions WHERE finished_at - started_at >= {long}")).await,
+        1
+    );
+    assert_eq!(bank.count(&format!("attempts WHERE finished_at - opened_at >= {long}")).await, 1);
+}
+
+#[tokio::test]
+async fn deferred_constraints_take_as_long_as_the_statement_may() {
+    // Longer than any of the steps around a statement may.
+    let prepared = "
+        CREATE TABLE slow (n int);
+        CREATE FUNCTION check_slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_sleep(11); RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON slow DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION check_slowly()";
+    let entry = "sql = \"insert into slow values (1)\"";
+    let bank = Bank::new(prepared, entry, "").await;
+    let _worker = bank.worker(&[]);
+    bank.trigger("k").await;
+    bank.until("executions WHERE state IN ('pending', 'running')", 0).await;
+    assert_eq!(bank.count("executions WHERE state = 'succeeded' AND attempt = 1").await, 1);
+    assert_eq!(bank.count("slow").await, 1);
+}
+
+#[tokio::test]
+async fn sessions_that_the_server_ended_while_they_were_idle_cost_no_retry() {
+    let bank = Bank::new("", "sql = \"select pg_sleep(1)\"", "").await;
+    let _worker = bank.worker(&[("WORKER_SLOTS", "3")]);
+    let idle = "pg_stat_activity WHERE datname = current_database() AND state = 'idle'
+                AND application_name LIKE 'sexton worker % tasks'";
+    for round in 1..=2 {
+        for key in ["a", "b", "c"] {
+            bank.trigger(&format!("{key}{round}")).await;
+        }
+        bank.until("executions WHERE state = 'succeeded' AND attempt = 1", 3 * round).await;
+        bank.until(idle, 3).await;
+        let ended = format!("(SELECT pg_terminate_backend(pid) FROM {idle}) s");
+        assert_eq!(bank.count(&ended).await, 3);
+    }
+}
+
 /// What is wrong with each, and how it is called.
 const HOPELESS: [(&str, &str); 8] = [
     ("selec 1", "syntax_error"),
