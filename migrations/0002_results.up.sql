@@ -3,6 +3,9 @@
 -- Both columns are added empty, so the tables are not rewritten. The CHECK holds for every row written
 -- from now on; those that are there have no result, so they need not be read for it.
 
+-- Rather not at all than holding up everybody behind somebody who reads for long. Run again, it goes on.
+SET LOCAL lock_timeout = '3s';
+
 ALTER TABLE attempts ADD COLUMN result jsonb;
 COMMENT ON COLUMN attempts.result IS 'What its task handed back; at most 64 KiB of JSON. Null: nothing, or it did not end by itself.';
 

@@ -1,6 +1,9 @@
 -- A budget each for errors, timeouts and crashes, classes of error that no retry helps, and firings
 -- that come too late to be run.
 
+-- Rather not at all than holding up everybody behind somebody who reads for long. Run again, it goes on.
+SET LOCAL lock_timeout = '3s';
+
 ALTER TABLE jobs
     ADD COLUMN max_timeouts      integer CHECK (max_timeouts BETWEEN 1 AND 1000),
     ADD COLUMN max_crashes       integer CHECK (max_crashes BETWEEN 1 AND 1000),

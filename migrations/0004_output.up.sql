@@ -1,5 +1,18 @@
 -- What tasks write, stored as it comes, and how far they say they are.
 
+-- Rather not at all than holding up everybody behind somebody who reads for long. Run again, it goes on.
+SET LOCAL lock_timeout = '3s';
+
+-- First what takes the strongest locks, so that none is raised while programs of the version before work.
+
+-- Added without a value, so the table is not rewritten.
+ALTER TABLE attempts ADD COLUMN progress jsonb;
+COMMENT ON COLUMN attempts.progress IS 'What the task last said of its progress: percent (0 to 100), values, at (worker''s clock). Null: nothing.';
+
+-- For workers that deal their slots out by number; without it each pool was said to have all of them.
+ALTER TABLE instances ADD COLUMN pool_slots integer[];
+COMMENT ON COLUMN instances.pool_slots IS 'Slots for each of pools, in the same order. Null: of a version before, or no worker.';
+
 CREATE TABLE attempt_output (
     execution_id uuid NOT NULL,
     number       integer NOT NULL,
@@ -35,12 +48,4 @@ COMMENT ON COLUMN attempt_output.from_at IS 'When its earliest line was read; by
 COMMENT ON COLUMN attempt_output.to_at IS 'When its latest line was read; by the worker''s clock.';
 COMMENT ON COLUMN attempt_output.content IS 'Lines, each: o (stdout) or e (stderr), milliseconds after from_at, a blank, the text.';
 
--- Added without a value, so the table is not rewritten.
-ALTER TABLE attempts ADD COLUMN progress jsonb;
-COMMENT ON COLUMN attempts.progress IS 'What the task last said of its progress: percent (0 to 100), values, at (worker''s clock). Null: nothing.';
-
 COMMENT ON COLUMN attempts.output IS 'Of workers before attempt_output: what it wrote, lines with stream and time. Not written any more.';
-
--- For workers that deal their slots out by number; without it each pool was said to have all of them.
-ALTER TABLE instances ADD COLUMN pool_slots integer[];
-COMMENT ON COLUMN instances.pool_slots IS 'Slots for each of pools, in the same order. Null: of a version before, or no worker.';

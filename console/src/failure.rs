@@ -102,6 +102,7 @@ impl From<StoreError> for Failure {
             StoreError::Unavailable(_) | StoreError::Refused(_) => Self::Unreachable(text),
             StoreError::Schema(_) => Self::Schema(text),
             StoreError::TooSlow(_)
+            | StoreError::InUse(_)
             | StoreError::Data(_)
             | StoreError::Inconsistent { .. }
             | StoreError::Statement(_) => Self::Failed(text),

@@ -53,6 +53,21 @@ async fn an_empty_database_is_told_to_be_migrated_and_then_is() {
 }
 
 #[tokio::test]
+async fn a_migration_does_not_wait_long_for_a_table_and_says_what_to_do() {
+    let console = Console::new().await;
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
+    migrator.undo(console.db.pool(), 1).await.unwrap();
+    let mut reader = console.db.pool().begin().await.unwrap();
+    sqlx::query("SELECT FROM attempts").execute(&mut *reader).await.unwrap();
+    let ended = console.run(&["migrate"]).await.expect(1);
+    assert!(ended.stderr.contains("in use"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("run `sexton migrate` again"), "{}", ended.stderr);
+    reader.rollback().await.unwrap();
+    assert!(console.json(&["migrate"]).await["applied"].as_i64().unwrap() >= 1);
+}
+
+#[tokio::test]
 async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
     let console = Console::with_jobs().await;
     console.failed().await;
