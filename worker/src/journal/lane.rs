@@ -13,6 +13,8 @@ use crate::gate::Gate;
 
 /// The most calls of one statement.
 const BATCH: usize = 256;
+/// Bytes of one statement, but for the last call's.
+const BATCH_BYTES: usize = 1024 * 1024;
 /// Calls that wait beyond the batch; more wait in their callers.
 const BACKLOG: usize = 1024;
 /// Before rows that somebody had locked are asked for again, unless other calls come first; doubled
@@ -34,6 +36,11 @@ pub(super) trait Kind: Send + Sync + 'static {
 
     /// The execution: two calls for the same one never share a statement.
     fn key(request: &Self::Request) -> Uuid;
+
+    /// About how many bytes of text it brings.
+    fn bytes(_: &Self::Request) -> usize {
+        0
+    }
 
     /// Runs the statement. Answers in the order of the requests; `None`: the row was locked.
     fn write(
@@ -99,17 +106,19 @@ async fn run<K: Kind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, gate: Gate
     }
 }
 
-/// Takes up to [`BATCH`] calls for distinct executions, in order.
+/// Takes up to [`BATCH`] calls of [`BATCH_BYTES`] for distinct executions, in order.
 fn take_distinct<K: Kind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
     let mut seen = HashSet::with_capacity(waiting.len());
     let mut batch = Vec::with_capacity(waiting.len().min(BATCH));
-    let mut rest = Vec::new();
+    let (mut rest, mut bytes) = (Vec::new(), 0);
     for call in waiting.drain(..) {
         // A caller that no longer waits needs no answer, and its request may have been overtaken.
         if call.reply.is_closed() {
             continue;
         }
-        if batch.len() < BATCH && seen.insert(K::key(&call.request)) {
+        let fits = batch.len() < BATCH && bytes < BATCH_BYTES;
+        if fits && seen.insert(K::key(&call.request)) {
+            bytes += K::bytes(&call.request);
             batch.push(call);
         } else {
             rest.push(call);

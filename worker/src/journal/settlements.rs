@@ -22,6 +22,10 @@ impl Kind for Settlements {
         settlement.held.execution_id.get()
     }
 
+    fn bytes(settlement: &Settlement) -> usize {
+        settlement.output.iter().flat_map(|part| &part.chunks).map(|chunk| chunk.text.len()).sum()
+    }
+
     async fn write(&self, requests: &[Settlement]) -> Result<Vec<Option<Settled>>, StoreError> {
         let settled = settle(&self.store, requests, None).await?;
         Ok(settled

@@ -4,6 +4,9 @@
 //! statements; while the database is away or slow there are fewer rounds, and what does not fit into an
 //! attempt's own limits meanwhile is dropped and counted there. What a statement without an answer may
 //! have stored is stored again in the next round, which changes nothing.
+//!
+//! A task that writes so much that each round would take the place of all that the one before stored waits
+//! longer from round to round: what nobody can read in time is not worth its way to the database.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,6 +23,8 @@ use uuid::Uuid;
 use super::Recorder;
 use crate::gate::Gate;
 
+/// The most rounds that an attempt lets pass whose parts take the place of one another.
+const LONGEST_PAUSE: u32 = 8;
 /// Between two rounds.
 const ROUND_EVERY: Duration = Duration::from_secs(1);
 /// How long one statement may take.
@@ -31,7 +36,38 @@ const GROUP: usize = 256;
 
 /// The attempts whose output is stored as it comes. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Streaming(Arc<Mutex<BTreeMap<Uuid, (Held, Recorder)>>>);
+pub(crate) struct Streaming(Arc<Mutex<BTreeMap<Uuid, Attempt>>>);
+
+#[derive(Clone, Debug)]
+struct Attempt {
+    held: Held,
+    recorder: Recorder,
+    pace: Pace,
+}
+
+/// Which rounds an attempt takes part in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Pace {
+    /// Rounds that it lets pass after a part.
+    pause: u32,
+    /// Rounds still to pass.
+    left: u32,
+}
+
+impl Pace {
+    /// Whether it is the attempt's turn.
+    fn turn(&mut self) -> bool {
+        let turn = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        turn
+    }
+
+    /// After a part that left nothing of the ones before but the first lines, or did not.
+    fn stored(&mut self, replaced: bool) {
+        self.pause = if replaced { (self.pause * 2).clamp(1, LONGEST_PAUSE) } else { 0 };
+        self.left = self.pause;
+    }
+}
 
 /// As long as it lives, its attempt's output is stored as it comes.
 #[derive(Debug)]
@@ -49,7 +85,8 @@ impl Drop for Streamed {
 impl Streaming {
     /// Stores what `recorder` takes in from now on, as output of the attempt `held`.
     pub(crate) fn stream(&self, held: Held, recorder: &Recorder) -> Streamed {
-        self.lock().insert(held.execution_id.get(), (held, recorder.clone()));
+        let attempt = Attempt { held, recorder: recorder.clone(), pace: Pace::default() };
+        self.lock().insert(held.execution_id.get(), attempt);
         Streamed { streaming: self.clone(), held }
     }
 
@@ -73,7 +110,10 @@ impl Streaming {
     ///
     /// Of the first statement that failed; what it was to store is stored by the next round.
     async fn round(&self, store: &Store) -> Result<(), StoreError> {
-        let attempts: Vec<(Held, Recorder)> = self.lock().values().cloned().collect();
+        let turn = |attempt: &mut Attempt| {
+            attempt.pace.turn().then(|| (attempt.held, attempt.recorder.clone()))
+        };
+        let attempts: Vec<(Held, Recorder)> = self.lock().values_mut().filter_map(turn).collect();
         let (mut group, mut bytes) = (Vec::new(), 0);
         for (held, recorder) in attempts {
             let part = recorder.part();
@@ -123,7 +163,10 @@ impl Streaming {
         fault::point("worker.streamed");
         for ((held, recorder, part), answer) in group.iter().zip(answers) {
             match answer {
-                Written::Done => recorder.stored(part),
+                Written::Done => {
+                    recorder.stored(part);
+                    self.paced(*held, replaces_all(part));
+                }
                 // The next round asks again.
                 Written::Locked => {}
                 Written::Fenced => self.forget(*held),
@@ -132,17 +175,51 @@ impl Streaming {
         Ok(())
     }
 
+    fn paced(&self, held: Held, replaced: bool) {
+        let mut attempts = self.lock();
+        if let Some(attempt) = attempts.get_mut(&held.execution_id.get())
+            && attempt.held == held
+        {
+            attempt.pace.stored(replaced);
+        }
+    }
+
     fn forget(&self, held: Held) {
         let mut attempts = self.lock();
         // The next attempt of the execution may be this worker's, too.
-        if attempts.get(&held.execution_id.get()).is_some_and(|(known, _)| *known == held) {
+        if attempts.get(&held.execution_id.get()).is_some_and(|attempt| attempt.held == held) {
             attempts.remove(&held.execution_id.get());
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, (Held, Recorder)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Uuid, Attempt>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 type Member = (Held, Recorder, OutputPart);
+
+/// Whether all that was stored after the first lines goes when this part comes.
+fn replaces_all(part: &OutputPart) -> bool {
+    let last = part.chunks.last().map(|chunk| chunk.first_line);
+    part.superseded.is_some_and(|(_, below)| last == Some(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    #[test]
+    fn who_replaces_all_each_time_comes_more_and_more_rarely_and_whoever_does_not_each_round() {
+        let mut pace = Pace::default();
+        let mut rounds = Vec::new();
+        for round in 0..60 {
+            if pace.turn() {
+                rounds.push(round);
+                pace.stored(round < 40);
+            }
+        }
+        assert_eq!(rounds[..7], [0, 2, 5, 10, 19, 28, 37]);
+        assert_eq!(rounds[7..10], [46, 47, 48]);
+    }
+}

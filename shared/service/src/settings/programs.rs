@@ -121,6 +121,10 @@ impl SchedulerSettings {
 const BOTH_SLOTS: &str = "WORKER_POOLS says how many slots each pool has; leave this one out, or the \
                           numbers there";
 
+/// Why WORKER_SLOTS is refused where WORKER_POOLS names more pools.
+const TOO_FEW_SLOTS: &str = "WORKER_POOLS names more pools than these slots can serve; each pool needs at \
+                             least one";
+
 /// The worker's settings.
 #[derive(Clone, Debug)]
 pub struct WorkerSettings {
@@ -165,7 +169,11 @@ impl WorkerSettings {
             given
         } else {
             let named = pools.as_ref().map_or(1, |pools| pools.names.len());
-            reader.value(&table::WORKER_SLOTS).map(|slots| deal(slots, named))
+            let slots = reader.value(&table::WORKER_SLOTS);
+            if slots.is_some_and(|slots| (slots as usize) < named) {
+                reader.refuse(&table::WORKER_SLOTS, TOO_FEW_SLOTS);
+            }
+            slots.map(|slots| deal(slots, named))
         };
         let prefetch = reader.value(&table::WORKER_PREFETCH);
         let lease = reader.value(&table::LEASE_MS);

@@ -73,6 +73,13 @@ impl Reader {
         }
     }
 
+    /// Says that a setting, set or not, does not go with the others.
+    pub(crate) fn refuse<R: Rule + Sync>(&mut self, setting: &Setting<R>, reason: &str) {
+        let text = self.variables.get(setting.about.name).map(String::as_str);
+        let shown = text.filter(|_| !setting.about.secret);
+        self.problems.push(Problem::new(setting.about.name, shown, reason.to_owned()));
+    }
+
     /// A path from a variable that is not ours.
     pub(crate) fn foreign_path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(name).map(PathBuf::from)

@@ -129,6 +129,10 @@ fn pools_may_have_slots_of_their_own_and_then_there_is_no_other_number() {
     let worker = WorkerSettings::from_env(with_servers(&given)).unwrap();
     assert_eq!(worker.pools, ["default", "reports"]);
     assert_eq!((worker.slots, &worker.pool_slots[..]), (6, &[4, 2][..]));
+    let more = [("WORKER_POOLS", "a,b,c"), ("WORKER_SLOTS", "2"), ("LEASE_MS", "no")];
+    let found = problems(WorkerSettings::from_env(with_servers(&more)));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("WORKER_SLOTS = \"2\": WORKER_POOLS names more"), "{found:?}");
     let both = [("WORKER_POOLS", "default:4"), ("WORKER_SLOTS", "8")];
     let found = problems(WorkerSettings::from_env(with_servers(&both)));
     assert_eq!(found.len(), 1, "{found:?}");

@@ -62,13 +62,14 @@ pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
 pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
     about: About {
         name: "DB_POOL_SIZE",
-        meaning: "Connections that one process may hold to PostgreSQL. They are opened when \
-                  needed.",
+        meaning: "Connections that one process may hold to PostgreSQL for its own work. They are \
+                  opened when needed.",
         unit: "connections",
         fallback: Fallback::Text("8"),
-        trade_off: "Writes travel in groups, so few connections carry many tasks; a worker whose \
-                    `sql` tasks run long needs one for each of them. More takes memory on the \
-                    server; keep the sum over all processes below its `max_connections`.",
+        trade_off: "Writes travel in groups, so few connections carry many tasks. A worker's `sql` \
+                    tasks have connections of their own besides, up to one a slot. More takes memory \
+                    on the server; keep the sum over all processes, slots of workers with `sql` tasks \
+                    included, below its `max_connections`.",
         programs: SERVICES,
         secret: false,
     },
