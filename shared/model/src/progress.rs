@@ -36,6 +36,31 @@ pub struct Progress {
     pub at: DateTime<Utc>,
 }
 
+impl Progress {
+    /// What a program says of itself without a line, within the same limits: a percentage outside of 0 to
+    /// 100 becomes the nearest, what is no number 0, and values that do not fit are left out.
+    pub fn bounded(percent: f64, values: BTreeMap<String, Value>, at: DateTime<Utc>) -> Self {
+        // In this order: what is no number passes through `clamp`.
+        let percent = percent.clamp(0.0, 100.0).max(0.0);
+        let mut bytes = 0;
+        let mut fits = |name: &str, value: &Value| {
+            let text = match value {
+                Value::String(text) => text,
+                Value::Number(_) => &value.to_string(),
+                _ => return false,
+            };
+            let sound = is_name(name) && !text.is_empty() && !text.chars().any(char::is_control);
+            // As they would stand in a line.
+            let more = name.len() + text.len() + 2;
+            let room = sound && bytes + more <= MAX_LINE_BYTES - WORD.len();
+            bytes += if room { more } else { 0 };
+            room
+        };
+        let values = values.into_iter().filter(|(name, value)| fits(name, value));
+        Self { percent, values: values.take(MAX_VALUES).collect(), at }
+    }
+}
+
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} %", self.percent)?;
@@ -118,6 +143,26 @@ mod tests {
         let stored = serde_json::to_value(&said).unwrap();
         assert_eq!(serde_json::from_value::<Progress>(stored).unwrap(), said);
         assert_eq!(parse("::progress 40", DateTime::UNIX_EPOCH).unwrap().to_string(), "40 %");
+    }
+
+    #[test]
+    fn what_a_program_says_without_a_line_is_kept_within_the_same_limits() {
+        let bounded = |percent, values: Value| {
+            let values = serde_json::from_value(values).unwrap();
+            let said = Progress::bounded(percent, values, DateTime::UNIX_EPOCH);
+            json!([said.percent, said.values])
+        };
+        let fine = json!({"records": 1200, "file": "two words.csv"});
+        assert_eq!(bounded(40.5, fine.clone()), json!([40.5, fine]));
+        assert_eq!(bounded(f64::NAN, json!({})), json!([0.0, {}]));
+        assert_eq!(bounded(-1.0, json!({})), json!([0.0, {}]));
+        assert_eq!(bounded(f64::INFINITY, json!({})), json!([100.0, {}]));
+        let odd = json!({"": 1, "a b": 1, "c": "", "d": "\u{1b}[2J", "e": [1], "f": "x".repeat(2_000),
+                         "g": 1});
+        assert_eq!(bounded(1.0, odd), json!([1.0, {"g": 1}]));
+        let many: BTreeMap<String, i32> = (0..50).map(|n| (format!("v{n}"), n)).collect();
+        let kept = bounded(1.0, json!(many));
+        assert_eq!(kept[1].as_object().map(serde_json::Map::len), Some(MAX_VALUES));
     }
 
     #[test]
