@@ -22,7 +22,7 @@ use sexton_store::settle::{Settled, Settlement, record_late, recorded_outcome};
 use sexton_store::tickets::OwedTicket;
 use tokio::sync::watch;
 
-use crate::completion::{Completion, complete};
+use crate::completion::{Completed, complete};
 use crate::context::Context;
 use crate::ending::{self, Meaning, meaning, sanitise};
 use crate::executor::{HostInstant, Outcome, Recorded, TaskEnd, TaskRun, TaskSupervisor};
@@ -126,10 +126,10 @@ async fn record(
         return record_alone(context, opened, settlement, meaning, false).await;
     }
     let (outcome, perhaps) = match complete(transaction, &settlement).await {
-        Completion::Done => return tell(opened, meaning, State::Succeeded, &settlement.verdict),
-        Completion::Fenced => return late(context, opened, meaning.outcome).await,
-        Completion::Refused(outcome) => (outcome, false),
-        Completion::Unknown(outcome) => (outcome, true),
+        Completed::Done => return tell(opened, meaning, State::Succeeded, &settlement.verdict),
+        Completed::Fenced => return late(context, opened, meaning.outcome).await,
+        Completed::Refused(outcome) => (outcome, false),
+        Completed::Unknown(outcome) => (outcome, true),
     };
     if let Some(meaning) = ending::meaning(&outcome) {
         let meaning = meaning.masked(|text| recorder.masked(text));

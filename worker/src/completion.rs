@@ -25,7 +25,7 @@ const LOCKED_PAUSE: Duration = Duration::from_millis(5);
 
 /// How it went.
 #[derive(Debug)]
-pub(crate) enum Completion {
+pub(crate) enum Completed {
     /// Recorded, effects and all.
     Done,
     /// The attempt is not this worker's any more: nothing has happened.
@@ -41,33 +41,33 @@ pub(crate) enum Completion {
 pub(crate) async fn complete(
     mut transaction: TaskTransaction,
     settlement: &Settlement,
-) -> Completion {
+) -> Completed {
     match settle(&mut transaction, settlement).await {
         Ok(Settled::Done { .. }) => {}
         Ok(Settled::Fenced) => {
             transaction.rollback().await;
-            return Completion::Fenced;
+            return Completed::Fenced;
         }
         Ok(Settled::Locked) => {
             transaction.rollback().await;
             let class = "lock_not_available".to_owned();
             let message = "the execution's row was locked for too long".to_owned();
-            return Completion::Refused(Outcome::Failed { class, message });
+            return Completed::Refused(Outcome::Failed { class, message });
         }
         Err(failure) => {
             // It may be waiting for its statement still.
             transaction.kill().await;
-            return Completion::Refused(sql::meaning(failure, false));
+            return Completed::Refused(sql::meaning(failure, false));
         }
     }
     fault::point("worker.sql_settled");
     match transaction.commit().await {
         Ok(()) => {
             fault::point("worker.sql_committed");
-            Completion::Done
+            Completed::Done
         }
-        Err(CommitError::RolledBack(failure)) => Completion::Refused(sql::meaning(failure, false)),
-        Err(CommitError::Unknown(said)) => Completion::Unknown(Outcome::Failed {
+        Err(CommitError::RolledBack(failure)) => Completed::Refused(sql::meaning(failure, false)),
+        Err(CommitError::Unknown(said)) => Completed::Unknown(Outcome::Failed {
             class: "commit_lost".to_owned(),
             message: format!("the commit was not confirmed and was not carried out: {said}"),
         }),

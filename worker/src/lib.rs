@@ -3,12 +3,14 @@
 //! Reading order: [`worker`] puts everything together; `slot` takes a ticket; `journal` writes for
 //! all slots at once; `attempt` runs an open attempt to its record while `keeper` renews its lease;
 //! [`executor`] is the seam to what runs the task: a [`command`] under a [`guard`], an [`http`]
-//! request, or an [`email`].
+//! request, an [`sql`] statement, an [`email`], or a [`handler`] in a program of one's own, which begins
+//! with [`Worker::builder`].
 //!
 //! A worker keeps nothing that matters in memory: killed at any instant, it leaves rows that others
 //! can go on from.
 
 mod attempt;
+mod builder;
 pub mod catalogue;
 pub mod command;
 mod completion;
@@ -19,11 +21,13 @@ mod ending;
 pub mod executor;
 mod gate;
 pub mod guard;
+pub mod handler;
 pub mod http;
 mod imposed;
 mod journal;
 mod keeper;
 pub mod output;
+mod program;
 mod pulse;
 mod seat;
 pub mod secret;
@@ -32,3 +36,8 @@ pub mod sql;
 pub mod tasks;
 mod tls;
 pub mod worker;
+
+pub use sqlx;
+
+pub use self::builder::{Worker, WorkerBuilder};
+pub use self::handler::{Completion, Ctx, HandlerError, Transaction};

@@ -66,6 +66,11 @@ impl Tasks {
         Self(catalogue.types().filter_map(entry).collect())
     }
 
+    /// Offers one more type.
+    pub(crate) fn add(&mut self, task_type: String, task: Task) {
+        self.0.insert(task_type, task);
+    }
+
     /// What runs `task_type`.
     pub fn get(&self, task_type: &str) -> Option<&Task> {
         self.0.get(task_type)

@@ -32,6 +32,12 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
 }
 
 #[test]
+fn the_handler_of_the_page_is_the_example_that_is_compiled() {
+    let shown = blocks(&text("docs/handlers.md"), "rust example");
+    assert_eq!(shown, [text("worker/examples/charge.rs").trim_end()]);
+}
+
+#[test]
 fn the_examples_to_begin_with_are_accepted_and_fit_together() {
     for folder in ["examples", "examples/demo"] {
         let catalogue = Catalogue::load(&root().join(folder).join("tasks.toml")).unwrap();

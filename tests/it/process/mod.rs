@@ -6,6 +6,7 @@ mod consuming;
 mod draining;
 mod foreign;
 mod frozen;
+mod handlers;
 mod kills;
 pub(crate) mod ledger;
 mod long;

@@ -141,9 +141,14 @@ impl Platform {
         self.start("worker", name, env)
     }
 
+    /// Starts the worker with handlers, `tests/src/bin/handlers.rs`, as `name`; as [`Self::start_worker`].
+    pub fn start_handlers(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
+        self.start("handlers", name, env)
+    }
+
     fn start(&self, binary: &str, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         let mut variables = self.environment().of_service(name, &self.lifeline.state_folder());
-        if binary == "worker"
+        if binary != "scheduler"
             && let Some(path) = &self.catalogue
         {
             variables.set("WORKER_TASKS", path);

@@ -1,0 +1,66 @@
+//! Handlers that are stopped: at their timeout, by a cancel, with their worker; and those that block.
+
+use super::{IN_THE_END, Shop};
+
+const UNPAID: &str = "retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
+
+async fn begun(shop: &Shop) {
+    shop.until("attempt_output WHERE content LIKE '%begin%'", 1).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_handler_is_told_and_one_that_does_not_hear_is_dropped() {
+    let shop = Shop::new("lease = \"1h\"").await;
+    let _worker = shop.worker(&[]);
+    for (what, cancelled) in [("obey", 1), ("hang", 2)] {
+        let id = shop.order(what).await;
+        shop.until("attempt_output WHERE content LIKE '%begin%'", cancelled).await;
+        let done = shop.platform.sexton(&["executions", "cancel", &id]).await;
+        assert!(done.status.success(), "{done}");
+        let ended = format!("executions WHERE state = 'cancelled' AND attempt = 1 AND {UNPAID}");
+        shop.until(&ended, cancelled).await;
+    }
+    let cleared = std::fs::read_to_string(shop.platform.folder().join("cleared")).unwrap();
+    assert_eq!(cleared, "the execution was cancelled");
+}
+
+#[tokio::test]
+async fn a_handler_over_its_timeout_costs_a_timeout_and_no_retry() {
+    let shop = Shop::new("timeout = \"1s\"\nretry = { delay = \"1s\" }").await;
+    let _worker = shop.worker(&[("WORKER_SLOTS", "2")]);
+    shop.order("obey").await;
+    shop.order("hang").await;
+    let done = "executions WHERE state = 'succeeded' AND attempt = 2 AND timeouts_used = 1
+                AND retries_used = 0";
+    shop.until(done, 2).await;
+    assert_eq!(shop.count("attempts WHERE number = 1 AND outcome = 'timeout'").await, 2);
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_to_stop_interrupts_its_handlers_at_no_cost() {
+    for what in ["obey", "hang"] {
+        let shop = Shop::new("").await;
+        let mut stopping = shop.worker(&[("SHUTDOWN_GRACE_MS", "300")]);
+        shop.order(what).await;
+        begun(&shop).await;
+        stopping.terminate();
+        assert!(stopping.exit(IN_THE_END).await.success(), "{}", stopping.log());
+        let waits = format!("executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
+        assert_eq!(shop.count(&waits).await, 1, "{what}");
+        assert_eq!(shop.count("attempts WHERE outcome = 'interrupted'").await, 1);
+        let _other = shop.platform.start_handlers("w2", &[]).unwrap();
+        shop.until("executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    }
+}
+
+#[tokio::test]
+async fn handlers_that_block_all_their_threads_hold_up_no_lease() {
+    let shop = Shop::new("lease = \"1s\"").await;
+    let _worker = shop.worker(&[("WORKER_SLOTS", "8")]);
+    for _ in 0..8 {
+        shop.trigger("obey", r#"{"do": "block", "ms": 3000}"#).await;
+    }
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1 AND crashes_used = 0", 8)
+        .await;
+    assert_eq!(shop.count("attempts").await, 8);
+}

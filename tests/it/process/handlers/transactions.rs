@@ -1,0 +1,64 @@
+//! The transactions of handlers: what counts with the success, and what is taken back.
+
+use super::{IN_THE_END, Shop};
+
+const INSERT: &str = "INSERT INTO effects VALUES ('once')";
+
+async fn run(shop: &Shop, statements: &[&str], fail: bool) -> String {
+    let params = serde_json::json!({"run": statements, "fail": fail}).to_string();
+    shop.trigger("statements", &params).await
+}
+
+#[tokio::test]
+async fn what_a_handler_did_is_there_with_its_success_and_taken_back_with_its_failure() {
+    let shop = Shop::new("retry = { max_retries = 0 }").await;
+    let _worker = shop.worker(&[]);
+    run(&shop, &[INSERT], true).await;
+    shop.until("executions WHERE state = 'failed' AND error_message = 'not after all'", 1).await;
+    assert_eq!(shop.count("effects").await, 0);
+    run(&shop, &[INSERT], false).await;
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    assert_eq!(shop.count("effects").await, 1);
+}
+
+#[tokio::test]
+async fn a_handler_that_ends_its_transaction_itself_does_not_succeed() {
+    let shop = Shop::new("").await;
+    let _worker = shop.worker(&[]);
+    for (n, statements) in [(1, ["COMMIT", "SELECT 1"]), (2, ["COMMIT", "BEGIN"])] {
+        run(&shop, &statements, false).await;
+        let refused = "executions WHERE state = 'failed' AND attempt = 2
+            AND error_class = 'invalid_transaction_termination'";
+        shop.until(refused, n).await;
+    }
+}
+
+#[tokio::test]
+async fn a_deferred_constraint_is_asked_before_the_success_is_recorded() {
+    let shop = Shop::new("").await;
+    let parents = "CREATE TABLE parents (id int PRIMARY KEY);
+        CREATE TABLE later (parent int REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
+    sqlx::raw_sql(parents).execute(shop.platform.store().pool()).await.unwrap();
+    let _worker = shop.worker(&[]);
+    run(&shop, &[INSERT, "INSERT INTO later VALUES (7)"], false).await;
+    let refused = "executions WHERE state = 'failed' AND error_class = 'foreign_key_violation'";
+    shop.until(refused, 1).await;
+    assert_eq!(shop.count("effects").await, 0);
+}
+
+#[tokio::test]
+async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_server() {
+    let shop = Shop::new("lease = \"1h\"").await;
+    let mut worker = shop.worker(&[]);
+    let id = run(&shop, &[INSERT, "SELECT pg_sleep(600)"], false).await;
+    let sleeping = "pg_stat_activity WHERE datname = current_database() AND state = 'active'
+        AND application_name LIKE 'sexton worker % tasks' AND query LIKE '%pg_sleep%'";
+    shop.until(sleeping, 1).await;
+    let done = shop.platform.sexton(&["executions", "cancel", &id]).await;
+    assert!(done.status.success(), "{done}");
+    shop.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    assert_eq!(shop.count(sleeping).await, 0, "it was ended before the attempt was");
+    assert_eq!(shop.count("effects").await, 0);
+    worker.terminate();
+    assert!(worker.exit(IN_THE_END).await.success());
+}

@@ -1,0 +1,110 @@
+//! A worker with handlers, for the tests in `tests/it/process/handlers`: what a user's program looks like,
+//! and does wrong.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sexton_worker::handler::{HandlerOptions, Reason};
+use sexton_worker::{Completion, Ctx, HandlerError, Worker, sqlx};
+
+/// What a handler is to do, at its first attempt where it is something bad; the next succeeds.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Order {
+    Tell,
+    Fail,
+    FailWithWait,
+    FailForGood,
+    Panic,
+    /// Waits for the word to stop, clears up, and fails.
+    Obey,
+    /// Hears nothing.
+    Hang,
+    /// Waits without letting go of its thread.
+    Block {
+        ms: u64,
+    },
+}
+
+async fn obey(ctx: Ctx, order: Order) -> Result<Value, HandlerError> {
+    ctx.log(format_args!("begin {}", ctx.attempt()));
+    match order {
+        Order::Block { ms } => std::thread::sleep(Duration::from_millis(ms)),
+        Order::FailForGood => {
+            return Err(HandlerError::Permanent(Reason::new("it is closed").class("closed")));
+        }
+        _ if ctx.attempt() > 1 => {}
+        Order::Tell => ctx.progress(40.0, [("records", 1200)]),
+        Order::Fail => std::fs::read("/nowhere").map(drop)?,
+        Order::FailWithWait => {
+            return Err(HandlerError::retry_after(Duration::from_secs(4), "the till is shut"));
+        }
+        Order::Panic => panic!("no such {}", "luck"),
+        Order::Obey => {
+            let cause = ctx.stopped().await;
+            std::fs::write("cleared", cause.to_string())?;
+            return Err("stopped in the middle")?;
+        }
+        Order::Hang => std::future::pending().await,
+    }
+    Ok(json!({"key": ctx.idempotency_key(), "attempt": ctx.attempt()}))
+}
+
+#[derive(Deserialize)]
+struct Transfer {
+    giver: i32,
+    taker: i32,
+    cents: i64,
+}
+
+async fn transfer(ctx: Ctx, transfer: Transfer) -> Result<Completion<i64>, HandlerError> {
+    let Transfer { giver, taker, cents } = transfer;
+    let mut tx = ctx.begin().await?;
+    sqlx::query("SELECT FROM accounts WHERE id IN ($1, $2) ORDER BY id FOR UPDATE")
+        .bind(giver)
+        .bind(taker)
+        .execute(&mut *tx)
+        .await?;
+    for (account, cents) in [(giver, -cents), (taker, cents)] {
+        sqlx::query("UPDATE accounts SET cents = cents + $2 WHERE id = $1")
+            .bind(account)
+            .bind(cents)
+            .execute(&mut *tx)
+            .await?;
+    }
+    sqlx::query("INSERT INTO transfers VALUES ($1, $2, $3, $4)")
+        .bind(ctx.idempotency_key())
+        .bind(giver)
+        .bind(taker)
+        .bind(cents)
+        .execute(&mut *tx)
+        .await?;
+    Ok(ctx.complete_in(tx).with(cents))
+}
+
+/// Runs the statements one by one in its transaction, and completes in it unless it is to fail.
+#[derive(Deserialize)]
+struct Statements {
+    run: Vec<String>,
+    #[serde(default)]
+    fail: bool,
+}
+
+async fn statements(ctx: Ctx, statements: Statements) -> Result<Completion, HandlerError> {
+    let mut tx = ctx.begin().await?;
+    for statement in statements.run {
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
+    }
+    if statements.fail { Err("not after all")? } else { Ok(ctx.complete_in(tx)) }
+}
+
+fn main() -> ExitCode {
+    let hurried = HandlerOptions { grace: Duration::from_millis(500), ..HandlerOptions::default() };
+    Worker::builder()
+        .handler_with("obey", hurried, obey)
+        .handler("transfer", transfer)
+        .handler("statements", statements)
+        .run()
+}

@@ -1,0 +1,249 @@
+//! A worker in a program of one's own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use sexton_model::echo::escaped;
+use sexton_model::job::check_task_type;
+use sexton_service::arguments::{self, EXIT_USAGE};
+use sexton_service::settings::{Program, WorkerSettings, process_environment};
+
+use crate::guard::main_if_asked;
+use crate::handler::{AnyHandler, Handler, HandlerExecutor, HandlerHost, HandlerOptions};
+use crate::program;
+use crate::tasks::Task;
+
+/// A worker: the program `worker`, with [handlers](crate::handler) of one's own.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Worker;
+
+impl Worker {
+    /// A worker with the settings that the environment has for it and nothing to run yet but the
+    /// catalogue, if `WORKER_TASKS` names one.
+    pub fn builder() -> WorkerBuilder {
+        WorkerBuilder::default()
+    }
+}
+
+/// A worker that is being put together.
+///
+/// Its settings are those of the program `worker`, from the same environment variables; `--help` of the
+/// finished program lists them. What is [set](Self::setting) here takes their place.
+#[derive(Debug, Default)]
+#[must_use = "a worker does nothing until `run`"]
+pub struct WorkerBuilder {
+    handlers: Handlers,
+    settings: BTreeMap<String, String>,
+    own_arguments: bool,
+}
+
+impl WorkerBuilder {
+    /// Runs jobs whose task is `task_type` by `handler`.
+    ///
+    /// The name is 1 to 100 of `A-Z a-z 0-9 . _ -`. [`Self::run`] refuses another one, one that was given
+    /// before, and one that the catalogue has, too.
+    pub fn handler<P, H>(self, task_type: impl Into<String>, handler: H) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        H: Handler<P>,
+    {
+        self.handler_with(task_type, HandlerOptions::default(), handler)
+    }
+
+    /// [`Self::handler`] with a longest run, another grace or retry settings.
+    pub fn handler_with<P, H>(
+        mut self,
+        task_type: impl Into<String>,
+        options: HandlerOptions,
+        handler: H,
+    ) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        H: Handler<P>,
+    {
+        self.handlers.0.push((task_type.into(), options, AnyHandler::new(handler)));
+        self
+    }
+
+    /// Serves this pool with so many slots; with the pools of further calls, and not with those of the
+    /// environment.
+    ///
+    /// Workers of one pool should offer the same task types, so a program with handlers usually has a pool
+    /// of its own.
+    pub fn pool(mut self, name: &str, slots: u32) -> Self {
+        let pools = self.settings.entry("WORKER_POOLS".to_owned()).or_default();
+        let comma = if pools.is_empty() { "" } else { "," };
+        *pools = format!("{pools}{comma}{name}:{slots}");
+        self.setting("WORKER_SLOTS", "")
+    }
+
+    /// Gives a setting, in the place of the environment variable of this name: `("LEASE_MS", "60000")`.
+    /// It is checked like that one.
+    pub fn setting(mut self, variable: &str, value: impl Into<String>) -> Self {
+        self.settings.insert(variable.to_owned(), value.into());
+        self
+    }
+
+    /// Leaves the command line to the program. Otherwise [`Self::run`] answers `--help` and `--version` and
+    /// refuses everything else.
+    ///
+    /// The worker starts its own program again, with the first argument `guard`, for each command of the
+    /// catalogue. So a program that looks at its arguments before [`Self::run`], and one that takes long
+    /// until then, calls [`main_if_asked`] first thing in `main`.
+    pub fn own_arguments(mut self) -> Self {
+        self.own_arguments = true;
+        self
+    }
+
+    /// Runs the worker: the whole program, to be returned from `main`.
+    ///
+    /// Reads the settings, waits for its servers as long as it takes, answers health checks, and takes
+    /// tickets until SIGTERM or SIGINT; then tasks may end within `SHUTDOWN_GRACE_MS`. The exit status is 0
+    /// after a stop that was asked for, 2 for what is wrong with the settings, handlers or arguments (all of
+    /// it at once, on standard error), 1 for anything else.
+    ///
+    /// It starts its own threads, so it is to be called outside of any runtime: from a plain `fn main`, not
+    /// under `#[tokio::main]`; that is refused, too.
+    pub fn run(self) -> ExitCode {
+        // A guard must start fast and stay small.
+        main_if_asked();
+        let own = std::env::args_os().skip(if self.own_arguments { usize::MAX } else { 1 });
+        if let Some(status) = arguments::handle(Program::Worker, own) {
+            return status;
+        }
+        let settings = match self.checked() {
+            Ok(settings) => settings,
+            Err(problems) => {
+                eprintln!("{problems}");
+                return ExitCode::from(EXIT_USAGE);
+            }
+        };
+        program::main(&settings, self.handlers).unwrap_or_else(|error| {
+            eprintln!("worker: {error:#}");
+            ExitCode::FAILURE
+        })
+    }
+
+    /// The settings, if they and the handlers are in order.
+    fn checked(&self) -> Result<WorkerSettings, String> {
+        let given = |(name, _): &(String, String)| self.settings.contains_key(name);
+        let others = process_environment().filter(|variable| !given(variable));
+        let set = self.settings.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let settings = WorkerSettings::from_env(others.chain(set));
+        let mut problems = self.handlers.problems();
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let said = "`run` starts a runtime of its own and cannot be called within another: call it \
+                        from a plain `fn main`, without #[tokio::main]";
+            problems.push(said.to_owned());
+        }
+        let said = if problems.is_empty() {
+            return settings.map_err(|errors| errors.to_string());
+        } else {
+            format!("{} in the program:\n  {}", count(problems.len()), problems.join("\n  "))
+        };
+        Err(match settings {
+            Ok(_) => said,
+            Err(errors) => format!("{errors}\n{said}"),
+        })
+    }
+}
+
+fn count(problems: usize) -> String {
+    if problems == 1 { "1 problem".to_owned() } else { format!("{problems} problems") }
+}
+
+/// The handlers of a program, in the order given.
+#[derive(Default)]
+pub(crate) struct Handlers(Vec<(String, HandlerOptions, AnyHandler)>);
+
+impl Handlers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is wrong with their names.
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (nth, (name, ..)) in self.0.iter().enumerate() {
+            let shown = escaped(name);
+            if check_task_type(name).is_err() {
+                let allowed = "a task type's name is 1 to 100 of A-Z a-z 0-9 . _ -";
+                problems.push(format!("the handler `{shown}`: {allowed}"));
+            } else if self.0[..nth].iter().any(|(earlier, ..)| earlier == name) {
+                problems.push(format!("the handler `{shown}` is given twice"));
+            }
+        }
+        problems
+    }
+
+    /// The task types that they are.
+    pub(crate) fn into_tasks(
+        self,
+        host: &Arc<HandlerHost>,
+    ) -> impl Iterator<Item = (String, Task)> {
+        self.0.into_iter().map(|(name, options, handler)| {
+            let executor = HandlerExecutor::new(Arc::clone(host), handler, options.grace);
+            let executor = Arc::new(executor);
+            (name, Task { executor, timeout: options.timeout, retry: options.retry })
+        })
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, ..)| name)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::handler::{Ctx, HandlerError};
+
+    async fn nothing(_: Ctx, _: Value) -> Result<(), HandlerError> {
+        Ok(())
+    }
+
+    fn named(names: &[&str]) -> WorkerBuilder {
+        let urls = Worker::builder()
+            .setting("DATABASE_URL", "postgres://u@h/d")
+            .setting("AMQP_URL", "amqp://h");
+        names.iter().fold(urls, |builder, name| builder.handler(*name, nothing))
+    }
+
+    #[test]
+    fn settings_in_code_take_the_place_of_the_environment_s() {
+        let builder = named(&["a"]).pool("billing", 3).pool("mail", 2);
+        let settings = builder.setting("SEXTON_INSTANCE", "here").checked().unwrap();
+        assert_eq!(settings.pools, ["billing", "mail"]);
+        assert_eq!(settings.pool_slots, [3, 2]);
+        assert_eq!(settings.service.instance, "here");
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let builder = named(&["a", "b c", "a", ""]).pool("Billing", 3).setting("LEASE_MS", "soon");
+        let said = builder.checked().unwrap_err();
+        for part in [
+            "2 problems in the environment",
+            "WORKER_POOLS",
+            "LEASE_MS",
+            "3 problems in the program",
+        ] {
+            assert!(said.contains(part), "no {part} in {said}");
+        }
+        assert!(said.contains("`b c`: a task type's name") && said.contains("`a` is given twice"));
+    }
+
+    #[tokio::test]
+    async fn a_worker_within_another_runtime_is_refused_in_words() {
+        let said = named(&["a"]).checked().unwrap_err();
+        assert!(said.contains("#[tokio::main]"), "{said}");
+    }
+}

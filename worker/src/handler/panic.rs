@@ -1,0 +1,68 @@
+//! Panics of handlers: noticed with their place, and told in the attempt.
+
+use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::panic::{self, PanicHookInfo};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+/// The most of a backtrace that is kept, in bytes.
+const MAX_BACKTRACE_BYTES: usize = 16 * 1024;
+
+/// Where the panic of one handler is noted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Noticed(Arc<Mutex<Option<Panic>>>);
+
+/// What is known of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Panic {
+    /// `src/charge.rs:12:5`.
+    place: String,
+    /// Only where `RUST_BACKTRACE` asks for it.
+    pub(super) backtrace: Option<String>,
+}
+
+tokio::task_local! {
+    /// Of the handler whose future this thread is polling.
+    static NOTICED: Noticed;
+}
+
+/// Runs a handler's future; a panic in it is noted, with the place, instead of being printed.
+pub(super) fn noticing<F: Future>(noticed: Noticed, future: F) -> impl Future<Output = F::Output> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if NOTICED.try_with(|noticed| noticed.note(panic)).is_err() {
+                others(panic);
+            }
+        }));
+    });
+    NOTICED.scope(noticed, future)
+}
+
+impl Noticed {
+    fn note(&self, panic: &PanicHookInfo<'_>) {
+        let backtrace = Backtrace::capture();
+        let told = backtrace.status() == BacktraceStatus::Captured;
+        let backtrace = told.then(|| {
+            let mut text = backtrace.to_string();
+            text.truncate(text.floor_char_boundary(MAX_BACKTRACE_BYTES));
+            text
+        });
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        *self.lock() = Some(Panic { place, backtrace });
+    }
+
+    /// The panic, and what is to be said of it.
+    pub(super) fn told(&self, payload: &(dyn Any + Send)) -> (String, Panic) {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let panic = self.lock().take().unwrap_or_default();
+        let text = text.unwrap_or("(no text)");
+        (format!("the handler panicked at {}: {text}", panic.place), panic)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Panic>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,171 @@
+//! The worker as a program: settings, logs, health, signals, and an orderly end around
+//! [`worker::run`](crate::worker::run).
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sexton_broker::{Endpoint, Namespace, PoolName};
+use sexton_model::pool::PoolNameError;
+use sexton_model::retry::RetryPolicy;
+use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
+use sexton_service::lifecycle::{Lifecycle, Signals};
+use sexton_service::settings::WorkerSettings;
+use sexton_service::{clock, fault, telemetry};
+use sexton_store::task::TaskDatabase;
+use sexton_store::{Store, StoreOptions};
+use tokio::runtime::{Builder, Handle, Runtime};
+
+use crate::builder::Handlers;
+use crate::catalogue::Catalogue;
+use crate::command::CommandHost;
+use crate::email::EmailHost;
+use crate::executor::WallClock;
+use crate::guard::GuardProgram;
+use crate::handler::HandlerHost;
+use crate::http::HttpHost;
+use crate::secret::SecretSource;
+use crate::tasks::{Hosts, Tasks};
+use crate::worker::{ACK_DEADLINE, WorkerOptions, run};
+
+/// How long a runtime may go without a beat before `/livez` says so.
+const MAX_SILENCE: Duration = Duration::from_secs(30);
+/// Threads for the protocol: renewals, tickets, requests, output.
+const THREADS: usize = 2;
+
+/// Runs a worker with these settings and handlers to the end of the process.
+pub(crate) fn main(settings: &WorkerSettings, handlers: Handlers) -> anyhow::Result<ExitCode> {
+    let started = |runtime: &mut Builder| runtime.enable_all().build();
+    let runtime = started(Builder::new_multi_thread().worker_threads(THREADS))
+        .context("failed to start the runtime")?;
+    // Threads of their own: a handler that blocks its thread must not hold up a lease's renewal.
+    let own = (!handlers.is_empty())
+        .then(|| started(Builder::new_multi_thread().thread_name("sexton-handler")))
+        .transpose()
+        .context("failed to start the handlers' runtime")?;
+    let outcome = runtime.block_on(work(settings, handlers, own.as_ref().map(Runtime::handle)));
+    // A handler that blocks still must not keep the process from ending.
+    own.into_iter().for_each(Runtime::shutdown_background);
+    outcome
+}
+
+async fn work(
+    settings: &WorkerSettings,
+    handlers: Handlers,
+    threads: Option<&Handle>,
+) -> anyhow::Result<ExitCode> {
+    let signals = Signals::install().context("failed to listen for signals")?;
+    telemetry::init(&settings.service.telemetry)?;
+    let options = options(settings, handlers, threads)?;
+    let lifecycle = Lifecycle::new(settings.service.shutdown_grace);
+    let (readiness, liveness) = (Readiness::new(), Liveness::new());
+    let health = Health {
+        readiness: readiness.clone(),
+        liveness: liveness.clone(),
+        stopping: lifecycle.soft(),
+    };
+    let _health = HealthServer::start(settings.service.health_addr, health).await?;
+    beat(&liveness, "runtime", &Handle::current());
+    if let Some(threads) = threads {
+        beat(&liveness, "threads of the handlers", threads);
+    }
+    let life = lifecycle.clone();
+    lifecycle.spawn("worker", async move { run(options, &life, &readiness, &liveness).await });
+    Ok(lifecycle.run_until_stopped(signals).await.into())
+}
+
+/// Shows in the liveness that tasks of this runtime get a thread.
+fn beat(liveness: &Liveness, name: &str, runtime: &Handle) {
+    let heartbeat = liveness.register(name, MAX_SILENCE);
+    runtime.spawn(async move {
+        loop {
+            heartbeat.beat();
+            tokio::time::sleep(MAX_SILENCE / 6).await;
+        }
+    });
+}
+
+fn pools(settings: &WorkerSettings) -> anyhow::Result<Vec<(PoolName, u32)>> {
+    let slots = settings.pool_slots.iter().copied();
+    let pools = settings.pools.iter().zip(slots);
+    Ok(pools
+        .map(|(pool, slots)| Ok((PoolName::new(pool)?, slots)))
+        .collect::<Result<_, PoolNameError>>()?)
+}
+
+/// The task types of the catalogue, if there is one, and the handlers.
+fn tasks(
+    settings: &WorkerSettings,
+    handlers: Handlers,
+    threads: Option<&Handle>,
+    store: &Store,
+) -> anyhow::Result<Tasks> {
+    let catalogue = settings.tasks.as_deref().map(Catalogue::load).transpose();
+    let catalogue = catalogue.context("WORKER_TASKS")?;
+    anyhow::ensure!(
+        catalogue.is_some() || !handlers.is_empty(),
+        "WORKER_TASKS is not set: it names the task catalogue, without which a worker runs nothing"
+    );
+    let clock: WallClock = Arc::new(clock::now);
+    let secrets = SecretSource::new(std::env::vars_os());
+    let command = CommandHost::new(GuardProgram::own(), std::env::vars_os(), Arc::clone(&clock));
+    let database = TaskDatabase::open(&database(settings, " tasks", settings.slots), store)?;
+    let hosts = Hosts {
+        command: Arc::new(command),
+        http: Arc::new(HttpHost::new(secrets.clone(), Arc::clone(&clock))),
+        email: Arc::new(EmailHost::new(secrets, Arc::clone(&clock))),
+        database: database.clone(),
+    };
+    let mut tasks = catalogue
+        .map_or_else(Tasks::default, |catalogue| Tasks::from_catalogue(&catalogue, &hosts));
+    if let Some(runtime) = threads.cloned() {
+        let host = Arc::new(HandlerHost { runtime, database: Some(database), clock });
+        for (name, task) in handlers.into_tasks(&host) {
+            anyhow::ensure!(
+                tasks.get(&name).is_none(),
+                "WORKER_TASKS: the catalogue has the task type {name}, which this program has a \
+                 handler for: rename one of them"
+            );
+            tasks.add(name, task);
+        }
+    }
+    Ok(tasks)
+}
+
+fn database(settings: &WorkerSettings, purpose: &str, connections: u32) -> StoreOptions {
+    let service = &settings.service;
+    let application = format!("sexton worker {}{purpose}", service.instance);
+    let options = StoreOptions::new(service.database_url.expose(), application);
+    StoreOptions { pool_size: connections, ..options }
+}
+
+fn options(
+    settings: &WorkerSettings,
+    handlers: Handlers,
+    threads: Option<&Handle>,
+) -> anyhow::Result<WorkerOptions> {
+    let service = &settings.service;
+    // One listens.
+    let store = Store::open(&database(settings, "", service.db_pool_size - 1))?;
+    let tasks = tasks(settings, handlers, threads, &store)?;
+    Ok(WorkerOptions {
+        store,
+        endpoint: Endpoint::parse(service.amqp_url.expose())?,
+        namespace: Namespace::new(&service.namespace)?,
+        pools: pools(settings)?,
+        prefetch: settings.prefetch,
+        tasks,
+        lease: settings.lease,
+        mask: settings.mask.clone().map(Arc::new),
+        retry: RetryPolicy {
+            max_retries: service.retry.max_retries,
+            delay: service.retry.delay,
+            multiplier: service.retry.multiplier,
+            ..RetryPolicy::default()
+        },
+        instance: service.instance.clone(),
+        state_dir: Some(settings.state_dir.clone()),
+        ack_deadline: fault::time(ACK_DEADLINE, "ACK_DEADLINE_MS"),
+    })
+}
