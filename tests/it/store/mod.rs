@@ -23,7 +23,7 @@ use sexton_store::lease::Held;
 use sexton_store::open::{Offer, OpenRequest, Opened, open};
 use sexton_store::settle::{Settled, Settlement, settle};
 use sexton_tests::database::TestDatabase;
-use sqlx::Row as _;
+use sqlx::{Postgres, Row as _, Transaction};
 use uuid::Uuid;
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
@@ -112,6 +112,17 @@ impl Fixture {
     pub(crate) async fn settle(&self, held: Held, verdict: Verdict, second: i64) -> Settled {
         let settlement = settlement(held, verdict);
         settle(self.store(), &[settlement], Some(at(second))).await.unwrap().pop().unwrap()
+    }
+
+    /// Somebody else has the row locked, until the transaction that is returned ends.
+    pub(crate) async fn locked(&self, id: ExecutionId) -> Transaction<'static, Postgres> {
+        let mut other = self.db.pool().begin().await.unwrap();
+        sqlx::query("SELECT FROM executions WHERE id = $1 FOR NO KEY UPDATE")
+            .bind(id.get())
+            .execute(&mut *other)
+            .await
+            .unwrap();
+        other
     }
 
     /// A column of an execution as text.

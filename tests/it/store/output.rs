@@ -119,12 +119,7 @@ async fn a_row_that_somebody_has_locked_is_passed_over_and_written_afterwards() 
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    let mut other = fixture.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT 1 FROM executions WHERE id = $1 FOR NO KEY UPDATE")
-        .bind(id.get())
-        .execute(&mut *other)
-        .await
-        .unwrap();
+    let other = fixture.locked(id).await;
     let one = || part(vec![chunk(1, "one")]);
     assert_eq!(wrote(&fixture, held, one()).await, Written::Locked);
     other.rollback().await.unwrap();

@@ -126,12 +126,7 @@ async fn a_row_that_somebody_has_locked_is_told_from_a_fenced_one() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    let mut other = fixture.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT 1 FROM executions WHERE id = $1 FOR NO KEY UPDATE")
-        .bind(id.get())
-        .execute(&mut *other)
-        .await
-        .unwrap();
+    let other = fixture.locked(id).await;
     assert_eq!(fixture.settle(held, Verdict::Succeed, 1).await, Settled::Locked);
     other.rollback().await.unwrap();
     let settled = fixture.settle(held, Verdict::Succeed, 1).await;

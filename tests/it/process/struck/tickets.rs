@@ -45,6 +45,7 @@ async fn worker_renewed_first() {
          AND query ~ '^-- (open_attempts|recover_attempts|look_at_unopened)'";
     let has_asked = async || (count(&scene.platform, asked).await > 0).then_some(());
     scene.platform.eventually("the worker has asked", IN_THE_END, has_asked).await;
+    // Nothing is waited for here: that this time passes while the worker waits is what is tested.
     tokio::time::sleep(Duration::from_millis(6_500)).await;
     locked.rollback().await.unwrap();
     super::died(&mut doomed, "worker.renewed_first").await;
