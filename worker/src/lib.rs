@@ -35,6 +35,8 @@ mod slot;
 pub mod sql;
 pub mod tasks;
 mod tls;
+#[cfg(test)]
+mod trial;
 pub mod worker;
 
 pub use sqlx;

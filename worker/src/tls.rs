@@ -1,8 +1,11 @@
-//! TLS as this worker speaks it: rustls with ring, and the system's roots.
+//! TLS as this worker speaks it: rustls with ring, and the system's roots, or those that SSL_CERT_FILE
+//! and SSL_CERT_DIR name in their place.
 
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 
 /// A client that trusts the system's roots.
 ///
@@ -21,4 +24,31 @@ pub(crate) fn client_of(roots: RootCertStore) -> Arc<ClientConfig> {
         // Unwrap safety: ring has the cipher suites of both versions.
         .expect("ring speaks TLS 1.2 and 1.3");
     Arc::new(versions.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// What to do about this error; empty if there is nothing to say.
+///
+/// Nobody who is trusted has signed the other side's certificate: that is for whoever runs the worker
+/// to mend, and seldom said by the library in words that tell how.
+pub(crate) fn advice(error: &(dyn Error + 'static)) -> &'static str {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if is_unknown_issuer(error) {
+            return "; the authority that signed its certificate is not trusted here: add it to the \
+                    system's, or name a file with its certificate in SSL_CERT_FILE";
+        }
+        next = error.source();
+    }
+    ""
+}
+
+fn is_unknown_issuer(error: &(dyn Error + 'static)) -> bool {
+    // An IO error passes its inner one over when it is asked for its source.
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let found = match inner {
+        Some(inner) => inner.downcast_ref::<rustls::Error>(),
+        None => error.downcast_ref::<rustls::Error>(),
+    };
+    let unknown = CertificateError::UnknownIssuer;
+    found.is_some_and(|error| *error == rustls::Error::InvalidCertificate(unknown))
 }

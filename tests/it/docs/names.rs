@@ -9,13 +9,14 @@ use super::{code_spans, files, root, text};
 const OF_TESTS: [&str; 3] = ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
-const CRATES: [(&str, &str); 13] = [
+const CRATES: [(&str, &str); 14] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
     ("sexton_console", "console/src"),
     ("sexton_hostile", "tests/hostile/src"),
     ("sexton_model", "shared/model/src"),
+    ("sexton_peers", "tests/peers/src"),
     ("sexton_scheduler", "scheduler/src"),
     ("sexton_servers", "tests/servers/src"),
     ("sexton_service", "shared/service/src"),

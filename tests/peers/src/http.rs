@@ -1,36 +1,48 @@
-//! A small HTTP server over real sockets, which answers as a test wants it to.
+//! A small HTTP server, which answers as a test wants it to.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio_rustls::TlsAcceptor;
 
-use super::in_time;
+use crate::{Stream, in_time, tls};
 
 /// What the server does once it has read a request.
-#[derive(Clone)]
-pub(super) enum Act {
+#[derive(Debug, Clone)]
+pub enum Act {
     /// Sends this and closes.
     Say(String),
-    /// Sends this, and then the second text over and over until the other side has gone.
-    Repeat(String, String, std::time::Duration),
+    /// Sends this, and then the second text over and over, with pauses, until the other side has gone.
+    Repeat(String, String, Duration),
     /// Says nothing until the other side has gone.
     Hang,
 }
 
+impl Act {
+    /// Sends an answer with this status, these lines after it (each with its line end), and this body.
+    pub fn answer(status: &str, headers: &str, body: &str) -> Self {
+        let length = body.len();
+        Self::Say(format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\n\r\n{body}"))
+    }
+}
+
 /// A request as it arrived: its head, and its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) head: String,
-    pub(super) body: String,
+pub struct Request {
+    /// The request line and the headers.
+    pub head: String,
+    /// What follows them.
+    pub body: String,
 }
 
 impl Request {
     /// The value of a header; its name in any case.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -38,14 +50,18 @@ impl Request {
 
 /// Something that the server saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub enum Seen {
+    /// A whole request.
     Request(Request),
     /// The other side closed the connection.
     Gone,
 }
 
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
+/// A server on a port of this host; it ends with this value.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it is.
+    pub address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
     listening: AbortHandle,
 }
@@ -58,55 +74,95 @@ impl Drop for Server {
 
 impl Server {
     /// Serves the acts in turn, one for each connection, and the last of them from then on.
-    pub(super) async fn start(acts: Vec<Act>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+    pub async fn start(acts: Vec<Act>) -> Self {
+        Self::listen(acts, None).await
+    }
+
+    /// As [`start`](Self::start), over TLS.
+    pub async fn start_encrypted(acts: Vec<Act>) -> Self {
+        Self::listen(acts, Some(tls::acceptor())).await
+    }
+
+    /// A server that sends this answer, as [`Act::answer`] has it.
+    pub async fn answering(status: &str, headers: &str, body: &str) -> Self {
+        Self::start(vec![Act::answer(status, headers, body)]).await
+    }
+
+    async fn listen(acts: Vec<Act>, tls: Option<TlsAcceptor>) -> Self {
+        // One over TLS can also be reached where its certificate is not for.
+        let host = if tls.is_some() { [0, 0, 0, 0] } else { [127, 0, 0, 1] };
+        let listener = TcpListener::bind(SocketAddr::from((host, 0))).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
         let (sender, seen) = mpsc::unbounded_channel();
         let acts = Arc::new(acts);
         let listening = tokio::spawn(async move {
             for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
                 let act = acts[number.min(acts.len() - 1)].clone();
-                tokio::spawn(serve(stream, act, sender.clone()));
+                let (tls, sender) = (tls.clone(), sender.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(stream, act, sender).await,
+                        // Whoever does not trust the certificate goes in the middle of the handshake.
+                        Some(tls) => match tls.accept(stream).await {
+                            Ok(stream) => serve(stream, act, sender).await,
+                            Err(_) => drop(sender.send(Seen::Gone)),
+                        },
+                    }
+                });
             }
         });
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
         Self { address, seen, listening: listening.abort_handle() }
     }
 
-    /// A server that sends this head, with these lines after its first, and this body.
-    pub(super) async fn answering(status: &str, headers: &str, body: &str) -> Self {
-        Self::start(vec![Act::Say(answer(status, headers, body))]).await
-    }
-
-    pub(super) async fn next(&mut self) -> Seen {
+    /// The next thing that it sees.
+    ///
+    /// # Panics
+    ///
+    /// As [`in_time`].
+    pub async fn next(&mut self) -> Seen {
         in_time(self.seen.recv()).await.unwrap()
     }
 
     /// The next request.
-    pub(super) async fn request(&mut self) -> Request {
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next), and if the other side goes instead.
+    pub async fn request(&mut self) -> Request {
         match self.next().await {
             Seen::Request(request) => request,
             Seen::Gone => panic!("the client is gone"),
         }
     }
 
+    /// Waits until the other side has closed a connection, whatever it has sent before.
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
+    pub async fn gone(&mut self) {
+        while self.next().await != Seen::Gone {}
+    }
+
     /// Whether nothing more was seen so far.
-    pub(super) fn saw_nothing_more(&mut self) -> bool {
+    pub fn saw_nothing_more(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }
 }
 
-pub(super) fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
-}
-
-async fn serve(mut stream: TcpStream, act: Act, seen: mpsc::UnboundedSender<Seen>) {
-    let request = read(&mut stream).await;
+async fn serve(mut stream: impl Stream, act: Act, seen: mpsc::UnboundedSender<Seen>) {
+    let Some(request) = read(&mut stream).await else {
+        let _ = seen.send(Seen::Gone);
+        return;
+    };
     // The test may have ended.
     let _ = seen.send(Seen::Request(request));
     match act {
         Act::Say(text) => {
             let _ = stream.write_all(text.as_bytes()).await;
+            let _ = stream.shutdown().await;
         }
         Act::Repeat(first, again, pause) => {
             let mut sent = stream.write_all(first.as_bytes()).await;
@@ -124,7 +180,8 @@ async fn serve(mut stream: TcpStream, act: Act, seen: mpsc::UnboundedSender<Seen
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Request {
+/// A whole request; `None` if the other side goes before.
+async fn read(stream: &mut impl Stream) -> Option<Request> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -133,11 +190,12 @@ async fn read(stream: &mut TcpStream) -> Request {
             let request = Request { head: head.to_owned(), body: body.to_owned() };
             let length = request.header("content-length").map_or(0, |n| n.parse().unwrap());
             if body.len() >= length {
-                return request;
+                return Some(request);
             }
         }
-        let count = stream.read(&mut buffer).await.unwrap();
-        assert!(count > 0, "the request broke off: {text}");
-        bytes.extend_from_slice(&buffer[..count]);
+        match stream.read(&mut buffer).await {
+            Ok(count @ 1..) => bytes.extend_from_slice(&buffer[..count]),
+            _ => return None,
+        }
     }
 }

@@ -1,21 +1,24 @@
-//! A small SMTP server over real sockets, which replies as a test wants it to.
+//! A small SMTP server, which replies as a test wants it to.
+
+use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::in_time;
+use crate::{Stream, in_time, tls};
 
 /// What the server does otherwise than it should; `verb` is the command that it does so at, empty for
 /// its greeting, and a full stop for the end of the mail.
-#[derive(Clone, Default)]
-pub(super) struct Script {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Script {
     verb: Option<&'static str>,
     act: Act,
+    encryption: Encryption,
 }
 
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 enum Act {
     Reply(&'static str),
     Endless,
@@ -23,22 +26,48 @@ enum Act {
     Hang,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Encryption {
+    #[default]
+    None,
+    FromTheBeginning,
+    Offered,
+}
+
 impl Script {
-    pub(super) fn replying(verb: &'static str, reply: &'static str) -> Self {
-        Self { verb: Some(verb), act: Act::Reply(reply) }
+    /// Replies this to `verb`.
+    pub fn replying(verb: &'static str, reply: &'static str) -> Self {
+        Self { verb: Some(verb), act: Act::Reply(reply), ..Self::default() }
     }
 
-    pub(super) fn hanging(verb: &'static str) -> Self {
-        Self { verb: Some(verb), act: Act::Hang }
+    /// Is silent from `verb` on.
+    pub fn hanging(verb: &'static str) -> Self {
+        Self { verb: Some(verb), act: Act::Hang, ..Self::default() }
     }
 
-    pub(super) fn endless(verb: &'static str) -> Self {
-        Self { verb: Some(verb), act: Act::Endless }
+    /// Replies to `verb` with a line that has no end.
+    pub fn endless(verb: &'static str) -> Self {
+        Self { verb: Some(verb), act: Act::Endless, ..Self::default() }
+    }
+
+    /// The same over TLS.
+    #[must_use]
+    pub fn encrypted(self) -> Self {
+        Self { encryption: Encryption::FromTheBeginning, ..self }
+    }
+
+    /// The same with an offer of STARTTLS; it takes neither a password nor a mail before.
+    #[must_use]
+    pub fn upgraded(self) -> Self {
+        Self { encryption: Encryption::Offered, ..self }
     }
 }
 
-pub(super) struct Server {
-    pub(super) port: u16,
+/// A server on a port of this host; it ends with this value.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it listens, at 127.0.0.1.
+    pub port: u16,
     heard: mpsc::UnboundedReceiver<String>,
     listening: AbortHandle,
 }
@@ -52,22 +81,36 @@ impl Drop for Server {
 /// Said by the server itself when the other side has closed the connection.
 const GONE: &str = "(gone)";
 
+/// Said by the server itself when the connection is encrypted from here on.
+pub const ENCRYPTED: &str = "(encrypted)";
+
 impl Server {
-    pub(super) async fn start(script: Script) -> Self {
+    /// Serves this script to everybody.
+    pub async fn start(script: Script) -> Self {
+        Self::start_in_turn(vec![script]).await
+    }
+
+    /// Serves the scripts in turn, one for each connection, and the last of them from then on.
+    pub async fn start_in_turn(scripts: Vec<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, heard) = mpsc::unbounded_channel();
         let listening = tokio::spawn(async move {
-            loop {
+            for number in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(stream, script.clone(), sender.clone()));
+                let script = scripts[number.min(scripts.len() - 1)];
+                tokio::spawn(serve(stream, script, sender.clone()));
             }
         });
         Self { port, heard, listening: listening.abort_handle() }
     }
 
-    /// All lines of one connection.
-    pub(super) async fn conversation(&mut self) -> String {
+    /// All lines of one connection, to its end.
+    ///
+    /// # Panics
+    ///
+    /// As [`in_time`].
+    pub async fn conversation(&mut self) -> String {
         let mut said = String::new();
         loop {
             let line = in_time(self.heard.recv()).await.unwrap();
@@ -79,87 +122,113 @@ impl Server {
         }
     }
 
-    pub(super) async fn gone(&mut self) {
+    /// Waits for the end of a connection, as [`conversation`](Self::conversation).
+    pub async fn gone(&mut self) {
         self.conversation().await;
     }
 
-    pub(super) async fn hears(&mut self, verb: &str) {
+    /// Waits for a line that begins with `verb`.
+    ///
+    /// # Panics
+    ///
+    /// As [`in_time`].
+    pub async fn hears(&mut self, verb: &str) {
         while !in_time(self.heard.recv()).await.unwrap().starts_with(verb) {}
     }
 
-    pub(super) fn saw_nothing(&mut self) -> bool {
+    /// Whether nothing more was heard so far.
+    pub fn heard_nothing_more(&mut self) -> bool {
         self.heard.try_recv().is_err()
     }
 }
 
 async fn serve(stream: TcpStream, script: Script, heard: mpsc::UnboundedSender<String>) {
-    let mut stream = BufReader::new(stream);
     // The other side may go at any time, and the test may have ended.
-    let _ = converse(&mut stream, &script, &heard).await;
+    let _ = converse(stream, script, &heard).await;
     let _ = heard.send(GONE.to_owned());
 }
 
 async fn converse(
-    stream: &mut BufReader<TcpStream>,
-    script: &Script,
+    stream: TcpStream,
+    script: Script,
     heard: &mpsc::UnboundedSender<String>,
-) -> std::io::Result<()> {
-    reply(stream, script, "", "220 here").await?;
+) -> io::Result<()> {
+    let mut encrypted = script.encryption == Encryption::FromTheBeginning;
+    let mut stream: BufReader<Box<dyn Stream>> = BufReader::new(Box::new(stream));
+    if encrypted {
+        stream = over_tls(stream, heard).await?;
+    }
+    reply(&mut stream, script, "", "220 here").await?;
     let mut in_mail = false;
     let mut line = String::new();
-    while stream
-        .read_line({
-            line.clear();
-            &mut line
-        })
-        .await?
-        > 0
-    {
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
         let text = line.trim_end_matches(['\r', '\n']);
         let _ = heard.send(text.to_owned());
         if in_mail {
             if text == "." {
                 in_mail = false;
-                reply(stream, script, ".", "250 queued as 77").await?;
+                reply(&mut stream, script, ".", "250 queued as 77").await?;
             }
             continue;
         }
         let verb = text.split([' ', ':']).next().unwrap_or_default().to_owned();
+        let offers = script.encryption == Encryption::Offered && !encrypted;
         let usual = match verb.as_str() {
+            "EHLO" if offers => "250-here\r\n250-8BITMIME\r\n250 STARTTLS",
             "EHLO" => "250-here\r\n250-8BITMIME\r\n250 AUTH PLAIN LOGIN",
+            "STARTTLS" if offers => "220 go on",
+            "AUTH" | "MAIL" if offers => "530 not without encryption",
+            "AUTH" => "235 welcome",
             "MAIL" | "RCPT" => "250 fine",
             "DATA" => "354 go on",
             "QUIT" => "221 bye",
             _ => "500 what?",
         };
-        in_mail = reply(stream, script, &verb, usual).await? && verb == "DATA";
+        let as_usual = reply(&mut stream, script, &verb, usual).await?;
+        in_mail = as_usual && verb == "DATA";
+        if as_usual && offers && verb == "STARTTLS" {
+            stream = over_tls(stream, heard).await?;
+            encrypted = true;
+        }
         if verb == "QUIT" {
-            break;
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+async fn over_tls(
+    stream: BufReader<Box<dyn Stream>>,
+    heard: &mpsc::UnboundedSender<String>,
+) -> io::Result<BufReader<Box<dyn Stream>>> {
+    let stream = tls::acceptor().accept(stream.into_inner()).await?;
+    let _ = heard.send(ENCRYPTED.to_owned());
+    Ok(BufReader::new(Box::new(stream)))
 }
 
 /// Replies as usual or as the script has it; whether it was as usual.
 async fn reply(
-    stream: &mut BufReader<TcpStream>,
-    script: &Script,
+    stream: &mut BufReader<Box<dyn Stream>>,
+    script: Script,
     verb: &str,
     usual: &str,
-) -> std::io::Result<bool> {
-    if script.verb != Some(verb) {
-        stream.write_all(format!("{usual}\r\n").as_bytes()).await?;
-        return Ok(true);
-    }
-    match script.act {
-        Act::Reply(text) => stream.write_all(format!("{text}\r\n").as_bytes()).await?,
+) -> io::Result<bool> {
+    let text = match script.act {
+        _ if script.verb != Some(verb) => usual,
+        Act::Reply(text) => text,
         Act::Endless => loop {
             stream.write_all(&[b'x'; 4096]).await?;
         },
         Act::Hang => {
             let mut byte = [0];
             while stream.read(&mut byte).await? > 0 {}
+            return Ok(false);
         }
-    }
-    Ok(false)
+    };
+    stream.write_all(format!("{text}\r\n").as_bytes()).await?;
+    stream.flush().await?;
+    Ok(script.verb != Some(verb))
 }

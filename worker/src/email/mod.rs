@@ -21,6 +21,7 @@
 mod message;
 mod wire;
 
+use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ use lettre::transport::smtp::response::Response;
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
-use self::wire::Wire;
+use self::wire::{NoWire, Wire};
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream};
@@ -140,9 +141,12 @@ impl EmailExecutor {
         credentials: Option<Credentials>,
     ) -> Result<Response, Outcome> {
         let SmtpServer { host, port, smtps } = &self.spec.server;
-        let tls = smtps.then(|| self.host.tls.get_or_init(tls::client));
-        let wire = Wire::connect(host, *port, tls).await.map_err(|error| {
-            failed("smtp_unreachable", format!("cannot connect to {host}:{port}: {error}"))
+        let client = smtps.then(|| self.host.tls.get_or_init(tls::client));
+        let wire = Wire::connect(host, *port, client).await.map_err(|error| match error {
+            NoWire::Unreachable(error) => {
+                failed("smtp_unreachable", format!("cannot connect to {host}:{port}: {error}"))
+            }
+            NoWire::Tls(error) => not_encrypted(host, &error),
         })?;
         let judged = |error| judged(&error);
         let hello = client_id();
@@ -151,7 +155,12 @@ impl EmailExecutor {
         let mut encrypted = *smtps;
         if !encrypted && connection.can_starttls() {
             let parameters = self.upgrade()?;
-            connection.starttls(parameters, &hello).await.map_err(judged)?;
+            let upgraded = connection.starttls(parameters, &hello).await;
+            upgraded.map_err(|error| match error.status() {
+                // Refused in words, and not by its certificate.
+                Some(_) => judged(error),
+                None => not_encrypted(host, &error),
+            })?;
             encrypted = true;
         }
         if let Some(credentials) = credentials {
@@ -175,7 +184,7 @@ impl EmailExecutor {
             return Ok(parameters.clone());
         }
         let made = TlsParameters::new_rustls(self.spec.server.host.clone());
-        let made = made.map_err(|error| failed("smtp_tls", chain(&error)))?;
+        let made = made.map_err(|error| not_encrypted(&self.spec.server.host, &error))?;
         Ok(self.upgrade.get_or_init(|| made).clone())
     }
 }
@@ -198,6 +207,11 @@ fn failed(class: &str, message: String) -> Outcome {
     Outcome::Failed { class: class.to_owned(), message }
 }
 
+fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> Outcome {
+    let advice = tls::advice(error);
+    failed("smtp_tls", format!("no TLS with {host}: {}{advice}", chain(error)))
+}
+
 /// What an error of the conversation means.
 fn judged(error: &SmtpError) -> Outcome {
     let message = chain(error);
@@ -215,7 +229,7 @@ fn judged(error: &SmtpError) -> Outcome {
 }
 
 /// An error and its causes.
-fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -3,23 +3,13 @@
 //!
 //! Method: a real SMTP server on a real socket for each test, whose replies the test writes down.
 
-mod server;
-
-use std::future::Future;
-
 use serde_json::{Value, json};
-use uuid::Uuid;
+use sexton_peers::in_time;
+use sexton_peers::smtp::{Script, Server};
 
-use self::server::{Script, Server};
 use super::*;
-use crate::executor::{HostInstant, StopReason, TaskSupervisor};
-
-/// How long anything may take before a test fails.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, future).await.expect("in time")
-}
+use crate::executor::StopReason;
+use crate::trial::{LONG, failure, long_lease, task};
 
 fn to(server: &Server) -> EmailTask {
     EmailTask {
@@ -29,7 +19,7 @@ fn to(server: &Server) -> EmailTask {
         subject: "{{ params.subject }} ({{ job }})".to_owned(),
         body: "Hello {{ params.name }},\nit is due.\n.\n".to_owned(),
         credentials: None,
-        timeout: DEADLINE,
+        timeout: LONG,
     }
 }
 
@@ -40,44 +30,13 @@ fn executor(spec: EmailTask) -> EmailExecutor {
     EmailExecutor::new(Arc::new(host), spec)
 }
 
-fn task(attempt: u32, params: Value) -> TaskRun {
-    let scheduled_for = "2025-12-12T08:00:00Z".parse().unwrap();
-    TaskRun {
-        execution_id: Uuid::from_u128(7),
-        attempt,
-        job: "office.reminder".to_owned(),
-        target: None,
-        execution_key: "cron-2025-12-12T08:00:00Z".to_owned(),
-        scheduled_for,
-        deadline: scheduled_for,
-        idempotency_key: "office.reminder:cron-2025-12-12T08:00:00Z".to_owned(),
-        params,
-        timeout: DEADLINE,
-    }
-}
-
 fn reminder() -> Value {
     json!({"to": "team@example.org, Zoë <zoe@example.org>", "subject": "Fällig", "name": "team"})
-}
-
-fn long_lease() -> (TaskSupervisor, TaskControl) {
-    TaskSupervisor::new(HostInstant::now() + 2 * DEADLINE)
 }
 
 async fn run(spec: EmailTask, attempt: u32, params: Value) -> TaskEnd {
     let (_supervisor, control) = long_lease();
     in_time(executor(spec).run(&task(attempt, params), control)).await
-}
-
-/// Class, message and whether it is retried.
-fn failure(end: &TaskEnd) -> (&str, &str, bool) {
-    match &end.outcome {
-        Outcome::Retry { class, message, .. } | Outcome::Failed { class, message } => {
-            (class, message, true)
-        }
-        Outcome::Permanent { class, message } => (class, message, false),
-        other => panic!("not a failure: {other:?}"),
-    }
 }
 
 #[tokio::test]
@@ -146,7 +105,7 @@ async fn no_param_begins_another_header() {
         let end = run(to(&server), 1, params).await;
         assert_eq!((failure(&end).0, failure(&end).2), ("email_invalid", false), "{value:?}");
     }
-    assert!(server.saw_nothing());
+    assert!(server.heard_nothing_more());
     // A body is a body.
     let mut params = reminder();
     params["name"] = json!("x\r\n.\r\nMAIL FROM:<evil@example.org>\r\n");
@@ -168,7 +127,7 @@ async fn a_name_that_the_params_lack_fails_the_attempt_for_good() {
         let end = run(EmailTask { body: body.to_owned(), ..to(&server) }, 1, reminder()).await;
         assert!(!failure(&end).2, "{end:?}");
     }
-    assert!(server.saw_nothing());
+    assert!(server.heard_nothing_more());
 }
 
 #[tokio::test]
@@ -231,7 +190,8 @@ async fn a_server_that_is_not_there_or_speaks_no_tls_is_tried_again() {
     let server = Server::start(Script::default()).await;
     let mut spec = to(&server);
     spec.server.smtps = true;
-    assert_eq!(failure(&run(spec, 1, reminder()).await).0, "smtp_unreachable");
+    let end = run(spec, 1, reminder()).await;
+    assert_eq!((failure(&end).0, failure(&end).2), ("smtp_tls", true));
     let spec = to(&server);
     drop(server);
     tokio::task::yield_now().await;

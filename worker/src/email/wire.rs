@@ -21,6 +21,15 @@ trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum NoWire {
+    /// Nobody answers.
+    Unreachable(io::Error),
+    /// Whoever answers does not prove who it is, or speaks no TLS.
+    Tls(io::Error),
+}
+
 /// A connection, encrypted from its beginning or not.
 pub(super) struct Wire {
     stream: Box<dyn Stream>,
@@ -34,14 +43,16 @@ impl Wire {
         host: &str,
         port: u16,
         tls: Option<&Arc<ClientConfig>>,
-    ) -> io::Result<Self> {
-        let stream = TcpStream::connect((host, port)).await?;
-        let peer = stream.peer_addr()?;
+    ) -> Result<Self, NoWire> {
+        let stream = TcpStream::connect((host, port)).await.map_err(NoWire::Unreachable)?;
+        let peer = stream.peer_addr().map_err(NoWire::Unreachable)?;
         let stream: Box<dyn Stream> = match tls {
             None => Box::new(stream),
             Some(tls) => {
-                let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-                Box::new(TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?)
+                let name = ServerName::try_from(host.to_owned());
+                let name = name.map_err(|error| NoWire::Tls(io::Error::other(error)))?;
+                let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+                Box::new(connecting.await.map_err(NoWire::Tls)?)
             }
         };
         Ok(Self { stream, peer, left: READ_MAX_BYTES })

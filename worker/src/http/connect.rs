@@ -15,6 +15,7 @@ use url::Host;
 
 use super::HttpTask;
 use super::address::refusal;
+use crate::tls;
 
 /// The most addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
@@ -40,10 +41,10 @@ pub(super) enum NoConnection {
     Tls(String),
 }
 
-/// Connects to the host of the task's URL.
+/// Connects to the host of the task's URL; `client` is asked where that is `https`.
 pub(super) async fn connect(
     spec: &HttpTask,
-    tls: &Arc<ClientConfig>,
+    client: &Arc<ClientConfig>,
 ) -> Result<Box<dyn Stream>, NoConnection> {
     let (Some(host), Some(port)) = (spec.url.host(), spec.url.port_or_known_default()) else {
         return Err(NoConnection::Refused("the URL names no host".to_owned()));
@@ -62,9 +63,12 @@ pub(super) async fn connect(
         Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
         Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
     };
-    match TlsConnector::from(Arc::clone(tls)).connect(name, stream).await {
+    match TlsConnector::from(Arc::clone(client)).connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
-        Err(error) => Err(NoConnection::Tls(format!("no TLS with {host}: {error}"))),
+        Err(error) => {
+            let advice = tls::advice(&error);
+            Err(NoConnection::Tls(format!("no TLS with {host}: {error}{advice}")))
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::fs;
 
 use hyper::header::AUTHORIZATION;
 
-use super::server::{Act, answer};
+use sexton_peers::http::Request;
+
 use super::*;
 
 #[tokio::test]
@@ -54,14 +55,14 @@ async fn a_method_without_a_body_sends_no_params() {
 
 #[tokio::test]
 async fn every_attempt_has_the_same_key_in_another_span_of_the_same_trace() {
-    let acts = ["503 Service Unavailable", "200 OK"].map(|s| Act::Say(answer(s, "", "")));
+    let acts = ["503 Service Unavailable", "200 OK"].map(|s| Act::answer(s, "", ""));
     let mut server = Server::start(acts.to_vec()).await;
     let first = run_task(to(&server), &task(1)).await;
     assert_eq!(failure(&first), ("http_503", "the answer was 503 Service Unavailable", true));
     assert_eq!(run_task(to(&server), &task(2)).await.outcome, Outcome::Succeeded);
     let (first, second) = (server.request().await, server.request().await);
     assert_eq!(first.header("idempotency-key"), second.header("idempotency-key"));
-    let trace = |request: &server::Request| request.header("traceparent").unwrap().to_owned();
+    let trace = |request: &Request| request.header("traceparent").unwrap().to_owned();
     assert_eq!(trace(&first)[..36], trace(&second)[..36]);
     assert_ne!(trace(&first), trace(&second));
 }

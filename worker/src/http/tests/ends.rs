@@ -1,8 +1,9 @@
 //! Servers that do not come to an end, and attempts that must.
 
-use super::server::{Act, Seen};
+use sexton_peers::http::Seen;
+
 use super::*;
-use crate::executor::StopReason;
+use crate::executor::{HostInstant, StopReason, TaskSupervisor};
 
 fn endless(head: &str, pause: Duration) -> Act {
     Act::Repeat(head.to_owned(), "x".repeat(1000), pause)
@@ -47,8 +48,8 @@ async fn whoever_drips_or_hangs_is_left_at_the_timeout() {
         let timeout = Duration::from_millis(300);
         let end = run(HttpTask { timeout, ..to(&server) }).await;
         assert_eq!(end.outcome, Outcome::TimedOut);
-        server.request().await;
-        assert_eq!(server.next().await, Seen::Gone);
+        // On a machine that stands still, perhaps before it had sent anything.
+        server.gone().await;
     }
 }
 
@@ -84,8 +85,7 @@ async fn a_lease_that_ends_and_an_attempt_that_is_dropped_close_the_connection_t
     let (_supervisor, control) = TaskSupervisor::new(HostInstant::now() + Duration::from_secs(1));
     let end = in_time(executor.run(&task(1), control)).await;
     assert_eq!(end.outcome, Outcome::LeaseLost);
-    server.request().await;
-    assert_eq!(server.next().await, Seen::Gone);
+    server.gone().await;
 
     let (_supervisor, control) = long_lease();
     let running = tokio::spawn(async move { executor.run(&task(2), control).await });

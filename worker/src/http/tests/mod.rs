@@ -6,34 +6,28 @@
 mod answers;
 mod encrypted;
 mod ends;
-mod server;
 
-use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::json;
-use tokio::time::timeout;
-use uuid::Uuid;
+use sexton_peers::http::{Act, Server};
+use sexton_peers::in_time;
 
-use self::server::Server;
 use super::*;
-use crate::executor::{HostInstant, TaskSupervisor};
 use crate::secret::SecretRef;
-
-/// How long anything may take before a test fails.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    timeout(DEADLINE, future).await.expect("in time")
-}
+use crate::trial::{LONG, failure, lines, long_lease};
 
 /// A request to the server, which is allowed although it is here.
 fn to(server: &Server) -> HttpTask {
+    to_url(&format!("http://{}/charges?dry=1", server.address))
+}
+
+fn to_url(url: &str) -> HttpTask {
     HttpTask {
-        url: Url::parse(&format!("http://{}/charges?dry=1", server.address)).unwrap(),
+        url: Url::parse(url).unwrap(),
         method: Method::POST,
         headers: Vec::new(),
-        timeout: DEADLINE,
+        timeout: LONG,
         max_response: 64 * 1024,
         allowed: true,
     }
@@ -49,23 +43,7 @@ fn executor(spec: HttpTask) -> HttpExecutor {
 }
 
 fn task(attempt: u32) -> TaskRun {
-    let scheduled_for = "2025-12-12T08:00:00Z".parse().unwrap();
-    TaskRun {
-        execution_id: Uuid::from_u128(7),
-        attempt,
-        job: "billing.charge".to_owned(),
-        target: None,
-        execution_key: "cron-2025-12-12T08:00:00Z".to_owned(),
-        scheduled_for,
-        deadline: scheduled_for,
-        idempotency_key: "billing.charge:cron-2025-12-12T08:00:00Z".to_owned(),
-        params: json!({"customer": 4891, "name": "Zoë"}),
-        timeout: DEADLINE,
-    }
-}
-
-fn long_lease() -> (TaskSupervisor, TaskControl) {
-    TaskSupervisor::new(HostInstant::now() + 2 * DEADLINE)
+    crate::trial::task(attempt, json!({"customer": 4891, "name": "Zoë"}))
 }
 
 async fn run(spec: HttpTask) -> TaskEnd {
@@ -75,20 +53,4 @@ async fn run(spec: HttpTask) -> TaskEnd {
 async fn run_task(spec: HttpTask, task: &TaskRun) -> TaskEnd {
     let (_supervisor, control) = long_lease();
     in_time(executor(spec).run(task, control)).await
-}
-
-fn lines(end: &TaskEnd, stream: Stream) -> Vec<&str> {
-    let lines = end.output.lines.iter().filter(|line| line.stream == stream);
-    lines.map(|line| line.text.as_str()).collect()
-}
-
-/// Class, message and whether it is retried.
-fn failure(end: &TaskEnd) -> (&str, &str, bool) {
-    match &end.outcome {
-        Outcome::Retry { class, message, .. } | Outcome::Failed { class, message } => {
-            (class, message, true)
-        }
-        Outcome::Permanent { class, message } => (class, message, false),
-        other => panic!("not a failure: {other:?}"),
-    }
 }

@@ -1,0 +1,36 @@
+//! The other sides of tasks: small HTTP and SMTP servers on real sockets, in clear and over TLS, which
+//! do what a test writes down and tell it what they saw.
+//!
+//! Their certificate is that of `localhost`, signed by an authority that no system knows: whoever is
+//! to trust it is handed [`authority_pem`].
+
+#![expect(clippy::unwrap_used, reason = "a server that cannot do its part fails its test")]
+
+pub mod http;
+pub mod smtp;
+mod tls;
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+pub use tls::{authority, authority_pem};
+
+/// How long a test waits for what only has to happen in the end; CI machines are slow.
+pub const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Waits for `future`.
+///
+/// # Panics
+///
+/// After [`PATIENCE`].
+pub async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.unwrap()
+}
+
+/// A connection, encrypted or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
