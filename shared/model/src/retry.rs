@@ -255,6 +255,36 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_grows_by_the_multiplier_up_to_the_cap() {
+        let waits = [0, 1, 2, 3].map(|used| POLICY.backoff(used, 0.5).as_secs());
+        assert_eq!(waits, [10, 30, 60, 60]);
+        let wide = RetryPolicy { max_delay: Duration::from_hours(1), ..POLICY };
+        assert_eq!(wide.backoff(4, 0.5), Duration::from_secs(810));
+    }
+
+    #[test]
+    fn a_wait_varies_by_the_jitter_to_either_side_and_no_further() {
+        let varied = RetryPolicy { jitter: 0.2, ..POLICY };
+        let millis = |draw: f64| varied.backoff(0, draw).as_millis();
+        assert_eq!([0.0, 0.25, 0.5, 0.75, 1.0].map(millis), [8_000, 9_000, 10_000, 11_000, 12_000]);
+        // Beyond the cap as well: many that wait for as long as they may do not come back as one.
+        assert_eq!(varied.backoff(9, 1.0), Duration::from_secs(72));
+        assert_eq!(POLICY.backoff(0, 0.0), POLICY.backoff(0, 1.0));
+    }
+
+    #[test]
+    fn of_the_tasks_own_wish_and_the_policy_the_longer_wait_is_taken() {
+        let wait = |wish| {
+            let ending = Ending::Retryable { after: Some(Duration::from_secs(wish)) };
+            match decide(ending, "", Used::default(), &POLICY, 0.5) {
+                Verdict::Retry { after, .. } => after.as_secs(),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([0, 9, 11, 3_600].map(wait), [10, 10, 11, 3_600]);
+    }
+
+    #[test]
     fn a_class_that_is_called_permanent_parks_at_once_and_others_do_not() {
         let policy = RetryPolicy { permanent: vec!["exit_3".into(), "timeout".into()], ..POLICY };
         let used = Used::default();
@@ -265,6 +295,7 @@ mod tests {
         assert!(!parks(Ending::Retryable { after: None }, "exit_33"));
         assert!(parks(Ending::TimedOut, "timeout"));
         assert!(!parks(Ending::Crashed, "out_of_memory"));
+        assert!(parks(Ending::Crashed, "exit_3"), "it is the class that counts");
         // A shutdown says nothing about the task, whatever its class is called.
         assert!(!parks(Ending::Interrupted, "exit_3"));
         assert!(!parks(Ending::Success, "exit_3"));
