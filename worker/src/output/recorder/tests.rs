@@ -6,7 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SMALL: OutputLimits = OutputLimits { part_bytes: 64, part_lines: 5, line_bytes: 16 };
+/// Whichever of the two is reached first.
+const SMALL: [OutputLimits; 2] = [
+    OutputLimits { part_bytes: 64, part_lines: 5, line_bytes: 16 },
+    OutputLimits { part_bytes: 64, part_lines: 100, line_bytes: 16 },
+];
 
 fn pushed(recorder: &Recorder, pieces: &[(Stream, &str)]) -> Vec<String> {
     for (stream, text) in pieces {
@@ -46,8 +50,9 @@ proptest! {
             (prop::collection::vec("[a-zäß€]{0,5}", 0..12),
              prop::sample::select(vec![Fate::Stored, Fate::Unanswered, Fate::Lost])),
             0..12),
+        limits in prop::sample::select(SMALL.to_vec()),
     ) {
-        let recorder = Recorder::new(SMALL, None);
+        let recorder = Recorder::new(limits, None);
         let (mut table, mut all) = (Table::default(), Vec::new());
         for (lines, fate) in &steps {
             for line in lines {
@@ -73,9 +78,9 @@ proptest! {
         let kept: usize = texts.iter().map(|line| line.len() + 1).sum();
         prop_assert_eq!(kept as u64 + output.dropped_bytes, written as u64);
         // The head, and a tail of once to twice its length.
-        prop_assert!(kept <= 3 * SMALL.part_bytes && texts.len() <= 3 * SMALL.part_lines, "{}", kept);
-        prop_assert!(output.dropped_lines == 0 || tail.len() >= SMALL.part_lines
-            || tail.iter().map(|line| line.len() + 1).sum::<usize>() > SMALL.part_bytes - 16);
+        prop_assert!(kept <= 3 * limits.part_bytes && texts.len() <= 3 * limits.part_lines, "{}", kept);
+        prop_assert!(output.dropped_lines == 0 || tail.len() >= limits.part_lines
+            || tail.iter().map(|line| line.len() + 1).sum::<usize>() > limits.part_bytes - 16);
     }
 }
 
@@ -106,6 +111,25 @@ fn a_value_is_masked_over_two_reads_and_over_the_limit_of_a_line() {
     let line = "x".repeat(OutputLimits::default().line_bytes - 6) + "s3cret-token";
     let said = pushed(&recorder, &[(Stream::Stdout, &line)]).concat();
     assert!(said.ends_with("x***"), "{}", &said[said.len() - 20..]);
+}
+
+#[test]
+fn secrets_that_are_told_one_after_the_other_are_all_masked() {
+    let recorder = Recorder::default();
+    recorder.mask(["first-1"]);
+    recorder.mask(["second-2"]);
+    assert_eq!(pushed(&recorder, &[(Stream::Stdout, "first-1 second-2\n")]), ["*** ***"]);
+}
+
+#[test]
+fn last_words_are_masked_before_they_are_cut() {
+    let pattern = Regex::new("token-[0-9]{4}").ok().map(Arc::new);
+    let recorder = Recorder::new(OutputLimits::default(), pattern);
+    // The limit is in the middle of what matches.
+    let said = "x".repeat(LAST_WORDS_MAX_CHARS - 8) + " token-4711\n";
+    recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, said.as_bytes());
+    let words = recorder.last_words().unwrap();
+    assert!(words.ends_with("x ***"), "{}", &words[words.len() - 20..]);
 }
 
 #[test]
