@@ -11,6 +11,7 @@ mod kills;
 pub(crate) mod ledger;
 mod long;
 mod output;
+mod peers;
 mod pools;
 mod retries;
 mod seats;
