@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 const PASSED_OVER: [&str; 3] = [".git", ".sqlx", "target"];
 
 /// The root of the repository.
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a folder inside the repository")
 }
 
 /// The text of a file of the repository.
-fn text(path: impl AsRef<Path>) -> String {
+pub(crate) fn text(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -29,6 +29,17 @@ fn the_compose_files_start_the_generation_that_test_next_runs_on() {
 }
 
 #[test]
+fn the_mails_of_the_examples_go_to_a_service_of_the_compose_file() {
+    let catalogue = text("examples/tasks.toml");
+    let host = catalogue.lines().find_map(|line| line.strip_prefix("smtp = \"smtp://"));
+    let host = host.and_then(|rest| rest.split(':').next()).expect("a mail server");
+    let compose = text("docker-compose.yml");
+    assert!(compose.contains(&format!("\n  {host}:\n")), "{host} is no service");
+    let pinned = |tag: &str| tag.contains(|c: char| c.is_ascii_digit());
+    assert!(images(&compose).iter().all(|(_, tag)| tag == "local" || pinned(tag)), "a tag is open");
+}
+
+#[test]
 fn the_documents_name_the_generation_that_test_next_runs_on() {
     for document in ["README.md", "docs/servers.md"] {
         for (server, version) in next() {

@@ -4,6 +4,7 @@ mod burst;
 mod cancel;
 mod consuming;
 mod draining;
+mod examples;
 mod foreign;
 mod frozen;
 mod handlers;
