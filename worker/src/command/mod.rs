@@ -124,8 +124,13 @@ impl CommandExecutor {
         })
     }
 
-    /// Runs the program to its end.
-    async fn run_guarded(&self, assignment: &Assignment<'_>, control: TaskControl) -> TaskEnd {
+    /// Runs the program to its end, and reads what it hands back.
+    async fn run_guarded(
+        &self,
+        assignment: &Assignment<'_>,
+        folder: &ResultFolder,
+        control: TaskControl,
+    ) -> TaskEnd {
         let limits = &self.task.limits;
         let (mut guarded, mut pipes) = match Guarded::start(&self.host.guard, assignment) {
             Ok(started) => started,
@@ -149,8 +154,15 @@ impl CommandExecutor {
             end
         };
         drop(pipes);
+        let mut end = verdict(last, asked, recorder.last_words().as_deref(), limits);
+        if end.outcome == Outcome::Succeeded {
+            // Before the socket is closed, which tells the guard that the folder is its own to remove.
+            match folder.read().await {
+                Ok(result) => end.result = result,
+                Err(outcome) => end.outcome = outcome,
+            }
+        }
         guarded.reap().await;
-        let end = verdict(last, asked, recorder.last_words().as_deref(), limits);
         TaskEnd { output: recorder.finish(), ..end }
     }
 }
@@ -175,15 +187,7 @@ impl Executor for CommandExecutor {
             }
         };
         control.output().mask(masks.iter().map(Secret::expose));
-        let mut end = self.run_guarded(&assignment, control).await;
-        if end.outcome == Outcome::Succeeded {
-            match folder.read().await {
-                Ok(result) => end.result = result,
-                Err((class, message)) => {
-                    end.outcome = Outcome::Permanent { class: class.to_owned(), message };
-                }
-            }
-        }
+        let end = self.run_guarded(&assignment, &folder, control).await;
         folder.remove().await;
         end
     }

@@ -1,22 +1,34 @@
 //! What a command hands back: a file in a folder that is made for the attempt and removed with it.
 
-use std::fs::DirBuilder;
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, chown};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde_json::Value;
 use sexton_model::result::{self, MAX_RESULT_BYTES};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::spec::TaskUser;
+use crate::executor::Outcome;
+use crate::guard::TaskFolder;
 
 /// The name of the file within the folder.
 const FILE_NAME: &str = "result.json";
 
+/// How long reading the result may take, and removing the folder: no attempt waits for a disk that
+/// does not answer, nor for the last of what a task has heaped up.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// The folder of one attempt. Dropped, it is removed with all that is in it.
-pub(super) struct ResultFolder(PathBuf);
+pub(super) struct ResultFolder {
+    folder: Arc<TaskFolder>,
+    /// Whose the result must be.
+    owner: Option<u32>,
+    removed: bool,
+}
 
 /// Why a result cannot be taken: class and message.
 type Refused = (&'static str, String);
@@ -25,56 +37,57 @@ impl ResultFolder {
     /// Makes the folder, in the system's folder for temporary files, for `user` alone.
     pub(super) fn make(user: Option<&TaskUser>) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("sexton-{}", Uuid::new_v4().simple()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let folder = Self(path);
-        if let Some(user) = user {
-            chown(&folder.0, Some(user.uid), Some(user.gid))?;
-        }
-        Ok(folder)
+        let folder = TaskFolder::make(path, user.map(|user| (user.uid, user.gid)))?;
+        Ok(Self { folder: Arc::new(folder), owner: user.map(|user| user.uid), removed: false })
     }
 
     /// Where the task may write its result.
     pub(super) fn file(&self) -> PathBuf {
-        self.0.join(FILE_NAME)
+        self.folder.path().join(FILE_NAME)
     }
 
-    /// Reads what the task has written; `None` if it has written nothing.
+    /// Reads what the task has written; `None` if it has written nothing. To be called when nothing of
+    /// the task runs any more, and before its guard may end: who knows when the worker is run again.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. Another attempt of the same task would write the same.
-    pub(super) async fn read(&self) -> Result<Option<Value>, Refused> {
-        let file = self.file();
-        let reading = tokio::task::spawn_blocking(move || read_now(&file));
-        reading.await.unwrap_or_else(|_| Err(invalid("could not be read")))
+    /// What the attempt ends with instead.
+    pub(super) async fn read(&self) -> Result<Option<Value>, Outcome> {
+        let (folder, owner) = (Arc::clone(&self.folder), self.owner);
+        let reading = tokio::task::spawn_blocking(move || read_now(&folder, owner));
+        let Ok(Ok(read)) = timeout(LIMIT, reading).await else {
+            let message = format!("the result could not be read within {} s", LIMIT.as_secs());
+            return Err(Outcome::Failed { class: "result_unreadable".to_owned(), message });
+        };
+        // Another attempt of the same task would write the same.
+        read.map_err(|(class, message)| Outcome::Permanent { class: class.to_owned(), message })
     }
 
-    /// Removes the folder and waits until it is gone.
+    /// Removes the folder and waits until it is gone, within a limit; past it, that goes on.
     pub(super) async fn remove(mut self) {
-        let path = std::mem::take(&mut self.0);
+        self.removed = true;
+        let folder = Arc::clone(&self.folder);
         // A panic in there would be said by the runtime.
-        let _ = tokio::task::spawn_blocking(move || remove_now(&path)).await;
+        let _ = timeout(LIMIT, tokio::task::spawn_blocking(move || remove_now(&folder))).await;
     }
 }
 
 impl Drop for ResultFolder {
     fn drop(&mut self) {
-        if self.0.as_os_str().is_empty() {
+        if self.removed {
             return;
         }
-        let path = std::mem::take(&mut self.0);
+        let folder = Arc::clone(&self.folder);
         match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || remove_now(&path))),
-            Err(_) => remove_now(&path),
+            Ok(runtime) => drop(runtime.spawn_blocking(move || remove_now(&folder))),
+            Err(_) => remove_now(&folder),
         }
     }
 }
 
-fn remove_now(path: &Path) {
-    match std::fs::remove_dir_all(path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!("a task's folder is left, {}: {error}", path.display()),
+fn remove_now(folder: &TaskFolder) {
+    if let Err(error) = folder.remove() {
+        tracing::warn!("a task's folder is left, {}: {error}", folder.path().display());
     }
 }
 
@@ -82,17 +95,16 @@ fn invalid(what: &str) -> Refused {
     ("result_invalid", format!("the result {what}"))
 }
 
-fn read_now(path: &Path) -> Result<Option<Value>, Refused> {
+fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, Refused> {
     let unreadable = |error: io::Error| invalid(&format!("cannot be read: {error}"));
-    // The task chose what is there: no link is followed, and no pipe is waited for.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match openat(CWD, path, flags, Mode::empty()) {
-        Ok(file) => std::fs::File::from(file),
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(unreadable(error.into())),
-    };
-    if !file.metadata().map_err(unreadable)?.is_file() {
+    let Some(file) = folder.file(FILE_NAME).map_err(unreadable)? else { return Ok(None) };
+    let about = file.metadata().map_err(unreadable)?;
+    if !about.is_file() {
         return Err(invalid("is no file"));
+    }
+    // A task that has other rights than the worker might name a file that it cannot read itself.
+    if owner.is_some_and(|owner| owner != about.uid()) {
+        return Err(invalid("is a file of another user"));
     }
     let mut bytes = Vec::new();
     let read = file.take(MAX_RESULT_BYTES as u64 + 1).read_to_end(&mut bytes);
@@ -109,3 +121,6 @@ fn read_now(path: &Path) -> Result<Option<Value>, Refused> {
     result::check(&value).map_err(|error| invalid(&error.to_string()))?;
     Ok(Some(value))
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,7 @@
 //!   (systemd: `KillMode=mixed`).
 //! - It does not judge: timeouts, exit codes and output are the worker's matter.
 
+mod folder;
 mod instant;
 mod limits;
 mod memory;
@@ -48,6 +49,7 @@ mod sweep;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use folder::TaskFolder;
 pub use instant::HostInstant;
 pub use limits::TaskLimits;
 

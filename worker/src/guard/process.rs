@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Stdin, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStdin, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,7 +18,7 @@ use super::limits::Lowered;
 use super::memory::{KernelKills, MemoryWatch};
 use super::protocol::{LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, Start, Status, Stopped};
 use super::sweep::{signal_task, sweep};
-use super::{GUARD_NAME, HostInstant};
+use super::{GUARD_NAME, HostInstant, TaskFolder};
 use crate::command::environment::RESULT_FILE;
 
 /// Exit status of a guard that could not do its work (`EX_SOFTWARE`); 0 after any last report.
@@ -34,6 +34,8 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
     command.args(arguments);
     // The name is for people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
+    // While nobody else can have put something in its place.
+    let folder = folder();
     let status = match guard(command) {
         Ok(last) => {
             report(&last);
@@ -45,8 +47,9 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
             GUARD_FAILED
         }
     };
-    if worker_is_gone() {
-        remove_folder();
+    if let Some(folder) = folder.filter(|_| worker_is_gone()) {
+        // In the worker's place. Where this fails, whoever clears up temporary files does it.
+        let _ = folder.remove();
     }
     status
 }
@@ -58,13 +61,10 @@ fn worker_is_gone() -> bool {
     poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::HUP)
 }
 
-/// Removes the folder that the worker made for the task, in the worker's place.
-fn remove_folder() {
-    let file = std::env::var_os(RESULT_FILE).map(PathBuf::from);
-    if let Some(folder) = file.as_deref().and_then(Path::parent) {
-        // Where this fails, whoever clears up temporary files does it.
-        let _ = std::fs::remove_dir_all(folder);
-    }
+/// The folder that the worker made for the task.
+fn folder() -> Option<TaskFolder> {
+    let file = std::env::var_os(RESULT_FILE).map(PathBuf::from)?;
+    TaskFolder::open(file.parent()?.to_owned()).ok()
 }
 
 /// Sends one line to the worker. A worker that is gone needs no report.

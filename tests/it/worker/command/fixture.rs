@@ -104,6 +104,11 @@ pub(super) fn script(script: &str) -> CommandTask {
 }
 
 pub(super) fn executor(task: CommandTask) -> CommandExecutor {
+    executor_under(GuardProgram::at(worker_program()), task)
+}
+
+/// The same, under a guard that the test says.
+pub(super) fn executor_under(guard: GuardProgram, task: CommandTask) -> CommandExecutor {
     let own = [
         ("AMQP_URL", "amqp://secret"),
         ("SEXTON_TARGET", "stale"),
@@ -111,11 +116,8 @@ pub(super) fn executor(task: CommandTask) -> CommandExecutor {
         ("LC_MONETARY", "C"),
     ];
     let own = own.into_iter().map(|(name, value)| (name.into(), value.into()));
-    let host = CommandHost::new(
-        GuardProgram::at(worker_program()),
-        std::env::vars_os().chain(own),
-        Arc::new(|| chrono::DateTime::from_timestamp(1_765_526_400, 0).unwrap()),
-    );
+    let clock = || chrono::DateTime::from_timestamp(1_765_526_400, 0).unwrap();
+    let host = CommandHost::new(guard, std::env::vars_os().chain(own), Arc::new(clock));
     CommandExecutor::new(Arc::new(host), task)
 }
 

@@ -1,12 +1,18 @@
 //! What a command hands back, and the folder that it does so in.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use sexton_worker::command::{CommandTask, TaskUser};
 use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
+use sexton_worker::guard::GuardProgram;
 use tokio::time::timeout;
 
-use super::fixture::{DEADLINE, Scene, executor, long_lease, run, script, stdout, task};
+use super::fixture::{
+    DEADLINE, Scene, executor, executor_under, long_lease, run, script, stdout, task,
+};
 
 /// Runs a script that says its result file first.
 async fn handed_back(rest: &str) -> TaskEnd {
@@ -76,4 +82,38 @@ async fn the_folder_goes_with_a_command_that_is_stopped() {
     let end = timeout(DEADLINE, running).await.unwrap().unwrap();
     assert_eq!(end.outcome, Outcome::Cancelled);
     assert!(!Path::new(&file).parent().unwrap().exists());
+}
+
+#[tokio::test]
+async fn a_result_is_read_before_a_slow_guard_takes_the_worker_for_dead() {
+    // What a guard does that gets no processor between its last word and its end.
+    let slow = "#!/bin/sh
+        echo 7 >$SEXTON_RESULT_FILE
+        printf 'started 2\\nexited 0 no\\n' >&0
+        cat >/dev/null <&0
+        rm -r ${SEXTON_RESULT_FILE%/*}";
+    let folder = tempfile::tempdir().unwrap();
+    let guard = folder.path().join("guard");
+    fs::write(&guard, slow).unwrap();
+    fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
+    let end = run(&executor_under(GuardProgram::at(guard), script("no matter what"))).await;
+    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(json!(7))));
+}
+
+#[tokio::test]
+async fn a_task_of_another_user_hands_back_nothing_that_only_the_worker_can_read() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("nothing is tested: only root can run a task as another user");
+        return;
+    }
+    let secret = tempfile::tempdir().unwrap();
+    fs::write(secret.path().join("result.json"), "\"of the worker\"").unwrap();
+    let instead = "d=${SEXTON_RESULT_FILE%/*}; echo $d; mv $d $d.moved; ln -s";
+    let user = Some(TaskUser { uid: 65534, gid: 65534, account: None });
+    let task = script(&format!("{instead} {} $d", secret.path().display()));
+    let end = run(&executor(CommandTask { user, ..task })).await;
+    assert_eq!((&end.outcome, &end.result), (&Outcome::Succeeded, &None));
+    let folder = stdout(&end)[0];
+    fs::remove_file(folder).unwrap();
+    fs::remove_dir(format!("{folder}.moved")).unwrap();
 }

@@ -1,0 +1,87 @@
+//! Goal: whatever a task makes of its folder, no more than its own result is read, and the folder goes.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+
+use super::*;
+
+/// The path of a folder and the folder.
+fn folder(user: Option<&TaskUser>) -> (PathBuf, ResultFolder) {
+    let folder = ResultFolder::make(user).unwrap();
+    (folder.folder.path().to_owned(), folder)
+}
+
+/// Folders within each other, each with a file.
+fn nested(top: &std::path::Path, depth: u32) {
+    let open = |at: &OwnedFd| openat(at, "n", OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let mut at = openat(CWD, top, OFlags::DIRECTORY, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        mkdirat(&at, "n", Mode::RWXU).unwrap();
+        at = open(&at);
+        drop(openat(&at, "f", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_folder_goes_however_deep_and_wide_it_is() {
+    let (path, folder) = folder(None);
+    nested(&path, 3_000);
+    for number in 0..1_000 {
+        fs::write(path.join(number.to_string()), "x").unwrap();
+        fs::create_dir_all(path.join(format!("{number}.d/x/y"))).unwrap();
+    }
+    // Not `remove`, which waits within a limit only. The stack is a small one.
+    let removed = Arc::clone(&folder.folder);
+    let thread = std::thread::Builder::new().stack_size(256 * 1024);
+    thread.spawn(move || removed.remove()).unwrap().join().unwrap().unwrap();
+    assert!(!path.exists());
+    folder.remove().await;
+}
+
+#[tokio::test]
+async fn nothing_is_removed_through_a_link() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let kept = elsewhere.path().join("kept");
+    fs::write(&kept, "x").unwrap();
+    let (path, within) = folder(None);
+    std::os::unix::fs::symlink(elsewhere.path(), path.join("link")).unwrap();
+    within.remove().await;
+    assert!(kept.exists() && !path.exists());
+}
+
+#[tokio::test]
+async fn a_folder_that_a_link_has_taken_the_place_of_is_still_the_one_that_is_read_and_emptied() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let kept = elsewhere.path().join(FILE_NAME);
+    fs::write(&kept, "\"of somebody else\"").unwrap();
+    let (path, folder) = folder(None);
+    let moved = path.with_extension("moved");
+    fs::write(folder.file(), "7").unwrap();
+    fs::rename(&path, &moved).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
+    assert_eq!(folder.read().await, Ok(Some(7.into())));
+    folder.remove().await;
+    assert!(kept.exists());
+    fs::remove_file(&path).unwrap();
+    // Emptied, or it could not be removed like this.
+    fs::remove_dir(&moved).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_of_another_user_is_no_result() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("nothing is tested: only root can run a task as another user");
+        return;
+    }
+    let (_, folder) = folder(Some(&TaskUser { uid: 65534, gid: 65534, account: None }));
+    fs::write(folder.file(), "7").unwrap();
+    let Err(Outcome::Permanent { class, message }) = folder.read().await else {
+        panic!("it was read");
+    };
+    let said = "the result is a file of another user";
+    assert_eq!((class.as_str(), message.as_str()), ("result_invalid", said));
+    std::os::unix::fs::chown(folder.file(), Some(65534), None).unwrap();
+    assert_eq!(folder.read().await, Ok(Some(7.into())));
+}

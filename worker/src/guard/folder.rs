@@ -1,0 +1,161 @@
+//! The folder of one attempt, held by a descriptor.
+//!
+//! Its path is known to the task, which may put something else there: whatever is read or removed is
+//! reached through the descriptor, which was opened before the task could do anything.
+
+use std::ffi::CStr;
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, fchown};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use rustix::path::Arg;
+use uuid::Uuid;
+use uuid::fmt::Simple;
+
+/// The most that is removed of what a task has put into its folder; the rest is left.
+const MAX_ENTRIES: u32 = 200_000;
+
+/// How many folders within each other are open at once.
+const MAX_DEPTH: u32 = 32;
+
+/// A folder that a task may write to.
+#[derive(Debug)]
+pub(crate) struct TaskFolder {
+    path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl TaskFolder {
+    /// Makes the folder at `path`, for this process's user or for `owner`, user and group, alone.
+    pub(crate) fn make(path: PathBuf, owner: Option<(u32, u32)>) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let folder = Self::open(path)?;
+        if let Some((uid, gid)) = owner {
+            fchown(&folder.folder, Some(uid), Some(gid))?;
+        }
+        Ok(folder)
+    }
+
+    /// Opens the folder at `path`; to be done before its task runs.
+    pub(super) fn open(path: PathBuf) -> io::Result<Self> {
+        let folder = open_folder(CWD, &path)?;
+        Ok(Self { path, folder })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the file `name`, for reading; `None` if there is none.
+    ///
+    /// What is there was chosen by the task: no link is followed, and no pipe is waited for.
+    pub(crate) fn file(&self, name: &str) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match openat(&self.folder, name, flags, Mode::empty()) {
+            Ok(file) => Ok(Some(File::from(file))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes the folder with what is in it, up to a limit; one that is gone is removed.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that could not be removed.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        let failed = Removal::new(&self.folder).run();
+        match unlinkat(CWD, &self.path, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(failed.unwrap_or_else(|| error.into())),
+        }
+    }
+}
+
+fn open_folder(at: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(at, name, flags, Mode::empty())
+}
+
+/// Removes what is in a folder. What is nested deeper than [`MAX_DEPTH`] is moved up, to be seen in the
+/// next round, so that no depth takes all descriptors or the stack.
+struct Removal<'f> {
+    top: &'f OwnedFd,
+    /// Part of the names of what is moved, which a task cannot have guessed.
+    run: Simple,
+    moved: u32,
+    /// How many more entries may be looked at.
+    left: u32,
+    /// Whether this round has changed anything.
+    progress: bool,
+    failed: Option<io::Error>,
+}
+
+impl<'f> Removal<'f> {
+    fn new(top: &'f OwnedFd) -> Self {
+        let run = Uuid::new_v4().simple();
+        Self { top, run, moved: 0, left: MAX_ENTRIES, progress: true, failed: None }
+    }
+
+    /// The first thing that could not be removed.
+    fn run(mut self) -> Option<io::Error> {
+        while self.left > 0 && std::mem::take(&mut self.progress) {
+            if let Err(error) = Dir::read_from(self.top).map(|top| self.clear(top, 0)) {
+                self.failed.get_or_insert(error.into());
+            }
+        }
+        if self.left == 0 {
+            let said = format!("more than {MAX_ENTRIES} things were in it");
+            self.failed = Some(io::Error::other(said));
+        }
+        self.failed
+    }
+
+    fn clear(&mut self, mut folder: Dir, depth: u32) {
+        while let Some(Ok(entry)) = folder.read() {
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            let Some(left) = self.left.checked_sub(1) else { return };
+            self.left = left;
+            match folder.fd().and_then(|folder| self.one(folder, name, depth)) {
+                Ok(()) => self.progress = true,
+                Err(error) => {
+                    self.failed.get_or_insert(error.into());
+                }
+            }
+        }
+    }
+
+    fn one(&mut self, at: BorrowedFd<'_>, name: &CStr, depth: u32) -> rustix::io::Result<()> {
+        if gone(at, name)? {
+            return Ok(());
+        }
+        if depth == MAX_DEPTH {
+            self.moved += 1;
+            return renameat(at, name, self.top, format!("{}-{}", self.run, self.moved));
+        }
+        self.clear(Dir::new(open_folder(at, name)?)?, depth + 1);
+        unlinkat(at, name, AtFlags::REMOVEDIR)
+    }
+}
+
+/// Removes a file, or a folder that is empty; `false`: it is a folder that is not.
+fn gone(at: BorrowedFd<'_>, name: &CStr) -> rustix::io::Result<bool> {
+    match unlinkat(at, name, AtFlags::empty()) {
+        // What a folder is told to be differs between file systems.
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Ok(()) | Err(Errno::NOENT) => return Ok(true),
+        Err(error) => return Err(error),
+    }
+    match unlinkat(at, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
