@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 use sexton_service::fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -40,8 +40,8 @@ pub(super) struct Guarded {
     guard: Child,
     control: UnixStream,
     lines: LineBuffer,
-    /// The task's main process and process group, once it runs.
-    task: Option<Pid>,
+    /// Whether the task was started.
+    started: bool,
 }
 
 /// Where the task's output arrives.
@@ -107,7 +107,7 @@ impl Guarded {
         let stdout = guard.stdout.take().ok_or_else(missing)?;
         let stderr = guard.stderr.take().ok_or_else(missing)?;
         fault::point("worker.guarded");
-        let guarded = Self { guard, control, lines: LineBuffer::default(), task: None };
+        let guarded = Self { guard, control, lines: LineBuffer::default(), started: false };
         Ok((guarded, Pipes { stdout, stderr }))
     }
 
@@ -127,16 +127,19 @@ impl Guarded {
         loop {
             let alarm = orders.next_alarm();
             let step = tokio::select! {
+                // After a stall of this process everything is due at once: what the guard has said by
+                // then counts before the clock does.
+                biased;
                 heard = self.hear() => match heard {
-                    Ok(Report::Started { pid }) => {
-                        self.task = Pid::from_raw(pid);
+                    Ok(Report::Started { .. }) => {
+                        self.started = true;
                         fault::point("worker.started");
                         Ok(())
                     }
                     Ok(Report::Ended { status, stopped }) => {
                         return (LastWord::Ended { status, stopped }, orders.asked);
                     }
-                    Ok(Report::Refused { why, text }) if self.task.is_none() => {
+                    Ok(Report::Refused { why, text }) if !self.started => {
                         return (LastWord::Refused { why, text }, orders.asked);
                     }
                     Ok(Report::Refused { text, .. }) | Err(text) => Err(text),
@@ -187,14 +190,13 @@ impl Guarded {
     }
 
     /// Does the guard's duty in its place: kills the task, and the guard too.
+    ///
+    /// The task's own number is of no use for that: the guard may have reaped it, and the number may be
+    /// a stranger's by now. The guard's cannot, until this process has reaped the guard.
     async fn give_up(&mut self) {
         // A guard that still lives is frozen or at odds with itself: it must start nothing more.
         let guard = self.guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         let _ = self.guard.start_kill();
-        if let Some(task) = self.task {
-            // The group in one blow, before the search for whatever else there is.
-            let _ = kill_process_group(task, Signal::KILL);
-        }
         if let Some(guard) = guard {
             kill_session(guard).await;
         }
@@ -304,3 +306,6 @@ fn send(control: &UnixStream, order: Order) -> Result<(), String> {
         Ok(_) | Err(_) => Err("the task's guard takes no orders".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;
