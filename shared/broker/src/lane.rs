@@ -13,7 +13,7 @@ use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::ShortString;
 use lapin::{Channel, Confirmation, PublisherConfirm};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use crate::link::Link;
 use crate::publish::{Publication, PublishError};
@@ -35,6 +35,8 @@ pub(crate) struct Request {
 
 pub(crate) struct Lane {
     link: Link,
+    /// From writing a message to its confirm.
+    confirm: Duration,
     channel: Option<(u64, Channel)>,
 }
 
@@ -47,8 +49,8 @@ enum Verdict {
 }
 
 impl Lane {
-    pub(crate) fn new(link: Link) -> Self {
-        Self { link, channel: None }
+    pub(crate) fn new(link: Link, confirm: Duration) -> Self {
+        Self { link, confirm, channel: None }
     }
 
     /// Serves requests until every sender is gone.
@@ -69,7 +71,10 @@ impl Lane {
     }
 
     async fn send(&mut self, window: &[&Publication]) -> Vec<Answer> {
-        let answers = match self.channel().await {
+        let channel = timeout(self.confirm, self.channel()).await.unwrap_or_else(|_| {
+            Err(PublishError::unavailable("the broker does not open a channel"))
+        });
+        let answers = match channel {
             Ok(channel) => match self.pipelined(&channel, window).await {
                 Some(answers) => answers,
                 None => self.one_by_one(window).await,
@@ -91,7 +96,7 @@ impl Lane {
         channel: &Channel,
         window: &[&Publication],
     ) -> Option<Vec<Answer>> {
-        let deadline = Instant::now() + self.link.timeouts().confirm;
+        let deadline = Instant::now() + self.confirm;
         let sending = join_all(window.iter().map(|publication| write(channel, publication)));
         let Ok(written) = timeout_at(deadline, sending).await else {
             self.channel = None;
@@ -160,7 +165,7 @@ impl Lane {
             Err(error) => return Verdict::Settled(Err(error)),
         };
         let whole = async { write(&channel, publication).await?.await };
-        match timeout(self.link.timeouts().confirm, whole).await {
+        match timeout(self.confirm, whole).await {
             Ok(Ok(confirmation)) => judge(confirmation, publication),
             Ok(Err(error)) => Verdict::Settled(Err(self.broken(&error.to_string()))),
             Err(_) => {
@@ -201,7 +206,7 @@ impl Lane {
     fn timed_out(&self, publication: &Publication) -> PublishError {
         PublishError::TimedOut {
             queue: publication.queue().to_owned(),
-            after_ms: self.link.timeouts().confirm.as_millis() as u64,
+            after_ms: self.confirm.as_millis() as u64,
         }
     }
 }

@@ -29,6 +29,7 @@ pub mod publish;
 mod reconnect;
 pub mod screen;
 mod session;
+mod silence;
 mod supervisor;
 pub mod timeouts;
 pub mod topology;

@@ -11,11 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 
 use crate::lane::{Lane, Request, WINDOW};
 use crate::link::Link;
 use crate::properties::Properties;
+use crate::silence::{Advice, Silence};
+use crate::timeouts::Timeouts;
 
 /// The largest body of a ticket: 1 MiB. Params are limited far below; this is the last line of
 /// defence, and small enough for every broker's own limit.
@@ -128,23 +130,31 @@ impl PublishError {
 
 /// A handle to a few publishing lanes on one link; cheap to clone. The lanes end with the last
 /// handle.
+///
+/// A queue that did not confirm in time holds up the others once: afterwards publications for it fail at
+/// once, but for one now and then, which goes over a lane of its own.
 #[derive(Clone, Debug)]
 pub struct Publisher {
     link: Link,
     lanes: Arc<[mpsc::Sender<Request>]>,
     turn: Arc<AtomicUsize>,
+    /// For queues that were silent.
+    doubtful: Arc<[mpsc::Sender<Request>]>,
+    silence: Arc<Silence>,
 }
 
 impl Publisher {
     /// Starts `lanes` (at least one) lanes on the current tokio runtime; see [`DEFAULT_LANES`].
     pub fn start(link: &Link, lanes: usize) -> Self {
-        let start_one = |_| {
+        let start_one = |confirm| {
             let (sender, receiver) = mpsc::channel(LANE_BACKLOG);
-            tokio::spawn(Lane::new(link.clone()).run(receiver));
+            tokio::spawn(Lane::new(link.clone(), confirm).run(receiver));
             sender
         };
-        let lanes = (0..lanes.max(1)).map(start_one).collect();
-        Self { link: link.clone(), lanes, turn: Arc::default() }
+        let Timeouts { confirm, probe, .. } = *link.timeouts();
+        let lanes = (0..lanes.max(1)).map(|_| start_one(confirm)).collect();
+        let doubtful = [start_one(probe)].into();
+        Self { link: link.clone(), lanes, turn: Arc::default(), doubtful, silence: Arc::default() }
     }
 
     /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
@@ -157,17 +167,36 @@ impl Publisher {
         if let Some(error) = self.out_of_service() {
             return batch.iter().map(|_| Err(error.clone())).collect();
         }
+        let generation = self.link.generation();
         let mut answers: Vec<_> = batch.iter().map(Publication::check).collect();
-        let mut good = Vec::with_capacity(batch.len());
-        let mut places = Vec::with_capacity(batch.len());
+        let (mut good, mut doubtful, mut probed) = (Vec::new(), Vec::new(), Vec::new());
         for (place, publication) in batch.into_iter().enumerate() {
-            if answers[place].is_ok() {
-                good.push(publication);
-                places.push(place);
+            if answers[place].is_err() {
+                continue;
+            }
+            match self.silence.advice(publication.queue(), generation, self.pause()) {
+                Advice::Send => good.push((place, publication)),
+                Advice::Probe => {
+                    probed.push((place, publication.queue().to_owned()));
+                    doubtful.push((place, publication));
+                }
+                Advice::Refuse => answers[place] = Err(self.still_silent(publication.queue)),
             }
         }
-        for (place, answer) in places.into_iter().zip(self.spread(good).await) {
+        let (sent, doubted) =
+            tokio::join!(self.spread(good, &self.lanes), self.spread(doubtful, &self.doubtful));
+        for (place, answer) in sent.into_iter().chain(doubted) {
+            if let Err(PublishError::TimedOut { queue, .. }) = &answer {
+                self.silence.fell(queue, generation, self.pause());
+            }
             answers[place] = answer;
+        }
+        for (place, queue) in probed {
+            use PublishError::{TimedOut, Unavailable};
+            // The latter is of the connection, not of the queue.
+            if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {
+                self.silence.ended(&queue);
+            }
         }
         answers
     }
@@ -190,24 +219,37 @@ impl Publisher {
         blocked.then(|| PublishError::unavailable("the broker is short of memory or disk"))
     }
 
-    /// Deals pieces of a batch out to the lanes and collects the answers in order.
-    async fn spread(&self, good: Vec<Publication>) -> Vec<Result<(), PublishError>> {
-        let piece = good.len().div_ceil(self.lanes.len()).clamp(SPLIT_FROM, WINDOW);
+    /// For how long a silent queue is left alone.
+    fn pause(&self) -> Duration {
+        self.link.timeouts().confirm
+    }
+
+    fn still_silent(&self, queue: String) -> PublishError {
+        PublishError::TimedOut { queue, after_ms: self.pause().as_millis() as u64 }
+    }
+
+    /// Deals pieces of a batch out to lanes and collects the answers, with each one's place.
+    async fn spread(
+        &self,
+        good: Vec<(usize, Publication)>,
+        lanes: &[mpsc::Sender<Request>],
+    ) -> Vec<(usize, Result<(), PublishError>)> {
+        let piece = good.len().div_ceil(lanes.len()).clamp(SPLIT_FROM, WINDOW);
         let mut waiting = Vec::with_capacity(good.len().div_ceil(piece));
         let mut rest = good.into_iter().peekable();
         while rest.peek().is_some() {
-            let publications: Vec<_> = rest.by_ref().take(piece).collect();
-            let count = publications.len();
-            waiting.push((count, self.hand_over(publications).await));
+            let (places, publications): (Vec<_>, Vec<_>) = rest.by_ref().take(piece).unzip();
+            waiting.push((places, self.hand_over(publications, lanes).await));
         }
         let mut answers = Vec::new();
-        for (count, handed) in waiting {
+        for (places, handed) in waiting {
+            let count = places.len();
             let answer = match handed {
                 Ok(receiver) => receiver.await.ok(),
                 Err(error) => Some(vec![Err(error); count]),
             };
             let lost = || vec![Err(PublishError::unavailable("the publisher has ended")); count];
-            answers.extend(answer.unwrap_or_else(lost));
+            answers.extend(places.into_iter().zip(answer.unwrap_or_else(lost)));
         }
         answers
     }
@@ -215,8 +257,9 @@ impl Publisher {
     async fn hand_over(
         &self,
         publications: Vec<Publication>,
+        lanes: &[mpsc::Sender<Request>],
     ) -> Result<oneshot::Receiver<Vec<Result<(), PublishError>>>, PublishError> {
-        let lane = &self.lanes[self.turn.fetch_add(1, Ordering::Relaxed) % self.lanes.len()];
+        let lane = &lanes[self.turn.fetch_add(1, Ordering::Relaxed) % lanes.len()];
         let (reply, answer) = oneshot::channel();
         let confirm = self.link.timeouts().confirm;
         match timeout(confirm, lane.send(Request { publications, reply })).await {

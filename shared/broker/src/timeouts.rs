@@ -12,6 +12,9 @@ pub struct Timeouts {
     /// From writing a publication to its confirm, default 30 s. A broker with a memory or disk alarm
     /// does not answer at all, so this is how long a publication hangs then.
     pub confirm: Duration,
+    /// The same for a queue that has not confirmed before, default 5 s: it is asked by one publication
+    /// each time that `confirm` has passed, and the others for it fail at once.
+    pub probe: Duration,
     /// A cancel, an ack or a close, default 5 s: at shutdown these are in the way.
     pub close: Duration,
     /// How long a slot waits in silence before it asks whether its queue is really empty, default
@@ -25,6 +28,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(15),
             step: Duration::from_secs(30),
             confirm: Duration::from_secs(30),
+            probe: Duration::from_secs(5),
             close: Duration::from_secs(5),
             idle_check: Duration::from_secs(10),
         }

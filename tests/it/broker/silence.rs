@@ -1,13 +1,16 @@
-//! A broker that takes connections and says nothing, as one does that is frozen.
+//! A broker that takes connections and says nothing, as one does that is frozen; and a queue that takes
+//! messages and confirms none, as one does that has no leader.
 
 use std::io::{ErrorKind, Read as _};
 use std::time::Duration;
 
-use sexton_broker::{Endpoint, Link, LinkSettings, Timeouts};
+use sexton_broker::{Endpoint, Link, LinkSettings, PublishError, Publisher, Timeouts};
+use sexton_model::pool::PoolName;
 use sexton_tests::namespace::TestNamespace;
+use sexton_tests::proxy::Proxy;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::within;
+use super::{DEADLINE, ticket, within};
 
 /// For one attempt, here.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -47,4 +50,41 @@ async fn a_link_leaves_no_attempts_behind_at_a_broker_that_does_not_answer() {
     let open = attempts.into_iter().filter_map(|attempt| is_open(attempt).then_some(())).count();
     assert!(open <= OPEN, "{open} of {ATTEMPTS} attempts are still open");
     link.close().await;
+}
+
+#[tokio::test]
+async fn a_silent_queue_holds_up_nobody_twice_and_is_found_out_when_it_answers() {
+    const CONFIRM: Duration = Duration::from_secs(5);
+    let silent = PoolName::new("silent").unwrap();
+    let ns = TestNamespace::new()
+        .with_pool(silent)
+        .with_timeouts(Timeouts { confirm: CONFIRM, ..Timeouts::default() });
+    let proxy = Proxy::before(ns.url()).await.unwrap();
+    let endpoint = Endpoint::parse(&proxy.url(ns.url())).unwrap();
+    let link = Link::start(LinkSettings { endpoint, ..ns.settings() });
+    assert!(link.up().await.is_some());
+    let publisher = Publisher::start(&link, 1);
+    let queue = format!("{}.silent", ns.main());
+    // Lost on its way, so that nothing confirms it.
+    proxy.lose_requests_matching(queue.as_bytes());
+    let silent = publisher.publish_one(ticket(&queue, "a")).await;
+    assert!(matches!(silent, Err(PublishError::TimedOut { .. })), "{silent:?}");
+    proxy.pass();
+
+    let batch = vec![ticket(&queue, "b"), ticket(&ns.main(), "c"), ticket(&queue, "d")];
+    let answers = within("answers", publisher.publish(batch)).await;
+    for refused in [&answers[0], &answers[2]] {
+        assert!(matches!(refused, Err(PublishError::TimedOut { .. })), "{answers:?}");
+    }
+    assert_eq!(answers[1], Ok(()));
+    assert_eq!(link.depth(&queue).await.unwrap().ready, 0, "nothing was sent to the silent one");
+
+    let answered = async {
+        while publisher.publish_one(ticket(&queue, "e")).await.is_err() {
+            tokio::time::sleep(CONFIRM / 50).await;
+        }
+    };
+    tokio::time::timeout(CONFIRM + DEADLINE, answered).await.expect("it is asked again");
+    assert_eq!(publisher.publish_one(ticket(&queue, "f")).await, Ok(()));
+    assert_eq!(link.depth(&queue).await.unwrap().ready, 2);
 }
