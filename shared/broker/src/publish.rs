@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Duration, timeout};
+use tokio::time::{Duration, Instant, timeout};
 
 use crate::lane::{Lane, Request, WINDOW};
 use crate::link::Link;
@@ -167,14 +167,14 @@ impl Publisher {
         if let Some(error) = self.out_of_service() {
             return batch.iter().map(|_| Err(error.clone())).collect();
         }
-        let generation = self.link.generation();
+        let (generation, now) = (self.link.generation(), Instant::now());
         let mut answers: Vec<_> = batch.iter().map(Publication::check).collect();
         let (mut good, mut doubtful, mut probed) = (Vec::new(), Vec::new(), Vec::new());
         for (place, publication) in batch.into_iter().enumerate() {
             if answers[place].is_err() {
                 continue;
             }
-            match self.silence.advice(publication.queue(), generation, self.pause()) {
+            match self.silence.advice(publication.queue(), generation, self.pause(), now) {
                 Advice::Send => good.push((place, publication)),
                 Advice::Probe => {
                     probed.push((place, publication.queue().to_owned()));
@@ -187,7 +187,7 @@ impl Publisher {
             tokio::join!(self.spread(good, &self.lanes), self.spread(doubtful, &self.doubtful));
         for (place, answer) in sent.into_iter().chain(doubted) {
             if let Err(PublishError::TimedOut { queue, .. }) = &answer {
-                self.silence.fell(queue, generation, self.pause());
+                self.silence.fell(queue, generation, Instant::now() + self.pause());
             }
             answers[place] = answer;
         }
