@@ -16,6 +16,7 @@ pub struct Script {
     verb: Option<&'static str>,
     act: Act,
     encryption: Encryption,
+    deaf_to_quit: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,6 +49,12 @@ impl Script {
     /// Replies to `verb` with a line that has no end.
     pub fn endless(verb: &'static str) -> Self {
         Self { verb: Some(verb), act: Act::Endless, ..Self::default() }
+    }
+
+    /// The same, and no reply to a QUIT.
+    #[must_use]
+    pub fn deaf_to_quit(self) -> Self {
+        Self { deaf_to_quit: true, ..self }
     }
 
     /// The same over TLS.
@@ -216,19 +223,25 @@ async fn reply(
     verb: &str,
     usual: &str,
 ) -> io::Result<bool> {
+    if verb == "QUIT" && script.deaf_to_quit {
+        return hang(stream).await;
+    }
     let text = match script.act {
         _ if script.verb != Some(verb) => usual,
         Act::Reply(text) => text,
         Act::Endless => loop {
             stream.write_all(&[b'x'; 4096]).await?;
         },
-        Act::Hang => {
-            let mut byte = [0];
-            while stream.read(&mut byte).await? > 0 {}
-            return Ok(false);
-        }
+        Act::Hang => return hang(stream).await,
     };
     stream.write_all(format!("{text}\r\n").as_bytes()).await?;
     stream.flush().await?;
     Ok(script.verb != Some(verb))
+}
+
+/// Says nothing until the other side goes.
+async fn hang(stream: &mut BufReader<Box<dyn Stream>>) -> io::Result<bool> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await? > 0 {}
+    Ok(false)
 }

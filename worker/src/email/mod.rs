@@ -18,6 +18,7 @@
 //! hangs is left at the timeout, and so it is when the attempt is stopped; there is no task in the
 //! background and no pool, and the connection ends with the attempt.
 
+mod conversation;
 mod message;
 mod wire;
 
@@ -36,6 +37,7 @@ use lettre::transport::smtp::response::Response;
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
+use self::conversation::hand_over;
 use self::wire::{NoWire, Wire};
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::imposed::imposed_end;
@@ -107,13 +109,10 @@ impl EmailExecutor {
         Self { host, spec, upgrade: OnceLock::new() }
     }
 
-    async fn send(&self, task: &TaskRun, recorder: &Recorder) -> Outcome {
-        let mail = match message::message(&self.spec, task, (self.host.clock)()) {
-            Ok(mail) => mail,
-            Err((class, message)) => {
-                return Outcome::Permanent { class: class.to_owned(), message };
-            }
-        };
+    /// Sends the mail; the connection, over which nothing more is to be said than goodbye.
+    async fn send(&self, task: &TaskRun, recorder: &Recorder) -> Result<Smtp, Outcome> {
+        let mail = message::message(&self.spec, task, (self.host.clock)())
+            .map_err(|(class, message)| Outcome::Permanent { class: class.to_owned(), message })?;
         let credentials = match &self.spec.credentials {
             None => None,
             Some((user, password)) => match self.host.secrets.read(password).await {
@@ -121,25 +120,21 @@ impl EmailExecutor {
                     recorder.mask([password.expose()]);
                     Some(Credentials::new(user.clone(), password.expose().to_owned()))
                 }
-                Err(missing) => return failed(SECRET_MISSING, missing.to_string()),
+                Err(missing) => return Err(failed(SECRET_MISSING, missing.to_string())),
             },
         };
-        match self.deliver(&mail, credentials).await {
-            Ok(reply) => {
-                let said = reply.first_line().unwrap_or_default();
-                let line = format!("{} {said}\n", reply.code());
-                recorder.push(Stream::Stdout, (self.host.clock)(), line.as_bytes());
-                Outcome::Succeeded
-            }
-            Err(outcome) => outcome,
-        }
+        let (reply, connection) = self.deliver(&mail, credentials).await?;
+        let said = reply.first_line().unwrap_or_default();
+        let line = format!("{} {said}\n", reply.code());
+        recorder.push(Stream::Stdout, (self.host.clock)(), line.as_bytes());
+        Ok(connection)
     }
 
     async fn deliver(
         &self,
         mail: &Message,
         credentials: Option<Credentials>,
-    ) -> Result<Response, Outcome> {
+    ) -> Result<(Response, Smtp), Outcome> {
         let SmtpServer { host, port, smtps } = &self.spec.server;
         let client = smtps.then(|| self.host.tls.get_or_init(tls::client));
         let wire = Wire::connect(host, *port, client).await.map_err(|error| match error {
@@ -148,7 +143,6 @@ impl EmailExecutor {
             }
             NoWire::Tls(error) => not_encrypted(host, &error),
         })?;
-        let judged = |error| judged(&error);
         let hello = client_id();
         let mut connection =
             Smtp::connect_with_transport(Box::new(wire), &hello).await.map_err(judged)?;
@@ -173,10 +167,8 @@ impl EmailExecutor {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             connection.auth(&mechanisms, &credentials).await.map_err(judged)?;
         }
-        let sent = connection.send(mail.envelope(), &mail.formatted()).await.map_err(judged)?;
-        // The mail is the server's: whatever comes now changes nothing.
-        let _ = timeout(QUIT_LIMIT, connection.quit()).await;
-        Ok(sent)
+        let reply = hand_over(&mut connection, mail).await?;
+        Ok((reply, connection))
     }
 
     fn upgrade(&self) -> Result<TlsParameters, Outcome> {
@@ -193,11 +185,20 @@ impl EmailExecutor {
 impl Executor for EmailExecutor {
     async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
-        let timeout = task.timeout.min(self.spec.timeout);
-        let outcome = tokio::select! {
+        let limit = task.timeout.min(self.spec.timeout);
+        let sent = tokio::select! {
             biased;
-            outcome = imposed_end(control, timeout) => outcome,
-            outcome = self.send(task, &recorder) => outcome,
+            // First: a mail that was accepted is not sent again because the time was over, too.
+            sent = self.send(task, &recorder) => sent,
+            outcome = imposed_end(control, limit) => Err(outcome),
+        };
+        let outcome = match sent {
+            Ok(mut connection) => {
+                // The mail is the server's, and nothing is imposed on it any more.
+                let _ = timeout(QUIT_LIMIT, connection.quit()).await;
+                Outcome::Succeeded
+            }
+            Err(outcome) => outcome,
         };
         TaskEnd { output: recorder.finish(), ..TaskEnd::new(outcome) }
     }
@@ -212,18 +213,20 @@ fn not_encrypted(host: &str, error: &(dyn Error + 'static)) -> Outcome {
     failed("smtp_tls", format!("no TLS with {host}: {}{advice}", chain(error)))
 }
 
+fn unsupported(message: String) -> Outcome {
+    Outcome::Permanent { class: "smtp_unsupported".to_owned(), message }
+}
+
 /// What an error of the conversation means.
-fn judged(error: &SmtpError) -> Outcome {
-    let message = chain(error);
+fn judged(error: SmtpError) -> Outcome {
+    let message = chain(&error);
     let class = error.status().map(|status| format!("smtp_{status}"));
     match class {
         Some(class) if error.is_permanent() => Outcome::Permanent { class, message },
         Some(class) => Outcome::Retry { class, message, after: None },
         None if error.is_tls() => failed("smtp_tls", message),
         // The server lacks what this mail needs.
-        None if error.is_client() => {
-            Outcome::Permanent { class: "smtp_unsupported".to_owned(), message }
-        }
+        None if error.is_client() => unsupported(message),
         None => failed("smtp_broken", message),
     }
 }

@@ -83,7 +83,8 @@ async fn replies_of_4xx_are_tried_again_and_replies_of_5xx_are_not() {
         (".", "552 too large", "smtp_552", false),
         ("MAIL", "nonsense", "smtp_broken", true),
     ] {
-        let server = Server::start(Script::replying(verb, reply)).await;
+        // What it refused stays refused if it does not care for the goodbye.
+        let server = Server::start(Script::replying(verb, reply).deaf_to_quit()).await;
         let end = run(to(&server), 1, reminder()).await;
         let (said, message, said_retried) = failure(&end);
         assert_eq!((said, said_retried), (class, retried), "{verb}: {message}");
@@ -154,9 +155,18 @@ async fn a_server_that_hangs_is_left_at_the_timeout() {
         assert_eq!(end.outcome, Outcome::TimedOut, "{verb:?}");
         server.gone().await;
     }
-    // The mail was taken before the server fell silent.
-    let server = Server::start(Script::hanging("QUIT")).await;
-    assert_eq!(run(to(&server), 1, reminder()).await.outcome, Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn a_mail_that_was_accepted_is_sent_whatever_happens_until_the_server_says_goodbye() {
+    let mut server = Server::start(Script::default().deaf_to_quit()).await;
+    let executor = executor(to(&server));
+    let (supervisor, control) = long_lease();
+    let running = tokio::spawn(async move { executor.run(&task(1, reminder()), control).await });
+    server.hears("QUIT").await;
+    supervisor.stop(StopReason::Cancelled);
+    assert_eq!(in_time(running).await.unwrap().outcome, Outcome::Succeeded);
+    server.gone().await;
 }
 
 #[tokio::test]
