@@ -13,7 +13,7 @@
 //!   writes waits for the database, and no text is stored twice.
 //!
 //! Lines of the two streams are in the order of their ends' arrival. A line longer than the limit
-//! becomes several. Progress lines ([`sexton_model::progress`]) are not output.
+//! becomes several. Progress lines ([`sexton_model::progress`]) of a program are not output.
 
 mod capture;
 mod lines;
@@ -23,5 +23,6 @@ pub(crate) mod streaming;
 
 pub use sexton_model::output::{Line, Output, Stream};
 
+pub(crate) use self::capture::character_boundary;
 pub use self::capture::{Capture, OutputLimits};
 pub use self::recorder::Recorder;

@@ -3,17 +3,28 @@
 
 use std::error::Error;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
 /// A client that trusts the system's roots.
 ///
 /// A system without roots trusts nobody; each connection then says so.
-pub(crate) fn client() -> Arc<ClientConfig> {
+fn client() -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     client_of(roots)
+}
+
+/// The client in `cell`, made when it is asked for first. Reading the roots takes a while and may wait for
+/// a disk, so it has a thread of its own.
+pub(crate) async fn shared(cell: &OnceLock<Arc<ClientConfig>>) -> Arc<ClientConfig> {
+    if let Some(made) = cell.get() {
+        return Arc::clone(made);
+    }
+    // The runtime gives no thread any more only while it ends.
+    let made = tokio::task::spawn_blocking(client).await.unwrap_or_else(|_| client());
+    Arc::clone(cell.get_or_init(|| made))
 }
 
 /// A client that trusts these roots.

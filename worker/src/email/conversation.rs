@@ -33,10 +33,13 @@ pub(super) async fn hand_over(connection: &mut Smtp, mail: &Message) -> Result<R
         options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
     }
     let from = Mail::new(envelope.from().cloned(), options);
-    connection.command(from).await.map_err(judged)?;
+    connection.command(from).await.map_err(|error| judged(&error))?;
     for to in envelope.to() {
-        connection.command(Rcpt::new(to.clone(), Vec::new())).await.map_err(judged)?;
+        connection
+            .command(Rcpt::new(to.clone(), Vec::new()))
+            .await
+            .map_err(|error| judged(&error))?;
     }
-    connection.command(Data).await.map_err(judged)?;
-    connection.message(&text).await.map_err(judged)
+    connection.command(Data).await.map_err(|error| judged(&error))?;
+    connection.message(&text).await.map_err(|error| judged(&error))
 }

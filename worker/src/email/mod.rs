@@ -136,7 +136,7 @@ impl EmailExecutor {
         credentials: Option<Credentials>,
     ) -> Result<(Response, Smtp), Outcome> {
         let SmtpServer { host, port, smtps } = &self.spec.server;
-        let client = smtps.then(|| self.host.tls.get_or_init(tls::client));
+        let client = if *smtps { Some(tls::shared(&self.host.tls).await) } else { None };
         let wire = Wire::connect(host, *port, client).await.map_err(|error| match error {
             NoWire::Unreachable(error) => {
                 failed("smtp_unreachable", format!("cannot connect to {host}:{port}: {error}"))
@@ -144,15 +144,16 @@ impl EmailExecutor {
             NoWire::Tls(error) => not_encrypted(host, &error),
         })?;
         let hello = client_id();
-        let mut connection =
-            Smtp::connect_with_transport(Box::new(wire), &hello).await.map_err(judged)?;
+        let mut connection = Smtp::connect_with_transport(Box::new(wire), &hello)
+            .await
+            .map_err(|error| judged(&error))?;
         let mut encrypted = *smtps;
         if !encrypted && connection.can_starttls() {
-            let parameters = self.upgrade()?;
+            let parameters = self.upgrade().await?;
             let upgraded = connection.starttls(parameters, &hello).await;
             upgraded.map_err(|error| match error.status() {
                 // Refused in words, and not by its certificate.
-                Some(_) => judged(error),
+                Some(_) => judged(&error),
                 None => not_encrypted(host, &error),
             })?;
             encrypted = true;
@@ -165,18 +166,22 @@ impl EmailExecutor {
                 return Err(Outcome::Permanent { class: "smtp_unencrypted".to_owned(), message });
             }
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
-            connection.auth(&mechanisms, &credentials).await.map_err(judged)?;
+            connection.auth(&mechanisms, &credentials).await.map_err(|error| judged(&error))?;
         }
         let reply = hand_over(&mut connection, mail).await?;
         Ok((reply, connection))
     }
 
-    fn upgrade(&self) -> Result<TlsParameters, Outcome> {
+    async fn upgrade(&self) -> Result<TlsParameters, Outcome> {
         if let Some(parameters) = self.upgrade.get() {
             return Ok(parameters.clone());
         }
-        let made = TlsParameters::new_rustls(self.spec.server.host.clone());
-        let made = made.map_err(|error| not_encrypted(&self.spec.server.host, &error))?;
+        let host = &self.spec.server.host;
+        let name = host.clone();
+        // It reads the system's roots, as `tls::shared` does.
+        let made = tokio::task::spawn_blocking(move || TlsParameters::new_rustls(name)).await;
+        let made = made.map_err(|error| not_encrypted(host, &error))?;
+        let made = made.map_err(|error| not_encrypted(host, &error))?;
         Ok(self.upgrade.get_or_init(|| made).clone())
     }
 }
@@ -218,8 +223,8 @@ fn unsupported(message: String) -> Outcome {
 }
 
 /// What an error of the conversation means.
-fn judged(error: SmtpError) -> Outcome {
-    let message = chain(&error);
+fn judged(error: &SmtpError) -> Outcome {
+    let message = chain(error);
     let class = error.status().map(|status| format!("smtp_{status}"));
     match class {
         Some(class) if error.is_permanent() => Outcome::Permanent { class, message },

@@ -42,7 +42,7 @@ impl Wire {
     pub(super) async fn connect(
         host: &str,
         port: u16,
-        tls: Option<&Arc<ClientConfig>>,
+        tls: Option<Arc<ClientConfig>>,
     ) -> Result<Self, NoWire> {
         let stream = TcpStream::connect((host, port)).await.map_err(NoWire::Unreachable)?;
         let peer = stream.peer_addr().map_err(NoWire::Unreachable)?;
@@ -51,7 +51,7 @@ impl Wire {
             Some(tls) => {
                 let name = ServerName::try_from(host.to_owned());
                 let name = name.map_err(|error| NoWire::Tls(io::Error::other(error)))?;
-                let connecting = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+                let connecting = TlsConnector::from(tls).connect(name, stream);
                 Box::new(connecting.await.map_err(NoWire::Tls)?)
             }
         };

@@ -41,10 +41,10 @@ pub(super) enum NoConnection {
     Tls(String),
 }
 
-/// Connects to the host of the task's URL; `client` is asked where that is `https`.
+/// Connects to the host of the task's URL; over TLS if there is a `client`.
 pub(super) async fn connect(
     spec: &HttpTask,
-    client: &Arc<ClientConfig>,
+    client: Option<Arc<ClientConfig>>,
 ) -> Result<Box<dyn Stream>, NoConnection> {
     let (Some(host), Some(port)) = (spec.url.host(), spec.url.port_or_known_default()) else {
         return Err(NoConnection::Refused("the URL names no host".to_owned()));
@@ -54,16 +54,14 @@ pub(super) async fn connect(
     let stream = first_of(&addresses, &host).await?;
     // What is sent is one message; nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
-    if spec.url.scheme() != "https" {
-        return Ok(Box::new(stream));
-    }
+    let Some(client) = client else { return Ok(Box::new(stream)) };
     let name = match &host {
         Host::Domain(name) => ServerName::try_from(name.clone())
             .map_err(|_| NoConnection::Tls(format!("{host} is no name for a certificate")))?,
         Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
         Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
     };
-    match TlsConnector::from(Arc::clone(client)).connect(name, stream).await {
+    match TlsConnector::from(client).connect(name, stream).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => {
             let advice = tls::advice(&error);

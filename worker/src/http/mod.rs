@@ -51,7 +51,7 @@ use self::exchange::Sink;
 use self::request::Unready;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::imposed::imposed_end;
-use crate::output::{Recorder, Stream};
+use crate::output::{Recorder, Stream, character_boundary};
 use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};
 use crate::tls;
 
@@ -90,10 +90,6 @@ impl HttpHost {
     pub fn new(secrets: SecretSource, clock: WallClock) -> Self {
         Self { secrets, clock, tls: OnceLock::new() }
     }
-
-    fn tls(&self) -> &Arc<ClientConfig> {
-        self.tls.get_or_init(tls::client)
-    }
 }
 
 /// Runs one task type as an HTTP request.
@@ -114,7 +110,7 @@ impl HttpExecutor {
         let request = match request::request(spec, task, &host.secrets, &mut masks).await {
             Ok(request) => {
                 // A server may repeat what it was sent.
-                kept.recorder.mask(masks.iter().map(Secret::expose));
+                kept.recorder.mask(masks.iter().map(Secret::expose).flat_map(tokens));
                 request
             }
             Err(unready) => {
@@ -125,7 +121,9 @@ impl HttpExecutor {
                 return failed(class, unready.message());
             }
         };
-        let stream = match connect::connect(spec, host.tls()).await {
+        let encrypted = spec.url.scheme() == "https";
+        let client = if encrypted { Some(tls::shared(&host.tls).await) } else { None };
+        let stream = match connect::connect(spec, client).await {
             Ok(stream) => stream,
             Err(NoConnection::Refused(message)) => {
                 return Outcome::Permanent { class: "address_refused".to_owned(), message };
@@ -149,6 +147,13 @@ impl HttpExecutor {
     }
 }
 
+/// How a server may repeat a header's value: whole, or without the scheme that it begins with, as in
+/// `Bearer abc`.
+fn tokens(value: &str) -> impl Iterator<Item = &str> {
+    let rest = value.trim().split_once(' ').map(|(_, rest)| rest);
+    std::iter::once(value).chain(rest)
+}
+
 fn failed(class: &str, message: String) -> Outcome {
     Outcome::Failed { class: class.to_owned(), message }
 }
@@ -157,6 +162,8 @@ fn failed(class: &str, message: String) -> Outcome {
 impl Executor for HttpExecutor {
     async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
+        // Whatever the server says, it knows nothing of the task's progress.
+        recorder.keep_progress_lines();
         let mut kept = Kept { recorder: recorder.clone(), begin: Vec::new() };
         let timeout = task.timeout.min(self.spec.timeout);
         let outcome = tokio::select! {
@@ -184,7 +191,7 @@ impl Kept {
 
     /// The first line of the body that says anything.
     fn words(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(&self.begin);
+        let text = String::from_utf8_lossy(&self.begin[..character_boundary(&self.begin)]);
         text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
 }

@@ -47,6 +47,8 @@ pub struct Capture {
     /// All that was written, but for unfinished lines.
     lines: i64,
     bytes: i64,
+    /// Whether progress lines are looked for.
+    reads_progress: bool,
     progress: Option<Progress>,
 }
 
@@ -80,6 +82,7 @@ impl Capture {
             stderr: Unfinished::default(),
             lines: 0,
             bytes: 0,
+            reads_progress: true,
             progress: None,
         }
     }
@@ -111,6 +114,11 @@ impl Capture {
             }
             bytes = &bytes[fits + usize::from(end.is_some())..];
         }
+    }
+
+    /// Takes progress lines for output from here on.
+    pub(super) fn keep_progress_lines(&mut self) {
+        self.reads_progress = false;
     }
 
     /// What the task last said of its progress, if that was not asked for before.
@@ -202,7 +210,7 @@ impl Capture {
 
     /// Notes what a progress line says.
     fn is_progress(&mut self, stream: Stream, at: DateTime<Utc>, line: &[u8]) -> bool {
-        if stream != Stream::Stdout || !line.starts_with(b"::") {
+        if !self.reads_progress || stream != Stream::Stdout || !line.starts_with(b"::") {
             return false;
         }
         let said = std::str::from_utf8(line).ok().and_then(|line| progress::parse(line, at));
@@ -251,7 +259,7 @@ fn chunk(lines: &mut Lines, end: (i64, i64), edit: impl Fn(&mut Line)) -> Chunk 
 
 /// The largest cut that leaves no unfinished UTF-8 character before it; all of `bytes` if they are
 /// no UTF-8 anyway.
-fn character_boundary(bytes: &[u8]) -> usize {
+pub(crate) fn character_boundary(bytes: &[u8]) -> usize {
     let is_start = |&byte: &u8| byte & 0b1100_0000 != 0b1000_0000;
     match bytes.iter().rev().take(4).position(is_start) {
         Some(back) => {

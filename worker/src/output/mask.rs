@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::Regex;
 use serde_json::Value;
 
@@ -26,6 +26,7 @@ const MAX_VALUE_BYTES: usize = 8 * 1024;
 /// The values of one attempt.
 #[derive(Debug)]
 pub(super) struct Values {
+    /// Sorted, so that those with a given beginning stand together.
     forms: Vec<Vec<u8>>,
     finder: AhoCorasick,
     longest: usize,
@@ -38,9 +39,13 @@ impl Values {
         forms.sort_unstable();
         forms.dedup();
         let longest = forms.iter().map(Vec::len).max()?;
-        // Fails only past two thousand million bytes of values.
-        let finder =
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms).ok()?;
+        // Fails only past two thousand million bytes of values. A DFA would be faster by little and take
+        // megabytes for each long value.
+        let finder = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(&forms)
+            .ok()?;
         Some(Self { forms, finder, longest })
     }
 
@@ -89,7 +94,9 @@ impl Values {
         (earliest..held.len())
             .find(|&at| {
                 let end = &held[at..];
-                self.forms.iter().any(|form| form.len() > end.len() && form.starts_with(end))
+                // Of those that are more than it, one that begins with it would be the first.
+                let after = self.forms.partition_point(|form| form.as_slice() <= end);
+                self.forms.get(after).is_some_and(|form| form.starts_with(end))
             })
             .unwrap_or(held.len())
     }
@@ -103,13 +110,14 @@ impl Values {
 }
 
 /// How a value may stand in a text: as it is, as JSON writes it, and, if it has several lines, each
-/// of them by itself, because programs put something before each line.
+/// of them by itself, with its indentation and without, because programs put something before each line.
 fn forms(value: &[u8]) -> Vec<Vec<u8>> {
     let mut forms: Vec<Vec<u8>> = value.chunks(MAX_VALUE_BYTES).map(<[u8]>::to_vec).collect();
     let trimmed = value.trim_ascii();
     forms.push(trimmed.to_vec());
-    let lines = trimmed.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
-    forms.extend(lines.map(<[u8]>::to_vec));
+    for line in trimmed.split(|&byte| byte == b'\n') {
+        forms.extend([line.trim_ascii_end(), line.trim_ascii()].map(<[u8]>::to_vec));
+    }
     if let Ok(text) = std::str::from_utf8(trimmed)
         && let Ok(json) = serde_json::to_string(text)
     {
@@ -147,14 +155,20 @@ pub(super) fn message(values: Option<&Values>, pattern: Option<&Regex>, text: &s
     }
 }
 
-/// The value with all of its texts replaced by what `mask` makes of them. Results are nested 64 levels
-/// deep at most, or else as deep as they could be read.
+/// The value with all of its texts replaced by what `mask` makes of them, and each number that it makes
+/// something else of by that text. Results are nested 64 levels deep at most, or else as deep as they
+/// could be read.
 pub(super) fn json(value: Value, mask: &impl Fn(&str) -> String) -> Value {
     match value {
         Value::String(text) => Value::String(mask(&text)),
         Value::Array(all) => all.into_iter().map(|one| json(one, mask)).collect(),
         Value::Object(fields) => {
             fields.into_iter().map(|(name, one)| (mask(&name), json(one, mask))).collect()
+        }
+        Value::Number(number) => {
+            let text = number.to_string();
+            let masked = mask(&text);
+            if masked == text { Value::Number(number) } else { Value::String(masked) }
         }
         other => other,
     }

@@ -102,6 +102,11 @@ impl Recorder {
         recording.values = Values::new(&recording.told).map(Arc::new);
     }
 
+    /// Takes lines that look like progress lines for output from here on: who says them is not the task.
+    pub fn keep_progress_lines(&self) {
+        self.lock().capture.keep_progress_lines();
+    }
+
     /// Takes in what was read from `stream` at the time `at`.
     pub fn push(&self, stream: Stream, at: DateTime<Utc>, bytes: &[u8]) {
         let recording = &mut *self.lock();
@@ -116,9 +121,10 @@ impl Recorder {
         }
     }
 
-    /// Notes how far the task is, in the place of what it said of that before. Its texts are masked.
+    /// Notes how far the task is, in the place of what it said of that before. Its values are masked, and
+    /// their names.
     pub fn progress(&self, mut progress: Progress) {
-        mask_texts(&mut progress, |text| self.masked(text));
+        mask_values(&mut progress, |text| self.masked(text));
         self.lock().progress = Some(progress);
     }
 
@@ -128,7 +134,8 @@ impl Recorder {
         mask::message(values.as_deref(), self.pattern.as_deref(), text)
     }
 
-    /// What the task hands back, as it may be stored: its texts are masked, names of fields among them.
+    /// What the task hands back, as it may be stored: its texts and numbers are masked, and the names of
+    /// its fields.
     pub(crate) fn masked_result(&self, result: Value) -> Value {
         let values = self.lock().values.clone();
         if values.is_none() && self.pattern.is_none() {
@@ -195,7 +202,7 @@ impl Recorder {
             }
         }
         if let Some(mut said) = recording.capture.take_progress() {
-            mask_texts(&mut said, |text| self.without_pattern(text).into_owned());
+            mask_values(&mut said, |text| self.without_pattern(text).into_owned());
             recording.progress = Some(said);
         }
         let chunks = recording.capture.take(|line: &mut Line| {
@@ -233,12 +240,9 @@ impl Recording {
     }
 }
 
-fn mask_texts(progress: &mut Progress, mask: impl Fn(&str) -> String) {
-    for value in progress.values.values_mut() {
-        if let Some(text) = value.as_str() {
-            *value = mask(text).into();
-        }
-    }
+fn mask_values(progress: &mut Progress, mask: impl Fn(&str) -> String) {
+    let values = std::mem::take(&mut progress.values).into_iter();
+    progress.values = values.map(|(name, value)| (mask(&name), mask::json(value, &mask))).collect();
 }
 
 impl Default for Recorder {

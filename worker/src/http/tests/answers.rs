@@ -41,6 +41,29 @@ async fn a_secret_that_the_server_repeats_is_masked() {
     assert_eq!(lines(&end, Stream::Stdout), ["not with ***"]);
     // Whoever records the end masks the message.
     assert_eq!(recorder.masked(failure(&end).1), "the answer was 403 Forbidden: not with ***");
+    assert_eq!(recorder.masked("no such token: hunter2"), "no such token: ***");
+}
+
+#[tokio::test]
+async fn the_beginning_of_a_body_is_not_cut_within_a_character() {
+    let body = "x".repeat(WORDS_MAX_BYTES - 1) + "ä";
+    let end = run(to(&Server::answering("403 Forbidden", "", &body).await)).await;
+    assert!(failure(&end).1.ends_with("xxx"), "{}", failure(&end).1);
+}
+
+#[tokio::test]
+async fn a_body_that_looks_like_progress_is_kept_as_any_other() {
+    let server = Server::answering("200 OK", "", "::progress 40\nfine\n").await;
+    let end = run(to(&server)).await;
+    assert_eq!(lines(&end, Stream::Stdout), ["::progress 40", "fine"]);
+}
+
+#[tokio::test]
+async fn a_request_in_clear_needs_no_roots() {
+    let server = Server::answering("200 OK", "", "").await;
+    let (executor, (_supervisor, control)) = (executor(to(&server)), long_lease());
+    assert_eq!(in_time(executor.run(&task(1), control)).await.outcome, Outcome::Succeeded);
+    assert!(executor.host.tls.get().is_none());
 }
 
 #[tokio::test]

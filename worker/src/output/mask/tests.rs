@@ -66,6 +66,8 @@ fn a_value_is_known_as_it_stands_as_json_and_by_each_of_its_lines() {
     let value = "-----BEGIN KEY-----\nMIIB\"x\n";
     assert_eq!(masked(&[value], &[value.trim_end().as_bytes()]), "***");
     assert_eq!(masked(&[value], &[b"| -----BEGIN KEY-----\n| MIIB\"x"]), "| ***\n| ***");
+    let indented = "key:\n    first line\n    second\n";
+    assert_eq!(masked(&[indented], &[b"first line|second"]), "***|***");
     let json = serde_json::to_string(value.trim_end()).unwrap();
     assert_eq!(masked(&[value], &[json.as_bytes()]), "\"***\"");
 }
@@ -95,4 +97,13 @@ fn a_message_is_masked_by_values_and_by_the_pattern() {
     let said = message(Some(&values), Some(&pattern), "hunter22 paid with 1234-5678, äh");
     assert_eq!(said, "*** paid with ***, äh");
     assert_eq!(message(None, None, "as it is"), "as it is");
+}
+
+#[test]
+fn a_long_value_is_looked_for_in_little_memory() {
+    // Every byte may follow every other.
+    let value: Vec<u8> = (0..MAX_VALUE_BYTES).map(|at| (at * at % 251) as u8 | 1).collect();
+    let values = Values::new(&[value]).unwrap();
+    let bytes = values.finder.memory_usage();
+    assert!(bytes < 64 * MAX_VALUE_BYTES, "{bytes}");
 }

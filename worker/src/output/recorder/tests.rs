@@ -136,19 +136,20 @@ fn last_words_are_masked_before_they_are_cut() {
 fn the_pattern_is_masked_in_lines_words_progress_and_messages() {
     let pattern = Regex::new("[0-9]{4}").ok().map(Arc::new);
     let recorder = Recorder::new(OutputLimits::default(), pattern);
-    let said = b"::progress 5 card=1234x\ncard 1234\n567";
+    let said = b"::progress 5 card=1234x n=51234 1234=5\ncard 1234\n567";
     recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, said);
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, b"no 9876\n \n");
     assert_eq!(recorder.last_words().as_deref(), Some("no ***"));
     let part = recorder.part();
-    assert_eq!(part.progress.as_ref().map(|said| &said["values"]["card"]), Some(&"***x".into()));
+    let values = serde_json::json!({"card": "***x", "n": "***4", "***": 5});
+    assert_eq!(part.progress.as_ref().map(|said| &said["values"]), Some(&values));
     recorder.stored(&part);
     assert_eq!(recorder.last_words().as_deref(), Some("no ***"), "also when it is taken");
     let lines: Vec<_> = part.chunks[0].read().unwrap().into_iter().map(|line| line.text).collect();
     assert_eq!(lines, ["card ***", "no ***", " "]);
     assert_eq!(recorder.masked("refused: 1234"), "refused: ***");
     let result = serde_json::json!({"card 1234": ["1234", 1234, {"n": null}], "x": "as it is"});
-    let masked = serde_json::json!({"card ***": ["***", 1234, {"n": null}], "x": "as it is"});
+    let masked = serde_json::json!({"card ***": ["***", "***", {"n": null}], "x": "as it is"});
     assert_eq!(recorder.masked_result(result), masked);
 }
 
@@ -174,4 +175,12 @@ fn only_what_is_exactly_a_progress_line_is_none_of_the_output() {
         (&progress["percent"], &progress["values"]["records"]),
         (&40.0.into(), &1200.into())
     );
+}
+
+#[test]
+fn what_looks_like_progress_is_output_if_it_is_not_the_task_that_says_it() {
+    let recorder = Recorder::default();
+    recorder.keep_progress_lines();
+    assert_eq!(pushed(&recorder, &[(Stream::Stdout, "::progress 40\n")]), ["::progress 40"]);
+    assert_eq!(recorder.rest().progress, None);
 }
