@@ -19,4 +19,6 @@ pub enum Part {
     SweepRemoves,
     /// The counting of retries.
     Budget,
+    /// The counting of snoozes.
+    Patience,
 }

@@ -11,6 +11,7 @@ use crate::world::{
 };
 
 /// How far a check looks.
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one thing is looked at")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// What it is called.
@@ -26,6 +27,8 @@ pub struct Bounds {
     pub offers: [bool; 2],
     /// Whether tasks also take too long and run out of memory, so that every budget is drawn on.
     pub budgets: bool,
+    /// Whether tasks also ask to be run later.
+    pub snoozes: bool,
     /// Whether the job has a `stale_after`, so that the firing may come too late to be begun.
     pub stale: bool,
     /// Faults in one history, of any kinds, at any places.

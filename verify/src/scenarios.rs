@@ -13,6 +13,7 @@ const FIRING: Bounds = Bounds {
     schedulers: 1,
     offers: [true, true],
     budgets: false,
+    snoozes: false,
     stale: false,
     faults: 0,
     people: 0,
@@ -20,7 +21,7 @@ const FIRING: Bounds = Bounds {
 };
 
 /// In the test build, within a minute.
-pub const SMALL: [Protocol; 7] = [
+pub const SMALL: [Protocol; 8] = [
     whole(Bounds { name: "faults", about: "one scheduler, any two faults", faults: 2, ..FIRING }),
     whole(Bounds {
         name: "schedulers",
@@ -40,6 +41,7 @@ pub const SMALL: [Protocol; 7] = [
     }),
     whole(CATALOGUES),
     whole(BUDGETS),
+    whole(SNOOZES),
     whole(STALE),
 ];
 
@@ -57,6 +59,15 @@ const BUDGETS: Bounds = Bounds {
     name: "budgets",
     about: "tasks fail, take too long and run out of memory, any fault",
     budgets: true,
+    faults: 1,
+    ..FIRING
+};
+
+/// Tasks ask to be run later, which costs them nothing but the patience that is left.
+const SNOOZES: Bounds = Bounds {
+    name: "snoozes",
+    about: "tasks ask to be run later, any fault",
+    snoozes: true,
     faults: 1,
     ..FIRING
 };

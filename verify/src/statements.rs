@@ -32,6 +32,7 @@ const POLICY: RetryPolicy = RetryPolicy {
     jitter: 0.0,
     max_timeouts: 2,
     max_crashes: 2,
+    max_snoozes: 2,
     permanent: Vec::new(),
 };
 
@@ -244,6 +245,7 @@ impl World {
             Ending::TimedOut => retry::Ending::TimedOut,
             Ending::Crashed => retry::Ending::Crashed,
             Ending::Interrupted => retry::Ending::Interrupted,
+            Ending::Snoozed => retry::Ending::Snoozed { after: A_WHILE },
         };
         fits && self.end(ending, true, fences)
     }
@@ -276,7 +278,9 @@ impl World {
             self.owe(head_start);
             self.row.due = due;
             if self.row.state == State::Retrying && fences.works(Part::Budget) {
-                self.row.used = used.into();
+                let before = Used::from(self.row.used).snoozes;
+                let snoozes = if fences.works(Part::Patience) { used.snoozes } else { before };
+                self.row.used = Used { snoozes, ..used }.into();
             }
         }
         true

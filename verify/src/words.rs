@@ -377,5 +377,6 @@ const fn ended(ending: Ending) -> &'static str {
         Ending::TimedOut => "takes too long and is stopped",
         Ending::Crashed => "runs out of memory",
         Ending::Interrupted => "is cut short",
+        Ending::Snoozed => "is too early and asks to be run later",
     }
 }

@@ -56,7 +56,7 @@ pub struct Row {
     pub fresh: bool,
     /// Whether such a one waits, and is too old to be begun.
     pub stale: bool,
-    /// `retries_used`, `timeouts_used`, `crashes_used`.
+    /// `retries_used`, `timeouts_used`, `crashes_used`, `snoozes_used`.
     pub used: Spent,
     /// `open_token`.
     pub holder: Holder,
@@ -74,19 +74,24 @@ pub struct Spent {
     retries: u8,
     timeouts: u8,
     crashes: u8,
+    snoozes: u8,
 }
 
 impl From<Used> for Spent {
     fn from(used: Used) -> Self {
-        let Used { retries, timeouts, crashes } = used;
-        Self { retries: retries as u8, timeouts: timeouts as u8, crashes: crashes as u8 }
+        let Used { retries, timeouts, crashes, snoozes } = used;
+        let [retries, timeouts, crashes, snoozes] =
+            [retries, timeouts, crashes, snoozes].map(|count| count as u8);
+        Self { retries, timeouts, crashes, snoozes }
     }
 }
 
 impl From<Spent> for Used {
     fn from(spent: Spent) -> Self {
-        let Spent { retries, timeouts, crashes } = spent;
-        Self { retries: retries.into(), timeouts: timeouts.into(), crashes: crashes.into() }
+        let Spent { retries, timeouts, crashes, snoozes } = spent;
+        let [retries, timeouts, crashes, snoozes] =
+            [retries, timeouts, crashes, snoozes].map(u32::from);
+        Self { retries, timeouts, crashes, snoozes }
     }
 }
 
@@ -132,17 +137,20 @@ pub enum Ending {
     Crashed,
     /// Cut short: by a cancel or by the worker's own stop.
     Interrupted,
+    /// It is too early, says the task. Only where the bounds let it.
+    Snoozed,
 }
 
 impl Ending {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Success,
         Self::Retryable,
         Self::Permanent,
         Self::TimedOut,
         Self::Crashed,
         Self::Interrupted,
+        Self::Snoozed,
     ];
 }
 

@@ -154,7 +154,7 @@ fn settlement(
         held: held(opened),
         verdict,
         outcome: meaning.outcome,
-        error: meaning.error.clone(),
+        error: meaning.error_after(&verdict),
         exit_code: end.exit_code,
         signal: end.signal,
         output: Some(rest).filter(|rest| !rest.is_empty()),
@@ -315,8 +315,17 @@ async fn late(context: &Context, opened: &Opened, outcome: &str) {
 
 fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Verdict) {
     let (job, id, attempt) = (&opened.job, opened.execution_id, opened.attempt.get());
-    let reason = meaning.error.as_ref().map_or("", |(_, message)| message.as_str());
+    let error = meaning.error_after(verdict);
+    let reason = error.as_ref().map_or("", |(_, message)| message.as_str());
     match (state, verdict) {
+        (State::Retrying, Verdict::Retry { after, used }) if meaning.is_snooze() => tracing::info!(
+            job.name = job,
+            execution.id = %id,
+            attempt.number = attempt,
+            snooze.count = used.snoozes,
+            "attempt {attempt} of {job} was too early; the next is due in {} ms",
+            after.as_millis()
+        ),
         (State::Retrying, Verdict::Retry { after, used }) => tracing::warn!(
             job.name = job,
             execution.id = %id,

@@ -1,6 +1,7 @@
 //! From a task's end to the record of its attempt.
 
-use sexton_model::retry::Ending;
+use sexton_model::duration;
+use sexton_model::retry::{Ending, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Used, Verdict};
 use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
 
 use crate::executor::Outcome;
@@ -21,6 +22,21 @@ impl Meaning {
     pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
         self.error = self.error.map(|(class, message)| (mask(&class), sanitise(&mask(&message))));
         self
+    }
+
+    pub(crate) const fn is_snooze(&self) -> bool {
+        matches!(self.ending, Ending::Snoozed { .. })
+    }
+
+    /// Class and message, in the light of what follows: a snooze too many is a failure of its own.
+    pub(crate) fn error_after(&self, verdict: &Verdict) -> Option<(String, String)> {
+        match verdict {
+            Verdict::Fail { used: Used { snoozes, .. } } if self.is_snooze() => {
+                let said = format!("it was put off {snoozes} times, and not once more is allowed");
+                Some((SNOOZED_TOO_OFTEN.to_owned(), said))
+            }
+            _ => self.error.clone(),
+        }
     }
 
     /// What needs no more words.
@@ -44,6 +60,11 @@ pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
             meaning(Ending::Retryable { after: *after }, "error", class, message)
         }
         Outcome::Failed { class, message } => meaning(retry, "error", class, message),
+        Outcome::Snoozed { after } => {
+            let after = (*after).clamp(*SNOOZE.start(), *SNOOZE.end());
+            let said = format!("the task asked to be run again in {}", duration::format(after));
+            meaning(Ending::Snoozed { after }, "snoozed", SNOOZED, &said)
+        }
         Outcome::Permanent { class, message } => {
             meaning(Ending::Permanent, "permanent", class, message)
         }
@@ -115,6 +136,21 @@ mod tests {
         let after = Some(Duration::from_secs(7));
         let retry = Outcome::Retry { class: "http_503".into(), message: String::new(), after };
         assert_eq!(meaning(&retry).map(|m| m.ending), Some(Ending::Retryable { after }));
+    }
+
+    #[test]
+    fn a_snooze_says_how_long_and_one_too_many_is_a_failure_of_its_own() {
+        let meant = meaning(&Outcome::Snoozed { after: Duration::ZERO }).unwrap();
+        assert_eq!(
+            (meant.ending, meant.outcome),
+            (Ending::Snoozed { after: *SNOOZE.start() }, "snoozed")
+        );
+        let used = Used { snoozes: 1_000, ..Used::default() };
+        let told = |verdict| meant.error_after(&verdict).unwrap();
+        let again = told(Verdict::Retry { after: *SNOOZE.start(), used });
+        assert_eq!((&*again.0, &*again.1), (SNOOZED, "the task asked to be run again in 1s"));
+        let parked = told(Verdict::Fail { used });
+        assert_eq!((&*parked.0, parked.1.contains("1000 times")), (SNOOZED_TOO_OFTEN, true));
     }
 
     #[test]

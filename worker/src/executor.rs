@@ -228,6 +228,11 @@ pub enum Outcome {
         /// The shortest wait that it wishes for; the retry policy's is taken if that is longer.
         after: Option<Duration>,
     },
+    /// The task says that it is too early and asks to be run later. Costs nothing.
+    Snoozed {
+        /// How much later, from its end; 1 s to 7 days, what is outside becomes the nearest.
+        after: Duration,
+    },
     /// The task says that trying again cannot help.
     Permanent {
         /// Kind of failure.

@@ -5,13 +5,26 @@
 //! ended without a word: their worker was never heard of again, or they ran out of memory. All are
 //! counted in the row and set back by a requeue; the attempt number never is.
 //!
+//! An attempt that was *snoozed* (there was nothing to do yet) draws on none of them. Its count is only a
+//! bound, so that a task which is never ready is seen some day.
+//!
 //! `max_retries` counts what follows the first attempt, as everybody reads it. `max_timeouts` and
 //! `max_crashes` count what they name: at most so many attempts time out, or crash, and the last of
 //! them parks.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::job::RetryOverrides;
+
+/// How often a task may be snoozed before it is parked.
+pub const MAX_SNOOZES: u32 = 1_000;
+/// For how long; what is outside becomes the nearest.
+pub const SNOOZE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
+/// The class of an attempt that was [`Ending::Snoozed`].
+pub const SNOOZED: &str = "snoozed";
+/// The class of an execution that was parked for it.
+pub const SNOOZED_TOO_OFTEN: &str = "snoozed_too_often";
 
 /// A job's retry settings with every gap filled.
 #[derive(Clone, PartialEq, Debug)]
@@ -30,6 +43,8 @@ pub struct RetryPolicy {
     pub max_timeouts: u32,
     /// Attempts that may crash, at least 1; the so-many-th parks.
     pub max_crashes: u32,
+    /// Attempts that may be snoozed; the next one parks. No setting: [`MAX_SNOOZES`] everywhere.
+    pub max_snoozes: u32,
     /// Classes of error that no other try will help.
     pub permanent: Vec<String>,
 }
@@ -46,6 +61,7 @@ impl Default for RetryPolicy {
             jitter: 0.1,
             max_timeouts: 3,
             max_crashes: 3,
+            max_snoozes: MAX_SNOOZES,
             permanent: Vec::new(),
         }
     }
@@ -64,6 +80,7 @@ impl RetryPolicy {
             jitter: own.jitter.unwrap_or(self.jitter),
             max_timeouts: own.max_timeouts.unwrap_or(self.max_timeouts),
             max_crashes: own.max_crashes.unwrap_or(self.max_crashes),
+            max_snoozes: self.max_snoozes,
             permanent: own.permanent.as_ref().unwrap_or(&self.permanent).clone(),
         }
     }
@@ -92,6 +109,8 @@ pub struct Used {
     pub timeouts: u32,
     /// Attempts that were lost, or ran out of memory.
     pub crashes: u32,
+    /// Attempts that were snoozed.
+    pub snoozes: u32,
 }
 
 /// How an attempt ended, as far as the decision needs to know.
@@ -110,6 +129,11 @@ pub enum Ending {
     TimedOut,
     /// The worker was told to stop before the task was done. Costs nothing.
     Interrupted,
+    /// The task says that it is too early. Costs nothing.
+    Snoozed {
+        /// When to ask it again, from now; kept within [`SNOOZE`].
+        after: Duration,
+    },
     /// The task was killed from outside before it could say anything, as for want of memory.
     Crashed,
     /// The lease ran out: killed worker, dead host, cut network.
@@ -149,6 +173,11 @@ pub fn decide(ending: Ending, class: &str, used: Used, policy: &RetryPolicy, dra
         Ending::Success => Verdict::Succeed,
         Ending::Permanent => Verdict::Fail { used },
         Ending::Interrupted => Verdict::Retry { after: Duration::ZERO, used },
+        Ending::Snoozed { .. } if used.snoozes >= policy.max_snoozes => Verdict::Fail { used },
+        Ending::Snoozed { after } => Verdict::Retry {
+            after: after.clamp(*SNOOZE.start(), *SNOOZE.end()),
+            used: Used { snoozes: used.snoozes + 1, ..used },
+        },
         Ending::Retryable { .. } if permanent => Verdict::Fail { used },
         Ending::Retryable { .. } if used.retries >= policy.max_retries => Verdict::Fail { used },
         Ending::Retryable { after } => {
@@ -190,6 +219,7 @@ mod tests {
         jitter: 0.0,
         max_timeouts: 3,
         max_crashes: 3,
+        max_snoozes: 2,
         permanent: Vec::new(),
     };
 
@@ -235,18 +265,34 @@ mod tests {
     #[test]
     fn a_task_that_takes_too_long_does_so_as_often_as_its_own_budget_says() {
         assert_eq!(waits(Ending::TimedOut), [Some(10), Some(30), None]);
-        let spent = Used { retries: 2, timeouts: 2, crashes: 2 };
+        let spent = Used { retries: 2, timeouts: 2, crashes: 2, snoozes: 2 };
         let verdict = decide(Ending::TimedOut, "timeout", spent, &POLICY, 0.5);
         assert_eq!(verdict, Verdict::Fail { used: Used { timeouts: 3, ..spent } });
     }
 
     #[test]
+    fn a_snooze_costs_no_budget_and_waits_as_long_as_it_says_but_not_for_ever() {
+        let ten = Ending::Snoozed { after: Duration::from_secs(10) };
+        assert_eq!(waits(ten), [Some(10), Some(10), None]);
+        let spent = Used { retries: 2, timeouts: 3, crashes: 3, snoozes: 0 };
+        let policy = RetryPolicy { permanent: vec![SNOOZED.into()], ..POLICY };
+        let verdict = |after| decide(Ending::Snoozed { after }, SNOOZED, spent, &policy, 0.9);
+        let used = Used { snoozes: 1, ..spent };
+        let waits = |after| Verdict::Retry { after, used };
+        assert_eq!(verdict(Duration::ZERO), waits(Duration::from_secs(1)));
+        assert_eq!(verdict(Duration::MAX), waits(Duration::from_hours(7 * 24)));
+    }
+
+    #[test]
     fn no_budget_eats_another() {
         let all = [
-            (Ending::Retryable { after: None }, Used { retries: 0, timeouts: 3, crashes: 3 }),
-            (Ending::TimedOut, Used { retries: 2, timeouts: 0, crashes: 3 }),
-            (Ending::Crashed, Used { retries: 2, timeouts: 3, crashes: 0 }),
-            (Ending::Lost, Used { retries: 2, timeouts: 3, crashes: 0 }),
+            (
+                Ending::Retryable { after: None },
+                Used { retries: 0, timeouts: 3, crashes: 3, snoozes: 2 },
+            ),
+            (Ending::TimedOut, Used { retries: 2, timeouts: 0, crashes: 3, snoozes: 2 }),
+            (Ending::Crashed, Used { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
+            (Ending::Lost, Used { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
         ];
         for (ending, used) in all {
             let verdict = decide(ending, "", used, &POLICY, 0.0);
@@ -323,9 +369,9 @@ mod tests {
 
     #[test]
     fn a_permanent_failure_parks_and_an_interruption_costs_nothing() {
-        let used = Used { retries: 1, timeouts: 1, crashes: 1 };
+        let used = Used { retries: 1, timeouts: 1, crashes: 1, snoozes: 2 };
         assert_eq!(decide(Ending::Permanent, "", used, &POLICY, 0.0), Verdict::Fail { used });
-        let spent = Used { retries: 2, timeouts: 3, crashes: 3 };
+        let spent = Used { retries: 2, timeouts: 3, crashes: 3, snoozes: 2 };
         assert_eq!(
             decide(Ending::Interrupted, "", spent, &POLICY, 0.0),
             Verdict::Retry { after: Duration::ZERO, used: spent }

@@ -60,7 +60,7 @@ pub async fn find(
     let rows = sqlx::query!(
         r#"-- find_lost
         SELECT e.id, e.attempt, e.worker_id AS "worker_id!", e.retries_used, e.timeouts_used,
-               e.crashes_used, j.max_retries, j.max_timeouts,
+               e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e JOIN jobs j ON j.id = e.job_id
@@ -82,7 +82,12 @@ pub async fn find(
                 execution_id: ExecutionId::new(row.id),
                 attempt: number(row.attempt)?,
                 worker: ProcessId::new(row.worker_id),
-                used: used(row.retries_used, row.timeouts_used, row.crashes_used),
+                used: used([
+                    row.retries_used,
+                    row.timeouts_used,
+                    row.crashes_used,
+                    row.snoozes_used,
+                ]),
                 retry: RetryColumns {
                     max_retries: row.max_retries,
                     max_timeouts: row.max_timeouts,

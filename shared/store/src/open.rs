@@ -175,6 +175,7 @@ pub async fn open(
                 retries_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.retries_used END,
                 timeouts_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.timeouts_used END,
                 crashes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.crashes_used END,
+                snoozes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.snoozes_used END,
                 max_crashes = coalesce(j.max_crashes,
                                        ($9::int[])[array_position($8::text[], e.task_type)]),
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
@@ -198,8 +199,8 @@ pub async fn open(
                execution_key AS "execution_key!", idempotency_key AS "idempotency_key!",
                scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",
                timeout_ms AS "timeout_ms!", lease_ms AS "lease_ms!", retries_used AS "retries_used!",
-               timeouts_used AS "timeouts_used!", crashes_used AS "crashes_used!", max_retries,
-               max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
+               timeouts_used AS "timeouts_used!", crashes_used AS "crashes_used!",
+               snoozes_used AS "snoozes_used!", max_retries, max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes
         FROM u"#,
         &ids,
@@ -244,7 +245,7 @@ pub async fn recover(
                e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
                coalesce(j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
-               e.crashes_used, j.max_retries, j.max_timeouts,
+               e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e
@@ -327,6 +328,7 @@ struct OpenedRow {
     retries_used: i32,
     timeouts_used: i32,
     crashes_used: i32,
+    snoozes_used: i32,
     max_retries: Option<i32>,
     max_timeouts: Option<i32>,
     max_crashes: Option<i32>,
@@ -353,7 +355,12 @@ impl OpenedRow {
             started_at: self.started_at,
             timeout: Duration::from_millis(self.timeout_ms.max(0) as u64),
             lease: Duration::from_millis(self.lease_ms.max(0) as u64),
-            used: used(self.retries_used, self.timeouts_used, self.crashes_used),
+            used: used([
+                self.retries_used,
+                self.timeouts_used,
+                self.crashes_used,
+                self.snoozes_used,
+            ]),
             retry: RetryColumns {
                 max_retries: self.max_retries,
                 max_timeouts: self.max_timeouts,
@@ -376,7 +383,8 @@ pub(crate) fn number(attempt: i32) -> Result<AttemptNumber, StoreError> {
     })
 }
 
-pub(crate) fn used(retries: i32, timeouts: i32, crashes: i32) -> Used {
-    let count = |column: i32| column.max(0) as u32;
-    Used { retries: count(retries), timeouts: count(timeouts), crashes: count(crashes) }
+/// Of the columns for retries, timeouts, crashes and snoozes.
+pub(crate) fn used(columns: [i32; 4]) -> Used {
+    let [retries, timeouts, crashes, snoozes] = columns.map(|count| count.max(0) as u32);
+    Used { retries, timeouts, crashes, snoozes }
 }

@@ -92,7 +92,8 @@ pub async fn requeue(
         "-- requeue
         UPDATE executions SET state = 'pending', rev = rev + 1, ticket_published_at = NULL,
             relay_after = $3, next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
-            crashes_used = 0, cancel_requested = false, finished_at = NULL, reconcile_count = 0
+            crashes_used = 0, snoozes_used = 0, cancel_requested = false, finished_at = NULL,
+            reconcile_count = 0
         WHERE id = $1 AND state = 'failed' AND attempt = $2",
         id.get(),
         seen.get(),
@@ -101,8 +102,9 @@ pub async fn requeue(
     .execute(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
-    let after =
-        json!({"state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0});
+    let after = json!({
+        "state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0, "snoozes_used": 0
+    });
     row.finish(done.rows_affected(), "requeue", by, after, Some(Wake::Owed)).await
 }
 
@@ -227,7 +229,8 @@ impl Locked {
             r#"-- lock_execution
             SELECT job_id, state, attempt, coalesce($2, now()) AS "now!",
                    jsonb_build_object('state', state, 'attempt', attempt, 'retries_used', retries_used,
-                       'timeouts_used', timeouts_used, 'crashes_used', crashes_used, 'cancel_requested', cancel_requested,
+                       'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
+                       'snoozes_used', snoozes_used, 'cancel_requested', cancel_requested,
                        'error_class', error_class, 'error_message', error_message) AS "before!"
             FROM executions WHERE id = $1 FOR NO KEY UPDATE"#,
             id.get(),

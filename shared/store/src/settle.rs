@@ -138,7 +138,7 @@ async fn run(
         each().map(|s| columns(&s.verdict).2.map(|used| count(&used) as i32)).collect()
     };
     let (retries, timeouts) = (used(|used| used.retries), used(|used| used.timeouts));
-    let crashes = used(|used| used.crashes);
+    let (crashes, snoozes) = (used(|used| used.crashes), used(|used| used.snoozes));
     let outcomes: Vec<String> = each().map(|s| s.outcome.to_owned()).collect();
     let classes: Vec<Option<String>> =
         each().map(|s| s.error.as_ref().map(|e| e.0.clone())).collect();
@@ -157,9 +157,9 @@ async fn run(
             SELECT * FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::text[], $5::bigint[],
                                  $6::int[], $7::int[], $8::text[], $9::text[], $10::text[],
                                  $11::int[], $12::int[], $13::jsonb[], $14::jsonb[], $17::int[],
-                                 $18::bigint[], $19::bigint[])
+                                 $18::bigint[], $19::bigint[], $28::int[])
                  AS r (id, attempt, token, state, wait_ms, retries, crashes, outcome, class, message,
-                       exit_code, signal, progress, result, timeouts, above, below)),
+                       exit_code, signal, progress, result, timeouts, above, below, snoozes)),
         l AS MATERIALIZED (
             SELECT r.*, CASE WHEN r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
                              ELSE r.state END AS becomes
@@ -180,6 +180,7 @@ async fn run(
                 retries_used = coalesce(l.retries, e.retries_used),
                 timeouts_used = coalesce(l.timeouts, e.timeouts_used),
                 crashes_used = coalesce(l.crashes, e.crashes_used),
+                snoozes_used = coalesce(l.snoozes, e.snoozes_used),
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = l.outcome,
                 error_class = l.class,
@@ -251,7 +252,8 @@ async fn run(
         &output.bytes,
         &output.from,
         &output.to,
-        &output.contents as &[&str]
+        &output.contents as &[&str],
+        &snoozes as &[Option<i32>]
     )
     .fetch_all(executor)
     .await

@@ -6,7 +6,7 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 35] = [
+const ROW: [&str; 36] = [
     "attempt",
     "cancel_requested",
     "claimed_at",
@@ -35,6 +35,7 @@ const ROW: [&str; 35] = [
     "rev",
     "scheduled_for",
     "skip_reason",
+    "snoozes_used",
     "started_at",
     "state",
     "target",

@@ -17,6 +17,8 @@ enum Order {
     Fail,
     FailWithWait,
     FailForGood,
+    /// Is too early three times.
+    Snooze,
     Panic,
     /// Waits for the word to stop, clears up, and fails.
     Obey,
@@ -35,8 +37,11 @@ async fn obey(ctx: Ctx, order: Order) -> Result<Value, HandlerError> {
         Order::FailForGood => {
             return Err(HandlerError::Permanent(Reason::new("it is closed").class("closed")));
         }
+        Order::Snooze if ctx.attempt() <= 3 => {
+            return Err(HandlerError::Snooze(Duration::from_secs(1)));
+        }
         _ if ctx.attempt() > 1 => {}
-        Order::Tell => ctx.progress(40.0, [("records", 1200)]),
+        Order::Tell | Order::Snooze => ctx.progress(40.0, [("records", 1200)]),
         Order::Fail => std::fs::read("/nowhere").map(drop)?,
         Order::FailWithWait => {
             return Err(HandlerError::retry_after(Duration::from_secs(4), "the till is shut"));

@@ -104,6 +104,7 @@ impl<'a> Simulation<'a> {
                 jitter: 0.0,
                 max_timeouts: 2,
                 max_crashes: 3,
+                max_snoozes: 2,
                 permanent: vec![HOPELESS.to_owned()],
                 ..RetryPolicy::default()
             },

@@ -68,11 +68,19 @@ impl Draw {
 
     fn end(&mut self) -> End {
         use End::{
-            Crashes, Fails, FailsForGood, FailsHopelessly, IsInterrupted, Succeeds, TimesOut,
+            Crashes, Fails, FailsForGood, FailsHopelessly, IsInterrupted, Snoozes, Succeeds,
+            TimesOut,
         };
         let bad = [Fails, Fails, Fails, TimesOut, TimesOut, Crashes];
         match self.below(3) {
-            0 => self.one_of(&[Succeeds, Succeeds, FailsForGood, FailsHopelessly, IsInterrupted]),
+            0 => self.one_of(&[
+                Succeeds,
+                Succeeds,
+                FailsForGood,
+                FailsHopelessly,
+                IsInterrupted,
+                Snoozes,
+            ]),
             _ => self.one_of(&bad),
         }
     }

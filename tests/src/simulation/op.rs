@@ -37,6 +37,8 @@ pub enum End {
     Crashes,
     /// Its worker was told to stop.
     IsInterrupted,
+    /// It asks to be run later.
+    Snoozes,
 }
 
 /// A queue.
@@ -163,6 +165,7 @@ impl fmt::Debug for End {
             Self::TimesOut => "End::TimesOut",
             Self::Crashes => "End::Crashes",
             Self::IsInterrupted => "End::IsInterrupted",
+            Self::Snoozes => "End::Snoozes",
         })
     }
 }

@@ -205,11 +205,13 @@ impl Judge<'_> {
         promise!(errors <= policy.max_retries as usize + 1, "{errors} failures: {}", row.name());
         promise!(timeouts <= policy.max_timeouts as usize, "{timeouts} timeouts: {}", row.name());
         promise!(crashes <= policy.max_crashes as usize, "{crashes} crashes: {}", row.name());
-        let ended = [errors.min(policy.max_retries as usize), timeouts, crashes];
-        let used = [row.retries_used, row.timeouts_used, row.crashes_used];
+        let (snoozes, most) = (count("snoozed"), policy.max_snoozes as usize);
+        promise!(snoozes <= most + 1, "{snoozes} snoozes: {}", row.name());
+        let ended = [errors.min(policy.max_retries as usize), timeouts, crashes, snoozes.min(most)];
+        let used = [row.retries_used, row.timeouts_used, row.crashes_used, row.snoozes_used];
         promise!(
             used.map(|count| count as usize) == ended,
-            "{ended:?} errors, timeouts and crashes, but {used:?} counted: {}",
+            "{ended:?} errors, timeouts, crashes and snoozes, but {used:?} counted: {}",
             row.name()
         );
         Ok(())

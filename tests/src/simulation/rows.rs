@@ -26,6 +26,7 @@ struct Columns {
     retries_used: i32,
     timeouts_used: i32,
     crashes_used: i32,
+    snoozes_used: i32,
     worker_id: Option<Uuid>,
     open_token: Option<Uuid>,
     lease_until: Option<DateTime<Utc>>,
@@ -52,6 +53,7 @@ pub(super) struct Row {
     pub(super) retries_used: i32,
     pub(super) timeouts_used: i32,
     pub(super) crashes_used: i32,
+    pub(super) snoozes_used: i32,
     pub(super) worker: Option<Uuid>,
     pub(super) token: Option<Uuid>,
     pub(super) lease_until: Option<DateTime<Utc>>,
@@ -103,7 +105,7 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
     let executions: Vec<Columns> = sqlx::query_as(
         "SELECT id, job_id, execution_key, idempotency_key, scheduled_for, state, attempt, rev,
                 ticket_published_at, next_attempt_at, retries_used, timeouts_used, crashes_used,
-                worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
+                snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
                 (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
@@ -151,6 +153,7 @@ impl Columns {
             retries_used: self.retries_used,
             timeouts_used: self.timeouts_used,
             crashes_used: self.crashes_used,
+            snoozes_used: self.snoozes_used,
             worker: self.worker_id,
             token: self.open_token,
             lease_until: self.lease_until,

@@ -19,6 +19,8 @@ use super::stop::Stop;
 
 /// Slots of each worker.
 pub(super) const SLOTS: usize = 2;
+/// What a snoozed task asks for.
+const SNOOZE: Duration = Duration::from_secs(2);
 /// Workers.
 pub(super) const WORKERS: usize = 2;
 
@@ -88,6 +90,7 @@ impl From<End> for Outcome {
             End::TimesOut => (Ending::TimedOut, "timeout"),
             End::Crashes => (Ending::Crashed, "out_of_memory"),
             End::IsInterrupted => (Ending::Interrupted, "interrupted"),
+            End::Snoozes => (Ending::Snoozed { after: SNOOZE }, "snoozed"),
         };
         Self { ending, outcome }
     }

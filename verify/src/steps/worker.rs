@@ -31,7 +31,8 @@ impl Protocol {
                 // A cancel is heard of with a renewal.
                 let cancelled = world.row.cancel && holds && !cut;
                 let seldom = matches!(ending, Ending::TimedOut | Ending::Crashed);
-                let never = seldom && !self.bounds.budgets;
+                let never = (seldom && !self.bounds.budgets)
+                    || (ending == Ending::Snoozed && !self.bounds.snoozes);
                 if never || (ending == Ending::Interrupted && !cancelled) {
                     return Ok(false);
                 }

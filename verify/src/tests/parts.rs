@@ -9,7 +9,10 @@ use crate::scenarios::SMALL;
 use crate::words::tell;
 
 fn needs(part: Part, expected: Property) {
-    let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
+    needs_within(Bounds { faults: 1, ..SMALL[0].bounds }, part, expected);
+}
+
+fn needs_within(bounds: Bounds, part: Part, expected: Property) {
     let protocol = Protocol { bounds, fences: Fences::ALL.missing(part) };
     let found = protocol.check().expect_err("a counterexample");
     let lines = tell(&protocol, &found.history).join("\n  ");
@@ -45,4 +48,10 @@ fn without_what_the_sweep_removes_the_failed_queue_keeps_what_is_not_true() {
 #[test]
 fn without_a_budget_a_task_that_always_fails_is_tried_for_ever() {
     needs(Part::Budget, Property::NoEndlessExchange);
+}
+
+#[test]
+fn without_a_bound_on_snoozes_a_task_that_is_never_ready_is_run_for_ever() {
+    let bounds = Bounds { snoozes: true, faults: 0, ..SMALL[0].bounds };
+    needs_within(bounds, Part::Patience, Property::NoEndlessExchange);
 }

@@ -54,6 +54,11 @@ fn every_history_of_tasks_that_draw_on_every_budget_with_any_fault_keeps_every_p
 }
 
 #[test]
+fn every_history_of_tasks_that_ask_to_be_run_later_with_any_fault_keeps_every_promise() {
+    holds("snoozes");
+}
+
+#[test]
 fn every_history_of_a_firing_that_comes_too_late_with_any_fault_keeps_every_promise() {
     holds("stale");
 }

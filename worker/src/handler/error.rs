@@ -25,13 +25,13 @@ const MAX_SOURCES: usize = 16;
 /// fn cents(text: &str) -> Result<i64, HandlerError> {
 ///     let cents: i64 = text.parse().map_err(HandlerError::permanent)?;
 ///     match cents {
-///         0 => Err(HandlerError::retry_after(Duration::from_secs(60), "the till is shut")),
+///         0 => Err(HandlerError::Snooze(Duration::from_secs(60))),
 ///         1..=100 => Err("too little, ask again")?,
 ///         _ => Ok(cents),
 ///     }
 /// }
 /// # assert!(matches!(cents("x"), Err(HandlerError::Permanent(_))));
-/// # assert!(matches!(cents("0"), Err(HandlerError::RetryAfter(..))));
+/// # assert!(matches!(cents("0"), Err(HandlerError::Snooze(_))));
 /// # assert!(matches!(cents("5"), Err(HandlerError::Retry(_))));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub enum HandlerError {
     RetryAfter(Duration, Reason),
     /// Trying again cannot help: the execution is parked at once.
     Permanent(Reason),
+    /// Nothing is wrong, it is only too early: run it again after this time, of 1 s to 7 days. Costs no
+    /// retry. After 1,000 of them the execution is parked, so that one which is never ready is seen.
+    Snooze(Duration),
 }
 
 /// Why an attempt did not succeed: a message for people, and a class.
@@ -79,6 +82,7 @@ impl HandlerError {
                 Outcome::Retry { class, message, after }
             }
             Self::Permanent(Reason { class, message }) => Outcome::Permanent { class, message },
+            Self::Snooze(after) => Outcome::Snoozed { after },
         }
     }
 }

@@ -154,6 +154,7 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     let used = |count: i32| Some(count.to_string()).filter(|_| count > 0);
     facts.maybe("timeouts used", used(execution.timeouts_used));
     facts.maybe("crashes used", used(execution.crashes_used));
+    facts.maybe("snoozed", used(execution.snoozes_used).map(|count| format!("{count} times")));
     facts.add("task", format!("{} in pool {}", execution.task_type, execution.pool));
     facts.maybe("target", execution.target.as_ref());
     facts.add("params", execution.params.to_string());

@@ -59,6 +59,43 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
 }
 
 #[tokio::test]
+async fn a_snoozed_handler_is_run_later_at_no_cost_and_is_counted() {
+    let shop = Shop::new("retry = { max_retries = 0 }").await;
+    let _worker = shop.worker(&[]);
+    let id = shop.order("snooze").await;
+    let done = "executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 3
+        AND retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
+    shop.until(done, 1).await;
+    let snoozed = "attempts WHERE outcome = 'snoozed' AND error_class = 'snoozed'
+        AND error_message = 'the task asked to be run again in 1s'";
+    assert_eq!(shop.count(snoozed).await, 3);
+    let early = "attempts a JOIN attempts b ON b.number = a.number + 1
+        WHERE b.opened_at - a.finished_at < interval '1 s'";
+    assert_eq!(shop.count(early).await, 0, "each waited for as long as it had asked");
+    let shown = shop.platform.sexton(&["executions", "show", &id]).await;
+    assert!(shown.stdout.contains("snoozed") && shown.stdout.contains("3 times"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_handler_that_is_never_ready_is_parked_in_the_end_and_begins_anew_when_requeued() {
+    let shop = Shop::new("").await;
+    let id = shop.order("snooze").await;
+    sqlx::raw_sql("UPDATE executions SET snoozes_used = 1000")
+        .execute(shop.platform.store().pool())
+        .await
+        .unwrap();
+    let _worker = shop.worker(&[]);
+    let parked =
+        "executions WHERE state = 'failed' AND attempt = 2 AND error_class = 'snoozed_too_often'
+        AND error_message LIKE '%put off 1000 times%'";
+    shop.until(parked, 1).await;
+    let done = shop.platform.sexton(&["failed", "requeue", &id, "--reason", "ready soon"]).await;
+    assert!(done.status.success(), "{done}");
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 2", 1)
+        .await;
+}
+
+#[tokio::test]
 async fn handlers_and_a_catalogue_are_served_by_one_worker_unless_both_have_a_name() {
     let mut shop = Shop::new("").await;
     shop.platform.catalogue("[tasks.greet]\ncommand = [\"/bin/echo\", \"hello\"]\n");
