@@ -34,6 +34,7 @@ pub mod secret;
 mod slot;
 pub mod sql;
 pub mod tasks;
+pub mod testing;
 mod tls;
 #[cfg(test)]
 mod trial;

@@ -1,3 +1,4 @@
 //! The worker's own duties.
 
 mod command;
+mod trials;

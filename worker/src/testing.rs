@@ -1,0 +1,351 @@
+//! Trying a handler without servers, with a clock of the test's own.
+//!
+//! ```
+//! use serde_json::json;
+//! use sexton_worker::{Ctx, HandlerError};
+//! use sexton_worker::testing::{self, Outcome};
+//!
+//! async fn double(_: Ctx, n: u32) -> Result<u32, HandlerError> {
+//!     n.checked_mul(2).ok_or_else(|| HandlerError::permanent("too large"))
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! let ran = testing::run(double).params(json!(21)).attempt(2).await;
+//! assert_eq!((ran.outcome, ran.result), (Outcome::Succeeded, Some(json!(42))));
+//!
+//! let ran = testing::run(double).params(json!("many")).await;
+//! assert!(matches!(ran.outcome, Outcome::Permanent { class, .. } if class == "invalid_params"));
+//! # });
+//! ```
+//!
+//! The handler is run by what runs it in a worker: its params are read, it is told to stop and dropped, its
+//! panics are caught, its result is checked and its output masked in the same way. Only what follows from
+//! its end is left out.
+//!
+//! # The clock
+//!
+//! Time is that of tokio. In a test under `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`),
+//! it stands still while the handler works and leaps while all wait, so a handler that runs into its timeout
+//! of an hour is tried in no time; `tokio::time::advance` moves it by hand. [`Ctx::now`](crate::Ctx::now)
+//! and the deadline follow, from the instant that [`Trial::at`] says.
+//!
+//! # Transactions
+//!
+//! Whether statements do what they should, only a database can say: there is none to be played. So
+//! [`Ctx::begin`](crate::Ctx::begin) fails (permanently, saying so) unless the test names a PostgreSQL of its
+//! own with [`Trial::database`], which need not be one of the platform's. What the handler did and completed in
+//! can be looked at there, and is rolled back when the [`Ran`] is dropped. No test can try what a worker
+//! adds, the record of the success in the same transaction; that is the platform's to try.
+//!
+//! ```no_run
+//! # use serde_json::json;
+//! # use sexton_worker::{Completion, Ctx, HandlerError, sqlx, testing};
+//! # async fn charge(ctx: Ctx, _: serde_json::Value) -> Result<Completion, HandlerError> {
+//! #     let tx = ctx.begin().await?;
+//! #     Ok(ctx.complete_in(tx))
+//! # }
+//! # async fn example() -> Result<(), sqlx::Error> {
+//! let url = "postgres://localhost/of_my_tests";
+//! let mut ran = testing::run(charge).params(json!({"account": 1, "cents": 5})).database(url).await;
+//! let tx = ran.transaction().expect("it completed in a transaction");
+//! let left: i64 = sqlx::query_scalar("SELECT cents FROM accounts").fetch_one(tx).await?;
+//! # let _ = left;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use sexton_store::task::{TaskDatabase, TaskTransaction};
+use sexton_store::{Store, StoreOptions};
+use sqlx::postgres::PgConnection;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+pub use sexton_model::progress::Progress;
+
+pub use crate::executor::Outcome;
+use crate::executor::{
+    Executor as _, HostInstant, Recorded, StopReason, TaskEnd, TaskRun, TaskSupervisor,
+};
+use crate::handler::{AnyHandler, GRACE_DEFAULT, Handler, HandlerExecutor, HandlerHost, StopCause};
+use crate::output::{Output, Recorder};
+
+/// The lease of an attempt that nobody takes away.
+const LEASE: Duration = Duration::from_hours(24 * 365);
+
+/// A handler about to be tried; `.await` tries it.
+#[derive(Debug)]
+#[must_use = "a trial does nothing until it is awaited"]
+pub struct Trial {
+    handler: AnyHandler,
+    task: TaskRun,
+    begins: DateTime<Utc>,
+    grace: Duration,
+    stop: Option<(Duration, StopCause)>,
+    database: Option<String>,
+}
+
+/// What came of a trial.
+#[derive(Debug)]
+pub struct Ran {
+    /// How it ended, as a worker would settle it.
+    pub outcome: Outcome,
+    /// What it handed back.
+    pub result: Option<Value>,
+    /// The lines that it logged, masked, each without its end; and what a panic said.
+    pub lines: Vec<String>,
+    /// What it said last of its progress.
+    pub progress: Option<Progress>,
+    /// How long it ran, by tokio's clock.
+    pub took: Duration,
+    transaction: Option<TaskTransaction>,
+}
+
+/// A trial of `handler`: attempt 1 of the job `test.job`, without params, with an hour until its timeout.
+pub fn run<P, H>(handler: H) -> Trial
+where
+    P: DeserializeOwned + Send + 'static,
+    H: Handler<P>,
+{
+    let task = TaskRun {
+        execution_id: Uuid::from_u128(1),
+        attempt: 1,
+        job: "test.job".to_owned(),
+        target: None,
+        execution_key: "test".to_owned(),
+        scheduled_for: DateTime::UNIX_EPOCH,
+        deadline: DateTime::UNIX_EPOCH,
+        idempotency_key: "test.job:test".to_owned(),
+        params: json!({}),
+        timeout: Duration::from_hours(1),
+    };
+    Trial {
+        handler: AnyHandler::new(handler),
+        task,
+        begins: DateTime::UNIX_EPOCH,
+        grace: GRACE_DEFAULT,
+        stop: None,
+        database: None,
+    }
+}
+
+impl Trial {
+    /// With these params.
+    pub fn params(mut self, params: Value) -> Self {
+        self.task.params = params;
+        self
+    }
+
+    /// The attempt's number, from 1.
+    pub fn attempt(mut self, number: u32) -> Self {
+        self.task.attempt = number;
+        self
+    }
+
+    /// Begins at this instant, which is the nominal time, too, unless another [is given](Self::scheduled_for).
+    pub fn at(mut self, instant: DateTime<Utc>) -> Self {
+        (self.begins, self.task.scheduled_for) = (instant, instant);
+        self
+    }
+
+    /// For this nominal time. After [`Self::at`].
+    pub fn scheduled_for(mut self, instant: DateTime<Utc>) -> Self {
+        self.task.scheduled_for = instant;
+        self
+    }
+
+    /// Of the job with this name.
+    pub fn job(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.task.job);
+        self
+    }
+
+    /// Of a job with this target.
+    pub fn target(mut self, target: &str) -> Self {
+        self.task.target = Some(target.to_owned());
+        self
+    }
+
+    /// With this idempotency key.
+    pub fn idempotency_key(mut self, key: &str) -> Self {
+        key.clone_into(&mut self.task.idempotency_key);
+        self
+    }
+
+    /// With this time until it is told to stop.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.task.timeout = timeout;
+        self
+    }
+
+    /// With this time from the word to stop until it is dropped; 5 s otherwise.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Tells it to stop after this time, for this cause.
+    pub fn stopped_after(mut self, time: Duration, cause: StopCause) -> Self {
+        self.stop = Some((time, cause));
+        self
+    }
+
+    /// Begins its transactions in this PostgreSQL: `postgres://user:password@host:port/database`. Not in a
+    /// test whose time is paused, which would leap while the server works.
+    pub fn database(mut self, url: &str) -> Self {
+        self.database = Some(url.to_owned());
+        self
+    }
+
+    async fn ran(mut self) -> Ran {
+        let began = Instant::now();
+        let begins = self.begins;
+        let clock = Arc::new(move || begins + began.elapsed());
+        if let Some((time, StopCause::TimedOut)) = self.stop {
+            self.task.timeout = time;
+        }
+        self.task.deadline = begins + self.task.timeout;
+        let database = self.database.as_deref().map(open);
+        let host = HandlerHost { runtime: Handle::current(), database, clock };
+        let executor = HandlerExecutor::new(Arc::new(host), self.handler, self.grace);
+        let recorder = Recorder::default();
+        let lease = HostInstant::now() + LEASE;
+        let (supervisor, control) = TaskSupervisor::recording(lease, recorder.clone());
+        let stopping = async {
+            let reason = match self.stop {
+                Some((_, StopCause::Cancelled)) => StopReason::Cancelled,
+                Some((_, StopCause::Interrupted)) => StopReason::Interrupted,
+                Some((_, StopCause::LeaseLost)) => StopReason::LeaseLost,
+                Some((_, StopCause::TimedOut)) | None => return std::future::pending().await,
+            };
+            sleep(self.stop.map_or(Duration::ZERO, |(time, _)| time)).await;
+            supervisor.stop(reason);
+            std::future::pending::<std::convert::Infallible>().await
+        };
+        let end = tokio::select! {
+            end = executor.run(&self.task, control) => end,
+            never = stopping => match never {},
+        };
+        told(end, &recorder, began.elapsed())
+    }
+}
+
+impl IntoFuture for Trial {
+    type Output = Ran;
+    type IntoFuture = Pin<Box<dyn Future<Output = Ran> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.ran())
+    }
+}
+
+impl Ran {
+    /// The transaction that it completed in, after its last statement and before the commit; `None` if it
+    /// did not. What is asked in it sees what the handler did. It is rolled back when this is dropped.
+    pub fn transaction(&mut self) -> Option<&mut PgConnection> {
+        self.transaction.as_deref_mut()
+    }
+}
+
+/// # Panics
+///
+/// If the URL cannot be read, which is a mistake in the test.
+fn open(url: &str) -> TaskDatabase {
+    let options = StoreOptions::new(url, "sexton handler test");
+    Store::open(&options)
+        .and_then(|store| TaskDatabase::open(&options, &store))
+        .unwrap_or_else(|error| panic!("the test's database: {error}"))
+}
+
+fn told(end: TaskEnd, recorder: &Recorder, took: Duration) -> Ran {
+    let part = recorder.rest();
+    let output = Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default();
+    Ran {
+        outcome: end.outcome,
+        result: end.result.map(|result| recorder.masked_result(result)),
+        lines: output.lines.into_iter().map(|line| line.text).collect(),
+        progress: part.progress.and_then(|progress| serde_json::from_value(progress).ok()),
+        took,
+        transaction: match end.recorded {
+            Recorded::Within(transaction) => Some(transaction),
+            Recorded::No | Recorded::Perhaps => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handler::{Completion, Ctx, HandlerError};
+
+    fn at() -> DateTime<Utc> {
+        "2026-02-28T23:59:50Z".parse().unwrap()
+    }
+
+    /// Asks every ten seconds whether it is March, and says how often.
+    async fn until_march(ctx: Ctx, params: Value) -> Result<u32, HandlerError> {
+        for asked in 1.. {
+            if ctx.now() >= "2026-03-01T00:00:00Z".parse::<DateTime<Utc>>()? {
+                ctx.log(format_args!("{} of {:?}", ctx.idempotency_key(), ctx.target()));
+                ctx.progress(100.0, [("asked", asked)]);
+                return Ok(asked);
+            }
+            if params["patient"] == false {
+                return Err(HandlerError::Snooze(Duration::from_secs(10)));
+            }
+            sleep(Duration::from_secs(10)).await;
+        }
+        Err("never")?
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_is_the_test_s() {
+        let ran = run(until_march).at(at()).target("7").await;
+        assert_eq!((ran.outcome, ran.result), (Outcome::Succeeded, Some(json!(2))));
+        assert_eq!(
+            (ran.took.as_secs(), ran.lines),
+            (10, vec!["test.job:test of Some(\"7\")".into()])
+        );
+        let said = ran.progress.unwrap();
+        assert_eq!((said.percent, &said.values["asked"]), (100.0, &json!(2)));
+        assert_eq!(said.at, at() + Duration::from_secs(10));
+        let ran = run(until_march).at(at()).params(json!({"patient": false})).await;
+        assert_eq!(ran.outcome, Outcome::Snoozed { after: Duration::from_secs(10) });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_stopped_by_the_test_s_clock_too() {
+        let early = at() - Duration::from_hours(24);
+        let trial = || run(until_march).at(early).grace(Duration::from_secs(1));
+        let ran = trial().timeout(Duration::from_mins(1)).await;
+        assert_eq!((ran.outcome, ran.took.as_secs()), (Outcome::TimedOut, 61));
+        for (cause, outcome, grace) in [
+            (StopCause::TimedOut, Outcome::TimedOut, 1),
+            (StopCause::Cancelled, Outcome::Cancelled, 1),
+            (StopCause::Interrupted, Outcome::Interrupted, 1),
+            (StopCause::LeaseLost, Outcome::LeaseLost, 0),
+        ] {
+            let ran = trial().stopped_after(Duration::from_secs(9), cause).await;
+            assert_eq!((ran.outcome, ran.took.as_secs()), (outcome, 9 + grace));
+        }
+    }
+
+    #[tokio::test]
+    async fn without_a_database_a_transaction_is_refused_in_words() {
+        async fn begins(ctx: Ctx, _: Value) -> Result<Completion, HandlerError> {
+            let tx = ctx.begin().await?;
+            Ok(ctx.complete_in(tx))
+        }
+        let mut ran = run(begins).await;
+        let said = |message: &str| message.contains("a test gives one with `database(url)`");
+        assert!(matches!(&ran.outcome, Outcome::Permanent { message, .. } if said(message)));
+        assert!(ran.transaction().is_none());
+    }
+}
