@@ -156,10 +156,14 @@ pub(super) async fn sweep() {
 async fn sweep_in(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     for entry in entries.flatten() {
+        // By the name first: whatever else is there is not looked at, and may be a disk that hangs.
         let is_ours = entry.file_name().to_string_lossy().starts_with(NAME_PREFIX)
             && entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == own_uid());
+        if !is_ours {
+            continue;
+        }
         let Ok(lock) = File::open(entry.path().join("lock")) else { continue };
-        if is_ours && lock.try_lock().is_ok() {
+        if lock.try_lock().is_ok() {
             processes::kill_all(&entry.path().join("run")).await.ok();
             fs::remove_dir_all(entry.path()).ok();
         }
