@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use sexton_model::echo::escaped;
 use sexton_model::job::check_task_type;
 use sexton_service::arguments::{self, EXIT_USAGE};
-use sexton_service::settings::{Program, WorkerSettings, process_environment};
+use sexton_service::settings::{Program, WorkerSettings, no_setting, process_environment};
 
 use crate::guard::main_if_asked;
 use crate::handler::{AnyHandler, Handler, HandlerExecutor, HandlerHost, HandlerOptions};
@@ -135,6 +135,12 @@ impl WorkerBuilder {
         let set = self.settings.iter().map(|(name, value)| (name.clone(), value.clone()));
         let settings = WorkerSettings::from_env(others.chain(set));
         let mut problems = self.handlers.problems();
+        problems.extend(self.settings.keys().filter_map(|name| {
+            // Those that look like settings are among the environment's problems already.
+            let said = no_setting(Program::Worker, name)?;
+            let told = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
+            (!told).then(|| format!("the setting `{}`: {said}", escaped(name)))
+        }));
         if tokio::runtime::Handle::try_current().is_ok() {
             let said = "`run` starts a runtime of its own and cannot be called within another: call it \
                         from a plain `fn main`, without #[tokio::main]";
@@ -229,12 +235,15 @@ mod tests {
     #[test]
     fn all_problems_are_told_at_once() {
         let builder = named(&["a", "b c", "a", ""]).pool("Billing", 3).setting("LEASE_MS", "soon");
+        let builder = builder.setting("LEASE", "1").setting("WORKER_POOL", "a");
         let said = builder.checked().unwrap_err();
         for part in [
-            "2 problems in the environment",
-            "WORKER_POOLS",
-            "LEASE_MS",
-            "3 problems in the program",
+            "3 problems in the environment",
+            "WORKER_POOLS = \"Billing:3\"",
+            "LEASE_MS = \"soon\"",
+            "WORKER_POOL: no such setting; did you mean WORKER_POOLS?",
+            "4 problems in the program",
+            "the setting `LEASE`: no such setting",
         ] {
             assert!(said.contains(part), "no {part} in {said}");
         }

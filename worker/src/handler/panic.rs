@@ -15,7 +15,7 @@ pub(super) struct Noticed(Arc<Mutex<Option<Panic>>>);
 /// What is known of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Panic {
-    /// `src/charge.rs:12:5`.
+    /// ` at src/charge.rs:12:5`; empty where a hook of the program's own was set over this one.
     place: String,
     /// Only where `RUST_BACKTRACE` asks for it.
     pub(super) backtrace: Option<String>,
@@ -49,7 +49,7 @@ impl Noticed {
             text.truncate(text.floor_char_boundary(MAX_BACKTRACE_BYTES));
             text
         });
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let place = panic.location().map(|place| format!(" at {place}")).unwrap_or_default();
         *self.lock() = Some(Panic { place, backtrace });
     }
 
@@ -59,7 +59,7 @@ impl Noticed {
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
         let panic = self.lock().take().unwrap_or_default();
         let text = text.unwrap_or("(no text)");
-        (format!("the handler panicked at {}: {text}", panic.place), panic)
+        (format!("the handler panicked{}: {text}", panic.place), panic)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Panic>> {

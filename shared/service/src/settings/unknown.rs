@@ -2,6 +2,7 @@
 //!
 //! A misspelt name would otherwise be ignored in silence, and the default would rule.
 
+use super::setting::Program;
 use super::table;
 
 /// Variables with these beginnings are ours.
@@ -32,6 +33,22 @@ pub(crate) fn objection(name: &str, value: &str) -> Option<String> {
         return None;
     }
     Some(match nearest(name, known()) {
+        Some(meant) => format!("no such setting; did you mean {meant}?"),
+        None => "no such setting; `--help` lists them all".to_owned(),
+    })
+}
+
+/// The reason why `name` cannot be set for `program` by its own code; `None` if it is a setting of it.
+///
+/// In the environment most names are somebody else's. Here there is nobody else.
+pub fn no_setting(program: Program, name: &str) -> Option<String> {
+    let of_program =
+        || table::settings().filter(|setting| setting.about().programs.contains(&program));
+    let mut known = of_program().map(|setting| setting.about().name);
+    if known.any(|it| it == name) {
+        return None;
+    }
+    Some(match nearest(name, of_program().map(|setting| setting.about().name)) {
         Some(meant) => format!("no such setting; did you mean {meant}?"),
         None => "no such setting; `--help` lists them all".to_owned(),
     })

@@ -1,5 +1,7 @@
 //! The transactions of handlers: what counts with the success, and what is taken back.
 
+use std::os::unix::process::ExitStatusExt as _;
+
 use super::{IN_THE_END, Shop};
 
 const INSERT: &str = "INSERT INTO effects VALUES ('once')";
@@ -61,4 +63,22 @@ async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_s
     assert_eq!(shop.count("effects").await, 0);
     worker.terminate();
     assert!(worker.exit(IN_THE_END).await.success());
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_all_or_nothing() {
+    for (point, attempts) in
+        [("worker.sql_ran", 2), ("worker.sql_settled", 2), ("worker.sql_committed", 1)]
+    {
+        let shop = Shop::new("").await;
+        let mut doomed = shop.worker(&[("FAULT_POINT", point)]);
+        run(&shop, &[INSERT], false).await;
+        assert_eq!(doomed.exit(IN_THE_END).await.signal(), Some(9), "{point}: {}", doomed.log());
+        assert_eq!(shop.count("effects").await, 2 - attempts, "{point}");
+        let _successor = shop.worker(&[]);
+        shop.until(&format!("executions WHERE state = 'succeeded' AND attempt = {attempts}"), 1)
+            .await;
+        assert_eq!(shop.count("effects").await, 1, "{point}");
+        assert_eq!(shop.count("attempts").await, attempts, "{point}");
+    }
 }

@@ -98,7 +98,7 @@ pub(super) const POINTS: &[Point] = &[
     at(
         "worker.sql_ran",
         Never,
-        "a task's statement has ended",
+        "a task's statement has ended, or a handler that completes in its transaction",
         "its end is recorded in the same transaction",
         "a running row, and a transaction that the server rolls back: the next attempt does it anew",
         "a task that is a statement",
@@ -106,15 +106,15 @@ pub(super) const POINTS: &[Point] = &[
     at(
         "worker.sql_settled",
         Never,
-        "the end of a task's statement is recorded",
-        "statement and record are committed",
+        "the end of a task's statement or handler is recorded",
+        "its effects and the record are committed",
         "a running row, as at worker.sql_ran",
         "a task that is a statement",
     ),
     at(
         "worker.sql_committed",
         Never,
-        "a task's statement and its record are committed",
+        "a task's effects and their record are committed",
         "its ticket is acknowledged",
         "the spent ticket, which comes again and opens nothing",
         "a task that is a statement",
