@@ -4,6 +4,7 @@
 //! waits. The answers to one statement, recognised by what its parameters hold, are swallowed by a
 //! proxy; everything else passes.
 
+mod cancel;
 mod lease;
 mod lost_answers;
 

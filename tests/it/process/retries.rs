@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sexton_tests::platform::Platform;
 
-use super::until;
+use super::{by_hand, count, until};
 
 /// Delays and the most stays in delay queues that they take.
 const DELAYS: [(&str, f64, f64); 4] =
@@ -66,5 +66,30 @@ async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
         // Every stay in a delay queue ends with one such way. On an idle machine it is milliseconds.
         let most = 1.0 + stays * way;
         assert!(late < most, "{delay}: {late:.3} s late; one way takes {way:.3} s here");
+    }
+}
+
+#[tokio::test]
+async fn a_job_s_word_on_retries_holds_before_the_catalogue_s_and_that_before_the_worker_s() {
+    let mut platform = Platform::new().await.unwrap();
+    let fails = "command = [\"/bin/false\"]";
+    platform.catalogue(&format!(
+        "[tasks.told]\n{fails}\nretry = {{ max_retries = 2, delay = \"0s\" }}\n[tasks.plain]\n{fails}\n"
+    ));
+    let jobs = [
+        by_hand("of.job", "told", "retry = { max_retries = 0 }"),
+        by_hand("of.catalogue", "told", ""),
+        by_hand("of.worker", "plain", "retry = { delay = \"0s\" }"),
+    ];
+    platform.apply(&jobs.concat()).await.unwrap();
+    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let _worker = platform.start_worker("w1", &[("CRON_MAX_RETRIES", "1")]).unwrap();
+    for (job, attempts) in [("of.job", 1), ("of.catalogue", 3), ("of.worker", 2)] {
+        let done = platform.sexton(&["jobs", "trigger", job]).await;
+        assert!(done.status.success(), "{done}");
+        let of_job = format!("executions e JOIN jobs j ON j.id = e.job_id AND j.name = '{job}'");
+        until(&platform, &format!("{of_job} WHERE e.state = 'failed'"), 1).await;
+        let of_attempts = format!("{of_job} JOIN attempts a ON a.execution_id = e.id");
+        assert_eq!(count(&platform, &of_attempts).await, attempts, "{job}");
     }
 }
