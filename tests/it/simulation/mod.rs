@@ -7,7 +7,7 @@ mod parts;
 use sexton_tests::simulation::{Campaign, Plays, Stage};
 
 /// Cases of a run of all tests.
-const CASES: u64 = 80;
+const CASES: u64 = 100;
 
 /// A number from the environment.
 fn setting(name: &str) -> Option<u64> {

@@ -197,6 +197,7 @@ impl<'a> Simulation<'a> {
             Op::Prune => self.prune().await?,
             Op::Ask { worker, cut } => self.ask(worker, cut).await?,
             Op::Renew { worker, cut } => self.renew(worker, cut).await?,
+            Op::Write { worker, cut } => self.write(worker, cut).await?,
             Op::Settle { worker, cut } => self.settle(worker, cut).await?,
             Op::MarkSent { worker, cut } => self.mark_sent(worker, cut).await?,
             Op::TakeSeat { worker } => self.take_seat(worker).await?,

@@ -72,15 +72,8 @@ impl Draw {
             TimesOut,
         };
         let bad = [Fails, Fails, Fails, TimesOut, TimesOut, Crashes];
-        match self.below(3) {
-            0 => self.one_of(&[
-                Succeeds,
-                Succeeds,
-                FailsForGood,
-                FailsHopelessly,
-                IsInterrupted,
-                Snoozes,
-            ]),
+        match self.below(2) {
+            0 => self.one_of(&[Succeeds, FailsForGood, FailsHopelessly, IsInterrupted, Snoozes]),
             _ => self.one_of(&bad),
         }
     }
@@ -104,7 +97,7 @@ impl Draw {
 
     /// What a worker does.
     fn worker(&mut self) -> Op {
-        match self.below(44) {
+        match self.below(47) {
             0..9 => Op::Deliver { slot: self.index(), message: self.index() },
             9..17 => Op::Ask { worker: self.index(), cut: self.cut() },
             17..21 => Op::Renew { worker: self.index(), cut: self.cut() },
@@ -113,9 +106,10 @@ impl Draw {
             31..35 => Op::Send { slot: self.index(), cut: self.cut() },
             35..37 => Op::MarkSent { worker: self.index(), cut: self.cut() },
             37..40 => Op::Acknowledge { slot: self.index() },
-            40 => Op::LetGo { slot: self.index() },
-            41 => Op::GiveBack { slot: self.index() },
-            42 => Op::Disconnect { worker: self.index() },
+            40..42 => Op::LetGo { slot: self.index() },
+            42 => Op::GiveBack { slot: self.index() },
+            43 => Op::Disconnect { worker: self.index() },
+            44..46 => Op::Write { worker: self.index(), cut: self.cut() },
             _ => {
                 let worker = self.index();
                 self.one_of(&[Op::WorkerDies { worker }, Op::TakeSeat { worker }])
@@ -139,7 +133,7 @@ impl Draw {
     /// What people and other programs do.
     fn person(&mut self) -> Op {
         let (row, message, key) = (self.index(), self.index(), self.below(3) as u8);
-        match self.below(16) {
+        match self.below(17) {
             0..3 => Op::Trigger { key, cut: self.cut() },
             3..5 => Op::Foreign { key },
             5..8 => Op::Requeue { row, stale: self.below(4) == 0 },
@@ -183,9 +177,11 @@ impl Draw {
         let ask = both(|worker| Op::Ask { worker, cut: Cut::No });
         let open = [Op::Deliver { slot, message }, ask[0], ask[1]];
         let settle = both(|worker| Op::Settle { worker, cut: Cut::No });
+        let write = both(|worker| Op::Write { worker, cut: Cut::No });
         let long = Op::Wait { ms: 25_000 };
         let rescue = [long, Op::FindLost, Op::EndLost { cut }];
         let end = Op::End { slot, end };
+        let late = [Op::End { slot, end: End::TimesOut }];
         let sent = [
             Op::Send { slot, cut },
             both(|worker| Op::MarkSent { worker, cut: Cut::No })[usize::from(worker) % 2],
@@ -200,10 +196,10 @@ impl Draw {
         let (row, stale) = (self.index(), self.below(3) == 0);
         let strip = Op::Strip { queue: Queue::Main, message };
         let overdue = Op::Reconcile { wrong: false, cut };
-        let pieces: &[&[Op]] = match self.below(21) {
+        let pieces: &[&[Op]] = match self.below(22) {
             0 => &[&relay],
             1 => &[&open],
-            2 => &[&[end], &settle, &sent],
+            2 => &[&open, &write, &[end], &settle, &sent],
             3 => &[&rescue, &relay, &open],
             4 => &[&[Op::Wait { ms: 6_000 }], &both(|worker| Op::Renew { worker, cut: Cut::No })],
             // A retry that comes too early.
@@ -212,7 +208,7 @@ impl Draw {
             6 => &[&open[..1], &[asked], &rescue[..2], &again, &rescue[2..]],
             7 => &[&open[..1], &[asked], &rescue[..1], &again[..1], &rescue[1..], &relay, &open],
             // An end that is recorded after the lease.
-            8 => &[&open, &[end], &rescue, &relay, &open, &open, &settle],
+            8 => &[&open, &write, &[end], &rescue, &write, &relay, &open, &open, &settle],
             // A rescue that acts on what it found long ago.
             9 => &[&open, &successor, &relay, &open, &open, &rescue[..1], &rescue[2..]],
             10 => &[&open, &[Op::Cancel { row }, end], &settle, &sent],
@@ -230,6 +226,8 @@ impl Draw {
             17 => &[&[Op::Wait { ms: 31 * 86_400_000 }, Op::Prune]],
             // A person or a tool puts a parked message back, and drops what it does not know.
             18 => &[&open, &[given_up], &settle, &sent, &[Op::MoveBack { message }, strip], &open],
+            // A task that takes too long, over and over.
+            19 => &[&open, &late, &settle, &sent, &[minute], &open, &late, &settle],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()

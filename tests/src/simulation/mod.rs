@@ -28,6 +28,7 @@ mod ending;
 mod jobs;
 mod ledger;
 mod op;
+mod output;
 mod outside;
 mod promises;
 mod rows;

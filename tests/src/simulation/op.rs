@@ -91,6 +91,8 @@ pub enum Op {
     Ask { worker: u8, cut: Cut },
     /// It renews the leases of all its slots, and starts what had to be renewed first.
     Renew { worker: u8, cut: Cut },
+    /// It stores what the tasks of its slots have written.
+    Write { worker: u8, cut: Cut },
     /// A running task ends.
     End { slot: u8, end: End },
     /// A worker records how the attempts of all its slots ended, or that they came too late.

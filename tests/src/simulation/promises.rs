@@ -51,6 +51,7 @@ impl Judge<'_> {
             let timely = row.earliest >= self.began;
             promise!(timely, "{} is on the row: {}", row.earliest, row.name());
             history(row)?;
+            outputs(before.get(id), row)?;
             self.budgets(row)?;
             let deeds = self.ledger.deeds.get(id).copied().unwrap_or_default();
             promise!(row.deeds == deeds, "{}: {} deeds recorded of {deeds}", row.name(), row.deeds);
@@ -205,6 +206,8 @@ impl Judge<'_> {
         promise!(errors <= policy.max_retries as usize + 1, "{errors} failures: {}", row.name());
         promise!(timeouts <= policy.max_timeouts as usize, "{timeouts} timeouts: {}", row.name());
         promise!(crashes <= policy.max_crashes as usize, "{crashes} crashes: {}", row.name());
+        let left = timeouts < policy.max_timeouts as usize && crashes < policy.max_crashes as usize;
+        promise!(left || row.state != State::Retrying, "no budget is left: {}", row.name());
         let (snoozes, most) = (count("snoozed"), policy.max_snoozes as usize);
         promise!(snoozes <= most + 1, "{snoozes} snoozes: {}", row.name());
         let ended = [errors.min(policy.max_retries as usize), timeouts, crashes, snoozes.min(most)];
@@ -216,6 +219,24 @@ impl Judge<'_> {
         );
         Ok(())
     }
+}
+
+/// Each line of an attempt is stored once, in their order, and none after its end; who records the end
+/// of a task leaves no line out.
+fn outputs(was: Option<&Row>, is: &Row) -> Result<(), Stop> {
+    for (number, attempt) in &is.attempts {
+        let before = was.and_then(|was| was.attempts.get(number));
+        let stored = attempt.output.len();
+        let whole = attempt.output.iter().copied().eq(1..=stored as i64);
+        promise!(whole, "attempt {number} has the lines {:?}: {}", attempt.output, is.name());
+        let known = before.map_or(0, |before| before.output.len());
+        promise!(stored >= known, "output of attempt {number} is gone: {}", is.name());
+        let ended = before.is_some_and(|before| before.finished_at.is_some());
+        promise!(!ended || stored == known, "attempt {number} writes after its end: {}", is.name());
+        let told = attempt.outcome.as_deref().is_some_and(|outcome| outcome != "lost");
+        promise!(!told || stored > 0, "attempt {number} has lost its last line: {}", is.name());
+    }
+    Ok(())
 }
 
 /// The attempts' records and the row say the same.

@@ -77,6 +77,8 @@ pub(super) struct Attempt {
     pub(super) finished_at: Option<DateTime<Utc>>,
     pub(super) outcome: Option<String>,
     pub(super) late_outcome: Option<String>,
+    /// The first lines of the chunks of its output.
+    pub(super) output: Vec<i64>,
 }
 
 impl Row {
@@ -114,8 +116,11 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
     .fetch_all(pool)
     .await?;
     let attempts: Vec<Attempt> = sqlx::query_as(
-        "SELECT execution_id, number, worker_id, opened_at, finished_at, outcome, late_outcome
-         FROM attempts",
+        "SELECT execution_id, number, worker_id, opened_at, finished_at, outcome, late_outcome,
+                array(SELECT o.first_line FROM attempt_output o
+                      WHERE (o.execution_id, o.number) = (a.execution_id, a.number)
+                      ORDER BY o.first_line) AS output
+         FROM attempts a",
     )
     .fetch_all(pool)
     .await?;

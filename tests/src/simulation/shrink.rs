@@ -81,6 +81,7 @@ fn simpler(op: Op) -> Vec<Op> {
         }
         Op::Ask { worker, .. } => vec![Op::Ask { worker: 0, cut }, Op::Ask { worker, cut }],
         Op::Renew { worker, .. } => vec![Op::Renew { worker: 0, cut }, Op::Renew { worker, cut }],
+        Op::Write { worker, .. } => vec![Op::Write { worker: 0, cut }, Op::Write { worker, cut }],
         Op::End { end, .. } => vec![Op::End { slot: 0, end }],
         Op::Settle { worker, .. } => {
             vec![Op::Settle { worker: 0, cut }, Op::Settle { worker, cut }]

@@ -37,6 +37,8 @@ pub(super) struct Slot {
     /// The message, until it is acknowledged or returned.
     pub(super) delivery: Option<Message>,
     pub(super) step: Step,
+    /// Lines of its task that are known to be stored.
+    pub(super) lines: i64,
 }
 
 /// How far a slot is.
@@ -195,7 +197,7 @@ impl Simulation<'_> {
             Incoming::Unreadable { reason } => return Err(Stop::broken(reason)),
         };
         if let Some(slot) = self.nth(slot, |step| matches!(step, Step::Idle)) {
-            *slot = Slot { delivery: Some(message), step };
+            *slot = Slot { delivery: Some(message), step, lines: 0 };
         }
         Ok(())
     }

@@ -270,7 +270,7 @@ impl Simulation<'_> {
                         error: error.then(|| (class.to_owned(), "it failed".to_owned())),
                         exit_code: None,
                         signal: None,
-                        output: None,
+                        output: Some(self.next_line(slot)),
                         result: None,
                     });
                     slots.push(slot);
