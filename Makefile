@@ -41,10 +41,10 @@ simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of
 		$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it -- \
 		--nocapture simulation::no_list_of_operations_breaks_a_promise
 
-measure: ## Measure firing lag, memory, and what output costs, with release builds
+measure: ## Measure firing lag, memory, what commands, cancels and output cost, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -p sexton-tests --bin measure
-	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/reliability.md
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

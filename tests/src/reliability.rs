@@ -9,9 +9,9 @@ use anyhow::{Context as _, Result, bail};
 const HEADER: &str = "\
 # Reliability
 
-What the long runs of this code have shown, as they measured it: `make torture` and `make soak` write
-their sections themselves. What must hold stands in [the guarantees](guarantees.md), how it is shown
-otherwise in [proof](proof.md).
+What the long runs of this code have shown, as they measured it: `make torture`, `make soak` and
+`make measure` write their sections themselves. What must hold stands in [the guarantees](guarantees.md),
+how it is shown otherwise in [proof](proof.md).
 ";
 
 /// Puts `text` between the markers of the section `name`, and leaves the rest as it is. A document

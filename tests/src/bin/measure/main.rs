@@ -1,75 +1,107 @@
-//! `make measure`: how soon a firing starts on an idle machine, and what the idle programs occupy.
+//! `make measure`: how soon a firing starts on an idle machine, what the idle programs occupy, what a
+//! command costs, how soon a cancel arrives, and what it costs that tasks write.
 //!
-//! One scheduler and one worker, one job a second for a minute (or as many seconds as the first
-//! argument says). The lag of a firing is its attempt's `started_at` less its nominal time, both by
-//! the database's clock. The resident memory is read before the first job exists.
-//! Afterwards, what it costs that tasks write; see [`output`].
+//! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
+//! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
+//! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
+//! a time: [`command`] and [`output`].
 
+mod command;
+mod figures;
 mod output;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use clap::Parser;
+use figures::{Figures, Spread};
 use sexton_tests::platform::{Platform, Program};
+use sexton_tests::{commit, reliability};
 
 const JOB: &str = "[[job]]\nname = \"measure.tick\"\ntask = \"noop\"\nevery = \"1s\"\n";
 
+/// How soon things happen on an idle machine, and what they cost.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// For how many seconds jobs fire
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Write the section of this document
+    #[arg(long)]
+    report: Option<PathBuf>,
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    let seconds: i64 = match std::env::args().nth(1) {
-        Some(text) => text.parse().context("the argument is a number of seconds")?,
-        None => 60,
-    };
+    let arguments = Arguments::parse();
     let servers = sexton_servers::provide(sexton_servers::Needed::Both).await?;
     let mut platform = Platform::on(&servers.database_url, &servers.amqp_url).await?;
     let noop = "[tasks.noop]\ncommand = [\"/bin/true\"]\n";
-    platform.catalogue(&(noop.to_owned() + &output::catalogue()));
+    platform.catalogue(&[noop, &command::catalogue(), &output::catalogue()].concat());
+    let mut figures = Figures::default();
+    idle_and_firing(&platform, i64::from(arguments.seconds), &mut figures).await?;
+    platform.apply(&[command::JOBS, output::JOBS].concat()).await?;
+    let mut worker = platform.start_worker("worker", &[("WORKER_SLOTS", "80")])?;
+    worker.ready().await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    command::measure(&platform, &mut figures).await?;
+    output::measure(&platform, &worker, &mut figures).await?;
+    drop(platform);
+    servers.shutdown().await?;
+    if let Some(report) = arguments.report {
+        reliability::write(&report, "measure", &section(&figures))?;
+    }
+    Ok(())
+}
+
+/// The section of the document.
+fn section(figures: &Figures) -> String {
+    let day = sexton_service::clock::now().format("%Y-%m-%d");
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!(
+        "## Measured\n\n\
+         <!-- Written by `make measure`; not to be edited by hand. -->\n\n\
+         {day}, commit {}, {processors} processors; release builds. One scheduler and one worker with\n\
+         nothing else to do.\n\n{}",
+        commit::told().unwrap_or_else(|| "unknown".to_owned()),
+        figures.table()
+    )
+}
+
+/// A scheduler that stays, and a worker that is stopped in the end.
+async fn idle_and_firing(platform: &Platform, seconds: i64, figures: &mut Figures) -> Result<()> {
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     let mut worker = platform.start_worker("worker", &[])?;
     scheduler.ready().await;
     worker.ready().await;
     // Long enough for every loop to have made its rounds once.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    println!("scheduler, idle: {:.1} MB resident", resident_mb(&scheduler)?);
-    println!("worker, idle:    {:.1} MB resident", resident_mb(&worker)?);
+    let memory =
+        |program| Ok::<_, anyhow::Error>(format!("{:.1} MB resident", resident_mb(program)?));
+    figures.add("scheduler, idle", memory(&scheduler)?);
+    figures.add("worker, idle", memory(&worker)?);
 
     platform.apply(JOB).await?;
     let deadline = Duration::from_secs(seconds.unsigned_abs() + 30);
-    let wanted = "as many firings as seconds";
-    let firings = platform
-        .eventually(wanted, deadline, async || {
-            let count: i64 =
-                sqlx::query_scalar("SELECT count(*) FROM executions WHERE state = 'succeeded'")
-                    .fetch_one(platform.store().pool())
-                    .await
-                    .ok()?;
-            (count >= seconds).then_some(count)
-        })
-        .await;
-    let lag: (f64, f64, f64) = sqlx::query_as(
-        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY lag_ms),
-                percentile_cont(0.99) WITHIN GROUP (ORDER BY lag_ms), max(lag_ms)
-         FROM (SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000 AS lag_ms
-               FROM executions WHERE started_at IS NOT NULL) AS firings",
+    let enough = async || {
+        let count = "SELECT count(*) FROM executions WHERE state = 'succeeded'";
+        let count: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await.ok()?;
+        (count >= seconds).then_some(())
+    };
+    platform.eventually("as many firings as seconds", deadline, enough).await;
+    let lags: Vec<f64> = sqlx::query_scalar(
+        "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
+         FROM executions WHERE started_at IS NOT NULL",
     )
-    .fetch_one(platform.store().pool())
+    .fetch_all(platform.store().pool())
     .await?;
-    println!(
-        "{firings} firings, due to started: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
-        lag.0, lag.1, lag.2
-    );
-    println!("scheduler, after: {:.1} MB resident", resident_mb(&scheduler)?);
-    println!("worker, after:    {:.1} MB resident", resident_mb(&worker)?);
+    figures.add("a firing, from due to started", Spread::new(lags).told());
+    figures.add("scheduler, after that", memory(&scheduler)?);
+    figures.add("worker, after that", memory(&worker)?);
     worker.terminate();
     worker.exit(Duration::from_mins(1)).await;
     platform.sexton(&["jobs", "pause", "measure.tick", "--reason", "measured"]).await;
-    platform.apply(output::JOBS).await?;
-    let mut worker = platform.start_worker("worker", &[("WORKER_SLOTS", "80")])?;
-    worker.ready().await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    output::measure(&platform, &worker).await?;
-    drop(platform);
-    servers.shutdown().await?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use sexton_tests::platform::{Platform, Program};
 
+use super::figures::Figures;
 use super::resident_mb;
 
 /// What the one task writes, in bytes.
@@ -37,15 +38,21 @@ task = \"chatty\"
 ";
 
 /// Measures with a worker of at least 65 slots that does nothing else.
-pub(super) async fn measure(platform: &Platform, worker: &Program) -> Result<()> {
+pub(super) async fn measure(
+    platform: &Platform,
+    worker: &Program,
+    figures: &mut Figures,
+) -> Result<()> {
     let quiet = others(platform).await?;
     trigger(platform, "measure.flood").await?;
     let busy = others(platform).await?;
     ended(platform, "measure.flood", 1).await?;
     let seconds = took(platform, "measure.flood").await?;
     let mb = FLOOD_BYTES as f64 / 1e6;
-    println!("one task wrote {mb:.0} MB in {seconds:.1} s: {:.0} MB/s", mb / seconds);
-    println!("another task took {quiet:.1} ms while nobody wrote, {busy:.1} ms meanwhile (median)");
+    let speed = mb / seconds;
+    figures.add("one task's output", format!("{mb:.0} MB in {seconds:.1} s: {speed:.0} MB/s"));
+    figures.add("another task, while nobody writes", format!("p50 {quiet:.1} ms"));
+    figures.add("another task, meanwhile", format!("p50 {busy:.1} ms"));
 
     let idle = resident_mb(worker)?;
     for _ in 0..CHATTY {
@@ -58,9 +65,9 @@ pub(super) async fn measure(platform: &Platform, worker: &Program) -> Result<()>
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     ended(platform, "measure.chatty", CHATTY as i64).await?;
-    println!(
-        "worker, with {CHATTY} children that write without end: {:.1} MB more than before ({idle:.1} MB)",
-        most - idle
+    figures.add(
+        format!("worker, with {CHATTY} children that write without end"),
+        format!("{:.1} MB more than before ({idle:.1} MB)", most - idle),
     );
     Ok(())
 }
@@ -78,13 +85,13 @@ async fn others(platform: &Platform) -> Result<f64> {
     Ok(took(platform, "measure.other").await? * 1000.0)
 }
 
-async fn trigger(platform: &Platform, job: &str) -> Result<()> {
+pub(super) async fn trigger(platform: &Platform, job: &str) -> Result<()> {
     let done = platform.try_sexton(&["jobs", "trigger", job]).await?;
     anyhow::ensure!(done.status.success(), "sexton jobs trigger failed: {done}");
     Ok(())
 }
 
-async fn ended(platform: &Platform, job: &str, wanted: i64) -> Result<()> {
+pub(super) async fn ended(platform: &Platform, job: &str, wanted: i64) -> Result<()> {
     let all = async || {
         let ended: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM executions e JOIN jobs j ON j.id = e.job_id

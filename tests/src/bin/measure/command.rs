@@ -1,0 +1,112 @@
+//! What a command costs as a task, beside the same program started by nobody in particular, and how
+//! soon a cancel reaches it.
+//!
+//! The two are taken in turns, so that whatever else goes on befalls both. A task is measured from its
+//! open to its record, by the database's clock: that is everything between, its guard and a round trip
+//! to the database among it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use chrono::{DateTime, Utc};
+use sexton_service::clock;
+use sexton_tests::platform::Platform;
+
+use super::figures::{Figures, Spread};
+use super::output::{ended, trigger};
+
+/// How often a program is started in either way.
+const STARTS: usize = 100;
+/// How often one is cancelled.
+const CANCELS: usize = 100;
+
+/// How long anything may take.
+const DEADLINE: Duration = Duration::from_mins(1);
+
+/// Writes down when it was asked to end. The pause is waited for, so that the shell can be asked.
+const CANCELLED: &str = "trap 'date +%s%N > told; exit 0' TERM; echo > begun; sleep 600 & wait";
+
+pub(super) fn catalogue() -> String {
+    format!("[tasks.cancelled]\ncommand = [\"/bin/sh\", \"-c\", \"{CANCELLED}\"]\n")
+}
+
+/// The lease is so long that no renewal brings the cancel.
+pub(super) const JOBS: &str = "
+[[job]]
+name = \"measure.plain\"
+task = \"noop\"
+[[job]]
+name = \"measure.cancelled\"
+task = \"cancelled\"
+lease = \"1h\"
+";
+
+/// Measures with a worker that does nothing else.
+pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Result<()> {
+    let mut alone = Vec::with_capacity(STARTS);
+    for number in 1..=STARTS {
+        alone.push(started_alone()?);
+        trigger(platform, "measure.plain").await?;
+        ended(platform, "measure.plain", number as i64).await?;
+    }
+    let alone = Spread::new(alone);
+    let as_task = Spread::new(as_tasks(platform).await?);
+    figures.add("fork and exec of `/bin/true` alone", alone.told());
+    figures.add("the same as a task, from its open to its record", as_task.told());
+    let more = as_task.at(0.5) - alone.at(0.5);
+    figures.add("what a command costs beside fork and exec", format!("{more:.1} ms (p50)"));
+
+    let mut cancels = Vec::with_capacity(CANCELS);
+    for _ in 0..CANCELS {
+        cancels.push(cancelled(platform).await?);
+    }
+    figures.add("from `sexton executions cancel` to the TERM", Spread::new(cancels).told());
+    Ok(())
+}
+
+/// Starts the program and waits for its end, in milliseconds.
+fn started_alone() -> Result<f64> {
+    let begin = Instant::now();
+    let mut process = Command::new("/bin/true")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    process.wait()?;
+    Ok(begin.elapsed().as_secs_f64() * 1000.0)
+}
+
+async fn as_tasks(platform: &Platform) -> Result<Vec<f64>> {
+    sqlx::query_scalar(
+        "SELECT extract(epoch FROM a.finished_at - a.opened_at)::float8 * 1000
+         FROM attempts a JOIN executions e ON e.id = a.execution_id
+              JOIN jobs j ON j.id = e.job_id WHERE j.name = 'measure.plain'",
+    )
+    .fetch_all(platform.store().pool())
+    .await
+    .context("the attempts cannot be read")
+}
+
+/// From the start of the command to the signal, in milliseconds.
+async fn cancelled(platform: &Platform) -> Result<f64> {
+    let (begun, told) = (platform.folder().join("begun"), platform.folder().join("told"));
+    let answer = platform.sexton_json(&["jobs", "trigger", "measure.cancelled"]).await;
+    let id = answer["id"].as_str().context("a trigger tells the execution")?;
+    let exists = async || begun.exists().then_some(());
+    platform.eventually("the task has begun", DEADLINE, exists).await;
+    let asked = clock::now();
+    let done = platform.try_sexton(&["executions", "cancel", id]).await?;
+    ensure!(done.status.success(), "sexton executions cancel failed: {done}");
+    let at = platform.eventually("it was told", DEADLINE, async || read(&told)).await;
+    std::fs::remove_file(&begun)?;
+    std::fs::remove_file(&told)?;
+    Ok((at - asked).as_seconds_f64() * 1000.0)
+}
+
+/// What `date` wrote, once it is whole.
+fn read(file: &Path) -> Option<DateTime<Utc>> {
+    let nanos = std::fs::read_to_string(file).ok()?.strip_suffix('\n')?.parse().ok()?;
+    Some(DateTime::from_timestamp_nanos(nanos))
+}
