@@ -1,7 +1,7 @@
-//! The end that is imposed on a task which runs in the worker itself: a request, a mail.
+//! The end that is imposed on what runs in the worker itself: a request, a mail, the reading of a secret.
 //!
-//! Such a task has no process that could be told to clear up. Whoever runs it drops it, and with it
-//! its connection.
+//! It has no process that could be told to clear up. Whoever runs it drops it, and with it its
+//! connection.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::executor::{HostInstant, Outcome, StopReason, TaskControl};
 
 /// Waits until the task must not go on, and says why: it was told to stop, its lease is over, or it
 /// has run for `timeout`.
-pub(crate) async fn imposed_end(mut control: TaskControl, timeout: Duration) -> Outcome {
+pub(crate) async fn imposed_end(control: &mut TaskControl, timeout: Duration) -> Outcome {
     // A timeout that overflows the clock is no timeout.
     let timeout_at = Instant::now() + timeout.min(Duration::from_hours(365 * 24));
     loop {
@@ -43,28 +43,28 @@ mod tests {
 
     #[tokio::test]
     async fn each_reason_to_end_is_told_apart() {
-        let (supervisor, control) = TaskSupervisor::new(HostInstant::now() + LONG);
-        assert_eq!(imposed_end(control, Duration::ZERO).await, Outcome::TimedOut);
+        let (supervisor, mut control) = TaskSupervisor::new(HostInstant::now() + LONG);
+        assert_eq!(imposed_end(&mut control, Duration::ZERO).await, Outcome::TimedOut);
         drop(supervisor);
         for (reason, outcome) in [
             (StopReason::Cancelled, Outcome::Cancelled),
             (StopReason::Interrupted, Outcome::Interrupted),
             (StopReason::LeaseLost, Outcome::LeaseLost),
         ] {
-            let (supervisor, control) = TaskSupervisor::new(HostInstant::now() + LONG);
+            let (supervisor, mut control) = TaskSupervisor::new(HostInstant::now() + LONG);
             supervisor.stop(reason);
-            assert_eq!(imposed_end(control, LONG).await, outcome);
+            assert_eq!(imposed_end(&mut control, LONG).await, outcome);
         }
-        let (_supervisor, control) = TaskSupervisor::new(HostInstant::now());
-        assert_eq!(imposed_end(control, LONG).await, Outcome::LeaseLost);
+        let (_supervisor, mut control) = TaskSupervisor::new(HostInstant::now());
+        assert_eq!(imposed_end(&mut control, LONG).await, Outcome::LeaseLost);
     }
 
     #[tokio::test]
     async fn a_renewed_lease_is_waited_for() {
-        let (supervisor, control) =
+        let (supervisor, mut control) =
             TaskSupervisor::new(HostInstant::now() + Duration::from_millis(50));
         supervisor.extend_lease(HostInstant::now() + LONG);
-        let end = imposed_end(control, Duration::from_millis(100)).await;
+        let end = imposed_end(&mut control, Duration::from_millis(100)).await;
         assert_eq!(end, Outcome::TimedOut);
     }
 }

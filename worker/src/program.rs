@@ -31,6 +31,8 @@ use crate::worker::{ACK_DEADLINE, WorkerOptions, run};
 
 /// How long a runtime may go without a beat before `/livez` says so.
 const MAX_SILENCE: Duration = Duration::from_secs(30);
+/// How long what the protocol's runtime has begun may take when all is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Threads for the protocol: renewals, tickets, requests, output.
 const THREADS: usize = 2;
 
@@ -45,8 +47,9 @@ pub(crate) fn main(settings: &WorkerSettings, handlers: Handlers) -> anyhow::Res
         .transpose()
         .context("failed to start the handlers' runtime")?;
     let outcome = runtime.block_on(work(settings, handlers, own.as_ref().map(Runtime::handle)));
-    // A handler that blocks still must not keep the process from ending.
+    // A handler that blocks still must not keep the process from ending, nor a disk that does not answer.
     own.into_iter().for_each(Runtime::shutdown_background);
+    runtime.shutdown_timeout(LAST_WORDS);
     outcome
 }
 

@@ -13,10 +13,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 /// Largest secret, in bytes.
@@ -83,12 +84,19 @@ pub struct SecretMissing {
 
 /// Reads secrets: from the environment as it was at the worker's start, from files as they are.
 #[derive(Clone)]
-pub struct SecretSource(Arc<HashMap<OsString, OsString>>);
+pub struct SecretSource(Arc<Sources>);
+
+struct Sources {
+    environment: HashMap<OsString, OsString>,
+    /// The turns at reading each file; a reference for each of the catalogue at most.
+    turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
+}
 
 impl SecretSource {
     /// A source with these variables, normally [`std::env::vars_os`].
     pub fn new(environment: impl Iterator<Item = (OsString, OsString)>) -> Self {
-        Self(Arc::new(environment.collect()))
+        let turns = Mutex::default();
+        Self(Arc::new(Sources { environment: environment.collect(), turns }))
     }
 
     /// Reads the secret; one line end at the end of a file is not part of it.
@@ -100,13 +108,39 @@ impl SecretSource {
         let missing = |why: String| SecretMissing { reference: reference.clone(), why };
         let bytes = match reference {
             SecretRef::Env(name) => {
-                let value = self.0.get(&OsString::from(name));
+                let value = self.0.environment.get(&OsString::from(name));
                 let value = value.ok_or_else(|| missing("is not set".to_owned()))?;
                 value.as_encoded_bytes().to_vec()
             }
-            SecretRef::File(path) => read_file(path.clone()).await.map_err(missing)?,
+            SecretRef::File(path) => self.read_file(path).await.map_err(missing)?,
         };
         checked(bytes).map(Secret).map_err(|why| missing(why.to_owned()))
+    }
+
+    /// Reads a file on a thread of its own, one at a time of each: a disk that does not answer keeps that
+    /// thread, however many attempts ask for it.
+    async fn read_file(&self, path: &Path) -> Result<Vec<u8>, String> {
+        let turn = Arc::clone(
+            self.0
+                .turns
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(path.to_owned())
+                .or_insert_with(|| Arc::new(Semaphore::new(1))),
+        );
+        let path = path.to_owned();
+        let reading = async {
+            let turn = turn.acquire_owned().await;
+            let reading = tokio::task::spawn_blocking(move || {
+                let read = read_now(&path);
+                drop(turn);
+                read
+            });
+            reading.await.unwrap_or_else(|_| Err("could not be read".to_owned()))
+        };
+        timeout(READ_LIMIT, reading)
+            .await
+            .unwrap_or_else(|_| Err(format!("could not be read within {} s", READ_LIMIT.as_secs())))
     }
 
     /// The text that `value` stands for; a secret is added to `masks`, for whoever records what the
@@ -141,15 +175,6 @@ fn checked(bytes: Vec<u8>) -> Result<String, &'static str> {
         text if text.is_empty() => Err("is empty"),
         text if text.contains('\0') => Err("holds a NUL"),
         text => Ok(text),
-    }
-}
-
-async fn read_file(path: PathBuf) -> Result<Vec<u8>, String> {
-    let reading = tokio::task::spawn_blocking(move || read_now(&path));
-    match timeout(READ_LIMIT, reading).await {
-        Ok(Ok(read)) => read,
-        Ok(Err(_)) => Err("could not be read".to_owned()),
-        Err(_) => Err(format!("could not be read within {} s", READ_LIMIT.as_secs())),
     }
 }
 

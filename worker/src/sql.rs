@@ -82,8 +82,8 @@ impl SqlExecutor {
 
 #[async_trait]
 impl Executor for SqlExecutor {
-    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
-        let mut ending = pin!(imposed_end(control, task.timeout));
+    async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
+        let mut ending = pin!(imposed_end(&mut control, task.timeout));
         let limits = self.limits(task);
         let begun = tokio::select! {
             biased;

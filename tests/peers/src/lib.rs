@@ -1,11 +1,12 @@
 //! The other sides of tasks: small HTTP and SMTP servers on real sockets, in clear and over TLS, which
-//! do what a test writes down and tell it what they saw.
+//! do what a test writes down and tell it what they saw; and a disk that does not answer.
 //!
 //! Their certificate is that of `localhost`, signed by an authority that no system knows: whoever is
 //! to trust it is handed [`authority_pem`].
 
 #![expect(clippy::unwrap_used, reason = "a server that cannot do its part fails its test")]
 
+mod disk;
 pub mod http;
 pub mod smtp;
 mod tls;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+pub use disk::HangingDisk;
 pub use tls::{authority, authority_pem};
 
 /// How long a test waits for what only has to happen in the end; CI machines are slow.

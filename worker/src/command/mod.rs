@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use self::guarded::{Assignment, Guarded, Pipes};
 use self::result::ResultFolder;
@@ -50,6 +50,7 @@ use self::verdict::{LastWord, verdict};
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::guard::GuardProgram;
 use crate::guard::protocol::Refusal;
+use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
 
@@ -169,7 +170,8 @@ impl CommandExecutor {
 
 #[async_trait]
 impl Executor for CommandExecutor {
-    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
+    async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
+        let begun = Instant::now();
         let folder = match ResultFolder::make(self.task.user.as_ref()) {
             Ok(folder) => folder,
             Err(error) => {
@@ -179,13 +181,20 @@ impl Executor for CommandExecutor {
             }
         };
         let mut masks = Vec::new();
-        let assignment = match self.assignment(task, &folder, &mut masks).await {
+        let assigned = tokio::select! {
+            biased;
+            // A secret may lie on a disk that does not answer.
+            outcome = imposed_end(&mut control, task.timeout) => return TaskEnd::new(outcome),
+            assigned = self.assignment(task, &folder, &mut masks) => assigned,
+        };
+        let mut assignment = match assigned {
             Ok(assignment) => assignment,
             Err(missing) => {
                 let (class, message) = (SECRET_MISSING.to_owned(), missing.to_string());
                 return TaskEnd::new(Outcome::Failed { class, message });
             }
         };
+        assignment.timeout = assignment.timeout.saturating_sub(begun.elapsed());
         control.output().mask(masks.iter().map(Secret::expose));
         let end = self.run_guarded(&assignment, &folder, control).await;
         folder.remove().await;

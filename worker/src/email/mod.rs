@@ -188,14 +188,14 @@ impl EmailExecutor {
 
 #[async_trait]
 impl Executor for EmailExecutor {
-    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
+    async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
         let limit = task.timeout.min(self.spec.timeout);
         let sent = tokio::select! {
             biased;
             // First: a mail that was accepted is not sent again because the time was over, too.
             sent = self.send(task, &recorder) => sent,
-            outcome = imposed_end(control, limit) => Err(outcome),
+            outcome = imposed_end(&mut control, limit) => Err(outcome),
         };
         let outcome = match sent {
             Ok(mut connection) => {

@@ -160,7 +160,7 @@ fn failed(class: &str, message: String) -> Outcome {
 
 #[async_trait]
 impl Executor for HttpExecutor {
-    async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
+    async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
         let recorder = control.output().clone();
         // Whatever the server says, it knows nothing of the task's progress.
         recorder.keep_progress_lines();
@@ -168,7 +168,7 @@ impl Executor for HttpExecutor {
         let timeout = task.timeout.min(self.spec.timeout);
         let outcome = tokio::select! {
             biased;
-            outcome = imposed_end(control, timeout) => outcome,
+            outcome = imposed_end(&mut control, timeout) => outcome,
             outcome = self.call(task, &mut kept) => outcome,
         };
         TaskEnd { output: recorder.finish(), ..TaskEnd::new(outcome) }

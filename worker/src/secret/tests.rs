@@ -3,6 +3,7 @@
 use std::fs;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
+use sexton_peers::{HangingDisk, in_time};
 
 use super::*;
 
@@ -72,4 +73,25 @@ async fn what_is_no_secret_is_refused_without_waiting_and_without_being_repeated
     let pipe = folder.path().join("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     assert_eq!(file(&pipe).await, said("cannot be read: it is no file"));
+}
+
+#[test]
+fn a_disk_that_hangs_keeps_one_thread_however_many_attempts_ask() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(2)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        // Gone before the runtime, which waits for its threads.
+        let Some(disk) = HangingDisk::mount() else { return };
+        let (source, secret) = (source(), SecretRef::File(disk.file()));
+        for _ in 0..3 {
+            let (source, secret) = (source.clone(), secret.clone());
+            tokio::spawn(async move { source.read(&secret).await });
+        }
+        // Each of them has asked by then.
+        tokio::task::yield_now().await;
+        in_time(tokio::task::spawn_blocking(|| ())).await.unwrap();
+    });
 }

@@ -1,12 +1,16 @@
 //! Where a command runs, as whom, and with what in its environment.
 
 use std::fs;
+use std::time::Duration;
 
+use serde_json::json;
+use sexton_peers::HangingDisk;
 use sexton_worker::command::{CommandTask, TaskUser};
-use sexton_worker::executor::{Outcome, TaskEnd};
+use sexton_worker::executor::{Executor, Outcome, StopReason, TaskEnd};
 use sexton_worker::secret::{SecretRef, Value};
+use tokio::time::timeout;
 
-use super::fixture::{executor, run, script, stdout};
+use super::fixture::{DEADLINE, executor, long_lease, run, run_task, script, stdout, task};
 
 fn failure(end: &TaskEnd) -> (&str, &str) {
     match &end.outcome {
@@ -75,4 +79,21 @@ async fn a_command_runs_as_another_user_with_that_ones_rights_alone() {
     let user = Some(TaskUser { uid: 65534, gid: 65534, account });
     let end = run(&executor(CommandTask { user, ..script("echo 7 >$SEXTON_RESULT_FILE") })).await;
     assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(serde_json::json!(7))));
+}
+
+#[tokio::test]
+async fn a_command_whose_secret_cannot_be_read_for_now_is_stopped_as_any_other() {
+    let Some(disk) = HangingDisk::mount() else { return };
+    let mut command = script("echo started");
+    let secret = Value::Secret(SecretRef::File(disk.file()));
+    command.environment.set = vec![("TOKEN".to_owned(), secret)];
+    let executor = executor(command);
+    let mut short = task(json!({}));
+    short.timeout = Duration::from_millis(100);
+    assert_eq!(run_task(&executor, &short).await.outcome, Outcome::TimedOut);
+    let (supervisor, control) = long_lease();
+    supervisor.stop(StopReason::Cancelled);
+    let task = task(json!({}));
+    let end = timeout(DEADLINE, executor.run(&task, control)).await.unwrap();
+    assert_eq!(end.outcome, Outcome::Cancelled);
 }
