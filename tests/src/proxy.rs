@@ -53,7 +53,11 @@ enum Mode {
         pattern: Arc<[u8]>,
         left: Arc<AtomicUsize>,
     },
-    Lose(Arc<[u8]>),
+    /// `lost`: how many pieces.
+    Lose {
+        pattern: Arc<[u8]>,
+        lost: Arc<AtomicUsize>,
+    },
 }
 
 impl Proxy {
@@ -127,8 +131,11 @@ impl Proxy {
 
     /// Passes on what comes, but no piece of a client's that holds `pattern`: the connection lives on,
     /// and the server does not know that it was asked. The client must send it by itself.
-    pub fn lose_requests_matching(&self, pattern: &[u8]) {
-        self.mode.send_replace(Mode::Lose(pattern.into()));
+    pub fn lose_requests_matching(&self, pattern: &[u8]) -> Losing {
+        let lost = Arc::new(AtomicUsize::new(0));
+        let losing = Losing(Arc::clone(&lost));
+        self.mode.send_replace(Mode::Lose { pattern: pattern.into(), lost });
+        losing
     }
 
     /// Passes on what comes; but once a client has sent `pattern`, the server gets it and its
@@ -150,6 +157,17 @@ impl Swallowing {
     /// Whether every connection that was to lose its answers has lost them.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
+    }
+}
+
+/// What a proxy loses.
+#[derive(Clone, Debug)]
+pub struct Losing(Arc<AtomicUsize>);
+
+impl Losing {
+    /// How many pieces it has lost.
+    pub fn pieces(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -272,9 +290,10 @@ impl Pump<'_> {
                 let kept = seen.len().min(pattern.len().saturating_sub(1));
                 seen.drain(..seen.len() - kept);
             }
-            if let Mode::Lose(pattern) = &mode
+            if let Mode::Lose { pattern, lost } = &mode
                 && contains(&piece[..count], pattern)
             {
+                lost.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
             self.pass_on(&piece[..count], &mode, false).await?;

@@ -171,11 +171,13 @@ impl Handlers {
         self.0.is_empty()
     }
 
-    /// What is wrong with their names.
+    /// What is wrong with their names and options.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (nth, (name, ..)) in self.0.iter().enumerate() {
+        for (nth, (name, options, _)) in self.0.iter().enumerate() {
             let shown = escaped(name);
+            let wrong = options.problems().into_iter();
+            problems.extend(wrong.map(|problem| format!("the handler `{shown}`: {problem}")));
             if check_task_type(name).is_err() {
                 let allowed = "a task type's name is 1 to 100 of A-Z a-z 0-9 . _ -";
                 problems.push(format!("the handler `{shown}`: {allowed}"));

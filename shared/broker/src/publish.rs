@@ -186,19 +186,38 @@ impl Publisher {
         let (sent, doubted) =
             tokio::join!(self.spread(good, &self.lanes), self.spread(doubtful, &self.doubtful));
         for (place, answer) in sent.into_iter().chain(doubted) {
-            if let Err(PublishError::TimedOut { queue, .. }) = &answer {
-                self.silence.fell(queue, generation, Instant::now() + self.pause());
-            }
             answers[place] = answer;
+        }
+        self.learn(&answers, probed, generation, now);
+        answers
+    }
+
+    /// Remembers which queues were silent, of publications since `since`.
+    fn learn(
+        &self,
+        answers: &[Result<(), PublishError>],
+        probed: Vec<(usize, String)>,
+        generation: u64,
+        since: Instant,
+    ) {
+        let now = Instant::now();
+        if answers.iter().any(Result::is_ok) {
+            self.silence.heard(generation, now);
+        }
+        for answer in answers {
+            if let Err(PublishError::TimedOut { queue, .. }) = answer
+                && !self.link.is_blocked()
+            {
+                self.silence.fell(queue, generation, since, now + self.pause());
+            }
         }
         for (place, queue) in probed {
             use PublishError::{TimedOut, Unavailable};
             // The latter is of the connection, not of the queue.
             if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {
-                self.silence.ended(&queue);
+                self.silence.ended(&queue, generation);
             }
         }
-        answers
     }
 
     /// Publishes one message.

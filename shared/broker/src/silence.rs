@@ -35,6 +35,8 @@ struct Queues {
     generation: u64,
     /// When each may be asked again.
     silent: BTreeMap<String, Instant>,
+    /// When something was confirmed last.
+    heard: Option<Instant>,
 }
 
 impl Silence {
@@ -46,7 +48,7 @@ impl Silence {
         pause: Duration,
         now: Instant,
     ) -> Advice {
-        let mut queues = self.of(generation);
+        let Some(mut queues) = self.of(generation) else { return Advice::Send };
         match queues.silent.get_mut(queue) {
             None => Advice::Send,
             Some(again) if *again <= now => {
@@ -57,30 +59,39 @@ impl Silence {
         }
     }
 
-    /// `queue` did not confirm in time; it is left alone until `again`.
-    pub(crate) fn fell(&self, queue: &str, generation: u64, again: Instant) {
-        let mut queues = self.of(generation);
-        if queues.silent.len() < MOST {
+    /// Something was confirmed at `now`.
+    pub(crate) fn heard(&self, generation: u64, now: Instant) {
+        if let Some(mut queues) = self.of(generation) {
+            queues.heard = Some(now);
+        }
+    }
+
+    /// `queue` has not confirmed since `since`; it is left alone until `again`. Unless nothing else was
+    /// confirmed either: then it is the broker that is silent, or the connection.
+    pub(crate) fn fell(&self, queue: &str, generation: u64, since: Instant, again: Instant) {
+        let Some(mut queues) = self.of(generation) else { return };
+        let others_speak = queues.heard.is_some_and(|heard| heard >= since);
+        let known = queues.silent.contains_key(queue);
+        if known || (others_speak && queues.silent.len() < MOST) {
             queues.silent.insert(queue.to_owned(), again);
         }
     }
 
     /// `queue` has answered, whatever it was.
-    pub(crate) fn ended(&self, queue: &str) {
-        self.lock().silent.remove(queue);
-    }
-
-    fn of(&self, generation: u64) -> MutexGuard<'_, Queues> {
-        let mut queues = self.lock();
-        if queues.generation != generation {
-            *queues = Queues { generation, silent: BTreeMap::new() };
+    pub(crate) fn ended(&self, queue: &str, generation: u64) {
+        if let Some(mut queues) = self.of(generation) {
+            queues.silent.remove(queue);
         }
-        queues
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queues> {
+    /// What is known of a connection; `None`: there is a newer one.
+    fn of(&self, generation: u64) -> Option<MutexGuard<'_, Queues>> {
         // Nothing in here panics half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.generation < generation {
+            *queues = Queues { generation, ..Queues::default() };
+        }
+        (queues.generation == generation).then_some(queues)
     }
 }
 
@@ -95,20 +106,36 @@ mod tests {
         let (silence, now) = (Silence::default(), Instant::now());
         let advice = |queue, now| silence.advice(queue, 1, PAUSE, now);
         assert_eq!(advice("q", now), Advice::Send);
-        silence.fell("q", 1, now + PAUSE);
+        silence.heard(1, now);
+        silence.fell("q", 1, now, now + PAUSE);
         assert_eq!(advice("q", now), Advice::Refuse);
         assert_eq!(advice("other", now), Advice::Send);
         assert_eq!(advice("q", now + PAUSE), Advice::Probe);
         assert_eq!(advice("q", now + PAUSE), Advice::Refuse);
-        assert_eq!(advice("q", now + 2 * PAUSE), Advice::Probe);
-        silence.ended("q");
+        // Found silent again, though nobody else was heard meanwhile.
+        silence.fell("q", 1, now + PAUSE, now + 3 * PAUSE);
+        assert_eq!(advice("q", now + 2 * PAUSE), Advice::Refuse);
+        assert_eq!(advice("q", now + 3 * PAUSE), Advice::Probe);
+        silence.ended("q", 1);
         assert_eq!(advice("q", now), Advice::Send);
     }
 
     #[test]
-    fn nothing_is_held_against_a_queue_on_a_new_connection() {
+    fn a_broker_that_is_silent_altogether_is_held_against_no_queue() {
         let (silence, now) = (Silence::default(), Instant::now());
-        silence.fell("q", 1, now + PAUSE);
+        silence.heard(1, now);
+        silence.fell("q", 1, now + PAUSE, now + 2 * PAUSE);
+        assert_eq!(silence.advice("q", 1, PAUSE, now), Advice::Send);
+    }
+
+    #[test]
+    fn nothing_is_held_against_a_queue_on_a_new_connection_nor_by_an_old_one() {
+        let (silence, now) = (Silence::default(), Instant::now());
+        silence.heard(1, now);
+        silence.fell("q", 1, now, now + PAUSE);
+        assert_eq!(silence.advice("q", 2, PAUSE, now), Advice::Send);
+        silence.heard(1, now);
+        silence.fell("q", 1, now, now + PAUSE);
         assert_eq!(silence.advice("q", 2, PAUSE, now), Advice::Send);
     }
 }

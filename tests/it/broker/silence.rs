@@ -63,12 +63,19 @@ async fn a_silent_queue_holds_up_nobody_twice_and_is_found_out_when_it_answers()
     let endpoint = Endpoint::parse(&proxy.url(ns.url())).unwrap();
     let link = Link::start(LinkSettings { endpoint, ..ns.settings() });
     assert!(link.up().await.is_some());
-    let publisher = Publisher::start(&link, 1);
+    let publisher = Publisher::start(&link, 2);
     let queue = format!("{}.silent", ns.main());
-    // Lost on its way, so that nothing confirms it.
-    proxy.lose_requests_matching(queue.as_bytes());
-    let silent = publisher.publish_one(ticket(&queue, "a")).await;
+    // Lost on its way, so that nothing confirms it; while another queue does.
+    let losing = proxy.lose_requests_matching(queue.as_bytes());
+    let speaking = async {
+        while losing.pieces() == 0 {
+            tokio::task::yield_now().await;
+        }
+        publisher.publish_one(ticket(&ns.main(), "x")).await
+    };
+    let (silent, speaking) = tokio::join!(publisher.publish_one(ticket(&queue, "a")), speaking);
     assert!(matches!(silent, Err(PublishError::TimedOut { .. })), "{silent:?}");
+    assert_eq!(speaking, Ok(()));
     proxy.pass();
 
     let batch = vec![ticket(&queue, "b"), ticket(&ns.main(), "c"), ticket(&queue, "d")];

@@ -56,6 +56,7 @@ mod completion;
 mod context;
 mod error;
 mod executor;
+mod options;
 mod orders;
 mod panic;
 mod transaction;
@@ -63,25 +64,22 @@ mod transaction;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sexton_model::job::RetryOverrides;
 
 use self::completion::Done;
 pub use self::completion::{Completion, IntoCompletion};
 pub use self::context::{Ctx, StopCause};
 pub use self::error::{HandlerError, Reason};
 pub(crate) use self::executor::{HandlerExecutor, HandlerHost};
+pub use self::options::{GRACE_DEFAULT, GRACE_MAX, HandlerOptions};
 pub use self::transaction::Transaction;
 
 /// Class of the failure of an attempt whose params are not what its handler takes.
 pub const INVALID_PARAMS: &str = "invalid_params";
 /// Class of the failure of an attempt whose handler panicked.
 pub const PANIC: &str = "panic";
-/// How long a handler may clear up when it is told to stop, unless its options say otherwise.
-pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 
 /// What runs a task type in this program.
 ///
@@ -122,30 +120,6 @@ where
 
     fn call(&self, ctx: Ctx, params: P) -> impl Future<Output = Result<R, E>> + Send {
         self(ctx, params)
-    }
-}
-
-/// What the deployer of a handler may say about it, as a catalogue does of its tasks.
-///
-/// ```
-/// use std::time::Duration;
-/// use sexton_worker::handler::HandlerOptions;
-///
-/// let options = HandlerOptions { grace: Duration::from_secs(30), ..HandlerOptions::default() };
-/// ```
-#[derive(Clone, Debug, PartialEq)]
-pub struct HandlerOptions {
-    /// The longest run of one attempt; a job may ask for less. None by default.
-    pub timeout: Option<Duration>,
-    /// From the word to stop until the handler is dropped. 5 s by default.
-    pub grace: Duration,
-    /// Retry settings for jobs that do not say.
-    pub retry: RetryOverrides,
-}
-
-impl Default for HandlerOptions {
-    fn default() -> Self {
-        Self { timeout: None, grace: GRACE_DEFAULT, retry: RetryOverrides::default() }
     }
 }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};

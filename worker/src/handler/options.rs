@@ -1,0 +1,127 @@
+//! What the deployer of a handler may say about it.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use sexton_model::job::{RetryOverrides, check_class};
+use sexton_model::jobs_file::limits;
+use sexton_model::retry::RetryPolicy;
+
+/// How long a handler may clear up when it is told to stop, unless its options say otherwise.
+pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
+/// The longest grace.
+pub const GRACE_MAX: Duration = Duration::from_mins(10);
+
+/// What the deployer of a handler may say about it, as a catalogue does of its tasks. What is outside the
+/// limits of a catalogue is refused when the worker starts.
+///
+/// ```
+/// use std::time::Duration;
+/// use sexton_worker::handler::HandlerOptions;
+///
+/// let options = HandlerOptions { grace: Duration::from_secs(30), ..HandlerOptions::default() };
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct HandlerOptions {
+    /// The longest run of one attempt; a job may ask for less. 1 s to 30 days, none by default.
+    pub timeout: Option<Duration>,
+    /// From the word to stop until the handler is dropped. 10 minutes at most, 5 s by default.
+    pub grace: Duration,
+    /// Retry settings for jobs that do not say.
+    pub retry: RetryOverrides,
+}
+
+impl Default for HandlerOptions {
+    fn default() -> Self {
+        Self { timeout: None, grace: GRACE_DEFAULT, retry: RetryOverrides::default() }
+    }
+}
+
+impl HandlerOptions {
+    /// All that is wrong with them, each with what is allowed.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let retry = &self.retry;
+        let count = |name, value: Option<u32>, allowed: &RangeInclusive<i64>| {
+            within(name, value.map(i64::from), allowed)
+        };
+        let delay =
+            (limits::RETRY_DELAY, retry.max_delay.unwrap_or(RetryPolicy::default().max_delay));
+        let longer = retry.delay.is_some_and(|it| delay.0.contains(&it) && it > delay.1);
+        let classes = retry.permanent.iter().flatten();
+        let mut problems: Vec<String> = [
+            within("timeout", self.timeout, &limits::TIMEOUT),
+            within("grace", Some(self.grace), &(Duration::ZERO..=GRACE_MAX)),
+            count("retry.max_retries", retry.max_retries, &limits::MAX_RETRIES),
+            count("retry.max_timeouts", retry.max_timeouts, &limits::MAX_TIMEOUTS),
+            count("retry.max_crashes", retry.max_crashes, &limits::MAX_CRASHES),
+            within("retry.delay", retry.delay, &limits::RETRY_DELAY),
+            longer
+                .then(|| "`retry.delay` is longer than `retry.max_delay`, 1 h unless given".into()),
+            within("retry.multiplier", retry.multiplier, &limits::RETRY_MULTIPLIER),
+            within("retry.max_delay", retry.max_delay, &limits::RETRY_MAX_DELAY),
+            within("retry.jitter", retry.jitter, &limits::RETRY_JITTER),
+            count(
+                "the number of classes in retry.permanent",
+                retry.permanent.as_ref().map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX)),
+                &(0..=limits::MAX_PERMANENT as i64),
+            ),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        problems.extend(classes.filter_map(|class| {
+            let error = check_class(class).err()?;
+            Some(format!("a class in `retry.permanent` {error}"))
+        }));
+        problems
+    }
+}
+
+fn within<T: PartialOrd + std::fmt::Debug>(
+    name: &str,
+    value: Option<T>,
+    allowed: &RangeInclusive<T>,
+) -> Option<String> {
+    let value = value.filter(|value| !allowed.contains(value))?;
+    Some(format!("`{name}` is {value:?}, allowed: {:?} to {:?}", allowed.start(), allowed.end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_no_row_could_hold_is_refused_and_what_a_catalogue_allows_is_not() {
+        assert_eq!(HandlerOptions::default().problems(), Vec::<String>::new());
+        let retry = RetryOverrides {
+            max_retries: Some(u32::MAX),
+            max_timeouts: Some(0),
+            max_crashes: Some(0),
+            delay: Some(Duration::MAX),
+            multiplier: Some(f64::NAN),
+            max_delay: Some(Duration::ZERO),
+            jitter: Some(1.5),
+            permanent: Some(vec!["not a class".to_owned()]),
+        };
+        let wrong = HandlerOptions { timeout: Some(Duration::ZERO), grace: Duration::MAX, retry };
+        let said = wrong.problems();
+        for name in [
+            "timeout",
+            "grace",
+            "max_retries",
+            "max_timeouts",
+            "max_crashes",
+            "retry.delay",
+            "multiplier",
+            "max_delay",
+            "jitter",
+            "permanent",
+        ] {
+            assert!(said.iter().any(|problem| problem.contains(name)), "{name}: {said:?}");
+        }
+        let retry =
+            RetryOverrides { delay: Some(Duration::from_hours(2)), ..RetryOverrides::default() };
+        let longer = HandlerOptions { retry, ..HandlerOptions::default() };
+        assert_eq!(longer.problems().len(), 1, "{:?}", longer.problems());
+    }
+}
