@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::{DEADLINE, sexton};
@@ -12,16 +12,24 @@ use super::{DEADLINE, sexton};
 pub(crate) struct Followed {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    warnings: Lines<BufReader<ChildStderr>>,
 }
 
 impl Followed {
     pub(crate) fn start(database_url: &str, args: &[&str]) -> Self {
         let mut command = Command::new(sexton());
         command.args(args).env_clear().env("DATABASE_URL", database_url);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines }
+        let warnings = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, lines, warnings }
+    }
+
+    /// The next line of its standard error.
+    pub(crate) async fn warning(&mut self) -> String {
+        let line = timeout(DEADLINE, self.warnings.next_line()).await.expect("a line in time");
+        line.unwrap().expect("it goes on")
     }
 
     pub(crate) async fn line(&mut self) -> String {

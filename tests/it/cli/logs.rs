@@ -7,6 +7,7 @@ use sexton_model::retry::{Used, Verdict};
 use sexton_store::lease::Held;
 use sexton_store::output::{OutputPart, Written, write};
 use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_tests::proxy::Proxy;
 use tokio::time::timeout;
 
 use super::followed::Followed;
@@ -114,6 +115,27 @@ async fn a_program_that_follows_gets_one_document_a_line() {
         "00:00:02.000 err \\u{1b}[2J\\u{202e}\n— attempt 1 ended: succeeded —\n"
     );
     console.run(&["executions", "logs", "-f", "--attempt", "2", &id]).await.expect(3);
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_for_a_moment_is_waited_for() {
+    let console = Console::with_jobs().await;
+    let proxy = Proxy::before(console.db.url()).await.unwrap();
+    let id = console.trigger("shop.mail").await;
+    let held = console.open(id, 1).await;
+    written(&console, held, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
+    let url = proxy.url(console.db.url());
+    let mut told = Followed::start(&url, &["executions", "logs", "-f", &id.to_string()]);
+    assert_eq!(told.line().await, "00:00:01.000 out one");
+    proxy.cut();
+    let warning = told.warning().await;
+    assert!(warning.contains("the database does not answer"), "{warning}");
+    ended(&console, held, true, &[chunk(2, 4, &[(Stream::Stdout, "two")])]).await;
+    proxy.pass();
+    assert_eq!(told.line().await, "00:00:02.000 out two");
+    assert_eq!(told.line().await, "— attempt 1 ended: succeeded —");
+    assert_eq!(told.line().await, "— the execution is succeeded —");
+    assert_eq!(told.end().await, 0);
 }
 
 #[tokio::test]

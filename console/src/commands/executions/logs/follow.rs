@@ -1,9 +1,10 @@
 //! `sexton executions logs -f`: what is written, as it is stored, until the execution ends.
 //!
 //! It asks the rows twice a second, whoever writes how much: a worker stores about once a second. What
-//! was removed before it was read (of a task that writes very much) is told as not kept.
+//! was removed before it was read (of a task that writes very much) is told as not kept. A database that
+//! is away for a moment, as at its restart, is waited for.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use sexton_model::output::{Chunk, Line, Missing};
@@ -17,9 +18,12 @@ use super::{Streams, before, no_attempt};
 use crate::commands::reference;
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::show;
 
 /// Between two questions.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the database may be away.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Chunks of one answer, each of some 32 KiB.
 const CHUNKS: i64 = 16;
 /// Attempts of one answer.
@@ -38,7 +42,7 @@ pub(super) async fn run(
     tokio::select! {
         ended = follower.follow() => ended,
         // Whoever has seen enough has what was asked for.
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        Ok(()) = tokio::signal::ctrl_c() => Ok(()),
     }
 }
 
@@ -72,25 +76,47 @@ impl Follower<'_> {
         } else if self.only.is_some() {
             return Err(no_attempt(self.store, self.id, self.only).await);
         }
+        let mut away_since = None;
         loop {
-            let from = self.now.number;
-            // Asked first: what was written before an end is stored by then.
-            let Some((state, stages)) = stages(self.store, self.id, from, STAGES).await? else {
-                return Err(reference::missing(self.id));
-            };
-            for stage in &stages {
-                self.look(stage).await?;
-                if self.only.is_some() && self.now.ended {
-                    return Ok(());
+            match self.look_around().await {
+                Ok(true) => return Ok(()),
+                Ok(false) => away_since = None,
+                Err(Failure::Unreachable(why)) => {
+                    let since = *away_since.get_or_insert_with(|| {
+                        eprintln!("sexton: {}; waiting for it", show::lines(&why));
+                        Instant::now()
+                    });
+                    if since.elapsed() > PATIENCE {
+                        return Err(Failure::Unreachable(why));
+                    }
                 }
-            }
-            let ended =
-                State::parse(&state).is_none_or(|state| state.is_final() || !state.is_under_way());
-            if ended && (stages.len() as i64) < STAGES {
-                return self.tell_state(&state);
+                Err(other) => return Err(other),
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Tells what there is by now; whether that was the end. If it fails it may be asked again: nothing is
+    /// told twice.
+    async fn look_around(&mut self) -> Result<bool, Failure> {
+        let from = self.now.number;
+        // Asked first: what was written before an end is stored by then.
+        let Some((state, stages)) = stages(self.store, self.id, from, STAGES).await? else {
+            return Err(reference::missing(self.id));
+        };
+        for stage in &stages {
+            self.look(stage).await?;
+            if self.only.is_some() && self.now.ended {
+                return Ok(true);
+            }
+        }
+        let ended =
+            State::parse(&state).is_none_or(|state| state.is_final() || !state.is_under_way());
+        let ended = ended && (stages.len() as i64) < STAGES;
+        if ended {
+            self.tell_state(&state)?;
+        }
+        Ok(ended)
     }
 
     /// Reads what an attempt has written since, and its end.
