@@ -33,6 +33,11 @@ pub use unknown::no_setting;
 
 pub(crate) use unknown::nearest;
 
+/// Whether `name` is that of a setting, of whichever program.
+pub fn is_setting(name: &str) -> bool {
+    table::settings().any(|setting| setting.about().name == name)
+}
+
 /// Environment variables of this process, as `from_env` wants them.
 ///
 /// Bytes that are not UTF-8 become U+FFFD, which no setting accepts: they are reported with the

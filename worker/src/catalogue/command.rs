@@ -11,10 +11,11 @@ use toml::de::DeValue;
 use super::fields::{Fields, Notes};
 use super::program::ProgramFinder;
 use super::{user, value};
-use crate::command::environment::is_own;
+use crate::command::environment::{is_kept, is_own};
 use crate::command::{
     CommandLine, CommandTask, GRACE_DEFAULT, TaskEnvironment, TaskLimits, TaskUser,
 };
+use crate::guard::memory_can_be_watched;
 use crate::secret::Value;
 
 /// Longest `grace` of a command.
@@ -99,7 +100,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
             let begin = name.strip_suffix('*').unwrap_or(name);
             let said = if !(value::is_variable(begin) || *name == "*") {
                 "is no name of a variable, nor the beginning of one with a * at its end"
-            } else if name.ends_with('*') || !is_own(OsStr::new(name)) {
+            } else if name.ends_with('*') || !is_kept(OsStr::new(name)) {
                 continue;
             } else {
                 "is a setting of the worker, which is not handed on"
@@ -135,8 +136,14 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
 fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {
     let Some(own) = fields.table("limits", "limits.", notes) else { return TaskLimits::default() };
     own.only(&["memory", "cpu_time", "open_files"], notes);
+    let memory = own.size("memory", MEMORY, notes);
+    if memory.is_some()
+        && let Err(said) = memory_can_be_watched()
+    {
+        own.wrong("memory", said, notes);
+    }
     TaskLimits {
-        memory: own.size("memory", MEMORY, notes),
+        memory,
         cpu_time: own.span("cpu_time", CPU_TIME, notes),
         open_files: own.number("open_files", OPEN_FILES, notes).map(i64::unsigned_abs),
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use sexton_model::echo;
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -44,13 +43,16 @@ fn reference(value: &Spanned<DeValue<'_>>, folder: &Path) -> Result<SecretRef, S
     let text = inner.get_ref().as_str().ok_or(shape)?;
     match key.get_ref().as_ref() {
         "env" if is_variable(text) => Ok(SecretRef::Env(text.to_owned())),
-        "env" => Err(format!("{} is no name of a variable", echo::quoted(text))),
+        // What stands there is not repeated: it may be the secret itself.
+        "env" => Err("`env` holds no name of a variable; the secret itself is not to stand here, \
+                      only the name of the variable that holds it"
+            .to_owned()),
         "file" if text.is_empty() || text.len() > PATH_MAX_BYTES || text.contains('\0') => {
-            Err(format!("{} is no path of a file", echo::quoted(text)))
+            Err("`file` holds no path of a file".to_owned())
         }
         "file" => std::path::absolute(folder.join(text))
             .map(SecretRef::File)
-            .map_err(|error| format!("the path of {} cannot be told: {error}", echo::quoted(text))),
+            .map_err(|error| format!("the path in `file` cannot be told: {error}")),
         _ => Err(shape.to_owned()),
     }
 }

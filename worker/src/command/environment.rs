@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use sexton_service::settings::is_setting;
 
 use super::spec::{CommandTask, TaskUser};
 use crate::executor::TaskRun;
@@ -21,8 +22,13 @@ const OWN_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 /// Where a task may write its result.
 pub(crate) const RESULT_FILE: &str = "SEXTON_RESULT_FILE";
 
-/// Whether a variable of this name is the worker's own: never inherited, and never set by a
-/// catalogue.
+/// Whether a variable of this name is a setting of the platform's, and never inherited.
+pub(crate) fn is_kept(name: &OsStr) -> bool {
+    is_own(name) || name.to_str().is_some_and(is_setting)
+}
+
+/// Whether a variable of this name is the platform's alone, and never set by a catalogue. Of its settings
+/// those with a common name (`RUST_LOG`) may be set.
 pub(crate) fn is_own(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     OWN_VARIABLES.iter().any(|own| name == *own)
@@ -34,13 +40,17 @@ pub(super) fn inherited(
     task: &CommandTask,
     all: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
-    let inherits = |name: &OsStr| !is_own(name) && task.environment.inherits(name);
+    let inherits = |name: &OsStr| !is_kept(name) && task.environment.inherits(name);
     let mut variables: Vec<_> = all.iter().filter(|(name, _)| inherits(name)).cloned().collect();
-    if let Some(TaskUser { account: Some((name, home)), .. }) = &task.user {
+    if let Some(TaskUser { account, .. }) = &task.user {
         // The worker's would lead the task to files of another user.
-        for (variable, value) in [("USER", name), ("LOGNAME", name), ("HOME", home)] {
+        let (name, home) = match account {
+            Some((name, home)) => (Some(name.as_str()), home.as_str()),
+            None => (None, "/"),
+        };
+        for (variable, value) in [("USER", name), ("LOGNAME", name), ("HOME", Some(home))] {
             variables.retain(|(other, _)| other != variable);
-            if task.environment.inherits(OsStr::new(variable)) {
+            if let Some(value) = value.filter(|_| task.environment.inherits(OsStr::new(variable))) {
                 variables.push((variable.into(), value.into()));
             }
         }
@@ -72,7 +82,7 @@ mod tests {
     use super::*;
     use crate::command::CommandLine;
 
-    const OF_THE_WORKER: [&str; 12] = [
+    const OF_THE_WORKER: [&str; 15] = [
         "PATH",
         "HOME",
         "USER",
@@ -83,6 +93,9 @@ mod tests {
         "SEXTON_NAMESPACE",
         "WORKER_SLOTS",
         "CRON_MAX_RETRIES",
+        "LEASE_MS",
+        "HEALTH_ADDR",
+        "RUST_LOG",
         "MY_DATABASE_URL",
         "PGPASSWORD",
     ];
@@ -124,5 +137,7 @@ mod tests {
         let (home, user) = ("HOME=/srv/reports".to_owned(), "USER=reports".to_owned());
         assert!(left.contains(&home) && left.contains(&user), "{left:?}");
         assert!(!left.contains(&"HOME=x".to_owned()), "{left:?}");
+        other.user = Some(TaskUser { uid: 900, gid: 900, account: None });
+        assert_eq!(self::left(&other), ["PATH=x", "LC_ALL=x", "LC_TIME=x", "HOME=/"]);
     }
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::fchown;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::process::Stdio;
 use std::time::Duration;
@@ -106,6 +107,12 @@ impl Guarded {
         let missing = || io::Error::other("a pipe is missing");
         let stdout = guard.stdout.take().ok_or_else(missing)?;
         let stderr = guard.stderr.take().ok_or_else(missing)?;
+        if let Some(user) = &task.user {
+            // A task that opens /dev/stderr does so with its own rights. It is not started yet.
+            let (uid, gid) = (Some(user.uid), Some(user.gid));
+            fchown(&stdout, uid, gid)?;
+            fchown(&stderr, uid, gid)?;
+        }
         fault::point("worker.guarded");
         let guarded = Self { guard, control, lines: LineBuffer::default(), started: false };
         Ok((guarded, Pipes { stdout, stderr }))

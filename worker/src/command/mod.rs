@@ -13,13 +13,6 @@
 //!
 //! # What it answers
 //!
-//! # What it may use
-//!
-//! Processor time and open files are limited for each process by the kernel. Memory is watched by the
-//! guard over everything that descends from the task, ten times a second; beyond the limit all of it is
-//! killed. Both are told apart from other ends, and so is the kernel's own out-of-memory killer, as
-//! far as the counter of the control group tells.
-//!
 //! Exit code 0: done. 75: try again. 65: trying again cannot help. Any other: an ordinary error.
 //! When it is stopped (timeout, cancel, shutdown) it receives SIGTERM, has the grace to clear up,
 //! and then SIGKILL; its exit code does not matter then, not even 0, because a program that was told
@@ -27,6 +20,13 @@
 //!
 //! Background processes end with the program, and so does the output: what they wrote until then is
 //! kept. See [`crate::output`] for how much.
+//!
+//! # What it may use
+//!
+//! Processor time and open files are limited for each process by the kernel. Memory is watched by the
+//! guard over everything that descends from the task, ten times a second; beyond the limit all of it is
+//! killed. Both are told apart from other ends, and so is the kernel's own out-of-memory killer, as
+//! far as the counter of the control group tells.
 
 pub(crate) mod environment;
 mod guarded;

@@ -6,7 +6,7 @@ use sexton_model::duration;
 use crate::catalogue::format_size;
 use crate::executor::{Outcome, StopReason, TaskEnd};
 use crate::guard::TaskLimits;
-use crate::guard::protocol::{Refusal, Status, Stopped};
+use crate::guard::protocol::{Refusal, SHELL_SIGNALLED, Status, Stopped};
 
 /// `EX_TEMPFAIL`: the task asks to be tried again later.
 const EXIT_RETRY: i32 = 75;
@@ -83,14 +83,20 @@ fn by_itself(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome
         Some(words) => format!("{event}: {words}"),
         None => event,
     };
+    let cpu = Signal::XCPU.as_raw();
+    let cpu_time = match status {
+        Status::Signalled(signal) => signal == cpu,
+        // A shell between the task and its program, which has the limit, too.
+        Status::Exited(code) => limits.cpu_time.is_some() && code == SHELL_SIGNALLED + cpu,
+    };
     let code = match status {
-        Status::Exited(0) => return Outcome::Succeeded,
-        Status::Exited(code) => code,
-        Status::Signalled(signal) if signal == Signal::XCPU.as_raw() => {
+        _ if cpu_time => {
             let limit = limits.cpu_time.map_or("a limit".to_owned(), duration::format);
             let event = format!("a process used up its processor time, {limit}");
             return Outcome::Failed { class: "cpu_time".to_owned(), message: said(event) };
         }
+        Status::Exited(0) => return Outcome::Succeeded,
+        Status::Exited(code) => code,
         Status::Signalled(signal) => {
             return Outcome::Signalled { signal, message: said(format!("signal {signal}")) };
         }
@@ -148,6 +154,15 @@ mod tests {
         };
         assert_eq!(class, "cpu_time");
         assert_eq!(message, "a process used up its processor time, 10s");
+        let class = |limits| {
+            let last = LastWord::Ended { status: Status::Exited(152), stopped: Stopped::No };
+            match verdict(last, None, None, limits).outcome {
+                Outcome::Failed { class, .. } => class,
+                other => panic!("no failure: {other:?}"),
+            }
+        };
+        assert_eq!(class(&LIMITS), "cpu_time");
+        assert_eq!(class(&TaskLimits::default()), "exit_152");
         let signal = judged(Status::Signalled(9), Stopped::No, None);
         assert!(matches!(signal, Outcome::Signalled { signal: 9, .. }));
     }

@@ -12,6 +12,25 @@ const EVERY: Duration = Duration::from_millis(100);
 /// The most processes of one task that are looked at.
 const MAX_PROCESSES: usize = 10_000;
 
+/// The guard's children, as the kernel tells them.
+const CHILDREN: &str = "/proc/thread-self/children";
+
+/// Whether memory can be watched here.
+///
+/// # Errors
+///
+/// Why not, for people.
+pub(crate) fn memory_can_be_watched() -> Result<(), String> {
+    told(Path::new(CHILDREN))
+}
+
+fn told(children: &Path) -> Result<(), String> {
+    fs::read_to_string(children).map(drop).map_err(|error| {
+        let file = children.display();
+        format!("cannot be kept here: {file}: {error}; it needs a kernel with CONFIG_PROC_CHILDREN")
+    })
+}
+
 /// Watches the resident memory of everything that descends from the guard, which is its subreaper: no
 /// process of the task can leave it.
 pub(super) struct MemoryWatch {
@@ -43,7 +62,7 @@ impl MemoryWatch {
 /// Bytes; pages that processes share count for each of them.
 fn resident_of_descendants() -> u64 {
     let page = rustix::param::page_size() as u64;
-    let mut found = children(Path::new("/proc/thread-self/children"));
+    let mut found = children(Path::new(CHILDREN));
     let (mut pages, mut looked_at) = (0_u64, 0);
     while let Some(pid) = found.pop() {
         looked_at += 1;
@@ -118,6 +137,13 @@ fn count(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_that_does_not_tell_the_children_is_told_of() {
+        assert_eq!(memory_can_be_watched(), Ok(()));
+        let said = told(Path::new("/proc/thread-self/no-children")).unwrap_err();
+        assert!(said.contains("CONFIG_PROC_CHILDREN"), "{said}");
+    }
 
     #[test]
     fn the_counter_of_either_version_is_found_and_read() {

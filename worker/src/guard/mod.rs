@@ -33,7 +33,8 @@
 //!
 //! # Limits
 //!
-//! - Linux 5.4 or later (`pidfd_open`).
+//! - Linux 5.4 or later (`pidfd_open`), with `CONFIG_PROC_CHILDREN`: without it no memory is watched (the
+//!   catalogue is refused then), and what has left the task's group is killed late or not at all.
 //! - If the guard alone is killed, the worker kills the guard's session. If both are killed in the
 //!   same instant, the task is on its own: let the service manager signal only the worker
 //!   (systemd: `KillMode=mixed`).
@@ -52,6 +53,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use folder::TaskFolder;
 pub use instant::HostInstant;
 pub use limits::TaskLimits;
+pub(crate) use memory::memory_can_be_watched;
 
 /// The first argument that makes the worker's program a guard.
 pub(crate) const GUARD_ARGUMENT: &str = "guard";

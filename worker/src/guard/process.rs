@@ -16,7 +16,9 @@ use rustix::process::{
 
 use super::limits::Lowered;
 use super::memory::{KernelKills, MemoryWatch};
-use super::protocol::{LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, Start, Status, Stopped};
+use super::protocol::{
+    LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, SHELL_SIGNALLED, Start, Status, Stopped,
+};
 use super::sweep::{signal_task, sweep};
 use super::{GUARD_NAME, HostInstant, TaskFolder};
 use crate::command::environment::RESULT_FILE;
@@ -99,9 +101,7 @@ fn guard(mut command: Command) -> io::Result<Report> {
     let watched =
         Watch::new(task, child.stdin.take(), start, params).and_then(Watch::until_the_end);
     match watched {
-        Ok(Report::Ended { status, stopped: Stopped::No })
-            if status == Status::Signalled(Signal::KILL.as_raw()) && kills.any() =>
-        {
+        Ok(Report::Ended { status, stopped: Stopped::No }) if was_killed(status) && kills.any() => {
             Ok(Report::Ended { status, stopped: Stopped::Kernel })
         }
         Ok(report) => Ok(report),
@@ -111,6 +111,12 @@ fn guard(mut command: Command) -> io::Result<Report> {
             Err(error)
         }
     }
+}
+
+/// Whether the task was killed, or a shell says so of its last program.
+fn was_killed(status: Status) -> bool {
+    let kill = Signal::KILL.as_raw();
+    [Status::Signalled(kill), Status::Exited(SHELL_SIGNALLED + kill)].contains(&status)
 }
 
 fn refusal(command: &Command, error: &io::Error) -> Report {
@@ -333,5 +339,18 @@ impl Watch {
         let too_late = self.kill_at.is_none() && status != Status::Signalled(Signal::KILL.as_raw());
         let stopped = if too_late { Stopped::No } else { self.stopped };
         Report::Ended { status, stopped }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_was_killed_also_where_a_shell_says_so() {
+        assert!(was_killed(Status::Signalled(9)) && was_killed(Status::Exited(137)));
+        for other in [Status::Exited(0), Status::Exited(9), Status::Signalled(15)] {
+            assert!(!was_killed(other), "{other:?}");
+        }
     }
 }

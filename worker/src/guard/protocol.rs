@@ -30,6 +30,9 @@ pub(crate) const LINE_MAX_BYTES: usize = 4096;
 /// Most bytes of params that a task is given on its stdin.
 pub(crate) const STDIN_MAX_BYTES: usize = 16 * 1024 * 1024;
 
+/// What shells add to the number of the signal that ended a program, for an exit code.
+pub(crate) const SHELL_SIGNALLED: i32 = 128;
+
 /// The worker's first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {

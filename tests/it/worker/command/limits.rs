@@ -46,6 +46,11 @@ async fn a_command_that_uses_up_its_processor_time_is_told_from_other_signals() 
     let Outcome::Failed { class, message } = &end.outcome else { panic!("{end:?}") };
     assert_eq!((class.as_str(), end.signal), ("cpu_time", Some(24)));
     assert_eq!(message, "a process used up its processor time, 1s");
+    // A shell in between says it with its exit code.
+    let task = CommandTask { limits, ..script("sh -c 'while :; do :; done'; exit $?") };
+    let end = run(&executor(task)).await;
+    let Outcome::Failed { class, .. } = &end.outcome else { panic!("{end:?}") };
+    assert_eq!((class.as_str(), end.exit_code), ("cpu_time", Some(152)));
 }
 
 #[tokio::test]

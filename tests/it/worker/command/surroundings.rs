@@ -77,8 +77,11 @@ async fn a_command_runs_as_another_user_with_that_ones_rights_alone() {
     assert_ne!(end.exit_code, Some(0), "it could write where only root can");
     let account = None;
     let user = Some(TaskUser { uid: 65534, gid: 65534, account });
-    let end = run(&executor(CommandTask { user, ..script("echo 7 >$SEXTON_RESULT_FILE") })).await;
-    assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(serde_json::json!(7))));
+    let says = "echo 7 >$SEXTON_RESULT_FILE; echo $HOME/$USER; echo err >/dev/stderr";
+    let end = run(&executor(CommandTask { user, ..script(says) })).await;
+    assert_eq!(stdout(&end), ["//"]);
+    assert_eq!((end.outcome, end.output.lines.len()), (Outcome::Succeeded, 2));
+    assert_eq!(end.result, Some(json!(7)));
 }
 
 #[tokio::test]
