@@ -19,6 +19,7 @@
 //!   dies, the connection's keepalive tells it, after half a minute.
 
 mod failure;
+mod session;
 mod settlement;
 mod statement;
 mod value;
@@ -27,21 +28,20 @@ use std::time::Duration;
 
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Postgres, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
 use tokio::time::timeout;
 
-use crate::answer::{silence, within};
+use crate::answer::silence;
 use crate::connect::{StoreOptions, connect_options};
 use crate::{Store, StoreError};
 
 pub use self::failure::{Reaction, TaskFailure};
+pub use self::session::Session;
 pub use self::settlement::CommitError;
 pub use self::statement::Arguments;
 
 /// How long a connection that comes back may take to forget its task.
 const FORGET_LIMIT: Duration = Duration::from_secs(5);
-/// How long ending a session may take; it goes over another connection.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// How long one of the statements around a task's own may take, and its way.
 const STEP_LIMIT: Duration = Duration::from_secs(10);
 /// The longest time that the server takes, in milliseconds: 24 days.
@@ -77,10 +77,7 @@ pub struct TaskLimits {
 pub struct TaskTransaction {
     /// `None` when it was given back.
     connection: Option<PoolConnection<Postgres>>,
-    store: Store,
-    pid: i32,
-    /// Tells the session from a later one with the same number.
-    since: String,
+    session: Session,
     transaction: String,
 }
 
@@ -98,6 +95,7 @@ impl TaskDatabase {
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
+            .after_connect(|connection, _| Box::pin(count_as_begun(connection)))
             .after_release(|connection, _| Box::pin(forget(connection)))
             .connect_lazy_with(connect);
         Ok(Self { pool, store: store.clone() })
@@ -132,8 +130,8 @@ impl TaskDatabase {
                 }
             };
             let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
-            let store = self.store.clone();
-            Ok(TaskTransaction { connection: Some(connection), store, pid, since, transaction })
+            let session = Session { store: self.store.clone(), pid, since };
+            Ok(TaskTransaction { connection: Some(connection), session, transaction })
         })
         .await
     }
@@ -216,13 +214,35 @@ impl TaskTransaction {
         if transaction == self.transaction { Ok(()) } else { Err(TaskFailure::ended_by_itself()) }
     }
 
+    /// Whether the task ended the transaction itself, so that a rollback would not take back all that it
+    /// did. To be asked before [`Self::rollback`], while no statement runs.
+    ///
+    /// It is not said of a transaction in which a statement has failed since, and not of one that sqlx
+    /// rolled back because its own `begin` within it failed: there, nothing of it has happened.
+    pub async fn was_ended(&mut self) -> Option<TaskFailure> {
+        let asked = format!(
+            "-- identify_task
+            SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
+                   coalesce(pg_xact_status('{}'), '')",
+            self.transaction
+        );
+        let connection = self.connection.as_deref_mut()?;
+        let rolled_back = !connection.is_in_transaction();
+        let asked = sqlx::raw_sql(AssertSqlSafe(asked)).fetch_one(connection);
+        let row = timeout(STEP_LIMIT, asked).await.ok()?.ok()?;
+        let current: String = row.try_get(0).ok()?;
+        let status: String = row.try_get(1).ok()?;
+        let taken_back = rolled_back && status == "aborted";
+        (current != self.transaction && !taken_back).then(TaskFailure::ended_by_itself)
+    }
+
     /// Takes everything back. Use [`Self::kill`] while a statement may still run.
     pub async fn rollback(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         let rolled_back = sqlx::raw_sql("-- roll_back_task\nROLLBACK").execute(&mut *connection);
         if !matches!(timeout(STEP_LIMIT, rolled_back).await, Ok(Ok(_))) {
             connection.close_on_drop();
-            self.end_session().await;
+            self.session.clone().end().await;
         }
     }
 
@@ -231,7 +251,7 @@ impl TaskTransaction {
         if let Some(mut connection) = self.connection.take() {
             connection.close_on_drop();
             // Not closed before: the session's number is its own until then.
-            self.end_session().await;
+            self.session.clone().end().await;
         }
     }
 
@@ -239,12 +259,9 @@ impl TaskTransaction {
         self.connection.as_deref_mut().ok_or_else(TaskFailure::ended_by_itself)
     }
 
-    fn end_session(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (store, pid, since) = (self.store.clone(), self.pid, self.since.clone());
-        async move {
-            // If it cannot be ended now, the server does so itself when it notices the lost client.
-            let _ = within(KILL_LIMIT, end_session(&store, pid, &since)).await;
-        }
+    /// Its session, for whoever may have to end it while somebody else holds the transaction.
+    pub fn session(&self) -> Session {
+        self.session.clone()
     }
 }
 
@@ -271,7 +288,7 @@ impl Drop for TaskTransaction {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         connection.close_on_drop();
-        let ending = self.end_session();
+        let ending = self.session.clone().end();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 ending.await;
@@ -281,28 +298,29 @@ impl Drop for TaskTransaction {
     }
 }
 
-async fn end_session(store: &Store, pid: i32, since: &str) -> Result<(), StoreError> {
-    sqlx::query_scalar!(
-        "-- end_session
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-        WHERE pid = $1 AND backend_start::text = $2",
-        pid,
-        since
-    )
-    .fetch_optional(store.bounded())
-    .await?;
-    Ok(())
-}
-
 /// Waits for a statement around a task's own, for a bounded time.
 async fn step<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, TaskFailure> {
     let answer = timeout(STEP_LIMIT, answer).await;
     answer.unwrap_or_else(|_| Err(silence(STEP_LIMIT))).map_err(|error| TaskFailure::of(&error))
 }
 
+/// Has sqlx count a transaction on this connection from here on, whether one is open or not: the
+/// transactions of tasks are begun and ended beside sqlx, in one step with what belongs to that, and sqlx's
+/// own `begin` within them is to be a savepoint. A real one would be the end of them.
+async fn count_as_begun(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    // It only borrows the connection: forgotten, it leaves nothing but the count.
+    std::mem::forget(connection.begin().await?);
+    sqlx::raw_sql("-- count_as_begun\nROLLBACK").execute(connection).await?;
+    Ok(())
+}
+
 /// What a connection goes through before it is used again. It fails within a transaction, and then the
 /// connection is closed.
 async fn forget(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    // The task has ended the transaction by sqlx, which counts it no more.
+    if !connection.is_in_transaction() {
+        return Ok(false);
+    }
     let forgotten = sqlx::raw_sql("-- forget_task\nDISCARD ALL").execute(connection);
     timeout(FORGET_LIMIT, forgotten).await.unwrap_or_else(|_| Err(silence(FORGET_LIMIT)))?;
     Ok(true)

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sexton_worker::handler::{HandlerOptions, Reason};
+use sexton_worker::sqlx::Connection as _;
 use sexton_worker::{Completion, Ctx, HandlerError, Worker, sqlx};
 
 /// What a handler is to do, at its first attempt where it is something bad; the next succeeds.
@@ -95,10 +96,23 @@ struct Statements {
     run: Vec<String>,
     #[serde(default)]
     fail: bool,
+    /// What is run before in a transaction within: this is committed,
+    nested: Option<String>,
+    /// and this is not.
+    dropped: Option<String>,
 }
 
 async fn statements(ctx: Ctx, statements: Statements) -> Result<Completion, HandlerError> {
     let mut tx = ctx.begin().await?;
+    if let Some(statement) = statements.nested {
+        let mut nested = tx.begin().await?;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *nested).await?;
+        nested.commit().await?;
+    }
+    if let Some(statement) = statements.dropped {
+        let mut nested = tx.begin().await?;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *nested).await?;
+    }
     for statement in statements.run {
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
     }

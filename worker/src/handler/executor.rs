@@ -119,6 +119,11 @@ impl Executor for HandlerExecutor {
                 Err(stopped.map_or(by_itself, StopCause::outcome))
             }
         };
+        let ended = match (ended, desk.ended_by_handler()) {
+            // Trying again would do once more what it has committed.
+            (Err(_), Some(failure)) if stopped.is_none() => Err(sql::meaning(failure, false)),
+            (ended, _) => ended,
+        };
         let end = match ended {
             Ok(_) if orders.lease_is_lost() => TaskEnd::new(Outcome::LeaseLost),
             Ok(done) => succeeded(done, orders).await,

@@ -1,13 +1,13 @@
 //! The transaction in which a handler completes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use sexton_store::task::{TaskDatabase, TaskLimits, TaskTransaction};
+use sexton_store::task::{TaskDatabase, TaskFailure, TaskLimits, TaskTransaction};
 use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::error::{HandlerError, Reason};
 
@@ -43,6 +43,8 @@ pub(super) struct Desk {
     /// What was dropped is taken back by tasks of this runtime, which no handler can block.
     runtime: Handle,
     returned: TaskTracker,
+    /// The handler has ended a transaction itself.
+    ended: Arc<OnceLock<TaskFailure>>,
     /// The handler is being dropped: its statements may still run.
     cut_short: AtomicBool,
     /// The handler has ended; whatever of it is left begins nothing.
@@ -57,6 +59,7 @@ impl Desk {
             longest,
             runtime: Handle::current(),
             returned: TaskTracker::new(),
+            ended: Arc::default(),
             cut_short: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
@@ -71,10 +74,18 @@ impl Desk {
             return Err(HandlerError::permanent("the attempt of this context has ended"));
         }
         let limits = TaskLimits { lock: Some(LOCK), statement: Some(self.longest), idle: None };
-        let begun = database.begin(limits).await.map_err(|failure| {
-            HandlerError::Retry(Reason::new(&failure.message).class(&failure.class))
-        })?;
-        Ok(Transaction { inner: Some(begun), desk: Arc::clone(self) })
+        // A connection is served by the threads of the runtime that it was opened on.
+        let (database, desk) = (database.clone(), Arc::clone(self));
+        let beginning = self.runtime.spawn(async move {
+            let begun = database.begin(limits).await;
+            begun.map(|begun| Transaction { inner: Some(begun), desk })
+        });
+        match AbortOnDropHandle::new(beginning).await {
+            Ok(begun) => begun.map_err(|failure| {
+                HandlerError::Retry(Reason::new(&failure.message).class(&failure.class))
+            }),
+            Err(_) => Err(HandlerError::retry("the worker ends")),
+        }
     }
 
     /// From here on, dropped transactions may be in the middle of a statement.
@@ -89,10 +100,22 @@ impl Desk {
         self.returned.wait().await;
     }
 
-    fn take_back(&self, transaction: TaskTransaction) {
+    /// What is to be said of a handler that ended its transaction itself. After [`Self::close`].
+    pub(super) fn ended_by_handler(&self) -> Option<TaskFailure> {
+        self.ended.get().cloned()
+    }
+
+    fn take_back(&self, mut transaction: TaskTransaction) {
         let kill = self.cut_short.load(Ordering::Relaxed);
+        let ended = Arc::clone(&self.ended);
         let taken_back = async move {
-            if kill { transaction.kill().await } else { transaction.rollback().await }
+            if kill {
+                return transaction.kill().await;
+            }
+            if let Some(failure) = transaction.was_ended().await {
+                let _ = ended.set(failure);
+            }
+            transaction.rollback().await;
         };
         self.returned.spawn_on(taken_back, &self.runtime);
     }

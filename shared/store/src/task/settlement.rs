@@ -62,7 +62,7 @@ impl TaskTransaction {
                     return Err(CommitError::RolledBack(TaskFailure::of(&error)));
                 }
                 // A session that never heard of the commit would keep the row locked.
-                self.end_session().await;
+                self.session.clone().end().await;
                 Err(CommitError::Unknown(error.to_string()))
             }
         }

@@ -36,6 +36,36 @@ async fn a_handler_that_ends_its_transaction_itself_does_not_succeed() {
 }
 
 #[tokio::test]
+async fn a_handler_that_commits_by_itself_and_fails_is_not_run_again() {
+    let shop = Shop::new("").await;
+    let _worker = shop.worker(&[]);
+    run(&shop, &[INSERT, "COMMIT"], true).await;
+    let refused = "executions WHERE state = 'failed'
+        AND error_class = 'invalid_transaction_termination'";
+    shop.until(refused, 1).await;
+    assert_eq!(shop.count("attempts").await, 1);
+}
+
+#[tokio::test]
+async fn what_is_begun_within_a_handler_s_transaction_is_a_part_of_it() {
+    let shop = Shop::new("retry = { max_retries = 0 }").await;
+    let _worker = shop.worker(&[]);
+    let dropped = "INSERT INTO effects VALUES ('dropped')";
+    let failed = serde_json::json!({"nested": INSERT, "dropped": dropped, "run": [], "fail": true});
+    shop.trigger("statements", &failed.to_string()).await;
+    shop.until("executions WHERE state = 'failed' AND error_message = 'not after all'", 1).await;
+    assert_eq!(shop.count("effects").await, 0);
+    // The second uses the connection of the first.
+    for n in [1, 2] {
+        let done = serde_json::json!({"nested": INSERT, "dropped": dropped, "run": []});
+        shop.trigger("statements", &done.to_string()).await;
+        shop.until("executions WHERE state = 'succeeded'", n).await;
+        assert_eq!(shop.count("effects WHERE key = 'once'").await, n);
+        assert_eq!(shop.count("effects").await, n);
+    }
+}
+
+#[tokio::test]
 async fn a_deferred_constraint_is_asked_before_the_success_is_recorded() {
     let shop = Shop::new("").await;
     let parents = "CREATE TABLE parents (id int PRIMARY KEY);

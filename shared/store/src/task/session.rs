@@ -1,0 +1,41 @@
+//! A task's session in the server, which can be ended from outside of it.
+
+use std::time::Duration;
+
+use crate::answer::within;
+use crate::{Store, StoreError};
+
+/// How long ending a session may take; it goes over another connection.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// The session of a task's transaction. Cheap to clone; holding it holds nothing in the server.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Whose connections end it.
+    pub(super) store: Store,
+    pub(super) pid: i32,
+    /// Tells the session from a later one with the same number.
+    pub(super) since: String,
+}
+
+impl Session {
+    /// Tells the server to end it, with whatever runs in it, within five seconds; all that was not
+    /// committed is taken back. Nothing happens if it has ended.
+    pub async fn end(self) {
+        // If it cannot be ended now, the server does so itself when it notices the lost client.
+        let _ = within(KILL_LIMIT, end_session(&self.store, self.pid, &self.since)).await;
+    }
+}
+
+async fn end_session(store: &Store, pid: i32, since: &str) -> Result<(), StoreError> {
+    sqlx::query_scalar!(
+        "-- end_session
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE pid = $1 AND backend_start::text = $2",
+        pid,
+        since
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(())
+}
