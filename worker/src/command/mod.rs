@@ -184,14 +184,19 @@ impl Executor for CommandExecutor {
         let assigned = tokio::select! {
             biased;
             // A secret may lie on a disk that does not answer.
-            outcome = imposed_end(&mut control, task.timeout) => return TaskEnd::new(outcome),
-            assigned = self.assignment(task, &folder, &mut masks) => assigned,
+            outcome = imposed_end(&mut control, task.timeout) => Err(outcome),
+            assigned = self.assignment(task, &folder, &mut masks) => {
+                assigned.map_err(|missing| Outcome::Failed {
+                    class: SECRET_MISSING.to_owned(),
+                    message: missing.to_string(),
+                })
+            }
         };
         let mut assignment = match assigned {
             Ok(assignment) => assignment,
-            Err(missing) => {
-                let (class, message) = (SECRET_MISSING.to_owned(), missing.to_string());
-                return TaskEnd::new(Outcome::Failed { class, message });
+            Err(outcome) => {
+                folder.remove().await;
+                return TaskEnd::new(outcome);
             }
         };
         assignment.timeout = assignment.timeout.saturating_sub(begun.elapsed());

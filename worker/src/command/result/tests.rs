@@ -84,4 +84,5 @@ async fn a_file_of_another_user_is_no_result() {
     assert_eq!((class.as_str(), message.as_str()), ("result_invalid", said));
     std::os::unix::fs::chown(folder.file(), Some(65534), None).unwrap();
     assert_eq!(folder.read().await, Ok(Some(7.into())));
+    folder.remove().await;
 }
