@@ -185,37 +185,37 @@ impl Publisher {
         }
         let (sent, doubted) =
             tokio::join!(self.spread(good, &self.lanes), self.spread(doubtful, &self.doubtful));
+        // What was refused here is nothing that a queue has said.
+        self.learn(sent.iter().chain(&doubted), generation, now);
         for (place, answer) in sent.into_iter().chain(doubted) {
             answers[place] = answer;
-        }
-        self.learn(&answers, probed, generation, now);
-        answers
-    }
-
-    /// Remembers which queues were silent, of publications since `since`.
-    fn learn(
-        &self,
-        answers: &[Result<(), PublishError>],
-        probed: Vec<(usize, String)>,
-        generation: u64,
-        since: Instant,
-    ) {
-        let now = Instant::now();
-        if answers.iter().any(Result::is_ok) {
-            self.silence.heard(generation, now);
-        }
-        for answer in answers {
-            if let Err(PublishError::TimedOut { queue, .. }) = answer
-                && !self.link.is_blocked()
-            {
-                self.silence.fell(queue, generation, since, now + self.pause());
-            }
         }
         for (place, queue) in probed {
             use PublishError::{TimedOut, Unavailable};
             // The latter is of the connection, not of the queue.
             if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {
                 self.silence.ended(&queue, generation);
+            }
+        }
+        answers
+    }
+
+    /// Remembers which queues were silent, of publications that were sent since `since`.
+    fn learn<'a>(
+        &self,
+        answers: impl Iterator<Item = &'a (usize, Result<(), PublishError>)> + Clone,
+        generation: u64,
+        since: Instant,
+    ) {
+        let now = Instant::now();
+        if answers.clone().any(|(_, answer)| answer.is_ok()) {
+            self.silence.heard(generation, now);
+        }
+        for (_, answer) in answers {
+            if let Err(PublishError::TimedOut { queue, .. }) = answer
+                && !self.link.is_blocked()
+            {
+                self.silence.fell(queue, generation, since, now + self.pause());
             }
         }
     }
