@@ -124,7 +124,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// The file of a worker's catalogue, whose task type `work` is the script; `statement` is in [`effects`].
+    /// The file of a worker's catalogue: the task type `work` is the script, `statement` a statement.
     pub fn catalogue(&self, runner: Runner) -> PathBuf {
         self.folder.join(runner.word()).with_extension("toml")
     }
