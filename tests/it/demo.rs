@@ -37,7 +37,7 @@ async fn the_demo_shows_everything_it_promises() {
 
 #[tokio::test]
 async fn the_demo_without_workers_fails_and_names_what_is_missing() {
-    let output = demo(&["run", "--without-workers", "--limit", "8s"]).await;
+    let output = demo(&["run", "--without-workers", "--limit", "20s"]).await;
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let missing = said.lines().find(|line| line.contains("not observed: ")).unwrap();
