@@ -43,6 +43,7 @@ simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of
 
 measure: ## Measure firing lag, memory, what commands, cancels and output cost, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
+	@$(CARGO) build --release -p sexton-worker --example nothing
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/reliability.md
 

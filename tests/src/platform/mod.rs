@@ -146,6 +146,11 @@ impl Platform {
         self.start("handlers", name, env)
     }
 
+    /// Starts the worker of `worker/examples/nothing.rs` as `name`; as [`Self::start_worker`].
+    pub fn start_nothing(&self, name: &str, env: &[(&str, &str)]) -> Result<Program> {
+        self.start("examples/nothing", name, env)
+    }
+
     fn start(&self, binary: &str, name: &str, env: &[(&str, &str)]) -> Result<Program> {
         let mut variables = self.environment().of_service(name, &self.lifeline.state_folder());
         if binary != "scheduler"

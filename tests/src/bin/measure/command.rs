@@ -1,9 +1,10 @@
-//! What a command costs as a task, beside the same program started by nobody in particular, and how
-//! soon a cancel reaches it.
+//! What a command costs as a task, beside the same program started by nobody in particular and beside
+//! a task that starts no program, and how soon a cancel reaches it.
 //!
-//! The two are taken in turns, so that whatever else goes on befalls both. A task is measured from its
-//! open to its record, by the database's clock: that is everything between, its guard and a round trip
-//! to the database among it.
+//! The three are taken in turns, so that whatever else goes on befalls all of them. A task is measured
+//! from its open to its record, by the database's clock: that is everything between. A handler that does
+//! nothing takes what every attempt does, such as the commit of its open; what a command takes beyond
+//! that and beyond its own start is its guard, its folder and its pipes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -45,23 +46,33 @@ lease = \"1h\"
 
 /// Measures with a worker that does nothing else.
 pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Result<()> {
+    let mut handlers = platform.start_nothing("handlers", &[("WORKER_POOLS", "handlers")])?;
+    handlers.ready().await;
     let mut alone = Vec::with_capacity(STARTS);
     for number in 1..=STARTS {
         alone.push(started_alone()?);
         trigger(platform, "measure.plain").await?;
         ended(platform, "measure.plain", number as i64).await?;
+        trigger(platform, "measure.nothing").await?;
+        ended(platform, "measure.nothing", number as i64).await?;
     }
     let alone = Spread::new(alone);
-    let as_task = Spread::new(as_tasks(platform).await?);
+    let as_task = Spread::new(as_tasks(platform, "measure.plain").await?);
+    let nothing = Spread::new(as_tasks(platform, "measure.nothing").await?);
     figures.add("fork and exec of `/bin/true` alone", alone.told());
     figures.add("the same as a task, from its open to its record", as_task.told());
-    let more = as_task.at(0.5) - alone.at(0.5);
-    figures.add("what a command costs beside fork and exec", format!("{more:.1} ms (p50)"));
+    figures.add("a handler that does nothing, from its open to its record", nothing.told());
+    let all = as_task.at(0.5) - alone.at(0.5);
+    figures.add("what a command takes beside fork and exec", format!("{all:.1} ms (p50)"));
+    let own = all - nothing.at(0.5);
+    figures.add("of that, what only a command takes", format!("{own:.1} ms (p50)"));
 
     let mut cancels = Vec::with_capacity(CANCELS);
     for _ in 0..CANCELS {
         cancels.push(cancelled(platform).await?);
     }
+    handlers.terminate();
+    handlers.exit(DEADLINE).await;
     figures.add("from `sexton executions cancel` to the TERM", Spread::new(cancels).told());
     Ok(())
 }
@@ -78,12 +89,13 @@ fn started_alone() -> Result<f64> {
     Ok(begin.elapsed().as_secs_f64() * 1000.0)
 }
 
-async fn as_tasks(platform: &Platform) -> Result<Vec<f64>> {
+async fn as_tasks(platform: &Platform, job: &str) -> Result<Vec<f64>> {
     sqlx::query_scalar(
         "SELECT extract(epoch FROM a.finished_at - a.opened_at)::float8 * 1000
          FROM attempts a JOIN executions e ON e.id = a.execution_id
-              JOIN jobs j ON j.id = e.job_id WHERE j.name = 'measure.plain'",
+              JOIN jobs j ON j.id = e.job_id WHERE j.name = $1",
     )
+    .bind(job)
     .fetch_all(platform.store().pool())
     .await
     .context("the attempts cannot be read")

@@ -1,0 +1,14 @@
+//! The smallest worker: a handler that does nothing. What it takes is what every attempt takes.
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+use sexton_worker::{Ctx, HandlerError, Worker};
+
+async fn nothing(_: Ctx, _: Value) -> Result<(), HandlerError> {
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    Worker::builder().handler("nothing", nothing).run()
+}
