@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sexton_store::task::{TaskDatabase, TaskTransaction};
+use sexton_store::task::{Reaction, TaskDatabase};
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::completion::Done;
@@ -26,7 +26,7 @@ use crate::sql;
 const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Before that is said again.
 const SAY_AGAIN: Duration = Duration::from_mins(1);
-/// The longest that a timeout is counted for; a longer one is none.
+/// The longest that a timeout or a grace is counted for; a longer one is none.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// What all handlers of a worker share.
@@ -46,6 +46,25 @@ pub(crate) struct HandlerExecutor {
     grace: Duration,
 }
 
+/// That a handler was told to stop.
+#[derive(Clone, Copy)]
+struct Stopped {
+    cause: StopCause,
+    /// When its grace is over.
+    until: Instant,
+}
+
+impl Stopped {
+    /// Waits until there is no more time for it, its grace or not. Cancel-safe.
+    async fn time_is_over(&self, orders: &mut Orders) {
+        tokio::select! {
+            biased;
+            () = orders.hurry() => {}
+            () = sleep_until(self.until) => {}
+        }
+    }
+}
+
 type Ended = Result<Result<Done, HandlerError>, JoinError>;
 type Running = AbortOnDropHandle<Result<Done, HandlerError>>;
 
@@ -54,39 +73,89 @@ impl HandlerExecutor {
         Self { host, handler, grace }
     }
 
-    /// The handler's end, and why it was told to stop, if it was before.
+    /// Told to stop now.
+    fn stopped(&self, cause: StopCause) -> Stopped {
+        Stopped { cause, until: Instant::now() + self.grace.min(LONGEST) }
+    }
+
+    /// The handler's end, and that it was told to stop, if it was before.
     async fn supervise(
         &self,
         mut running: Running,
         ctx: &Ctx,
         desk: &Desk,
         orders: &mut Orders,
-    ) -> (Ended, Option<StopCause>) {
+    ) -> (Ended, Option<Stopped>) {
         let cause = tokio::select! {
             ended = &mut running => return (ended, None),
             cause = orders.stop() => cause,
         };
+        let stopped = self.stopped(cause);
         ctx.stop(cause);
         tokio::select! {
             biased;
-            () = orders.hurry() => {}
-            ended = timeout(self.grace, &mut running) => if let Ok(ended) = ended {
-                return (ended, Some(cause));
-            },
+            ended = &mut running => return (ended, Some(stopped)),
+            () = stopped.time_is_over(orders) => {}
         }
         desk.cut_short();
         running.abort();
         let mut patience = ABORT_PATIENCE;
         loop {
             if let Ok(ended) = timeout(patience, &mut running).await {
-                return (ended, Some(cause));
+                return (ended, Some(stopped));
             }
             patience = SAY_AGAIN;
             tracing::error!(
-                "{ctx:?} blocks its thread and cannot be stopped, though {cause}; its attempt stays \
-                 open and its slot taken until it waits somewhere. Put what blocks into spawn_blocking"
+                "{ctx:?} cannot be stopped, though {cause}: it, or others that hold all threads, \
+                 blocks; its attempt stays open and its slot taken until it waits somewhere. Put what \
+                 blocks into spawn_blocking"
             );
         }
+    }
+
+    /// The end of a handler that succeeded; its transaction is made ready for the record.
+    ///
+    /// Its deferred constraints are asked then, which is work of its own and may take as long: the word to
+    /// stop is heard meanwhile, with what is left of the grace.
+    async fn succeeded(
+        &self,
+        done: Done,
+        mut stopped: Option<Stopped>,
+        mut orders: Orders,
+    ) -> TaskEnd {
+        let Done { transaction, result } = done;
+        let mut end = TaskEnd { result, ..TaskEnd::new(Outcome::Succeeded) };
+        let Some(mut transaction) = transaction else { return end };
+        let sealed = tokio::select! {
+            biased;
+            cause = self.cut_short(&mut stopped, &mut orders) => Err(cause),
+            sealed = transaction.seal() => Ok(sealed),
+        };
+        match sealed {
+            Ok(Ok(())) => end.recorded = Recorded::Within(transaction),
+            Ok(Err(failure)) => {
+                transaction.rollback().await;
+                // Only of what another try would find again does the failure itself count then.
+                let stopped = stopped.filter(|_| failure.reaction != Reaction::GiveUp);
+                let failed = || sql::meaning(failure, false);
+                return TaskEnd::new(stopped.map_or_else(failed, |it| it.cause.outcome()));
+            }
+            Err(cause) => {
+                transaction.kill().await;
+                return TaskEnd::new(cause.outcome());
+            }
+        }
+        end
+    }
+
+    /// Waits until what is under way must not go on, and says why; notes when it is told to stop.
+    async fn cut_short(&self, stopped: &mut Option<Stopped>, orders: &mut Orders) -> StopCause {
+        let told = match *stopped {
+            Some(told) => told,
+            None => *stopped.insert(self.stopped(orders.stop().await)),
+        };
+        told.time_is_over(orders).await;
+        if orders.lease_is_lost() { StopCause::LeaseLost } else { told.cause }
     }
 }
 
@@ -106,18 +175,16 @@ impl Executor for HandlerExecutor {
         let (ended, stopped) = self.supervise(running, &ctx, &desk, &mut orders).await;
         // What it has dropped is taken back before anybody else may begin.
         desk.close().await;
+        let why = |by_itself| stopped.map_or(by_itself, |told| told.cause.outcome());
         let ended = match ended {
             Ok(Ok(done)) => Ok(done),
             // After the word to stop it counts only that it did not succeed.
-            Ok(Err(error)) => Err(stopped.map_or_else(|| error.outcome(), StopCause::outcome)),
-            Err(error) => {
-                let by_itself = match error.try_into_panic() {
-                    Ok(payload) => panicked(&noticed, &*payload, &recorder, &ctx),
-                    // Only the worker's end drops a handler that nobody has told to stop.
-                    Err(_) => Outcome::Interrupted,
-                };
-                Err(stopped.map_or(by_itself, StopCause::outcome))
-            }
+            Ok(Err(error)) => Err(why(error.outcome())),
+            Err(error) => Err(why(match error.try_into_panic() {
+                Ok(payload) => panicked(&noticed, &*payload, &recorder, &ctx),
+                // Only the worker's end drops a handler that nobody has told to stop.
+                Err(_) => Outcome::Interrupted,
+            })),
         };
         let ended = match (ended, desk.ended_by_handler()) {
             // Trying again would do once more what it has committed.
@@ -126,38 +193,11 @@ impl Executor for HandlerExecutor {
         };
         let end = match ended {
             Ok(_) if orders.lease_is_lost() => TaskEnd::new(Outcome::LeaseLost),
-            Ok(done) => succeeded(done, orders).await,
+            Ok(done) => self.succeeded(done, stopped, orders).await,
             Err(outcome) => TaskEnd::new(outcome),
         };
         TaskEnd { output: recorder.finish(), ..end }
     }
-}
-
-/// The end of a handler that succeeded; its transaction is made ready for the record.
-async fn succeeded(done: Done, mut orders: Orders) -> TaskEnd {
-    let Done { transaction, result } = done;
-    let mut end = TaskEnd { result, ..TaskEnd::new(Outcome::Succeeded) };
-    let Some(mut transaction) = transaction else { return end };
-    let sealed = tokio::select! {
-        biased;
-        () = orders.hurry() => None,
-        sealed = transaction.seal() => Some(sealed),
-    };
-    match sealed {
-        Some(Ok(())) => end.recorded = Recorded::Within(transaction),
-        Some(Err(failure)) => {
-            transaction.rollback().await;
-            return TaskEnd::new(sql::meaning(failure, false));
-        }
-        None => return cut_short(transaction, &mut orders).await,
-    }
-    end
-}
-
-/// The end of a handler that succeeded too late for its record.
-async fn cut_short(transaction: TaskTransaction, orders: &mut Orders) -> TaskEnd {
-    transaction.kill().await;
-    TaskEnd::new(orders.stop().await.outcome())
 }
 
 /// What a panic means. Its backtrace, if one was asked for, is kept as output.

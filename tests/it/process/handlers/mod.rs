@@ -46,6 +46,11 @@ impl Shop {
         self.trigger("obey", &format!(r#"{{"do": "{what}"}}"#)).await
     }
 
+    async fn cancel(&self, id: &str) {
+        let done = self.platform.sexton(&["executions", "cancel", id]).await;
+        assert!(done.status.success(), "{done}");
+    }
+
     async fn until(&self, what: &str, wanted: i64) {
         until(&self.platform, what, wanted).await;
     }

@@ -15,8 +15,7 @@ async fn a_cancelled_handler_is_told_and_one_that_does_not_hear_is_dropped() {
     for (what, cancelled) in [("obey", 1), ("hang", 2)] {
         let id = shop.order(what).await;
         shop.until("attempt_output WHERE content LIKE '%begin%'", cancelled).await;
-        let done = shop.platform.sexton(&["executions", "cancel", &id]).await;
-        assert!(done.status.success(), "{done}");
+        shop.cancel(&id).await;
         let ended = format!("executions WHERE state = 'cancelled' AND attempt = 1 AND {UNPAID}");
         shop.until(&ended, cancelled).await;
     }

@@ -11,6 +11,15 @@ async fn run(shop: &Shop, statements: &[&str], fail: bool) -> String {
     shop.trigger("statements", &params).await
 }
 
+/// Waits until so many sessions of handlers run something that holds `text`.
+async fn until_running(shop: &Shop, text: &str, wanted: i64) {
+    let running = format!(
+        "pg_stat_activity WHERE datname = current_database() AND state = 'active'
+         AND application_name LIKE 'sexton worker % tasks' AND query LIKE '%{text}%'"
+    );
+    shop.until(&running, wanted).await;
+}
+
 #[tokio::test]
 async fn what_a_handler_did_is_there_with_its_success_and_taken_back_with_its_failure() {
     let shop = Shop::new("retry = { max_retries = 0 }").await;
@@ -78,18 +87,51 @@ async fn a_deferred_constraint_is_asked_before_the_success_is_recorded() {
     assert_eq!(shop.count("effects").await, 0);
 }
 
+/// A constraint that is asked at the end, and takes ten minutes to answer.
+const SLOW_CONSTRAINT: &str = "
+    CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM pg_sleep(600); RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON effects DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION slow()";
+
+async fn asking(shop: &Shop) {
+    sqlx::raw_sql(SLOW_CONSTRAINT).execute(shop.platform.store().pool()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancel_is_heard_while_deferred_constraints_are_asked() {
+    let shop = Shop::new("lease = \"1h\"").await;
+    asking(&shop).await;
+    let _worker = shop.worker(&[]);
+    let id = run(&shop, &[INSERT], false).await;
+    until_running(&shop, "SET CONSTRAINTS", 1).await;
+    shop.cancel(&id).await;
+    shop.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    until_running(&shop, "SET CONSTRAINTS", 0).await;
+    assert_eq!(shop.count("effects").await, 0);
+}
+
+#[tokio::test]
+async fn a_timeout_is_heard_while_deferred_constraints_are_asked() {
+    let shop = Shop::new("timeout = \"2s\"\nretry = { max_timeouts = 1 }").await;
+    asking(&shop).await;
+    let _worker = shop.worker(&[]);
+    run(&shop, &[INSERT], false).await;
+    shop.until("attempts WHERE number = 1 AND outcome = 'timeout'", 1).await;
+    until_running(&shop, "SET CONSTRAINTS", 0).await;
+    assert_eq!(shop.count("effects").await, 0);
+}
+
 #[tokio::test]
 async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_server() {
     let shop = Shop::new("lease = \"1h\"").await;
     let mut worker = shop.worker(&[]);
     let id = run(&shop, &[INSERT, "SELECT pg_sleep(600)"], false).await;
-    let sleeping = "pg_stat_activity WHERE datname = current_database() AND state = 'active'
-        AND application_name LIKE 'sexton worker % tasks' AND query LIKE '%pg_sleep%'";
-    shop.until(sleeping, 1).await;
-    let done = shop.platform.sexton(&["executions", "cancel", &id]).await;
-    assert!(done.status.success(), "{done}");
+    until_running(&shop, "pg_sleep", 1).await;
+    shop.cancel(&id).await;
     shop.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
-    shop.until(sleeping, 0).await;
+    until_running(&shop, "pg_sleep", 0).await;
     assert_eq!(shop.count("effects").await, 0);
     worker.terminate();
     assert!(worker.exit(IN_THE_END).await.success());
