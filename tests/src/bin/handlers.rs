@@ -31,6 +31,8 @@ enum Order {
     },
 }
 
+const RELEASE: &str = "release";
+
 async fn obey(ctx: Ctx, order: Order) -> Result<Value, HandlerError> {
     ctx.log(format_args!("begin {}", ctx.attempt()));
     match order {
@@ -119,11 +121,51 @@ async fn statements(ctx: Ctx, statements: Statements) -> Result<Completion, Hand
     if statements.fail { Err("not after all")? } else { Ok(ctx.complete_in(tx)) }
 }
 
+/// Begins a transaction and does not complete in it.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Careless {
+    Forget {
+        run: Vec<String>,
+    },
+    /// Leaves it to a task of its own, whose end the file `detached` tells, and answers when the file
+    /// `release` is there.
+    Detach {
+        run: Vec<String>,
+    },
+}
+
+async fn careless(ctx: Ctx, careless: Careless) -> Result<(), HandlerError> {
+    let mut tx = ctx.begin().await?;
+    let (Careless::Forget { run } | Careless::Detach { run }) = &careless;
+    let run = run.clone();
+    let all = async move {
+        for statement in run {
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
+        }
+        Ok::<_, sqlx::Error>(())
+    };
+    match careless {
+        Careless::Forget { .. } => all.await?,
+        Careless::Detach { .. } => {
+            tokio::spawn(async move {
+                let said = all.await.err().map(|error| error.to_string());
+                std::fs::write("detached", said.unwrap_or_else(|| "done".to_owned()))
+            });
+            while !std::path::Path::new(RELEASE).exists() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() -> ExitCode {
     let hurried = HandlerOptions { grace: Duration::from_millis(500), ..HandlerOptions::default() };
     Worker::builder()
         .handler_with("obey", hurried, obey)
         .handler("transfer", transfer)
         .handler("statements", statements)
+        .handler("careless", careless)
         .run()
 }

@@ -44,7 +44,7 @@
 //! At its timeout, a cancel and the end of its worker, [`Ctx::cancellation`] is cancelled. The handler then
 //! has its grace to come to an end: `Ok` is a success like any other, and of anything else only that
 //! counts for which it was stopped. When the grace is over, its future is dropped at the next place where it
-//! waits. When the lease is lost, that is at once. An open transaction is rolled back.
+//! waits. When the lease is lost, that is at once. An open transaction is rolled back, in whosever hands it is.
 //!
 //! Handlers have threads of their own, so one that blocks its thread (a computation, a call that waits
 //! without `await`) keeps no lease from being renewed. But nobody can stop it: its attempt stays open, under

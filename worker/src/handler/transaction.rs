@@ -1,10 +1,11 @@
 //! The transaction in which a handler completes.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sexton_store::task::{TaskDatabase, TaskFailure, TaskLimits, TaskTransaction};
+use sexton_store::task::{Session, TaskDatabase, TaskFailure, TaskLimits, TaskTransaction};
 use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -17,7 +18,9 @@ const LOCK: Duration = Duration::from_secs(5);
 /// A transaction of the platform's database, from [`Ctx::begin`](super::Ctx::begin).
 ///
 /// It dereferences to sqlx's connection, so statements are run on `&mut *tx`. It is committed by returning
-/// [`Ctx::complete_in`](super::Ctx::complete_in), and in no other way. Dropped, it is rolled back.
+/// [`Ctx::complete_in`](super::Ctx::complete_in), and in no other way. Dropped, it is rolled back. It belongs
+/// to the attempt: one that was moved into a task of its own is ended in the server with the attempt, and
+/// every further statement fails. Until that task drops it, a connection of the worker's is missing.
 ///
 /// ```no_run
 /// # use sexton_worker::{Completion, Ctx, HandlerError, sqlx};
@@ -31,6 +34,8 @@ const LOCK: Duration = Duration::from_secs(5);
 pub struct Transaction {
     /// `None` when it was given on.
     inner: Option<TaskTransaction>,
+    /// Among those of its desk.
+    number: u64,
     desk: Arc<Desk>,
 }
 
@@ -47,8 +52,19 @@ pub(super) struct Desk {
     ended: Arc<OnceLock<TaskFailure>>,
     /// The handler is being dropped: its statements may still run.
     cut_short: AtomicBool,
+    handed_out: Mutex<HandedOut>,
+}
+
+/// The transactions that were handed out.
+#[derive(Debug, Default)]
+struct HandedOut {
+    /// All of them.
+    count: u64,
+    /// Of those that have neither come back nor been completed in, by their numbers. There are no more of
+    /// them than the worker has connections for tasks.
+    sessions: BTreeMap<u64, Session>,
     /// The handler has ended; whatever of it is left begins nothing.
-    closed: AtomicBool,
+    closed: bool,
 }
 
 impl Desk {
@@ -61,7 +77,7 @@ impl Desk {
             returned: TaskTracker::new(),
             ended: Arc::default(),
             cut_short: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
+            handed_out: Mutex::default(),
         }
     }
 
@@ -70,22 +86,35 @@ impl Desk {
             let said = "there is no database here: a test gives one with `database(url)`";
             return Err(HandlerError::permanent(said));
         };
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(HandlerError::permanent("the attempt of this context has ended"));
+        let late = || HandlerError::permanent("the attempt of this context has ended");
+        if self.lock().closed {
+            return Err(late());
         }
         let limits = TaskLimits { lock: Some(LOCK), statement: Some(self.longest), idle: None };
         // A connection is served by the threads of the runtime that it was opened on.
         let (database, desk) = (database.clone(), Arc::clone(self));
         let beginning = self.runtime.spawn(async move {
             let begun = database.begin(limits).await;
-            begun.map(|begun| Transaction { inner: Some(begun), desk })
+            begun.map(|begun| desk.hand_out(begun))
         });
         match AbortOnDropHandle::new(beginning).await {
-            Ok(begun) => begun.map_err(|failure| {
-                HandlerError::Retry(Reason::new(&failure.message).class(&failure.class))
-            }),
+            Ok(Ok(begun)) => begun.ok_or_else(late),
+            Ok(Err(failure)) => {
+                Err(HandlerError::Retry(Reason::new(&failure.message).class(&failure.class)))
+            }
             Err(_) => Err(HandlerError::retry("the worker ends")),
         }
+    }
+
+    /// `None`: too late, it is taken back.
+    fn hand_out(self: Arc<Self>, begun: TaskTransaction) -> Option<Transaction> {
+        let mut handed_out = self.lock();
+        handed_out.count += 1;
+        let (number, closed) = (handed_out.count, handed_out.closed);
+        handed_out.sessions.insert(number, begun.session());
+        drop(handed_out);
+        let transaction = Transaction { inner: Some(begun), number, desk: self };
+        (!closed).then_some(transaction)
     }
 
     /// From here on, dropped transactions may be in the middle of a statement.
@@ -93,9 +122,19 @@ impl Desk {
         self.cut_short.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until what the handler dropped is taken back. Bounded, as that is.
+    /// Waits until what the handler dropped is taken back, and ends what it has left to others, such as a
+    /// task that it spawned. Bounded, as each of both is: what cannot be ended within five seconds, because
+    /// the database is away, is left to the transaction's own limits. Nothing of it is committed with any
+    /// attempt.
     pub(super) async fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+        let left = {
+            let mut handed_out = self.lock();
+            handed_out.closed = true;
+            std::mem::take(&mut handed_out.sessions)
+        };
+        for session in left.into_values() {
+            self.returned.spawn_on(session.end(), &self.runtime);
+        }
         self.returned.close();
         self.returned.wait().await;
     }
@@ -105,9 +144,12 @@ impl Desk {
         self.ended.get().cloned()
     }
 
-    fn take_back(&self, mut transaction: TaskTransaction) {
-        let kill = self.cut_short.load(Ordering::Relaxed);
+    fn take_back(&self, number: u64, mut transaction: TaskTransaction) {
         let ended = Arc::clone(&self.ended);
+        let mut handed_out = self.lock();
+        // Not there: `close` is ending its session, which must not serve another attempt before that.
+        let is_ended = handed_out.sessions.remove(&number).is_none();
+        let kill = is_ended || self.cut_short.load(Ordering::Relaxed);
         let taken_back = async move {
             if kill {
                 return transaction.kill().await;
@@ -117,12 +159,21 @@ impl Desk {
             }
             transaction.rollback().await;
         };
+        // Still under the lock: `close` waits for whatever it does not end.
         self.returned.spawn_on(taken_back, &self.runtime);
+        drop(handed_out);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HandedOut> {
+        // Nothing in here panics half way.
+        self.handed_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Transaction {
+    /// To be completed in: no business of the desk's any more.
     pub(super) fn into_inner(mut self) -> TaskTransaction {
+        self.desk.lock().sessions.remove(&self.number);
         // Unwrap safety: only this function, which consumes, and `drop` take it.
         self.inner.take().expect("a transaction that was not given on")
     }
@@ -147,7 +198,7 @@ impl std::ops::DerefMut for Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if let Some(inner) = self.inner.take() {
-            self.desk.take_back(inner);
+            self.desk.take_back(self.number, inner);
         }
     }
 }

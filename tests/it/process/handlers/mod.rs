@@ -18,13 +18,14 @@ struct Shop {
 }
 
 impl Shop {
-    /// `job` is added to the definition of the jobs `a.obey`, `a.transfer`, `a.statements`.
+    /// `job` is added to the definition of the jobs `a.obey`, `a.transfer`, `a.statements`,
+    /// `a.careless`.
     async fn new(job: &str) -> Self {
         let platform = Platform::new().await.unwrap();
         let effects = "CREATE TABLE effects (key text)";
         sqlx::raw_sql(effects).execute(platform.store().pool()).await.unwrap();
         let one = |task| by_hand(&format!("a.{task}"), task, job);
-        let jobs = ["obey", "transfer", "statements"].map(one).concat();
+        let jobs = ["obey", "transfer", "statements", "careless"].map(one).concat();
         platform.apply(&jobs).await.unwrap();
         let scheduler = platform.start_scheduler("s1", &[]).unwrap();
         Self { platform, _scheduler: scheduler }
@@ -49,6 +50,11 @@ impl Shop {
     async fn cancel(&self, id: &str) {
         let done = self.platform.sexton(&["executions", "cancel", id]).await;
         assert!(done.status.success(), "{done}");
+    }
+
+    /// Lets those go on that wait for the file `release`.
+    fn release(&self) {
+        std::fs::write(self.platform.folder().join("release"), "").unwrap();
     }
 
     async fn until(&self, what: &str, wanted: i64) {

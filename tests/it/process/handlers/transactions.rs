@@ -138,6 +138,28 @@ async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_s
 }
 
 #[tokio::test]
+async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_attempt() {
+    let shop = Shop::new("lease = \"1h\"").await;
+    let _worker = shop.worker(&[]);
+    let statements = [INSERT, "SELECT pg_sleep(600)", "COMMIT"];
+    let left = serde_json::json!({"do": "detach", "run": statements});
+    shop.trigger("careless", &left.to_string()).await;
+    until_running(&shop, "pg_sleep", 1).await;
+    shop.release();
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    until_running(&shop, "pg_sleep", 0).await;
+    // Whoever holds it learns so, and its connection is free again: the worker has only one.
+    let file = shop.platform.folder().join("detached");
+    let said = async || std::fs::read_to_string(&file).ok().filter(|said| !said.is_empty());
+    let said = shop.platform.eventually("it has ended", IN_THE_END, said).await;
+    assert!(said.contains("terminating connection"), "{said}");
+    assert_eq!(shop.count("effects").await, 0);
+    run(&shop, &[INSERT], false).await;
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    assert_eq!(shop.count("effects").await, 1);
+}
+
+#[tokio::test]
 async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_all_or_nothing() {
     for (point, attempts) in
         [("worker.sql_ran", 2), ("worker.sql_settled", 2), ("worker.sql_committed", 1)]
