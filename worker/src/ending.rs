@@ -1,5 +1,7 @@
 //! From a task's end to the record of its attempt.
 
+use std::time::Duration;
+
 use sexton_model::duration;
 use sexton_model::retry::{Ending, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Used, Verdict};
 use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
@@ -61,7 +63,7 @@ pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
         }
         Outcome::Failed { class, message } => meaning(retry, "error", class, message),
         Outcome::Snoozed { after } => {
-            let after = (*after).clamp(*SNOOZE.start(), *SNOOZE.end());
+            let after = snooze(*after);
             let said = format!("the task asked to be run again in {}", duration::format(after));
             meaning(Ending::Snoozed { after }, "snoozed", SNOOZED, &said)
         }
@@ -96,6 +98,34 @@ pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
     })
 }
 
+/// The outcome as its record would tell it: texts as `mask` lets them be seen, a wait within its limits.
+pub(crate) fn as_recorded(mut outcome: Outcome, mask: impl Fn(&str) -> String) -> Outcome {
+    let said = |message: &str| sanitise(&mask(&sanitise(message)));
+    match &mut outcome {
+        Outcome::Retry { class, message, .. }
+        | Outcome::Permanent { class, message }
+        | Outcome::Failed { class, message } => {
+            (*class, *message) = (mask(class), said(message));
+        }
+        Outcome::Signalled { message, .. }
+        | Outcome::OutOfMemory { message }
+        | Outcome::CouldNotStart { message, .. }
+        | Outcome::GuardLost { message } => *message = said(message),
+        Outcome::Snoozed { after } => *after = snooze(*after),
+        Outcome::Succeeded
+        | Outcome::TimedOut
+        | Outcome::Cancelled
+        | Outcome::LeaseLost
+        | Outcome::Interrupted => {}
+    }
+    outcome
+}
+
+/// The time that is waited when this one is asked for.
+fn snooze(asked: Duration) -> Duration {
+    asked.clamp(*SNOOZE.start(), *SNOOZE.end())
+}
+
 /// A text that the database can keep: bounded, without U+0000.
 pub(crate) fn sanitise(text: &str) -> String {
     shorten(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
@@ -103,8 +133,6 @@ pub(crate) fn sanitise(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

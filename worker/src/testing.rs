@@ -58,7 +58,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sexton_store::task::{TaskDatabase, TaskTransaction};
@@ -69,7 +69,9 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 pub use sexton_model::progress::Progress;
+use sexton_model::result::check;
 
+use crate::ending::as_recorded;
 pub use crate::executor::Outcome;
 use crate::executor::{
     Executor as _, HostInstant, Recorded, StopReason, TaskEnd, TaskRun, TaskSupervisor,
@@ -95,11 +97,12 @@ pub struct Trial {
 /// What came of a trial.
 #[derive(Debug)]
 pub struct Ran {
-    /// How it ended, as a worker would settle it.
+    /// How it ended, as a worker would record it: masked, and within the limits.
     pub outcome: Outcome,
-    /// What it handed back.
+    /// What it handed back, masked; none also where masking has made it too large to be kept.
     pub result: Option<Value>,
-    /// The lines that it logged, masked, each without its end; and what a panic said.
+    /// The lines that it logged, masked, each without its end; and what a panic said, and a warning of a
+    /// transaction that it began and did not complete in.
     pub lines: Vec<String>,
     /// What it said last of its progress.
     pub progress: Option<Progress>,
@@ -207,11 +210,11 @@ impl Trial {
     async fn ran(mut self) -> Ran {
         let began = Instant::now();
         let begins = self.begins;
-        let clock = Arc::new(move || begins + began.elapsed());
+        let clock = Arc::new(move || after(begins, began.elapsed()));
         if let Some((time, StopCause::TimedOut)) = self.stop {
             self.task.timeout = time;
         }
-        self.task.deadline = begins + self.task.timeout;
+        self.task.deadline = after(begins, self.task.timeout);
         let database = self.database.as_deref().map(open);
         let host = HandlerHost { runtime: Handle::current(), database, clock };
         let executor = HandlerExecutor::new(Arc::new(host), self.handler, self.grace);
@@ -254,11 +257,19 @@ impl Ran {
     }
 }
 
+/// The instant so much later; the last there is, if that is too late.
+fn after(instant: DateTime<Utc>, time: Duration) -> DateTime<Utc> {
+    let time = TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
+    instant.checked_add_signed(time).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// With one connection for transactions, as each attempt has in a worker.
+///
 /// # Panics
 ///
 /// If the URL cannot be read, which is a mistake in the test.
 fn open(url: &str) -> TaskDatabase {
-    let options = StoreOptions::new(url, "sexton handler test");
+    let options = StoreOptions { pool_size: 1, ..StoreOptions::new(url, "sexton handler test") };
     Store::open(&options)
         .and_then(|store| TaskDatabase::open(&options, &store))
         .unwrap_or_else(|error| panic!("the test's database: {error}"))
@@ -267,9 +278,10 @@ fn open(url: &str) -> TaskDatabase {
 fn told(end: TaskEnd, recorder: &Recorder, took: Duration) -> Ran {
     let part = recorder.rest();
     let output = Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default();
+    let result = end.result.map(|result| recorder.masked_result(result));
     Ran {
-        outcome: end.outcome,
-        result: end.result.map(|result| recorder.masked_result(result)),
+        outcome: as_recorded(end.outcome, |text| recorder.masked(text)),
+        result: result.filter(|result| check(result).is_ok()),
         lines: output.lines.into_iter().map(|line| line.text).collect(),
         progress: part.progress.and_then(|progress| serde_json::from_value(progress).ok()),
         took,
@@ -281,71 +293,4 @@ fn told(end: TaskEnd, recorder: &Recorder, took: Duration) -> Ran {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::handler::{Completion, Ctx, HandlerError};
-
-    fn at() -> DateTime<Utc> {
-        "2026-02-28T23:59:50Z".parse().unwrap()
-    }
-
-    /// Asks every ten seconds whether it is March, and says how often.
-    async fn until_march(ctx: Ctx, params: Value) -> Result<u32, HandlerError> {
-        for asked in 1.. {
-            if ctx.now() >= "2026-03-01T00:00:00Z".parse::<DateTime<Utc>>()? {
-                ctx.log(format_args!("{} of {:?}", ctx.idempotency_key(), ctx.target()));
-                ctx.progress(100.0, [("asked", asked)]);
-                return Ok(asked);
-            }
-            if params["patient"] == false {
-                return Err(HandlerError::Snooze(Duration::from_secs(10)));
-            }
-            sleep(Duration::from_secs(10)).await;
-        }
-        Err("never")?
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_clock_is_the_test_s() {
-        let ran = run(until_march).at(at()).target("7").await;
-        assert_eq!((ran.outcome, ran.result), (Outcome::Succeeded, Some(json!(2))));
-        assert_eq!(
-            (ran.took.as_secs(), ran.lines),
-            (10, vec!["test.job:test of Some(\"7\")".into()])
-        );
-        let said = ran.progress.unwrap();
-        assert_eq!((said.percent, &said.values["asked"]), (100.0, &json!(2)));
-        assert_eq!(said.at, at() + Duration::from_secs(10));
-        let ran = run(until_march).at(at()).params(json!({"patient": false})).await;
-        assert_eq!(ran.outcome, Outcome::Snoozed { after: Duration::from_secs(10) });
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn it_is_stopped_by_the_test_s_clock_too() {
-        let early = at() - Duration::from_hours(24);
-        let trial = || run(until_march).at(early).grace(Duration::from_secs(1));
-        let ran = trial().timeout(Duration::from_mins(1)).await;
-        assert_eq!((ran.outcome, ran.took.as_secs()), (Outcome::TimedOut, 61));
-        for (cause, outcome, grace) in [
-            (StopCause::TimedOut, Outcome::TimedOut, 1),
-            (StopCause::Cancelled, Outcome::Cancelled, 1),
-            (StopCause::Interrupted, Outcome::Interrupted, 1),
-            (StopCause::LeaseLost, Outcome::LeaseLost, 0),
-        ] {
-            let ran = trial().stopped_after(Duration::from_secs(9), cause).await;
-            assert_eq!((ran.outcome, ran.took.as_secs()), (outcome, 9 + grace));
-        }
-    }
-
-    #[tokio::test]
-    async fn without_a_database_a_transaction_is_refused_in_words() {
-        async fn begins(ctx: Ctx, _: Value) -> Result<Completion, HandlerError> {
-            let tx = ctx.begin().await?;
-            Ok(ctx.complete_in(tx))
-        }
-        let mut ran = run(begins).await;
-        let said = |message: &str| message.contains("a test gives one with `database(url)`");
-        assert!(matches!(&ran.outcome, Outcome::Permanent { message, .. } if said(message)));
-        assert!(ran.transaction().is_none());
-    }
-}
+mod tests;

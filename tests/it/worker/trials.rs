@@ -33,3 +33,24 @@ async fn a_trial_with_a_database_shows_what_the_handler_did_and_leaves_nothing()
     let found_out = "invalid_transaction_termination";
     assert!(matches!(ran.outcome, Outcome::Permanent { class, .. } if class == found_out));
 }
+
+#[tokio::test]
+async fn a_trial_has_one_connection_as_an_attempt_has_and_warns_of_a_completion_forgotten() {
+    async fn begins(ctx: Ctx, many: u32) -> Result<(), HandlerError> {
+        let mut begun = Vec::new();
+        for _ in 0..many {
+            begun.push(ctx.begin().await?);
+        }
+        Ok(())
+    }
+    let database = TestDatabase::create().await.unwrap();
+    let trial = |many: u32| testing::run(begins).params(json!(many)).database(database.url());
+    let ran = trial(0).await;
+    assert_eq!((ran.outcome, ran.lines), (Outcome::Succeeded, vec![]));
+    let ran = trial(1).await;
+    assert_eq!(ran.outcome, Outcome::Succeeded);
+    assert!(ran.lines.concat().contains("without `ctx.complete_in(tx)`"), "{:?}", ran.lines);
+    let ran = trial(2).await;
+    let lost = "connection_failure";
+    assert!(matches!(&ran.outcome, Outcome::Failed { class, .. } if class == lost), "{ran:?}");
+}

@@ -206,7 +206,8 @@ impl Ctx {
     /// A statement in it waits 5 s for a lock and runs no longer than the attempt may; both can be set
     /// (`SET LOCAL lock_timeout`). The server ends it when nothing was asked of it for a minute: begin it
     /// when the slow work is done. A worker has one connection for this in each slot, so a handler that
-    /// holds one transaction and begins another may wait for 5 s in vain.
+    /// holds one transaction and begins another may wait for 5 s in vain. A handler that begins one and
+    /// succeeds without completing in any is warned, in its output and in the worker's log.
     ///
     /// # Errors
     ///

@@ -106,9 +106,9 @@ impl HandlerExecutor {
             }
             patience = SAY_AGAIN;
             tracing::error!(
-                "{ctx:?} cannot be stopped, though {cause}: it, or others that hold all threads, \
-                 blocks; its attempt stays open and its slot taken until it waits somewhere. Put what \
-                 blocks into spawn_blocking"
+                "{ctx:?} cannot be stopped, though {cause}: it, or others that hold all threads, do not \
+                 come to wait anywhere; its attempt stays open and its slot taken until then. Put what \
+                 blocks a thread into spawn_blocking"
             );
         }
     }
@@ -181,23 +181,51 @@ impl Executor for HandlerExecutor {
             // After the word to stop it counts only that it did not succeed.
             Ok(Err(error)) => Err(why(error.outcome())),
             Err(error) => Err(why(match error.try_into_panic() {
-                Ok(payload) => panicked(&noticed, &*payload, &recorder, &ctx),
+                Ok(payload) => {
+                    let outcome = panicked(&noticed, &*payload, &recorder, &ctx);
+                    // Its end is the handler's code, too, which may block or panic.
+                    drop(host.runtime.spawn(async move { drop(payload) }));
+                    outcome
+                }
                 // Only the worker's end drops a handler that nobody has told to stop.
                 Err(_) => Outcome::Interrupted,
             })),
         };
         let ended = match (ended, desk.ended_by_handler()) {
+            (Ok(_), _) if orders.lease_is_lost() => Err(Outcome::LeaseLost),
             // Trying again would do once more what it has committed.
-            (Err(_), Some(failure)) if stopped.is_none() => Err(sql::meaning(failure, false)),
+            (ended, Some(failure)) if ended.is_ok() || stopped.is_none() => {
+                Err(sql::meaning(failure, false))
+            }
             (ended, _) => ended,
         };
         let end = match ended {
-            Ok(_) if orders.lease_is_lost() => TaskEnd::new(Outcome::LeaseLost),
-            Ok(done) => self.succeeded(done, stopped, orders).await,
+            Ok(done) => {
+                if done.transaction.is_none() && desk.has_begun() {
+                    warn_of_forgotten(task, &recorder, &ctx);
+                }
+                self.succeeded(done, stopped, orders).await
+            }
             Err(outcome) => TaskEnd::new(outcome),
         };
         TaskEnd { output: recorder.finish(), ..end }
     }
+}
+
+/// Says that nothing is left of what a handler did in its transaction, though it succeeded: as a rule
+/// somebody wrote `Ok(())` for `Ok(ctx.complete_in(tx))`.
+fn warn_of_forgotten(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
+    let said = "it began a transaction and succeeded without `ctx.complete_in(tx)`: nothing of what it \
+                did in there has happened";
+    recorder.push(Stream::Stderr, ctx.now(), format!("{said}\n").as_bytes());
+    tracing::warn!(
+        job.name = task.job,
+        execution.id = %task.execution_id,
+        attempt.number = task.attempt,
+        "attempt {} of {}: {said}",
+        task.attempt,
+        task.job
+    );
 }
 
 /// What a panic means. Its backtrace, if one was asked for, is kept as output.

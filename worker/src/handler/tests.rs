@@ -148,6 +148,40 @@ async fn a_panic_is_an_error_with_its_place() {
     assert_eq!((line.stream, line.text.as_str()), (Stream::Stderr, message));
 }
 
+/// What a panic bears: says on which thread it is dropped, and panics then.
+struct Payload(std::sync::mpsc::Sender<Option<String>>);
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        let _ = self.0.send(std::thread::current().name().map(str::to_owned));
+        panic!("and once more");
+    }
+}
+
+#[test]
+fn what_a_panic_bears_is_dropped_on_the_handlers_threads() {
+    fn unwind(payload: Payload) -> Result<(), HandlerError> {
+        std::panic::resume_unwind(Box::new(payload))
+    }
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    let threads = threads.worker_threads(1).thread_name("of-handlers").build().unwrap();
+    let mut own = tokio::runtime::Builder::new_current_thread();
+    let own = own.enable_time().build().unwrap();
+    let (sender, dropped) = std::sync::mpsc::channel();
+    let handler = move |_: Ctx, _: Value| {
+        let payload = Payload(sender.clone());
+        async move { unwind(payload) }
+    };
+    let clock = Arc::new(sexton_service::clock::now);
+    let host = HandlerHost { runtime: threads.handle().clone(), database: None, clock };
+    let executor = HandlerExecutor::new(Arc::new(host), AnyHandler::new(handler), GRACE_DEFAULT);
+    let (_supervisor, control) = TaskSupervisor::new(HostInstant::now() + HOUR);
+    let end = own.block_on(executor.run(&task(json!({})), control));
+    assert_eq!(class_and_message(&end.outcome).0, PANIC);
+    let thread = dropped.recv_timeout(Duration::from_mins(1)).unwrap();
+    assert_eq!(thread.as_deref(), Some("of-handlers"));
+}
+
 #[tokio::test]
 async fn what_a_handler_says_is_output_and_masked() {
     async fn talk(ctx: Ctx, _: Value) -> Result<(), HandlerError> {

@@ -117,6 +117,11 @@ impl Desk {
         (!closed).then_some(transaction)
     }
 
+    /// Whether the handler has begun any.
+    pub(super) fn has_begun(&self) -> bool {
+        self.lock().count > 0
+    }
+
     /// From here on, dropped transactions may be in the middle of a statement.
     pub(super) fn cut_short(&self) {
         self.cut_short.store(true, Ordering::Relaxed);

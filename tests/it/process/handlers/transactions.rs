@@ -160,6 +160,30 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
 }
 
 #[tokio::test]
+async fn a_handler_that_forgets_to_complete_in_its_transaction_is_warned() {
+    let shop = Shop::new("").await;
+    let worker = shop.worker(&[]);
+    let forgets = |run: &[&str]| serde_json::json!({"do": "forget", "run": run}).to_string();
+    shop.trigger("careless", &forgets(&[INSERT])).await;
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    assert_eq!(shop.count("effects").await, 0);
+    let said = "succeeded without `ctx.complete_in(tx)`";
+    let told = format!("attempt_output WHERE content LIKE '%{said}%'");
+    assert_eq!(shop.count(&told).await, 1);
+    assert!(worker.log().contains(said), "{}", worker.log());
+    // One that has committed by itself is found out all the same.
+    shop.trigger("careless", &forgets(&[INSERT, "COMMIT"])).await;
+    let refused = "executions WHERE state = 'failed'
+        AND error_class = 'invalid_transaction_termination'";
+    shop.until(refused, 1).await;
+    assert_eq!(shop.count("attempts").await, 2);
+    // And nobody else is warned.
+    run(&shop, &[INSERT], false).await;
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    assert_eq!(shop.count(&told).await, 1);
+}
+
+#[tokio::test]
 async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_all_or_nothing() {
     for (point, attempts) in
         [("worker.sql_ran", 2), ("worker.sql_settled", 2), ("worker.sql_committed", 1)]
