@@ -80,11 +80,12 @@ async fn work(
 
 /// Shows in the liveness that tasks of this runtime get a thread.
 fn beat(liveness: &Liveness, name: &str, runtime: &Handle) {
-    let heartbeat = liveness.register(name, MAX_SILENCE);
+    let silence = fault::time(MAX_SILENCE, "RUNTIME_SILENCE_MS");
+    let heartbeat = liveness.register(name, silence);
     runtime.spawn(async move {
         loop {
             heartbeat.beat();
-            tokio::time::sleep(MAX_SILENCE / 6).await;
+            tokio::time::sleep(silence / 6).await;
         }
     });
 }

@@ -15,7 +15,8 @@ const SILENCE: (&str, &str) = ("CONSUME_SILENCE_MS", "2000");
 /// `basic.consume`: class 60, method 20.
 const CONSUME: &[u8] = &[0, 60, 0, 20];
 
-async fn until_alive(platform: &Platform, worker: &Program, alive: bool) -> String {
+/// Waits until `/livez` says so; what else it says.
+pub(super) async fn until_alive(platform: &Platform, worker: &Program, alive: bool) -> String {
     let said = format!("/livez says {alive}");
     platform
         .eventually(&said, IN_THE_END, async || {

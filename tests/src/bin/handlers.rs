@@ -29,14 +29,23 @@ enum Order {
     Block {
         ms: u64,
     },
+    /// The same, until the file `release` is there.
+    Hold,
 }
 
 const RELEASE: &str = "release";
+
+fn hold_thread() {
+    while !std::path::Path::new(RELEASE).exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 async fn obey(ctx: Ctx, order: Order) -> Result<Value, HandlerError> {
     ctx.log(format_args!("begin {}", ctx.attempt()));
     match order {
         Order::Block { ms } => std::thread::sleep(Duration::from_millis(ms)),
+        Order::Hold => hold_thread(),
         Order::FailForGood => {
             return Err(HandlerError::Permanent(Reason::new("it is closed").class("closed")));
         }
@@ -102,6 +111,9 @@ struct Statements {
     nested: Option<String>,
     /// and this is not.
     dropped: Option<String>,
+    /// It leaves something behind that holds its thread until the file `release` is there.
+    #[serde(default)]
+    hold: bool,
 }
 
 async fn statements(ctx: Ctx, statements: Statements) -> Result<Completion, HandlerError> {
@@ -117,6 +129,9 @@ async fn statements(ctx: Ctx, statements: Statements) -> Result<Completion, Hand
     }
     for statement in statements.run {
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *tx).await?;
+    }
+    if statements.hold {
+        tokio::spawn(async { hold_thread() });
     }
     if statements.fail { Err("not after all")? } else { Ok(ctx.complete_in(tx)) }
 }

@@ -1,6 +1,7 @@
 //! Handlers that are stopped: at their timeout, by a cancel, with their worker; and those that block.
 
 use super::{IN_THE_END, Shop};
+use crate::process::consuming::until_alive;
 
 const UNPAID: &str = "retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
 
@@ -62,4 +63,33 @@ async fn handlers_that_block_all_their_threads_hold_up_no_lease() {
     shop.until("executions WHERE state = 'succeeded' AND attempt = 1 AND crashes_used = 0", 8)
         .await;
     assert_eq!(shop.count("attempts").await, 8);
+}
+
+/// All of its two threads.
+const TWO: [(&str, &str); 2] = [("WORKER_SLOTS", "2"), ("TOKIO_WORKER_THREADS", "2")];
+
+#[tokio::test]
+async fn livez_names_the_blocked_threads_of_handlers_and_nothing_else() {
+    let shop = Shop::new("lease = \"2s\"").await;
+    // Half a minute in production.
+    let silence = ("RUNTIME_SILENCE_MS", "3000");
+    let mut worker = shop.worker(&[&TWO[..], &[silence]].concat());
+    worker.ready().await;
+    until_alive(&shop.platform, &worker, true).await;
+    for _ in 0..2 {
+        shop.order("hold").await;
+    }
+    shop.until("executions WHERE state = 'running'", 2).await;
+    let body = until_alive(&shop.platform, &worker, false).await;
+    // After the head of the answer.
+    let said: serde_json::Value = serde_json::from_str(&body[body.find('{').unwrap()..]).unwrap();
+    let silent = said["loops"].as_array().unwrap().iter().filter(|one| one["alive"] == false);
+    let silent: Vec<_> = silent.map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(silent, ["threads of the handlers"], "{body}");
+    // What is not the handlers' goes on: it is ready, and keeps the leases.
+    let (ready, body) = worker.ask("/readyz").await.unwrap();
+    assert!(ready, "{body}");
+    shop.release();
+    until_alive(&shop.platform, &worker, true).await;
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
 }

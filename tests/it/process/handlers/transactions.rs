@@ -184,6 +184,18 @@ async fn a_handler_that_forgets_to_complete_in_its_transaction_is_warned() {
 }
 
 #[tokio::test]
+async fn a_success_is_recorded_while_all_threads_of_the_handlers_are_blocked() {
+    let shop = Shop::new("").await;
+    let _worker = shop.worker(&[("TOKIO_WORKER_THREADS", "1")]);
+    let holds = serde_json::json!({"run": [INSERT], "hold": true}).to_string();
+    shop.trigger("statements", &holds).await;
+    // Nobody has released the thread yet.
+    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    assert_eq!(shop.count("effects").await, 1);
+    shop.release();
+}
+
+#[tokio::test]
 async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_all_or_nothing() {
     for (point, attempts) in
         [("worker.sql_ran", 2), ("worker.sql_settled", 2), ("worker.sql_committed", 1)]

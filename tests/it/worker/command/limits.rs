@@ -61,3 +61,15 @@ async fn a_command_cannot_raise_its_limits() {
     let end = run(&executor(CommandTask { limits, ..script(tries) })).await;
     assert_eq!(stdout(&end), ["held"], "{end:?}");
 }
+
+#[tokio::test]
+async fn a_command_that_opens_more_files_than_it_may_is_refused_the_next() {
+    // All of them at the same time.
+    let opens = || script("tee $(yes /dev/null | head -n 64) < /dev/null");
+    let limits = TaskLimits { open_files: Some(32), ..TaskLimits::default() };
+    let end = run(&executor(CommandTask { limits, ..opens() })).await;
+    let Outcome::Failed { message, .. } = &end.outcome else { panic!("{end:?}") };
+    assert!(message.contains("Too many open files"), "{message}");
+    let end = run(&executor(opens())).await;
+    assert_eq!(end.outcome, Outcome::Succeeded, "{end:?}");
+}
