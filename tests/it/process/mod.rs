@@ -1,5 +1,6 @@
 //! The real programs, killed, frozen and flooded.
 
+mod accounts;
 mod burst;
 mod cancel;
 mod consuming;
