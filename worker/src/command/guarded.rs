@@ -1,26 +1,22 @@
-//! The worker's end of a guard: starting it, passing on the orders, hearing how the task ended.
+//! The worker's end of a guard: taking it, passing on the orders, hearing how the task ended.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::fchown;
-use std::os::unix::net::UnixStream as StdUnixStream;
-use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Pid;
 use sexton_service::fault;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio::time::{Instant, timeout};
 
 use super::leftovers::kill_session;
+use super::spares::{IdleGuard, Spares};
 use super::spec::CommandTask;
 use super::verdict::{Asked, LastWord};
 use crate::executor::{HostInstant, StopReason, TaskControl};
 use crate::guard::protocol::{LineBuffer, Order, Refusal, Report, STDIN_MAX_BYTES, Start};
-use crate::guard::{GUARD_ARGUMENT, GUARD_NAME, GuardProgram};
 
 /// How long a guard may take to read its first orders.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -31,7 +27,8 @@ const REPORT_LIMIT: Duration = Duration::from_secs(10);
 /// What a guard is told at its start.
 pub(super) struct Assignment<'a> {
     pub(super) task: &'a CommandTask,
-    pub(super) environment: Vec<(OsString, OsString)>,
+    /// As [`Setup::encode`](crate::guard::Setup::encode) gives it.
+    pub(super) setup: Vec<u8>,
     pub(super) params: Vec<u8>,
     pub(super) timeout: Duration,
 }
@@ -52,69 +49,36 @@ pub(super) struct Pipes {
 }
 
 impl Guarded {
-    /// Starts a guard; the task itself starts when [`supervise`](Self::supervise) assigns it.
+    /// Takes a guard; the task itself starts when [`supervise`](Self::supervise) assigns it.
     ///
     /// # Errors
     ///
     /// What keeps the host from starting a process, as the refusal that the task ends with.
     pub(super) fn start(
-        program: &GuardProgram,
+        spares: &Spares,
         assignment: &Assignment<'_>,
     ) -> Result<(Self, Pipes), LastWord> {
         if assignment.params.len() > STDIN_MAX_BYTES {
             let text = format!("the params exceed {STDIN_MAX_BYTES} bytes");
             return Err(LastWord::Refused { why: Refusal::Permanent, text });
         }
-        Self::spawn(program, assignment).map_err(|error| {
-            let permanent = matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::ArgumentListTooLong
-            );
-            let why = if permanent { Refusal::Permanent } else { Refusal::Retry };
-            let text = match &assignment.task.directory {
-                Some(directory) if !directory.is_dir() => {
-                    format!("the directory {} is not there", directory.display())
-                }
-                _ => format!("cannot start the task's guard: {error}"),
-            };
-            LastWord::Refused { why, text }
+        Self::take(spares, assignment).map_err(|error| {
+            let text = format!("cannot start the task's guard: {error}");
+            LastWord::Refused { why: Refusal::Retry, text }
         })
     }
 
-    fn spawn(program: &GuardProgram, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
-        let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let control = UnixStream::from_std(ours)?;
-        // The command is dropped with its copy of the guard's end: while a copy lives here, the
-        // guard's death would not close the socket.
-        let task = assignment.task;
-        let mut command = Command::new(program.path());
-        if let Some(directory) = &task.directory {
-            command.current_dir(directory);
-        }
-        let mut guard = command
-            .arg0(GUARD_NAME)
-            .arg(GUARD_ARGUMENT)
-            .arg(&task.line.program)
-            .args(&task.line.arguments)
-            .env_clear()
-            .envs(assignment.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        drop(command);
-        let missing = || io::Error::other("a pipe is missing");
-        let stdout = guard.stdout.take().ok_or_else(missing)?;
-        let stderr = guard.stderr.take().ok_or_else(missing)?;
-        if let Some(user) = &task.user {
+    fn take(spares: &Spares, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
+        let IdleGuard { process, control, stdout, stderr } = spares.take()?;
+        if let Some(user) = &assignment.task.user {
             // A task that opens /dev/stderr does so with its own rights. It is not started yet.
             let (uid, gid) = (Some(user.uid), Some(user.gid));
             fchown(&stdout, uid, gid)?;
             fchown(&stderr, uid, gid)?;
         }
         fault::point("worker.guarded");
-        let guarded = Self { guard, control, lines: LineBuffer::default(), started: false };
+        let guarded =
+            Self { guard: process, control, lines: LineBuffer::default(), started: false };
         Ok((guarded, Pipes { stdout, stderr }))
     }
 
@@ -166,11 +130,12 @@ impl Guarded {
         assignment: &Assignment<'_>,
         deadline: HostInstant,
     ) -> Result<(), String> {
-        let stdin_bytes = assignment.params.len();
+        let (setup_bytes, stdin_bytes) = (assignment.setup.len(), assignment.params.len());
         let CommandTask { grace, limits, ref user, .. } = *assignment.task;
         let user = user.as_ref().map(|user| (user.uid, user.gid));
-        let start = Start { stdin_bytes, deadline, grace, limits, user };
+        let start = Start { setup_bytes, stdin_bytes, deadline, grace, limits, user };
         let mut first = format!("{start}\n").into_bytes();
+        first.extend_from_slice(&assignment.setup);
         first.extend_from_slice(&assignment.params);
         match timeout(START_LIMIT, self.control.write_all(&first)).await {
             Ok(Ok(())) => Ok(()),

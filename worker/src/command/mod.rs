@@ -32,6 +32,7 @@ pub(crate) mod environment;
 mod guarded;
 mod leftovers;
 mod result;
+mod spares;
 mod spec;
 mod verdict;
 
@@ -46,10 +47,11 @@ use tokio::time::{Instant, timeout};
 
 use self::guarded::{Assignment, Guarded, Pipes};
 use self::result::ResultFolder;
+use self::spares::Spares;
 use self::verdict::{LastWord, verdict};
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
-use crate::guard::GuardProgram;
 use crate::guard::protocol::Refusal;
+use crate::guard::{GuardProgram, Setup};
 use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
@@ -68,7 +70,7 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// What all commands of a worker share.
 pub struct CommandHost {
-    guard: GuardProgram,
+    spares: Arc<Spares>,
     environment: Vec<(OsString, OsString)>,
     secrets: SecretSource,
     clock: WallClock,
@@ -84,7 +86,7 @@ impl CommandHost {
     ) -> Self {
         let environment: Vec<_> = environment.collect();
         let secrets = SecretSource::new(environment.iter().cloned());
-        Self { guard, environment, secrets, clock }
+        Self { spares: Arc::new(Spares::new(guard)), environment, secrets, clock }
     }
 }
 
@@ -107,19 +109,32 @@ impl CommandExecutor {
         task: &TaskRun,
         folder: &ResultFolder,
         masks: &mut Vec<Secret>,
-    ) -> Result<Assignment<'_>, SecretMissing> {
+    ) -> Result<Assignment<'_>, Outcome> {
         let mut environment = self.inherited.clone();
         for (name, value) in &self.task.environment.set {
-            let text = self.host.secrets.text(value, masks).await?;
+            let text = self.host.secrets.text(value, masks).await;
+            let text = text.map_err(|error| missing(&error))?;
             environment.push((name.into(), text.into()));
         }
         for (name, value) in environment::describing(task) {
             environment.push((name.into(), value.into()));
         }
         environment.push((environment::RESULT_FILE.into(), folder.file().into()));
+        let CommandTask { line, directory, limits, .. } = &self.task;
+        let setup = Setup {
+            directory: directory.clone(),
+            program: line.program.clone().into(),
+            arguments: line.arguments.iter().map(Into::into).collect(),
+            environment,
+        };
+        let impossible = || {
+            let text = "its words and variables hold a NUL, or are too large together".to_owned();
+            let refused = LastWord::Refused { why: Refusal::Permanent, text };
+            verdict(refused, None, None, limits).outcome
+        };
         Ok(Assignment {
             task: &self.task,
-            environment,
+            setup: setup.encode().ok_or_else(impossible)?,
             params: task.params.to_string().into_bytes(),
             timeout: task.timeout,
         })
@@ -133,10 +148,13 @@ impl CommandExecutor {
         control: TaskControl,
     ) -> TaskEnd {
         let limits = &self.task.limits;
-        let (mut guarded, mut pipes) = match Guarded::start(&self.host.guard, assignment) {
+        let (mut guarded, mut pipes) = match Guarded::start(&self.host.spares, assignment) {
             Ok(started) => started,
             Err(refused) => return verdict(refused, None, None, limits),
         };
+        // For the next one, while this one runs.
+        let spares = Arc::clone(&self.host.spares);
+        drop(tokio::spawn(async move { spares.fill() }));
         let recorder = control.output().clone();
         let (last, asked) = {
             let mut reading = pin!(read(&mut pipes, &recorder, &self.host.clock));
@@ -185,12 +203,7 @@ impl Executor for CommandExecutor {
             biased;
             // A secret may lie on a disk that does not answer.
             outcome = imposed_end(&mut control, task.timeout) => Err(outcome),
-            assigned = self.assignment(task, &folder, &mut masks) => {
-                assigned.map_err(|missing| Outcome::Failed {
-                    class: SECRET_MISSING.to_owned(),
-                    message: missing.to_string(),
-                })
-            }
+            assigned = self.assignment(task, &folder, &mut masks) => assigned,
         };
         let mut assignment = match assigned {
             Ok(assignment) => assignment,
@@ -205,6 +218,10 @@ impl Executor for CommandExecutor {
         folder.remove().await;
         end
     }
+}
+
+fn missing(secret: &SecretMissing) -> Outcome {
+    Outcome::Failed { class: SECRET_MISSING.to_owned(), message: secret.to_string() }
 }
 
 /// Reads both pipes until nobody can write to them any more.

@@ -23,10 +23,11 @@
 //!
 //! # Shape
 //!
-//! Synchronous, one thread, no allocation worth naming: it starts in about a millisecond. Its
-//! arguments are the program and the program's arguments (so `ps` shows what it guards), its
-//! environment is the task's, its stdout and stderr are inherited by the task directly, and its
-//! stdin is one end of a socket pair whose lines `protocol` describes. It leads a session of its own,
+//! Synchronous, one thread, no allocation worth naming: it starts in about two milliseconds, which no
+//! task waits for as a rule, because it is started ahead (`crate::command`). What it is to run it is told
+//! over its stdin, one end of a socket pair whose lines `protocol` describes; its environment is empty,
+//! and its stdout and stderr are inherited by the task directly. A guard that is told nothing before the
+//! worker's end was never needed, and ends. It leads a session of its own,
 //! so that Ctrl-C in the worker's terminal reaches neither it nor the task, and so that the worker
 //! finds the task even if the guard is lost before it could report; and it has its own name
 //! (`sexton-guard`), so that `pkill worker` does not hit it together with the worker.
@@ -40,12 +41,14 @@
 //!   (systemd: `KillMode=mixed`).
 //! - It does not judge: timeouts, exit codes and output are the worker's matter.
 
+mod assigned;
 mod folder;
 mod instant;
 mod limits;
 mod memory;
 mod process;
 pub(crate) mod protocol;
+mod setup;
 mod sweep;
 
 use std::path::{Path, PathBuf};
@@ -54,6 +57,7 @@ pub(crate) use folder::TaskFolder;
 pub use instant::HostInstant;
 pub use limits::TaskLimits;
 pub(crate) use memory::memory_can_be_watched;
+pub(crate) use setup::Setup;
 
 /// The first argument that makes the worker's program a guard.
 pub(crate) const GUARD_ARGUMENT: &str = "guard";
@@ -89,6 +93,6 @@ impl GuardProgram {
 pub fn main_if_asked() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == GUARD_ARGUMENT) {
-        std::process::exit(process::run(arguments));
+        std::process::exit(process::run());
     }
 }

@@ -1,59 +1,69 @@
 //! What a guard does, from its start to its last report. See the module above for why.
 
-use std::ffi::OsString;
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Stdin, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{ChildStdin, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, set_child_subreaper, setsid,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, pidfd_open};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
 
+use super::assigned::{Assigned, assigned};
 use super::limits::Lowered;
 use super::memory::{KernelKills, MemoryWatch};
 use super::protocol::{
-    LINE_MAX_BYTES, LineBuffer, Order, Refusal, Report, SHELL_SIGNALLED, Start, Status, Stopped,
+    LineBuffer, Order, Refusal, Report, SHELL_SIGNALLED, Start, Status, Stopped,
 };
 use super::sweep::{signal_task, sweep};
-use super::{GUARD_NAME, HostInstant, TaskFolder};
+use super::{GUARD_NAME, HostInstant, Setup, TaskFolder};
 use crate::command::environment::RESULT_FILE;
 
 /// Exit status of a guard that could not do its work (`EX_SOFTWARE`); 0 after any last report.
 const GUARD_FAILED: i32 = 70;
 
 /// Guards one task; returns the guard's own exit status.
-pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> i32 {
-    let Some(program) = arguments.next() else {
-        eprintln!("guard: started by the worker for each task, not by hand");
+pub(super) fn run() -> i32 {
+    if !control_is_a_socket() {
+        eprintln!("guard: started by the worker, not by hand");
         return GUARD_FAILED;
-    };
-    let mut command = Command::new(program);
-    command.args(arguments);
+    }
     // The name is for people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
+    let assigned = match assigned() {
+        Ok(Some(assigned)) => assigned,
+        Ok(None) => return 0,
+        Err(error) => return failed(&error),
+    };
     // While nobody else can have put something in its place.
-    let folder = folder();
-    let status = match guard(command) {
+    let folder = folder(&assigned.setup);
+    let status = match guard(assigned) {
         Ok(last) => {
             report(&last);
             0
         }
-        Err(error) => {
-            let text = format!("the guard failed: {error}");
-            report(&Report::Refused { why: Refusal::Retry, text });
-            GUARD_FAILED
-        }
+        Err(error) => failed(&error),
     };
     if let Some(folder) = folder.filter(|_| worker_is_gone()) {
         // In the worker's place. Where this fails, whoever clears up temporary files does it.
         let _ = folder.remove();
     }
     status
+}
+
+fn failed(error: &io::Error) -> i32 {
+    let text = format!("the guard failed: {error}");
+    report(&Report::Refused { why: Refusal::Retry, text });
+    GUARD_FAILED
+}
+
+fn control_is_a_socket() -> bool {
+    let kind = fstat(io::stdin()).map(|status| FileType::from_raw_mode(status.st_mode));
+    kind == Ok(FileType::Socket)
 }
 
 fn worker_is_gone() -> bool {
@@ -64,8 +74,8 @@ fn worker_is_gone() -> bool {
 }
 
 /// The folder that the worker made for the task.
-fn folder() -> Option<TaskFolder> {
-    let file = std::env::var_os(RESULT_FILE).map(PathBuf::from)?;
+fn folder(setup: &Setup) -> Option<TaskFolder> {
+    let file = Path::new(setup.variable(RESULT_FILE)?);
     TaskFolder::open(file.parent()?.to_owned()).ok()
 }
 
@@ -75,14 +85,17 @@ fn report(report: &Report) {
 }
 
 /// Starts the task and watches it to its end.
-fn guard(mut command: Command) -> io::Result<Report> {
-    setsid()?;
-    set_child_subreaper(Some(getpid()))?;
-    let (start, params) = read_start()?;
+fn guard(Assigned { start, setup, params }: Assigned) -> io::Result<Report> {
     if start.deadline <= HostInstant::now() {
         let text = "the lease was over before the task could be started".to_owned();
         return Ok(Report::Refused { why: Refusal::Lease, text });
     }
+    if let Some(directory) = &setup.directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        return Ok(no_directory(directory, &error));
+    }
+    let mut command = setup.command();
     if let Some((uid, gid)) = start.user {
         // Further groups are dropped with the rights of root.
         command.uid(uid).gid(gid);
@@ -98,6 +111,7 @@ fn guard(mut command: Command) -> io::Result<Report> {
     };
     let task = Pid::from_child(&child);
     lowered.settle(Some(task));
+    release_output();
     let watched =
         Watch::new(task, child.stdin.take(), start, params).and_then(Watch::until_the_end);
     match watched {
@@ -129,34 +143,23 @@ fn refusal(command: &Command, error: &io::Error) -> Report {
     Report::Refused { why, text: format!("cannot start {program}: {error}") }
 }
 
-/// Reads the first line and the params that follow it.
-fn read_start() -> io::Result<(Start, Vec<u8>)> {
-    let mut line = Vec::with_capacity(64);
-    let mut byte = [0];
-    // Byte by byte, because what follows the line's end is not the line's; it is a short line.
-    while line.len() < LINE_MAX_BYTES {
-        match rustix::io::read(io::stdin(), &mut byte) {
-            Ok(1) if byte[0] == b'\n' => break,
-            Ok(1) => line.push(byte[0]),
-            Ok(_) => return Err(ErrorKind::UnexpectedEof.into()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+fn no_directory(directory: &Path, error: &io::Error) -> Report {
+    let directory_is = directory.display();
+    let text = if directory.is_dir() {
+        format!("cannot enter the directory {directory_is}: {error}")
+    } else {
+        format!("the directory {directory_is} is not there")
+    };
+    Report::Refused { why: Refusal::Retry, text }
+}
+
+/// Leaves the pipes of the output to the task, so that they end with it.
+fn release_output() {
+    // Where this fails, they end with the guard.
+    if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
+        let _ = dup2_stdout(&nowhere);
+        let _ = dup2_stderr(&nowhere);
     }
-    let start = std::str::from_utf8(&line).ok().and_then(Start::parse);
-    let start = start.ok_or_else(|| io::Error::other("the worker's first line is unreadable"))?;
-    let mut params = vec![0; start.stdin_bytes];
-    let mut filled = 0;
-    // Not through the standard library's buffer, which would swallow the orders that follow.
-    while filled < params.len() {
-        match rustix::io::read(io::stdin(), &mut params[filled..]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => filled += count,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok((start, params))
 }
 
 fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {

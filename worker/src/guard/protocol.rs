@@ -4,7 +4,7 @@
 //!
 //! | direction | line | meaning |
 //! |---|---|---|
-//! | worker → guard | `start <stdin bytes> <deadline ns> <grace ms> <option>…` | first; the bytes for the task's stdin follow it |
+//! | worker → guard | `start <setup bytes> <stdin bytes> <deadline ns> <grace ms> <option>…` | first; the [setup](super::Setup) and the bytes for the task's stdin follow it |
 //! | worker → guard | `deadline <ns>` | the lease was renewed: its new end |
 //! | worker → guard | `term` | SIGTERM to the task's group, SIGKILL after the grace |
 //! | worker → guard | `kill` | SIGKILL at once |
@@ -22,6 +22,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::setup::SETUP_MAX_BYTES;
 use super::{HostInstant, TaskLimits};
 
 /// Longest line either side may send, in bytes.
@@ -36,6 +37,7 @@ pub(crate) const SHELL_SIGNALLED: i32 = 128;
 /// The worker's first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start {
+    pub(crate) setup_bytes: usize,
     pub(crate) stdin_bytes: usize,
     pub(crate) deadline: HostInstant,
     pub(crate) grace: Duration,
@@ -93,7 +95,7 @@ pub(crate) enum Refusal {
 impl fmt::Display for Start {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (deadline, grace) = (self.deadline.as_nanos(), self.grace.as_millis());
-        write!(f, "start {} {deadline} {grace}", self.stdin_bytes)?;
+        write!(f, "start {} {} {deadline} {grace}", self.setup_bytes, self.stdin_bytes)?;
         if let Some(bytes) = self.limits.memory {
             write!(f, " memory={bytes}")?;
         }
@@ -111,9 +113,11 @@ impl fmt::Display for Start {
 }
 
 impl Start {
-    /// Reads the first line; `None` if it is not one, or promises more than [`STDIN_MAX_BYTES`].
+    /// Reads the first line; `None` if it is not one, or promises more than [`SETUP_MAX_BYTES`] or
+    /// [`STDIN_MAX_BYTES`].
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut words = line.strip_prefix("start ")?.split(' ');
+        let setup_bytes = words.next()?.parse().ok().filter(|&n| n <= SETUP_MAX_BYTES)?;
         let stdin_bytes = words.next()?.parse().ok().filter(|&n| n <= STDIN_MAX_BYTES)?;
         let deadline = HostInstant::from_nanos(words.next()?.parse().ok()?);
         let grace = Duration::from_millis(words.next()?.parse().ok()?);
@@ -131,7 +135,7 @@ impl Start {
                 _ => return None,
             }
         }
-        Some(Self { stdin_bytes, deadline, grace, limits, user })
+        Some(Self { setup_bytes, stdin_bytes, deadline, grace, limits, user })
     }
 }
 

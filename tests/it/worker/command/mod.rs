@@ -9,6 +9,7 @@ mod fixture;
 mod handed_back;
 mod limits;
 mod results;
+mod spares;
 mod stopping;
 mod surroundings;
 mod worker_death;

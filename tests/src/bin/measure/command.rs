@@ -39,6 +39,10 @@ pub(super) const JOBS: &str = "
 name = \"measure.plain\"
 task = \"noop\"
 [[job]]
+name = \"measure.nothing\"
+task = \"nothing\"
+pool = \"handlers\"
+[[job]]
 name = \"measure.cancelled\"
 task = \"cancelled\"
 lease = \"1h\"

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 
 use rustix::process::{Signal, kill_process_group};
 use tokio::io::AsyncBufReadExt;
+use tokio::process::Command;
 
 use super::super::spec::CommandLine;
 use super::*;
@@ -18,7 +19,7 @@ fn task() -> CommandTask {
 }
 
 fn assignment(task: &CommandTask) -> Assignment<'_> {
-    Assignment { task, environment: Vec::new(), params: Vec::new(), timeout: LEASE }
+    Assignment { task, setup: Vec::new(), params: Vec::new(), timeout: LEASE }
 }
 
 /// A guard that does nothing, and the other end of its socket.

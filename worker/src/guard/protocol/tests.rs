@@ -63,28 +63,30 @@ proptest! {
 fn a_start_comes_back_and_its_params_are_bounded() {
     let deadline = HostInstant::from_nanos(77);
     let (limits, grace) = (TaskLimits::default(), Duration::from_secs(5));
-    let start = Start { stdin_bytes: 12, deadline, grace, limits, user: None };
-    assert_eq!(start.to_string(), "start 12 77 5000");
+    let start = Start { setup_bytes: 9, stdin_bytes: 12, deadline, grace, limits, user: None };
+    assert_eq!(start.to_string(), "start 9 12 77 5000");
     let limits = TaskLimits {
         memory: Some(1024),
         cpu_time: Some(Duration::from_millis(1500)),
         open_files: Some(64),
     };
     let full = Start { limits, user: Some((900, 901)), ..start.clone() };
-    let line = "start 12 77 5000 memory=1024 cpu_ms=1500 files=64 user=900:901";
+    let line = "start 9 12 77 5000 memory=1024 cpu_ms=1500 files=64 user=900:901";
     assert_eq!(full.to_string(), line);
     assert_eq!(Start::parse(line), Some(full));
     for wrong in ["memory", "memory=x", "user=1", "speed=1"] {
-        assert_eq!(Start::parse(&format!("start 12 77 5000 {wrong}")), None, "{wrong}");
+        assert_eq!(Start::parse(&format!("start 9 12 77 5000 {wrong}")), None, "{wrong}");
     }
     assert_eq!(Start::parse(&start.to_string()), Some(start.clone()));
     let greedy = Start { stdin_bytes: STDIN_MAX_BYTES + 1, ..start };
+    assert_eq!(Start::parse(&greedy.to_string()), None);
+    let greedy = Start { setup_bytes: SETUP_MAX_BYTES + 1, stdin_bytes: 0, ..greedy };
     assert_eq!(Start::parse(&greedy.to_string()), None);
 }
 
 #[test]
 fn damaged_lines_are_refused() {
-    for line in ["", "start", "start 1 2", "start 1 2 3 4", "start -1 2 3"] {
+    for line in ["", "start", "start 1 2 3", "start 1 2 3 4 5", "start 1 -1 2 3"] {
         assert_eq!(Start::parse(line), None, "{line:?}");
     }
     for line in ["", "TERM", "deadline", "deadline x", "term now"] {
