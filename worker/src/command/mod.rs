@@ -152,9 +152,9 @@ impl CommandExecutor {
             Ok(started) => started,
             Err(refused) => return verdict(refused, None, None, limits),
         };
-        // For the next one, while this one runs.
+        // For the next one, while this one runs. To start a process is to wait for it.
         let spares = Arc::clone(&self.host.spares);
-        drop(tokio::spawn(async move { spares.fill() }));
+        drop(tokio::task::spawn_blocking(move || spares.fill()));
         let recorder = control.output().clone();
         let (last, asked) = {
             let mut reading = pin!(read(&mut pipes, &recorder, &self.host.clock));
