@@ -52,6 +52,14 @@ impl Scene {
         }
     }
 
+    /// The numbers of the guards that wait after a first task.
+    async fn spares(&self) -> Vec<i32> {
+        let first = self.guard_of_a_task().await;
+        let mut started = self.started(3).await;
+        started.retain(|&guard| guard != first);
+        started
+    }
+
     /// Runs a task that succeeds; returns the number of its guard.
     async fn guard_of_a_task(&self) -> i32 {
         let end = run(&self.executor).await;
@@ -76,19 +84,17 @@ async fn gone(pid: i32) {
 #[tokio::test]
 async fn a_task_is_guarded_by_a_spare_and_a_new_one_takes_its_place() {
     let scene = Scene::new();
-    let first = scene.guard_of_a_task().await;
-    let ahead = scene.started(3).await;
-    assert_eq!(ahead[0], first, "the first task had to wait for its guard");
+    let ahead = scene.spares().await;
+    assert_eq!(ahead.len(), 2, "the first task had to wait for its guard");
     let second = scene.guard_of_a_task().await;
-    assert!(ahead[1..].contains(&second), "{second} was started for its task, {ahead:?} before");
+    assert!(ahead.contains(&second), "{second} was started for its task, {ahead:?} before");
     assert_eq!(scene.started(4).await.len(), 4);
 }
 
 #[tokio::test]
 async fn a_spare_that_somebody_killed_costs_no_task_anything() {
     let scene = Scene::new();
-    scene.guard_of_a_task().await;
-    let spares = scene.started(3).await.split_off(1);
+    let spares = scene.spares().await;
     for &spare in &spares {
         kill_process(Pid::from_raw(spare).unwrap(), Signal::KILL).unwrap();
         gone(spare).await;
@@ -100,8 +106,7 @@ async fn a_spare_that_somebody_killed_costs_no_task_anything() {
 #[tokio::test]
 async fn spares_end_when_nobody_can_need_them_any_more() {
     let scene = Scene::new();
-    scene.guard_of_a_task().await;
-    let spares = scene.started(3).await.split_off(1);
+    let spares = scene.spares().await;
     drop(scene);
     for spare in spares {
         gone(spare).await;
