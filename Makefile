@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench-model soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -46,6 +46,9 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@$(CARGO) build --release -p sexton-worker --example nothing
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/reliability.md
+
+bench-model: ## Measure how long reading a cron expression and finding its next firing take
+	@$(CARGO) bench -q -p sexton-model --bench cron
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::key;
-use sexton_model::plan::{Disposition, Due, Plan, plan_at_most};
+use sexton_model::plan::{Disposition, Due, Plan, Timetable, plan_at_most};
+use sexton_store::cursors::MovedCursor;
 use sexton_store::firing::{Claim, DueJob, GapRow, UnreadableJob};
 use sexton_store::tickets::OwedTicket;
 
@@ -28,6 +29,8 @@ pub(crate) struct Batch {
     pub(crate) cursors: Vec<(JobId, Option<DateTime<Utc>>)>,
     /// Firings without rows.
     pub(crate) gaps: Vec<GapRow>,
+    /// Cursors that stood elsewhere by older data of the zones.
+    pub(crate) moved: Vec<MovedCursor>,
     /// Jobs whose schedule makes no timetable.
     pub(crate) unreadable: Vec<UnreadableJob>,
     /// Whether firings are left that are due: of jobs not planned for want of room, or of a job with
@@ -48,13 +51,17 @@ impl Batch {
                 batch.more = true;
                 break;
             }
-            match timetables.of(&job.schedule) {
+            match timetables.of(job) {
                 Ok(timetable) => {
+                    let Some(next_fire_at) = batch.cursor(job, &timetable) else {
+                        batch.cursors.push((job.id, None));
+                        continue;
+                    };
                     let due = Due {
                         timetable: &timetable,
                         overlap: job.overlap,
                         misfire: job.misfire,
-                        next_fire_at: job.next_fire_at,
+                        next_fire_at,
                         busy: job.busy,
                     };
                     let plan = plan_at_most(&due, job.now, FIRINGS_OF_A_JOB);
@@ -68,6 +75,22 @@ impl Batch {
             }
         }
         batch
+    }
+
+    /// Where the job's cursor stands by this program's data of the zones.
+    fn cursor(&mut self, job: &DueJob, timetable: &Timetable) -> Option<DateTime<Utc>> {
+        let Some(planned_until) = job.outdated_since else { return Some(job.next_fire_at) };
+        let cursor = timetable.next_after(planned_until);
+        if cursor != Some(job.next_fire_at) {
+            self.moved.push(MovedCursor {
+                name: job.name.clone(),
+                timezone: job.timezone.to_string(),
+                from: job.next_fire_at,
+                to: cursor,
+                by: job.tz_version.clone(),
+            });
+        }
+        cursor
     }
 
     fn add(
@@ -114,31 +137,15 @@ impl Batch {
 }
 
 #[cfg(test)]
+pub(crate) mod sample;
+
+#[cfg(test)]
 mod tests {
-    use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
-    use sexton_model::pool::PoolName;
+    use sexton_model::job::{Misfire, MisfirePolicy, Overlap};
     use uuid::Uuid;
 
+    use super::sample::job;
     use super::*;
-
-    fn job(number: u128, expression: &str) -> DueJob {
-        let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
-        DueJob {
-            id: JobId::new(Uuid::from_u128(number)),
-            name: format!("job{number}"),
-            schedule: Schedule::Cron { expression: expression.to_owned() },
-            task_type: "report".to_owned(),
-            target: None,
-            params: serde_json::json!({}),
-            pool: PoolName::default_pool(),
-            idempotency_template: None,
-            overlap: Overlap::Allow,
-            misfire: Misfire::default(),
-            next_fire_at: at("2026-01-01T08:00:00Z"),
-            busy: false,
-            now: at("2026-01-01T08:00:00.004Z"),
-        }
-    }
 
     fn plan(jobs: &[DueJob]) -> Batch {
         let mut next = 1_000;

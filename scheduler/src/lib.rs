@@ -11,6 +11,7 @@
 //! | [`rescuer`] | ends attempts whose worker vanished |
 //! | [`reconciler`] | owes again what the broker lost |
 //! | [`sweep`] | keeps the failed queue in step with the rows |
+//! | [`cursors`] | computes cursors anew when the data of the zones is newer |
 //! | [`pruner`] | retention |
 //! | [`watch`] | says that this process is there |
 //!
@@ -21,6 +22,7 @@
 mod batch;
 mod broker;
 pub mod cron_jobs;
+pub mod cursors;
 pub mod dispatch;
 mod draw;
 pub mod environment;

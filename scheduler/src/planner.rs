@@ -21,6 +21,7 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::time::Instant;
 
 use crate::batch::Batch;
+use crate::cursors;
 use crate::dispatch::Dispatch;
 use crate::draw;
 use crate::portion::Portion;
@@ -199,6 +200,7 @@ impl Planner {
             fault::point("scheduler.claiming");
         }
         within(ANSWER, transaction.commit()).await?;
+        batch.moved.iter().for_each(cursors::tell);
         let mut written = Planned {
             known: batch.claims.len() - inserted.len(),
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),

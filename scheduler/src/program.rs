@@ -12,6 +12,7 @@ use sexton_broker::{Endpoint, Link, LinkSettings, Namespace, PoolName, Publisher
 use sexton_model::id::ProcessId;
 use sexton_model::job::JobSpec;
 use sexton_model::retry::RetryPolicy;
+use sexton_model::zone::tz_data_version;
 use sexton_service::clock;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Ended, Lifecycle, Signals};
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::broker;
+use crate::cursors::Cursors;
 use crate::dispatch::dispatch;
 use crate::outbox::Outbox;
 use crate::planner::Planner;
@@ -144,6 +146,7 @@ impl Loops<'_> {
         self.lifecycle.spawn("wakes", wakes.run(store.clone(), self.around.clone()));
         self.spawn(planner, &jobs);
         self.spawn(Relay::new(store.clone(), outbox), &owed);
+        self.spawn(Cursors::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
         self.spawn(Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&owed)), &quiet);
         let quiet = Arc::default();
@@ -200,6 +203,7 @@ fn introduction(instance: &str) -> Introduction {
         name: instance.to_owned(),
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION"),
+        tz_version: Some(tz_data_version()),
         pools: Vec::new(),
         slots: 0,
         pool_slots: None,

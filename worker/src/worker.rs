@@ -256,6 +256,7 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
             name: options.instance.clone(),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
+            tz_version: None,
             pools: options.pools.iter().map(|(pool, _)| pool.to_string()).collect(),
             pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
             slots: options.slots(),

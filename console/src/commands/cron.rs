@@ -5,7 +5,8 @@ pub mod stream;
 use chrono::{DateTime, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
-use sexton_model::cron::{Dialect, Expression};
+use sexton_model::cron::{Dialect, Dst, Expression, depends_on_name};
+use sexton_model::zone::{Zone, tz_data_version};
 use sexton_service::clock;
 
 use crate::failure::Failure;
@@ -30,16 +31,23 @@ pub struct Next {
     /// Five fields, or six with seconds first, in quotes: "0 8 * * MON-FRI"
     #[arg(required_unless_present = "stdin", conflicts_with = "stdin")]
     expression: Option<String>,
-    /// The time zone; UTC is the only one so far
-    #[arg(long, default_value = "UTC")]
-    tz: String,
+    /// The time zone that is meant, by its IANA name
+    #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
+    tz: Zone,
+    /// What a change of the clocks means for fixed times: vixie, skip or wall
+    #[arg(long, default_value = "vixie", value_parser = parse_dst)]
+    dst: Dst,
+    /// The job whose numbers H stands for
+    #[arg(long, visible_alias = "salt", value_name = "NAME")]
+    job: Option<String>,
     /// Firings strictly after this instant (RFC 3339); default: now
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
     /// How many firings
     #[arg(long, default_value_t = COUNT, value_parser = parse_count)]
     count: usize,
-    /// Answer JSON lines {"id","dialect","expr","tz","from","count"} from standard input, a line each
+    /// Answer JSON lines {"id","dialect","expr","tz","dst","job","from","count"} from standard input,
+    /// a line each
     #[arg(long)]
     stdin: bool,
 }
@@ -57,47 +65,44 @@ pub fn run(command: &CronCommand, session: &Session) -> Result<(), Failure> {
     }
 }
 
-fn show(expression: &str, next: &Next, session: &Session) -> Result<(), Failure> {
+fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
     let now = clock::now();
     let from = next.from.unwrap_or(now);
-    let firings =
-        firings(expression, Dialect::Any, &next.tz, from, next.count).map_err(Failure::Failed)?;
+    let name = next.job.as_deref().unwrap_or_default();
+    let expression = Expression::parse(text, Dialect::Any, name)
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    let firings: Vec<_> = expression.iter_after(from, next.tz, next.dst).take(next.count).collect();
     if session.out.is_json() {
         return session.out.document(&json!({
-            "expression": expression,
-            "tz": next.tz,
-            "from": text(from),
-            "next": firings.iter().copied().map(text).collect::<Vec<_>>(),
+            "expression": text,
+            "tz": next.tz.name(),
+            "dst": next.dst,
+            "job": next.job,
+            "from": instant(from),
+            "tz_version": tz_data_version(),
+            "next": firings.iter().copied().map(instant).collect::<Vec<_>>(),
         }));
     }
     if firings.is_empty() {
         return session.out.say("It never fires: nothing matches within 100 years.");
     }
     for at in firings {
-        session.out.say(format!("{}  {}  {}", text(at), at.format("%a"), ago(at, now)))?;
+        let wall = next.tz.at(at);
+        let shown = match next.tz {
+            Zone::UTC => wall.format("%a").to_string(),
+            _ => wall.format("%a %F %T %:z").to_string(),
+        };
+        session.out.say(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
+    }
+    if next.job.is_none() && depends_on_name(text) {
+        session
+            .out
+            .say("H depends on the job's name: say --job NAME to see that job's numbers.")?;
     }
     Ok(())
 }
 
-/// The next `count` firings strictly after `from`; fewer if there are no more.
-fn firings(
-    expression: &str,
-    dialect: Dialect,
-    tz: &str,
-    from: DateTime<Utc>,
-    count: usize,
-) -> Result<Vec<DateTime<Utc>>, String> {
-    if !matches!(tz, "UTC" | "Etc/UTC") {
-        return Err(format!(
-            "time zone {:?} is not supported yet; write UTC",
-            sexton_model::ticket::shorten(tz, 80)
-        ));
-    }
-    let expression = Expression::parse(expression, dialect).map_err(|error| error.to_string())?;
-    Ok(expression.iter_after(from).take(count.min(MAX_COUNT)).collect())
-}
-
-fn text(at: DateTime<Utc>) -> String {
+fn instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
@@ -105,6 +110,15 @@ fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
     DateTime::parse_from_rfc3339(text)
         .map(|at| at.with_timezone(&Utc))
         .map_err(|_| "write it as in 2025-12-01T08:00:00Z".to_owned())
+}
+
+fn parse_zone(name: &str) -> Result<Zone, String> {
+    Zone::parse(name).map_err(|error| error.to_string())
+}
+
+fn parse_dst(word: &str) -> Result<Dst, String> {
+    let words = Dst::WORDS.join(", ");
+    Dst::parse(word).ok_or_else(|| format!("write one of {words}"))
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {

@@ -178,7 +178,8 @@ fn slots(pool: &PoolCounts) -> Cell {
 }
 
 fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {
-    let headings = ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "UP", "HEARD OF", "STATE"];
+    let headings =
+        ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "TZ DATA", "UP", "HEARD OF", "STATE"];
     let mut table = Table::new(&headings).whole(0);
     for instance in instances {
         let (state, tone) = match instance {
@@ -196,6 +197,7 @@ fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {
             Cell::new(instance.pid.to_string()),
             Cell::new(instance.pools.join(",")),
             busy,
+            instance.tz_version.as_ref().map_or_else(Cell::none, Cell::new),
             Cell::new(duration((now - instance.started_at).num_milliseconds())),
             Cell::new(format!("{} ago", duration(instance.silent_ms))),
             Cell::toned(state, tone),

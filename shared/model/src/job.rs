@@ -8,7 +8,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::cron::Dst;
 use crate::pool::PoolName;
+use crate::zone::Zone;
 
 mod columns;
 mod diff;
@@ -52,6 +54,10 @@ pub struct JobSpec {
     pub target: Option<String>,
     /// When it fires.
     pub schedule: Schedule,
+    /// The zone whose clocks a cron expression is about.
+    pub timezone: Zone,
+    /// What a change of those clocks means for it.
+    pub dst: Dst,
     /// What a worker's catalogue is asked for.
     pub task_type: String,
     /// Handed to every attempt as it was at the claim. An object.
@@ -87,7 +93,7 @@ pub struct JobSpec {
 /// When a job fires.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Schedule {
-    /// A cron expression of five or six fields, in UTC.
+    /// A cron expression of five or six fields, in the job's zone.
     Cron {
         /// As written; it parses.
         expression: String,
@@ -114,6 +120,8 @@ impl JobSpec {
             description: String::new(),
             target: None,
             schedule,
+            timezone: Zone::UTC,
+            dst: Dst::default(),
             task_type: task_type.into(),
             params: serde_json::Value::Object(serde_json::Map::new()),
             pool: PoolName::default_pool(),
@@ -128,6 +136,13 @@ impl JobSpec {
             stale_after: None,
             labels: std::collections::BTreeMap::new(),
         }
+    }
+}
+
+impl JobSpec {
+    /// Whether it fires at the same instants as `other` of the same name.
+    pub fn fires_as(&self, other: &Self) -> bool {
+        (&self.schedule, self.timezone, self.dst) == (&other.schedule, other.timezone, other.dst)
     }
 }
 

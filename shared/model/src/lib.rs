@@ -21,5 +21,7 @@ pub mod progress;
 pub mod result;
 pub mod retry;
 pub mod state;
+mod suggest;
 pub mod sweep;
 pub mod ticket;
+pub mod zone;

@@ -52,6 +52,7 @@ pub struct Execution {
     pub error_message: Option<String>,
     pub result: Option<Value>,
     pub skip_reason: Option<String>,
+    pub tz_version: Option<String>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
 }
@@ -126,7 +127,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreErr
                e.reconcile_count, e.retries_used, e.timeouts_used, e.crashes_used, e.snoozes_used,
                e.max_crashes,
                e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
-               e.error_class, e.error_message, e.result, e.skip_reason,
+               e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version,
                (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
                    AND a.number = e.attempt) AS progress
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",

@@ -5,55 +5,26 @@
 //! the commit. A crash before the commit leaves nothing; a crash after it leaves owed tickets, which
 //! the relay publishes. The guard against a double firing is the unique row, not the lock.
 
+mod due;
+
 use std::collections::HashSet;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
-use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
-use sexton_model::pool::PoolName;
+use sexton_model::job::Overlap;
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
+use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, bounded, commit};
-use crate::error::known;
 use crate::gaps;
 use crate::tickets::OwedTicket;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
-/// A job whose next firing is due, locked by the transaction that read it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct DueJob {
-    /// The job.
-    pub id: JobId,
-    /// Its name.
-    pub name: String,
-    /// When it fires.
-    pub schedule: Schedule,
-    /// What its executions are made of.
-    pub task_type: String,
-    /// See `task_type`.
-    pub target: Option<String>,
-    /// See `task_type`.
-    pub params: Value,
-    /// See `task_type`.
-    pub pool: PoolName,
-    /// See `task_type`.
-    pub idempotency_template: Option<String>,
-    /// What a firing does while an earlier execution is under way.
-    pub overlap: Overlap,
-    /// What happens to late firings.
-    pub misfire: Misfire,
-    /// The first firing that is not accounted for yet.
-    pub next_fire_at: DateTime<Utc>,
-    /// Whether an earlier execution is under way; only looked up where the overlap policy asks.
-    pub busy: bool,
-    /// The instant of the decision, by the database's clock.
-    pub now: DateTime<Utc>,
-}
+use due::DueRow;
+pub use due::{DueJob, DueJobs, UnreadableJob};
 
 /// A row to insert.
 #[derive(Clone, PartialEq, Debug)]
@@ -113,27 +84,6 @@ pub struct GapRow {
     pub reason: String,
 }
 
-/// What is due, as far as it can be read.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct DueJobs {
-    /// The jobs, longest due first.
-    pub jobs: Vec<DueJob>,
-    /// Due as well, but their rows hold what this program cannot read. One of these must not stop
-    /// the others, so they are told apart here; they stay due until somebody corrects them.
-    pub unreadable: Vec<UnreadableJob>,
-}
-
-/// A due job whose row was written by hand or by another version.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UnreadableJob {
-    /// The job.
-    pub id: JobId,
-    /// Its name.
-    pub name: String,
-    /// What cannot be read.
-    pub why: String,
-}
-
 /// The instant the database would decide by, and when the next active job is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextDue {
@@ -180,7 +130,8 @@ impl ClaimTransaction {
         let rows = sqlx::query_as!(
             DueRow,
             r#"-- due_jobs
-            SELECT id, name, schedule_kind, schedule_expression, task_type, target,
+            SELECT id, name, schedule_kind, schedule_expression, timezone, dst, planned_until,
+                   tz_version, task_type, target,
                    params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
                    misfire_window_ms, misfire_limit, next_fire_at AS "next_fire_at!",
                    coalesce($1, now()) AS "now!"
@@ -257,14 +208,14 @@ impl ClaimTransaction {
             r#"-- insert_claims
             INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     skip_reason, finished_at, next_attempt_at, task_type, pool, target,
-                                    params, claimed_by, claimed_at, relay_after)
+                                    params, claimed_by, claimed_at, relay_after, tz_version)
             SELECT c.id, c.job_id, c.key, c.idempotency_key, c.nominal,
                    CASE WHEN c.skip IS NULL THEN 'pending' ELSE 'skipped' END,
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
                    CASE WHEN c.skip IS NULL THEN coalesce($8, now()) END,
                    j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
-                   coalesce($8, now()) + $9 * interval '1 millisecond'
+                   coalesce($8, now()) + $9 * interval '1 millisecond', $10
             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[])
                  AS c (id, job_id, key, idempotency_key, nominal, skip)
             JOIN jobs j ON j.id = c.job_id
@@ -278,7 +229,8 @@ impl ClaimTransaction {
             &skips as &[Option<String>],
             by,
             self.now,
-            HEAD_START_MS as f64
+            HEAD_START_MS as f64,
+            tz_data_version()
         )
         .fetch_all(Bounded(&mut *self.tx))
         .await?;
@@ -295,10 +247,13 @@ impl ClaimTransaction {
         let next: Vec<Option<DateTime<Utc>>> = cursors.iter().map(|(_, next)| *next).collect();
         let done = sqlx::query!(
             "-- advance_cursors
-            UPDATE jobs SET next_fire_at = c.next
+            UPDATE jobs SET next_fire_at = c.next, tz_version = $4,
+                planned_until = least(coalesce($3, now()), c.next - interval '1 microsecond')
             FROM unnest($1::uuid[], $2::timestamptz[]) AS c (job_id, next) WHERE jobs.id = c.job_id",
             &jobs,
-            &next as &[Option<DateTime<Utc>>]
+            &next as &[Option<DateTime<Utc>>],
+            self.now,
+            tz_data_version()
         )
         .execute(Bounded(&mut *self.tx))
         .await?;
@@ -324,54 +279,3 @@ impl ClaimTransaction {
 
 /// The attempt number and revision that [`ClaimTransaction::insert`] gives a row.
 pub(crate) const FRESH: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);
-
-/// A due job as it stands in its row. The params come as text, because one that this program cannot
-/// parse would otherwise fail the whole batch in the driver.
-struct DueRow {
-    id: Uuid,
-    name: String,
-    schedule_kind: String,
-    schedule_expression: Option<String>,
-    task_type: String,
-    target: Option<String>,
-    params: String,
-    pool: String,
-    idempotency_template: Option<String>,
-    overlap: String,
-    misfire_policy: String,
-    misfire_window_ms: i64,
-    misfire_limit: i32,
-    next_fire_at: DateTime<Utc>,
-    now: DateTime<Utc>,
-}
-
-impl DueRow {
-    fn read(self) -> Result<DueJob, StoreError> {
-        let schedule =
-            Schedule::from_columns(&self.schedule_kind, self.schedule_expression.as_deref())
-                .map_err(|error| StoreError::Inconsistent {
-                    place: "jobs.schedule_expression",
-                    value: error.to_string(),
-                })?;
-        let policy = known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?;
-        Ok(DueJob {
-            id: JobId::new(self.id),
-            name: self.name,
-            schedule,
-            task_type: self.task_type,
-            target: self.target,
-            params: known("jobs.params", &self.params, |text| serde_json::from_str(text).ok())?,
-            pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
-            idempotency_template: self.idempotency_template,
-            overlap: known("jobs.overlap", &self.overlap, Overlap::parse)?,
-            misfire: Misfire {
-                policy,
-                window: Duration::from_millis(self.misfire_window_ms as u64),
-                limit: self.misfire_limit as u32,
-            },
-            next_fire_at: self.next_fire_at,
-            busy: false,
-            now: self.now,
-        })
-    }
-}

@@ -137,11 +137,11 @@ pub(crate) async fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sexton_model::job::Schedule;
+    use sexton_model::job::{JobSpec, Schedule};
 
     fn every_second() -> Timetable {
         let period = std::time::Duration::from_secs(1);
-        Timetable::new(&Schedule::Every { period }).unwrap()
+        Timetable::of(&JobSpec::new("a.b", "t", Schedule::Every { period })).unwrap()
     }
 
     #[test]

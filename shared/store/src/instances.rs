@@ -20,6 +20,8 @@ pub struct Introduction {
     pub pid: u32,
     /// Of the program.
     pub version: &'static str,
+    /// Release of the time zone data in a scheduler.
+    pub tz_version: Option<&'static str>,
     /// That a worker consumes from.
     pub pools: Vec<String>,
     /// How many tasks it runs at once.
@@ -41,8 +43,9 @@ pub async fn heartbeat(
     sqlx::query!(
         "-- instance_heartbeat
         INSERT INTO instances (id, kind, name, pid, version, pools, slots, seat, started_at,
-                               heartbeat_at, ready, pool_slots)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10, $11)
+                               heartbeat_at, ready, pool_slots, tz_version)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10, $11,
+                $12)
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, ready = excluded.ready,
             seat = excluded.seat",
         who.id.get(),
@@ -55,7 +58,8 @@ pub async fn heartbeat(
         who.seat,
         now,
         ready,
-        who.pool_slots.as_deref()
+        who.pool_slots.as_deref(),
+        who.tz_version
     )
     .execute(store.bounded())
     .await?;
@@ -106,6 +110,8 @@ pub struct Instance {
     pub pid: i32,
     /// Of the program.
     pub version: String,
+    /// Release of the time zone data in a scheduler.
+    pub tz_version: Option<String>,
     /// That a worker consumes from.
     pub pools: Vec<String>,
     /// How many tasks it runs at once.
@@ -128,7 +134,7 @@ pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> 
     Ok(sqlx::query_as!(
         Instance,
         r#"-- list_instances
-        SELECT id, kind, name, pid, version, pools, slots, started_at, heartbeat_at, ready,
+        SELECT id, kind, name, pid, version, tz_version, pools, slots, started_at, heartbeat_at, ready,
                (SELECT count(*) FROM executions e
                 WHERE e.state = 'running' AND e.worker_id = i.id) AS "running!",
                (extract(epoch FROM coalesce($1, now()) - heartbeat_at) * 1000)::bigint AS "silent_ms!"

@@ -12,8 +12,10 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use sexton_model::cron::Dst;
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
 use sexton_model::plan::Timetable;
+use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -34,6 +36,8 @@ pub struct Job {
     pub target: Option<String>,
     pub schedule_kind: String,
     pub schedule_expression: Option<String>,
+    pub timezone: String,
+    pub dst: String,
     pub task_type: String,
     pub params: Value,
     pub pool: String,
@@ -61,6 +65,8 @@ pub struct Job {
     pub paused_why: Option<String>,
     pub paused_at: Option<DateTime<Utc>>,
     pub next_fire_at: Option<DateTime<Utc>>,
+    pub planned_until: Option<DateTime<Utc>>,
+    pub tz_version: Option<String>,
     pub revision: i32,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
@@ -81,6 +87,8 @@ impl Job {
             description: self.description.clone(),
             target: self.target.clone(),
             schedule: self.schedule()?,
+            timezone: known("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
+            dst: known("jobs.dst", &self.dst, Dst::parse)?,
             task_type: self.task_type.clone(),
             params: self.params.clone(),
             pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
@@ -120,7 +128,7 @@ impl Job {
     }
 
     fn timetable(&self) -> Result<Timetable, StoreError> {
-        Timetable::new(&self.schedule()?).map_err(|error| StoreError::Inconsistent {
+        Timetable::of(&self.spec()?).map_err(|error| StoreError::Inconsistent {
             place: "jobs.schedule_expression",
             value: format!("{error} (job {})", self.name),
         })
@@ -197,12 +205,12 @@ async fn read(
     Ok(sqlx::query_as!(
         Job,
         "-- read_jobs
-        SELECT id, name, description, target, schedule_kind, schedule_expression, task_type, params,
-               pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+        SELECT id, name, description, target, schedule_kind, schedule_expression, timezone, dst,
+               task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
                idempotency_template, expect_within_ms, stale_after_ms, labels, status, paused_by,
-               paused_why, paused_at, next_fire_at, revision, created_at, updated_at
+               paused_why, paused_at, next_fire_at, planned_until, tz_version, revision, created_at, updated_at
         FROM jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))
           AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)

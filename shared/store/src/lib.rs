@@ -17,6 +17,7 @@ pub mod answer;
 pub mod attempts;
 mod bounded;
 pub mod connect;
+pub mod cursors;
 pub mod error;
 pub mod exclusive;
 pub mod executions;

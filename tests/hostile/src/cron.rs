@@ -1,21 +1,30 @@
-//! A cron expression: one line of text.
+//! A cron expression: one line of text; and, each behind a unit separator (0x1f), the zone and the
+//! job's name that it is meant for.
 
 use chrono::{DateTime, Months, TimeDelta, Timelike, Utc};
-use sexton_model::cron::{CronError, Dialect, ECHO_BYTES, Expression};
+use sexton_model::cron::{CronError, Dialect, Dst, ECHO_BYTES, Expression};
 use sexton_model::job::Schedule;
 use sexton_model::plan::Timetable;
+use sexton_model::zone::Zone;
 
 use crate::said;
 
 const MAX_SAID_BYTES: usize = 300;
 
+const DSTS: [Dst; 3] = [Dst::Vixie, Dst::Skip, Dst::Wall];
+
 pub(crate) fn run(input: &[u8]) {
-    let text = String::from_utf8_lossy(input);
-    let any = Expression::parse(&text, Dialect::Any);
-    let five = Expression::parse(&text, Dialect::Unix5);
-    let six = Expression::parse(&text, Dialect::Seconds6);
+    let input = String::from_utf8_lossy(input);
+    let mut parts = input.splitn(3, '\u{1f}');
+    let mut part = || parts.next().unwrap_or_default();
+    let (text, zone, name) = (part(), part(), part());
+    let zone = zone_of(zone);
+    let read = |text, dialect| Expression::parse(text, dialect, name);
+    let any = read(text, Dialect::Any);
+    let five = read(text, Dialect::Unix5);
+    let six = read(text, Dialect::Seconds6);
     for error in [&any, &five, &six].into_iter().filter_map(|read| read.as_ref().err()) {
-        check_error(error, &text);
+        check_error(error, text);
     }
     // Either count of fields, never both; a macro is read by each.
     assert_eq!(any.is_ok(), five.is_ok() || six.is_ok());
@@ -26,11 +35,26 @@ pub(crate) fn run(input: &[u8]) {
     if let Ok(six) = six {
         assert_eq!(six, expression);
     }
-    in_other_words(&text, &expression);
+    in_other_words(text, name, &expression);
     for from in instants() {
-        firings(&expression, from);
+        for dst in DSTS {
+            firings(&expression, from, Zone::UTC, dst);
+            firings(&expression, from, zone, dst);
+        }
+        soon_or_never(&expression, from);
     }
-    as_a_schedule(&text, &expression);
+    as_a_schedule(text, name, zone, &expression);
+}
+
+/// The zone of that name, or one that the name chooses, so that any bytes try some zone.
+fn zone_of(name: &str) -> Zone {
+    Zone::parse(name).unwrap_or_else(|error| {
+        said::check(&error.to_string(), MAX_SAID_BYTES);
+        let zones: Vec<Zone> = Zone::all().collect();
+        let number: usize =
+            name.bytes().fold(0, |sum, byte| 31 * (sum % 1_000) + usize::from(byte));
+        zones[number % zones.len()]
+    })
 }
 
 fn check_error(error: &CronError, text: &str) {
@@ -43,47 +67,56 @@ fn check_error(error: &CronError, text: &str) {
 }
 
 /// The same expression, written with single blanks and in the other case, means the same.
-fn in_other_words(text: &str, expression: &Expression) {
+fn in_other_words(text: &str, name: &str, expression: &Expression) {
     let fields: Vec<&str> = text.split([' ', '\t']).filter(|field| !field.is_empty()).collect();
     let plain = fields.join(" ");
-    assert_eq!(Expression::parse(&plain, Dialect::Any).as_ref(), Ok(expression));
+    assert_eq!(Expression::parse(&plain, Dialect::Any, name).as_ref(), Ok(expression));
     if !plain.starts_with('@') {
         for text in [plain.to_ascii_lowercase(), plain.to_ascii_uppercase()] {
-            assert_eq!(Expression::parse(&text, Dialect::Any).as_ref(), Ok(expression));
+            assert_eq!(Expression::parse(&text, Dialect::Any, name).as_ref(), Ok(expression));
         }
     }
 }
 
 fn instants() -> [DateTime<Utc>; 4] {
     let at = |seconds| DateTime::from_timestamp(seconds, 999_999_999).expect("an instant");
-    // Before 1970, in a leap year, at the end of a century without one, and the last there is.
-    [at(-1), at(1_709_164_799), at(4_107_542_399), DateTime::<Utc>::MAX_UTC]
+    // Before 1970, in a leap year at the end of a winter, at the end of a century without one, and the
+    // last there is.
+    [at(-1), at(1_711_700_000), at(4_107_542_399), DateTime::<Utc>::MAX_UTC]
 }
 
-fn firings(expression: &Expression, from: DateTime<Utc>) {
+fn firings(expression: &Expression, from: DateTime<Utc>, zone: Zone, dst: Dst) {
     let mut cursor = from;
-    for firing in expression.iter_after(from).take(5) {
+    for firing in expression.iter_after(from, zone, dst).take(5) {
         assert!(firing > cursor && firing.nanosecond() == 0);
-        assert_eq!(expression.next_after(cursor), Some(firing));
-        let before = firing - TimeDelta::nanoseconds(1);
-        assert_eq!(expression.next_after(before), Some(firing), "selected, so found");
+        let between = cursor + (firing - cursor) / 2;
+        for from in [cursor, between, firing - TimeDelta::nanoseconds(1)] {
+            assert_eq!(expression.next_after(from, zone, dst), Some(firing), "from {from}");
+        }
         cursor = firing;
     }
-    // The calendar repeats its rarest day within 40 years.
-    if let (Some(first), Some(limit)) =
-        (expression.next_after(from), from.checked_add_months(Months::new(41 * 12)))
-    {
+}
+
+/// The calendar repeats its rarest day within 40 years.
+fn soon_or_never(expression: &Expression, from: DateTime<Utc>) {
+    let next = expression.next_after(from, Zone::UTC, Dst::default());
+    if let (Some(first), Some(limit)) = (next, from.checked_add_months(Months::new(41 * 12))) {
         assert!(first <= limit);
     }
 }
 
 /// Through the database's columns and back, it fires at the same instants.
-fn as_a_schedule(text: &str, expression: &Expression) {
+fn as_a_schedule(text: &str, name: &str, zone: Zone, expression: &Expression) {
     let schedule = Schedule::Cron { expression: text.to_owned() };
     let (kind, column) = schedule.to_columns();
     let again = Schedule::from_columns(kind, column.as_deref()).expect("what was written");
     assert_eq!(again, schedule);
-    let timetable = Timetable::new(&again).expect("an expression that was read");
-    let from = DateTime::UNIX_EPOCH;
-    assert_eq!(timetable.next_after(from), expression.next_after(from));
+    assert_eq!(Zone::parse(zone.name()), Ok(zone));
+    for dst in DSTS {
+        assert_eq!(Dst::parse(dst.as_str()), Some(dst));
+        let timetable =
+            Timetable::new(name, &again, zone, dst).expect("an expression that was read");
+        let from = DateTime::UNIX_EPOCH;
+        assert_eq!(timetable.next_after(from), expression.next_after(from, zone, dst));
+    }
 }

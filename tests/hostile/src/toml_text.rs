@@ -26,6 +26,10 @@ fn job(job: &JobSpec) -> String {
         ("once", Some(at)) => text("at", &at),
         _ => assert_eq!(job.schedule, Schedule::None),
     }
+    text("timezone", job.timezone.name());
+    if matches!(job.schedule, Schedule::Cron { .. }) {
+        text("dst", job.dst.as_str());
+    }
     for (name, value) in [("target", &job.target), ("idempotency_key", &job.idempotency_template)] {
         if let Some(value) = value {
             text(name, value);

@@ -121,6 +121,34 @@ async fn a_schedule_that_stays_keeps_its_cursor_and_a_new_one_starts_after_now()
 }
 
 #[tokio::test]
+async fn a_job_says_its_zone_and_one_whose_zone_changes_starts_after_now() {
+    let console = Console::new().await;
+    let apply = async |more: &str| {
+        let text =
+            format!("[[job]]\nname = \"a.b\"\ntask = \"t\"\nschedule = \"30 2 29 3 *\"\n{more}\n");
+        let file = console.file("zones.toml", &text);
+        console.run(&["jobs", "apply", "-f", &file]).await
+    };
+    let shown = async || console.json(&["jobs", "show", "a.b"]).await;
+    apply("").await.expect(0);
+    let utc = shown().await;
+    assert_eq!((&utc["timezone"], &utc["dst"]), (&json!("UTC"), &json!("vixie")));
+    let told = apply("timezone = \"Europe/Vienna\"\ndst = \"skip\"").await.expect(0);
+    assert!(told.stdout.contains("timezone"), "{}", told.stdout);
+    let vienna = shown().await;
+    assert_eq!((&vienna["timezone"], &vienna["dst"]), (&json!("Europe/Vienna"), &json!("skip")));
+    assert_ne!(vienna["next_fire_at"], utc["next_fire_at"]);
+    assert_eq!(vienna["next_firings"][0], vienna["next_fire_at"]);
+    let listed = console.run(&["jobs", "list"]).await.expect(0).stdout;
+    assert!(listed.contains("Europe/Vienna"), "{listed}");
+    let ended = apply("timezone = \"Europe/Viena\"\ndst = \"never\"").await.expect(1);
+    for part in ["did you mean Europe/Vienna?", "write one of vixie, skip, wall"] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    assert_eq!(shown().await["revision"], vienna["revision"], "nothing was applied");
+}
+
+#[tokio::test]
 async fn twenty_thousand_jobs_are_applied_at_once() {
     let console = Console::new().await;
     let specs: Vec<JobSpec> = (0..20_000)
@@ -161,6 +189,8 @@ async fn every_field_of_a_job_comes_back_as_it_was_applied() {
     spec.idempotency_template = Some("{job}/{execution_key}".into());
     spec.expect_within = Some(std::time::Duration::from_mins(1));
     spec.labels.insert("group".into(), "billing".into());
+    spec.timezone = sexton_model::zone::Zone::parse("Australia/Lord_Howe").unwrap();
+    spec.dst = sexton_model::cron::Dst::Wall;
     let request = Apply { specs: &[spec], actor: "t", dry_run: false, prune: false };
     let fresh = || JobId::new(Uuid::now_v7());
     apply(console.store(), request, fresh, None).await.unwrap();

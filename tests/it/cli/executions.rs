@@ -6,7 +6,7 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 36] = [
+const ROW: [&str; 37] = [
     "attempt",
     "cancel_requested",
     "claimed_at",
@@ -42,6 +42,7 @@ const ROW: [&str; 36] = [
     "task_type",
     "ticket_published_at",
     "timeouts_used",
+    "tz_version",
     "worker_id",
 ];
 

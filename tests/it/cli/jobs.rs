@@ -7,15 +7,17 @@ use sexton_store::operator::By;
 
 use super::{Console, keys};
 
-const ROW: [&str; 9] = [
+const ROW: [&str; 11] = [
     "created_at",
     "id",
     "next_fire_at",
     "paused_at",
     "paused_by",
     "paused_why",
+    "planned_until",
     "revision",
     "status",
+    "tz_version",
     "updated_at",
 ];
 

@@ -5,6 +5,7 @@ use std::process::Stdio;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
 use serde_json::{Value, json};
+use sexton_model::zone::tz_data_version;
 use sexton_tests::namespace::TestNamespace;
 use sexton_tests::platform::Platform;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -136,6 +137,9 @@ async fn status_counts_what_is_in_the_queues() {
     assert_eq!(status["broker"]["failed_ready"], 0);
     assert_eq!(status["pools"][0]["retry_queues_ready"], 0);
     assert_eq!(status["instances"][0]["name"], "s1");
+    assert_eq!(status["instances"][0]["tz_version"], tz_data_version());
+    let told = platform.sexton(&["status"]).await.stdout;
+    assert!(told.contains("TZ DATA") && told.contains(tz_data_version()), "{told}");
     assert_ne!(status["instances"][0]["heartbeat_at"], Value::Null);
     drop(scheduler);
 }

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
-use sexton_model::cron::{Dialect, Expression, Reason};
+use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::id::AttemptNumber;
 use sexton_model::jobs_file;
 use sexton_model::ladder::LADDER_MS;
 use sexton_model::ticket::{Envelope, Incoming, Parked, Ticket, read};
+use sexton_model::zone::Zone;
 use sexton_worker::catalogue::Catalogue;
 
 use super::{between, blocks, root, text};
@@ -59,16 +60,33 @@ fn the_expressions_of_the_cron_page_are_accepted_and_refused_as_it_says() {
     let document = text("docs/cron.md");
     let from: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
     for (expression, first) in rows(between(&document, "accepted")) {
-        let read = Expression::parse(&expression, Dialect::Any).unwrap();
-        let next = read.next_after(from).unwrap().to_rfc3339_opts(SecondsFormat::Secs, true);
+        let read = Expression::parse(&expression, Dialect::Any, "billing.run").unwrap();
+        let next = read
+            .next_after(from, Zone::UTC, Dst::default())
+            .unwrap()
+            .to_rfc3339_opts(SecondsFormat::Secs, true);
         assert_eq!(next, first, "{expression}");
     }
     for (expression, why) in rows(between(&document, "refused")) {
-        assert!(Expression::parse(&expression, Dialect::Any).is_err(), "{expression}: {why}");
+        assert!(Expression::parse(&expression, Dialect::Any, "").is_err(), "{expression}: {why}");
     }
-    for (expression, _) in rows(between(&document, "later")) {
-        let error = Expression::parse(&expression, Dialect::Any).unwrap_err();
-        assert_eq!(*error.reason(), Reason::NotSupportedYet, "{expression}");
+}
+
+#[test]
+fn on_days_on_which_clocks_change_expressions_fire_as_the_cron_page_says() {
+    for (expression, row) in rows(between(&text("docs/cron.md"), "seams")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [zone, dst, from, expected, _what] = cells[..] else { panic!("{row}") };
+        let zone = Zone::parse(zone).unwrap();
+        let dst = Dst::parse(dst.trim_matches('`')).unwrap();
+        let expected: Vec<&str> = expected.split(", ").collect();
+        let read = Expression::parse(&expression, Dialect::Any, "").unwrap();
+        let firings: Vec<String> = read
+            .iter_after(from.parse().unwrap(), zone, dst)
+            .take(expected.len())
+            .map(|at| at.to_rfc3339_opts(SecondsFormat::Secs, true))
+            .collect();
+        assert_eq!(firings, expected, "{expression} in {zone}");
     }
 }
 

@@ -14,6 +14,7 @@ mod relaying;
 mod rescuing;
 mod starting;
 mod sweeping;
+mod zones;
 
 use std::sync::Arc;
 

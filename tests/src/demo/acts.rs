@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use sexton_model::cron::{Dialect, Expression};
+use sexton_model::cron::{Dialect, Dst, Expression};
+use sexton_model::zone::Zone;
 use uuid::Uuid;
 
 use super::ledger::{Balance, Goal};
@@ -152,11 +153,12 @@ pub(super) async fn balance(story: &mut Story<'_>) -> Result<Balance> {
     let pool = story.stage.platform.store().pool().clone();
     let (mut due, mut missed, mut example) = (0, 0, None);
     for job in rows::cron_jobs(&pool).await? {
-        let expression = Expression::parse(&job.expression, Dialect::Any)?;
+        let expression = Expression::parse(&job.expression, Dialect::Any, &job.name)?;
         let Some(first) = story.of(&job.name).min_by_key(|e| e.scheduled_for) else { continue };
         example = example.or(Some(first.id));
         due += 1;
-        let firings = expression.iter_after(first.scheduled_for).take(MAX_FIRINGS);
+        let firings =
+            expression.iter_after(first.scheduled_for, Zone::UTC, Dst::default()).take(MAX_FIRINGS);
         for firing in firings.take_while(|firing| *firing <= job.fired_until) {
             let is_there = story.of(&job.name).any(|e| e.scheduled_for == firing);
             due += 1;

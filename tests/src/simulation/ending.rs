@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use sexton_model::cron::Dst;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::plan::Timetable;
 use sexton_model::state::State;
+use sexton_model::zone::Zone;
 use uuid::Uuid;
 
 use super::broker::Message;
@@ -137,7 +139,7 @@ impl Simulation<'_> {
                     .bind(job.id)
                     .fetch_one(self.store.pool())
                     .await?;
-            let timetable = Timetable::new(&job.schedule)
+            let timetable = Timetable::new(job.name, &job.schedule, Zone::UTC, Dst::default())
                 .map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
             let mut firing = Some(first);
             while let Some(at) = firing.filter(|at| *at < cursor) {

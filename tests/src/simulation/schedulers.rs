@@ -2,7 +2,7 @@
 
 use sexton_model::id::ExecutionId;
 use sexton_model::key;
-use sexton_model::plan::{Disposition, Due, Timetable, plan_at_most};
+use sexton_model::plan::{Disposition, Due, plan_at_most};
 use sexton_store::firing::{Claim, ClaimTransaction, GapRow};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::tickets::OwedTicket;
@@ -38,8 +38,8 @@ impl Simulation<'_> {
         let (mut claims, mut tickets) = (Vec::new(), Vec::new());
         let (mut cursors, mut gaps) = (Vec::new(), Vec::new());
         for job in &due.jobs {
-            let timetable = Timetable::new(&job.schedule)
-                .map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
+            let timetable =
+                job.timetable().map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
             let due = Due {
                 timetable: &timetable,
                 overlap: job.overlap,

@@ -9,9 +9,10 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
-use sexton_model::cron::Dialect;
+use sexton_model::cron::{Dialect, Dst, Expression};
+use sexton_model::zone::Zone;
 
-use super::{COUNT, MAX_COUNT, firings, parse_instant, text};
+use super::{COUNT, MAX_COUNT, instant, parse_dst, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::show::ascii_controls;
 
@@ -75,6 +76,12 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Failu
     }
 }
 
+/// The fields of a question beside its id.
+const KNOWN: [&str; 7] = ["dialect", "expr", "tz", "dst", "job", "from", "count"];
+
+/// Fields that may also be called as the options may be.
+const OTHER_NAMES: [(&str, &str); 2] = [("zone", "tz"), ("salt", "job")];
+
 struct Question {
     id: Value,
     fields: Map<String, Value>,
@@ -88,8 +95,16 @@ fn question(line: &[u8]) -> Result<Question, (Value, String)> {
     match serde_json::from_slice(line) {
         Ok(Value::Object(mut fields)) => {
             let id = fields.remove("id").unwrap_or(Value::Null);
-            let known = ["dialect", "expr", "tz", "from", "count"];
-            match fields.keys().find(|name| !known.contains(&name.as_str())) {
+            for (other, name) in OTHER_NAMES {
+                let Some(value) = fields.remove(other) else { continue };
+                if fields.insert(name.to_owned(), value).is_some() {
+                    return Err((
+                        id,
+                        format!("{other} is another name of {name}; write one of them"),
+                    ));
+                }
+            }
+            match fields.keys().find(|name| !KNOWN.contains(&name.as_str())) {
                 None => Ok(Question { id, fields }),
                 Some(name) => Err((id, format!("unknown field {:?}", short(name)))),
             }
@@ -112,7 +127,15 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
         }
     };
     let expression = question.text("expr")?.ok_or("expr is missing")?;
-    let tz = question.text("tz")?.unwrap_or("UTC");
+    let zone = match question.text("tz")? {
+        None => Zone::UTC,
+        Some(name) => parse_zone(name).map_err(|error| format!("tz: {error}"))?,
+    };
+    let dst = match question.text("dst")? {
+        None => Dst::default(),
+        Some(word) => parse_dst(word).map_err(|error| format!("dst: {error}"))?,
+    };
+    let name = question.text("job")?.unwrap_or_default();
     let from = match question.text("from")? {
         None => now(),
         Some(from) => parse_instant(from).map_err(|error| format!("from: {error}"))?,
@@ -125,7 +148,9 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
             .filter(|count| (1..=MAX_COUNT).contains(count))
             .ok_or_else(|| format!("count: write a number from 1 to {MAX_COUNT}"))?,
     };
-    Ok(firings(expression, dialect, tz, from, count)?.into_iter().map(text).collect())
+    let expression =
+        Expression::parse(expression, dialect, name).map_err(|error| error.to_string())?;
+    Ok(expression.iter_after(from, zone, dst).take(count).map(instant).collect())
 }
 
 impl Question {
@@ -162,7 +187,7 @@ mod tests {
             "\nrubbish\n\n",
             r#"{"id":5,"dialect":"seconds6","expr":"* * * * *"}"#,
             "\n",
-            r#"{"id":6,"expr":"* * * * *","tz":"Europe/Vienna"}"#,
+            r#"{"id":6,"expr":"0 8 * * *","tz":"Europe/Vienna","count":1}"#,
             "\n",
             r#"{"id":7,"expr":"0 0 30 2 *"}"#
         );
@@ -174,9 +199,29 @@ mod tests {
         assert!(answers[3]["error"].as_str().unwrap().contains("not JSON"));
         assert_eq!(answers[4]["id"], 5);
         assert!(answers[4]["error"].as_str().unwrap().contains("6 fields"), "{}", answers[4]);
-        assert!(answers[5]["error"].as_str().unwrap().contains("not supported yet"));
+        assert_eq!(answers[5], json!({"id": 6, "next": ["1970-01-01T07:00:00Z"]}));
         assert_eq!(answers[6], json!({"id": 7, "next": []}));
         assert_eq!(answers.len(), 7);
+    }
+
+    #[test]
+    fn the_zone_the_rule_and_the_name_of_a_question_are_followed() {
+        let ask = |fields: &str| {
+            let line = format!(
+                r#"{{"expr":"30 2 * * *","tz":"Europe/Vienna","from":"2026-03-28T12:00:00Z","count":1{fields}}}"#
+            );
+            answers(&line)[0]["next"][0].as_str().unwrap().to_owned()
+        };
+        assert_eq!(ask(""), "2026-03-29T01:00:00Z");
+        assert_eq!(ask(r#","dst":"wall""#), "2026-03-29T01:00:00Z");
+        assert_eq!(ask(r#","dst":"skip""#), "2026-03-30T00:30:00Z");
+        let minute = |name: &str| {
+            let line = format!(r#"{{"expr":"H * * * *","count":1{name}}}"#);
+            answers(&line)[0]["next"][0].as_str().unwrap()[14..16].to_owned()
+        };
+        assert_eq!(minute(r#","job":"billing.run""#), "05");
+        assert_eq!(minute(r#","salt":"billing.run""#), "05");
+        assert_eq!(minute(r#","zone":"Asia/Kathmandu","job":"reports.daily""#), "16");
     }
 
     #[test]
@@ -197,7 +242,11 @@ mod tests {
             (r#"{"id":1,"expr":"@daily","count":0}"#, "count"),
             (r#"{"id":1,"expr":"@daily","from":"soon"}"#, "from"),
             (r#"{"id":1,"expr":"@daily","dialect":"quartz"}"#, "dialect"),
-            (r#"{"id":1,"expr":"@daily","zone":"UTC"}"#, "unknown field"),
+            (r#"{"id":1,"expr":"@daily","timezone":"UTC"}"#, "unknown field"),
+            (r#"{"id":1,"expr":"@daily","tz":"UTC","zone":"UTC"}"#, "another name of tz"),
+            (r#"{"id":1,"expr":"@daily","tz":"Europe/Viena"}"#, "did you mean Europe/Vienna?"),
+            (r#"{"id":1,"expr":"@daily","dst":"sometimes"}"#, "vixie, skip, wall"),
+            (r#"{"id":1,"expr":"@daily","job":7}"#, "job is not a text"),
         ] {
             let answer = &answers(line)[0];
             assert_eq!(answer["id"], 1);

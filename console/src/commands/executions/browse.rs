@@ -135,6 +135,7 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     let number = execution.attempt;
     facts.add("attempt", if next { format!("{number} is next") } else { number.to_string() });
     facts.add("scheduled for", at(execution.scheduled_for));
+    facts.maybe("time zone data", execution.tz_version.as_ref());
     facts.add("claimed", format!("{} by {}", at(execution.claimed_at), execution.claimed_by));
     facts.maybe("next attempt", execution.next_attempt_at.map(at));
     facts.maybe("last started", execution.started_at.map(at));

@@ -117,7 +117,8 @@ fn no_json(error: &serde_json::Error) -> Failure {
 
 fn schedule(job: &Job) -> Cell {
     match (job.schedule_kind.as_str(), &job.schedule_expression) {
-        ("cron", Some(expression)) => Cell::new(expression),
+        ("cron", Some(expression)) if job.timezone == "UTC" => Cell::new(expression),
+        ("cron", Some(expression)) => Cell::new(format!("{expression} {}", job.timezone)),
         ("every", Some(period)) => Cell::new(format!("every {period}")),
         ("once", Some(at)) => Cell::new(format!("at {at}")),
         _ => Cell::none(),
@@ -134,7 +135,7 @@ fn next(job: &Job, now: DateTime<Utc>) -> Cell {
 
 /// From the job's cursor on; empty if it never fires again by itself.
 fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
-    let timetable = job.spec().ok().and_then(|spec| Timetable::new(&spec.schedule).ok());
+    let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
     let mut at = job.next_fire_at;
     let firings = std::iter::from_fn(|| {
         let firing = at?;
@@ -160,6 +161,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
         }
     }
     facts.cell("schedule", schedule(job));
+    facts.maybe("dst", Some(&job.dst).filter(|dst| *dst != "vixie"));
     let next: Vec<String> =
         firings.iter().map(|at| format!("{} ({})", instant(*at), ago(*at, now))).collect();
     let shown = if job.status == "paused" { "if resumed" } else { "next" };

@@ -30,16 +30,22 @@ pub enum Field {
     DayOfWeek,
 }
 
-impl fmt::Display for Field {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Field {
+    pub(super) const fn label(self) -> &'static str {
+        match self {
             Self::Second => "second",
             Self::Minute => "minute",
             Self::Hour => "hour",
             Self::DayOfMonth => "day-of-month",
             Self::Month => "month",
             Self::DayOfWeek => "day-of-week",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
     }
 }
 
@@ -100,9 +106,21 @@ pub enum Reason {
     /// `?` outside the day fields.
     #[error("`?` stands for `*` in day-of-month and day-of-week only; write `*`")]
     QuestionMark,
-    /// `L`, `W`, `#` or `H`.
-    #[error("`L`, `W`, `#` and `H` are not supported yet; write the numbers out")]
-    NotSupportedYet,
+    /// `L`, `W` or `#` in a field that does not know it.
+    #[error(
+        "`L`, `L-3`, `LW` and `15W` belong into day-of-month, `5L` and `1#2` into day-of-week; \
+         write a number"
+    )]
+    ExtensionElsewhere,
+    /// `L` alone as a day of the week.
+    #[error("the last of which weekday? write it in front, as in `5L` or `FRIL`")]
+    LastOfNone,
+    /// `L`, `W` or `#` beside `*` or `?`.
+    #[error("`L`, `W` and `#` cannot stand in one list with `*` or `?`; remove one of them")]
+    BesideStar,
+    /// Something that begins with `H` and is none of its forms.
+    #[error("expected `H`, a step such as `H/15` or a range such as `H(0-29)`")]
+    MalformedSpread,
     /// `@reboot`.
     #[error(
         "`@reboot` is not supported because jobs belong to no machine; leave the schedule out and \

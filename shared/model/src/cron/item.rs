@@ -1,18 +1,20 @@
-//! Reads one item of a field's comma list: `*`, `*/n`, `a`, `a-b`, `a-b/n`, `a/n`.
+//! Reads one item of a field's comma list: `*`, `*/n`, `a`, `a-b`, `a-b/n`, `a/n`, `H` and its forms.
 //!
 //! An item leaves here as plain numbers inside the field's bounds with a step that is smaller than
 //! its span, which is what makes it safe to hand to the `cron` crate: names, `?`, `a/n`, steps
-//! above the maximum (one hit, the start) and Sunday at the end of a range are all settled here.
+//! above the maximum (one hit, the start), Sunday at the end of a range and what `H` means for the
+//! job are all settled here.
 //!
 //! It does not know about other items, other fields or what day of the week 0 is.
 
 use std::fmt;
 
 use super::error::{Field, Reason};
+use super::{relative, spread};
 
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+pub(super) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 /// The numbers `start`, `start + step`, … up to `end`, all inside the field's bounds.
 ///
@@ -25,17 +27,22 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Reads `text` as an item of `field`.
+    /// Reads `text` as an item of `field`, for the job called `name`.
     ///
     /// # Errors
     ///
     /// The first reason from the left why it is not one.
-    pub(super) fn parse(field: Field, text: &str) -> Result<Self, Reason> {
+    pub(super) fn parse(field: Field, text: &str, name: &str) -> Result<Self, Reason> {
         if text.is_empty() {
             return Err(Reason::EmptyItem);
         }
-        if is_extension(field, text) {
-            return Err(Reason::NotSupportedYet);
+        if relative::looks_like_one(text) {
+            return Err(Reason::ExtensionElsewhere);
+        }
+        if let Some(form) = text.strip_prefix(['H', 'h'])
+            && !form.starts_with(|next: char| next.is_ascii_alphanumeric())
+        {
+            return Self::spread(field, form, name);
         }
         let (base, step) = match text.split_once('/') {
             Some((base, step)) => (base, Some(step)),
@@ -46,14 +53,38 @@ impl Item {
         let Some(step) = step else {
             return Ok(Self { start, end: end.unwrap_or(start), step: 1 });
         };
-        let end = end.unwrap_or(max);
-        match parse_number(step)? {
-            0 => Err(Reason::ZeroStep),
-            step => Ok(match u8::try_from(step) {
-                Ok(step) if step <= end - start => Self { start, end, step },
-                _ => Self { start, end: start, step: 1 },
-            }),
+        let step = parse_step(step)?;
+        Ok(Self::stepped(start, end.unwrap_or(max), step))
+    }
+
+    /// A step beyond the end selects the start alone.
+    fn stepped(start: u8, end: u8, step: u32) -> Self {
+        match u8::try_from(step) {
+            Ok(step) if step <= end - start => Self { start, end, step },
+            _ => Self { start, end: start, step: 1 },
         }
+    }
+
+    /// What follows the `H`: nothing (any number of the field), `/n` (every n-th, from one of the
+    /// first n on) or `(a-b)` (any number of the range).
+    fn spread(field: Field, form: &str, name: &str) -> Result<Self, Reason> {
+        let (min, max) = field.bounds();
+        let (first, last) = field.spread_over();
+        let any = |first: u8, last: u8| first + spread::below(last - first + 1, name, field);
+        let one = |number| Self { start: number, end: number, step: 1 };
+        if form.is_empty() {
+            return Ok(one(any(first, last)));
+        }
+        if let Some(step) = form.strip_prefix('/') {
+            let step = parse_step(step)?;
+            let phases = u8::try_from(step).map_or(last, |step| last.min(min + (step - 1)));
+            return Ok(Self::stepped(any(first, phases), max, step));
+        }
+        let range = form.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let (from, to) =
+            range.and_then(|range| range.split_once('-')).ok_or(Reason::MalformedSpread)?;
+        let (from, to) = parse_range(field, from, to)?;
+        Ok(one(any(from, to)))
     }
 
     /// The item's numbers, ascending.
@@ -75,13 +106,23 @@ impl fmt::Display for Item {
 
 impl Field {
     /// The least and the greatest number of the field.
-    fn bounds(self) -> (u8, u8) {
+    pub(super) fn bounds(self) -> (u8, u8) {
         match self {
             Self::Second | Self::Minute => (0, 59),
             Self::Hour => (0, 23),
             Self::DayOfMonth => (1, 31),
             Self::Month => (1, 12),
             Self::DayOfWeek => (0, 7),
+        }
+    }
+
+    /// The numbers from which `H` chooses: of the days of a month those that all have, of the two
+    /// Sundays one.
+    fn spread_over(self) -> (u8, u8) {
+        match self {
+            Self::DayOfMonth => (1, 28),
+            Self::DayOfWeek => (0, 6),
+            other => other.bounds(),
         }
     }
 
@@ -102,15 +143,28 @@ fn parse_base(field: Field, base: &str) -> Result<(u8, Option<u8>), Reason> {
     let Some((start, end)) = base.split_once('-') else {
         return Ok((parse_value(field, base)?, None));
     };
+    parse_range(field, start, end).map(|(from, to)| (from, Some(to)))
+}
+
+/// The two ends of a range, in order.
+fn parse_range(field: Field, start: &str, end: &str) -> Result<(u8, u8), Reason> {
+    let (_, max) = field.bounds();
     let (from, mut to) = (parse_value(field, start)?, parse_value(field, end)?);
     // `FRI-SUN` means the Sunday that follows; by number that Sunday is written 7.
     if field == Field::DayOfWeek && from > 0 && end.eq_ignore_ascii_case(WEEKDAYS[0]) {
         to = max;
     }
-    if to < from { Err(Reason::Reversed) } else { Ok((from, Some(to))) }
+    if to < from { Err(Reason::Reversed) } else { Ok((from, to)) }
 }
 
-fn parse_value(field: Field, text: &str) -> Result<u8, Reason> {
+fn parse_step(text: &str) -> Result<u32, Reason> {
+    match parse_number(text)? {
+        0 => Err(Reason::ZeroStep),
+        step => Ok(step),
+    }
+}
+
+pub(super) fn parse_value(field: Field, text: &str) -> Result<u8, Reason> {
     if text.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return parse_name(field, text);
     }
@@ -135,7 +189,7 @@ fn parse_name(field: Field, text: &str) -> Result<u8, Reason> {
 }
 
 /// Reads decimal digits; too many of them give `u32::MAX`, which is outside every field.
-fn parse_number(text: &str) -> Result<u32, Reason> {
+pub(super) fn parse_number(text: &str) -> Result<u32, Reason> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     match digits {
         0 => Err(Reason::Malformed),
@@ -143,29 +197,5 @@ fn parse_number(text: &str) -> Result<u32, Reason> {
         _ => Ok(text.bytes().fold(0_u32, |number, digit| {
             number.saturating_mul(10).saturating_add(u32::from(digit - b'0'))
         })),
-    }
-}
-
-/// Whether the item means one of the extensions that are refused as not supported yet, so that
-/// its writer is not told about a typing mistake that is none.
-fn is_extension(field: Field, text: &str) -> bool {
-    let text = text.to_ascii_uppercase();
-    let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit());
-    if let Some(rest) = text.strip_prefix('H') {
-        return rest.is_empty() || rest.starts_with(['/', '(']);
-    }
-    match field {
-        Field::DayOfMonth => {
-            matches!(text.as_str(), "L" | "LW")
-                || text.starts_with("L-")
-                || begins_with_digit && text.ends_with('W')
-        }
-        Field::DayOfWeek => {
-            text.contains('#')
-                || text.strip_suffix('L').is_some_and(|day| {
-                    day.is_empty() || begins_with_digit || WEEKDAYS.contains(&day)
-                })
-        }
-        _ => false,
     }
 }

@@ -1,4 +1,4 @@
-//! Cron expressions: what people may write, and when it fires next, in UTC.
+//! Cron expressions: what people may write, and when it fires next in a zone.
 //!
 //! # The dialect
 //!
@@ -8,42 +8,56 @@
 //! * A field is a comma list of `*`, `*/n`, `a`, `a-b`, `a-b/n` and `a/n` (from `a` to the field's
 //!   maximum). Months and weekdays have three-letter names in any case; weekdays count 0-7, and
 //!   both 0 and 7 are Sunday, so `FRI-SUN` and `1/2` reach it. `?` is `*` in the two day fields.
+//! * Day-of-month also knows `L` (the last day), `L-n`, `LW` (the last Monday to Friday) and `nW`
+//!   (the Monday to Friday nearest to day n, inside the month), day-of-week `nL` (the last such
+//!   weekday) and `n#k` (the k-th). They cannot stand in a list with `*`.
+//! * `H`, `H/n` and `H(a-b)` in any field are numbers that depend on the job's name.
 //! * If neither day field begins with `*` or `?`, a day fires that either of them selects.
-//!   Otherwise it must be selected by both, so `*/2` in one field narrows the other.
+//!   Otherwise it must be selected by both, so `*/2` in one field narrows the other. A day that a
+//!   month does not have does not fire.
+//! * An expression whose minute or hour begins with `*` is a *wildcard*: every instant whose wall
+//!   clock matches fires, also when the clocks show it twice; what they pass over does not. All
+//!   others name *fixed* times of the day, for which [`Dst`] decides.
 //!
 //! # Guarantees
 //!
-//! Answers are whole seconds, strictly after the instant asked from, strictly increasing, and the
-//! same whether asked for one at a time or as a list. Reading is linear in a bounded text; a search
-//! takes at most a step for each month of a hundred years. No text and no instant makes it panic.
+//! Answers are whole seconds in UTC, strictly after the instant asked from, strictly increasing,
+//! the same from every instant since the previous one, and the same whether asked for one at a time
+//! or as a list. Reading is linear in a bounded text; a search looks at what is near a wall time
+//! that matches, and takes at most a step for each month of a hundred years to find the next. No
+//! text and no instant makes it panic.
 //!
 //! # What it does not do
 //!
-//! Zones and their clock changes; `L`, `W`, `#` and `H`, which are refused and never ignored. It
-//! does not decide what happens to an expression that never fires: `next_after` answers `None`,
+//! It does not decide what happens to an expression that never fires: `next_after` answers `None`,
 //! and whoever accepts a job refuses it then.
 
+mod dst;
 mod error;
 mod fields;
 mod item;
+mod month;
+mod relative;
 mod search;
 mod sets;
+mod spread;
 #[cfg(test)]
 mod tests;
+mod zoned;
 
 use std::iter;
 
-use chrono::{DateTime, Months, NaiveDateTime, Utc};
+use chrono::{DateTime, Utc};
 
+use crate::zone::Zone;
+
+pub use dst::Dst;
 pub use error::{CronError, ECHO_BYTES, Field, Reason};
 pub use fields::MAX_BYTES;
 
 use fields::Fields;
-use sets::Sets;
-
-/// How far ahead a firing is looked for. The calendar repeats its rarest day within 40 years, so an
-/// expression that fires at all fires well inside of it.
-const HORIZON: Months = Months::new(100 * 12);
+use sets::{Sets, is_starred};
+use zoned::Zoned;
 
 /// How many fields an expression must have. Macros are accepted in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,45 +70,59 @@ pub enum Dialect {
     Any,
 }
 
-/// A cron expression that has been read: bit masks, 56 bytes, its text forgotten.
+/// A cron expression that has been read: bit masks, about a hundred bytes, its text forgotten.
 ///
-/// Two are equal if their fields select the same numbers and combine the day fields alike, however
-/// they were written.
+/// Two are equal if their fields select the same, combine the day fields alike and treat changes of
+/// the clocks alike, however they were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expression {
     sets: Sets,
+    /// Minute or hour begins with `*`.
+    wildcard: bool,
 }
 
 impl Expression {
-    /// Reads an expression of at most [`MAX_BYTES`] bytes.
+    /// Reads an expression of at most [`MAX_BYTES`] bytes. `name` is the job's, on which the
+    /// numbers depend that `H` stands for.
     ///
     /// # Errors
     ///
     /// [`CronError`] names the first wrong field and item from the left, and what to write instead.
     /// An expression that is sound but never fires (`0 0 30 2 *`) is no error here.
-    pub fn parse(text: &str, dialect: Dialect) -> Result<Self, CronError> {
-        Ok(Self { sets: Sets::read(Fields::split(text, dialect)?)? })
+    pub fn parse(text: &str, dialect: Dialect, name: &str) -> Result<Self, CronError> {
+        let fields = Fields::split(text, dialect)?;
+        let wildcard = is_starred(fields.minute) || is_starred(fields.hour);
+        Ok(Self { sets: Sets::read(fields, name)?, wildcard })
     }
 
     /// The first firing strictly after `from`, in whole seconds.
     ///
     /// `None` if there is none within 100 years of `from`, or before the last instant that can be
     /// represented.
-    pub fn next_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        // Rounding down and adding one is strictly after for whole seconds and fractions alike.
-        let first = DateTime::from_timestamp(from.timestamp().checked_add(1)?, 0)?;
-        let last = from.naive_utc().checked_add_months(HORIZON).unwrap_or(NaiveDateTime::MAX);
-        Some(self.sets.first_between(first.naive_utc(), last)?.and_utc())
+    pub fn next_after(&self, from: DateTime<Utc>, zone: Zone, dst: Dst) -> Option<DateTime<Utc>> {
+        Zoned { expression: self, zone, dst }.first_after(from)
     }
 
     /// All firings strictly after `from`, ascending: what [`Self::next_after`] answers when asked
     /// again from each answer. Has no end of its own for an expression that fires: take what is
     /// needed.
-    pub fn iter_after(&self, from: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> {
+    pub fn iter_after(
+        &self,
+        from: DateTime<Utc>,
+        zone: Zone,
+        dst: Dst,
+    ) -> impl Iterator<Item = DateTime<Utc>> + use<> {
+        let expression = *self;
         let mut cursor = Some(from);
         iter::from_fn(move || {
-            cursor = self.next_after(cursor?);
+            cursor = expression.next_after(cursor?, zone, dst);
             cursor
         })
     }
+}
+
+/// Whether what `text` means depends on the name of its job: it holds an `H`.
+pub fn depends_on_name(text: &str) -> bool {
+    // No other item begins with that letter, and no macro has an item.
+    text.split([' ', '\t', ',']).any(|item| item.starts_with(['H', 'h']))
 }

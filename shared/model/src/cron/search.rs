@@ -9,7 +9,7 @@
 
 use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
-use super::sets::{DayRule, Sets};
+use super::sets::Sets;
 
 impl Sets {
     /// The first selected civil time in `from..=last`, in whole seconds.
@@ -46,20 +46,6 @@ impl Sets {
         month.with_day(days.trailing_zeros())
     }
 
-    /// The selected days of the month that begins at `first`, bit `n` for day `n`.
-    fn days_in(&self, first: NaiveDate) -> u64 {
-        if self.months & (1 << first.month()) == 0 {
-            return 0;
-        }
-        let existing = (2 << first.num_days_in_month()) - 2;
-        let weekdays = weekdays_as_days(self.days_of_week, first);
-        existing
-            & match self.day_rule {
-                DayRule::Both => self.days_of_month & weekdays,
-                DayRule::Either => self.days_of_month | weekdays,
-            }
-    }
-
     fn first_time(&self, from: NaiveTime) -> Option<NaiveTime> {
         let (hour, minute, second) = (from.hour(), from.minute(), from.second());
         let (first_minute, first_second) = (lowest(self.minutes)?, lowest(self.seconds)?);
@@ -76,14 +62,6 @@ impl Sets {
         };
         NaiveTime::from_hms_opt(hour, minute, second)
     }
-}
-
-/// Spreads a week's mask (bit 0 is Sunday) over the days 1-31 of the month that begins at `first`.
-fn weekdays_as_days(days_of_week: u64, first: NaiveDate) -> u64 {
-    let offset = first.weekday().num_days_from_sunday();
-    // Bit 0 becomes the weekday of the month's first day.
-    let week = (days_of_week >> offset | days_of_week << (7 - offset)) & 0x7f;
-    (0..5).fold(0, |days, number| days | week << (7 * number)) << 1
 }
 
 /// The members of `set` from `number` (at most 63) on.

@@ -9,30 +9,35 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use chrono::{Datelike, NaiveDate};
 use cron::{Schedule, TimeUnitSpec};
 
 use super::error::{CronError, Field, Reason};
 use super::fields::Fields;
 use super::item::Item;
+use super::month::Month;
+use super::relative::{RelativeDay, RelativeDays};
 
-/// The numbers that each field selects, bit `n` for number `n`; none of the sets is empty.
+/// The numbers that each field selects, bit `n` for number `n`. None of the sets is empty but those
+/// of the day fields, and theirs only if there are `relative_days`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sets {
     pub(super) seconds: u64,
     pub(super) minutes: u64,
     pub(super) hours: u64,
     /// Bits 1-31.
-    pub(super) days_of_month: u64,
+    days_of_month: u64,
     /// Bits 1-12.
-    pub(super) months: u64,
+    months: u64,
     /// Bits 0-6; 0 is Sunday.
-    pub(super) days_of_week: u64,
-    pub(super) day_rule: DayRule,
+    days_of_week: u8,
+    relative_days: RelativeDays,
+    day_rule: DayRule,
 }
 
 /// How the two day fields are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DayRule {
+enum DayRule {
     /// A day is selected if either field selects it: neither field's text begins with `*` or `?`.
     Either,
     /// A day is selected if both fields select it.
@@ -40,69 +45,121 @@ pub(super) enum DayRule {
 }
 
 impl Sets {
-    /// Validates every field and reads the sets.
+    /// Validates every field and reads the sets, for the job called `name`.
     ///
     /// # Errors
     ///
     /// The first wrong item, in the order in which the fields are written.
-    pub(super) fn read(fields: Fields<'_>) -> Result<Self, CronError> {
-        let second = clean(Field::Second, fields.second)?;
-        let minute = clean(Field::Minute, fields.minute)?;
-        let hour = clean(Field::Hour, fields.hour)?;
-        let day_of_month = clean(Field::DayOfMonth, fields.day_of_month)?;
-        let month = clean(Field::Month, fields.month)?;
-        let day_of_week = clean_weekdays(fields.day_of_week)?;
+    pub(super) fn read(fields: Fields<'_>, name: &str) -> Result<Self, CronError> {
+        let list = |field, text| List::read(field, text, name);
+        let second = list(Field::Second, fields.second)?;
+        let minute = list(Field::Minute, fields.minute)?;
+        let hour = list(Field::Hour, fields.hour)?;
+        let day_of_month = list(Field::DayOfMonth, fields.day_of_month)?;
+        let month = list(Field::Month, fields.month)?;
+        let day_of_week = list(Field::DayOfWeek, fields.day_of_week)?;
 
-        let seven = format!("{second} {minute} {hour} {day_of_month} {month} {day_of_week} *");
+        let seven = format!(
+            "{} {} {} {} {} {} *",
+            second.clean(),
+            minute.clean(),
+            hour.clean(),
+            day_of_month.clean(),
+            month.clean(),
+            day_of_week.clean_weekdays()
+        );
         let schedule =
             Schedule::from_str(&seven).map_err(|_| CronError::whole(Reason::Unreadable))?;
+        let mut relative_days = RelativeDays::default();
+        for day in day_of_month.relative.iter().chain(&day_of_week.relative) {
+            relative_days.insert(*day);
+        }
         Ok(Self {
             seconds: mask(schedule.seconds()),
             minutes: mask(schedule.minutes()),
             hours: mask(schedule.hours()),
-            days_of_month: mask(schedule.days_of_month()),
+            days_of_month: day_of_month.only_if_numbers(mask(schedule.days_of_month())),
             months: mask(schedule.months()),
             // Back from the crate's 1 = Sunday.
-            days_of_week: mask(schedule.days_of_week()) >> 1,
+            days_of_week: day_of_week.only_if_numbers(mask(schedule.days_of_week()) >> 1) as u8,
+            relative_days,
             day_rule: DayRule::of(fields.day_of_month, fields.day_of_week),
         })
+    }
+
+    /// The selected days of the month that begins at `first`, bit `n` for day `n`.
+    pub(super) fn days_in(&self, first: NaiveDate) -> u64 {
+        if self.months & (1 << first.month()) == 0 {
+            return 0;
+        }
+        let month = Month::beginning(first);
+        let by_month = self.days_of_month & month.days() | self.relative_days.by_month(month);
+        let by_week = month.spread(self.days_of_week) | self.relative_days.by_week(month);
+        match self.day_rule {
+            DayRule::Both => by_month & by_week,
+            DayRule::Either => by_month | by_week,
+        }
     }
 }
 
 impl DayRule {
     fn of(day_of_month: &str, day_of_week: &str) -> Self {
-        // The text decides, not the set: `*/2` is starred, `0-7` is not.
-        let starred = |text: &str| text.starts_with(['*', '?']);
-        if starred(day_of_month) || starred(day_of_week) { Self::Both } else { Self::Either }
+        if is_starred(day_of_month) || is_starred(day_of_week) { Self::Both } else { Self::Either }
     }
 }
 
-/// The field's items without repetitions, so that the crate's work is bounded by what a field can
-/// say and not by how often it is said.
-fn items(field: Field, text: &str) -> Result<BTreeSet<Item>, CronError> {
-    text.split(',')
-        .map(|item| {
-            Item::parse(field, item).map_err(|reason| CronError::at(Some(field), item, reason))
-        })
-        .collect()
+/// The items of one field.
+struct List {
+    /// Without repetitions, so that the crate's work is bounded by what a field can say and not by
+    /// how often it is said.
+    items: BTreeSet<Item>,
+    relative: Vec<RelativeDay>,
 }
 
-fn clean(field: Field, text: &str) -> Result<String, CronError> {
-    Ok(join(items(field, text)?))
+impl List {
+    fn read(field: Field, text: &str, name: &str) -> Result<Self, CronError> {
+        let mut list = Self { items: BTreeSet::new(), relative: Vec::new() };
+        let mut starred = false;
+        for item in text.split(',') {
+            let refused = |reason| CronError::at(Some(field), item, reason);
+            if let Some(day) = RelativeDay::parse(field, item).map_err(refused)? {
+                list.relative.push(day);
+            } else {
+                list.items.insert(Item::parse(field, item, name).map_err(refused)?);
+                starred |= is_starred(item);
+            }
+            if starred && !list.relative.is_empty() {
+                return Err(refused(Reason::BesideStar));
+            }
+        }
+        Ok(list)
+    }
+
+    /// The numbers as the crate is to read them, which must be some.
+    fn clean(&self) -> String {
+        if self.items.is_empty() { "*".to_owned() } else { join(&self.items) }
+    }
+
+    /// The weekdays spelt out, counted from 1 = Sunday as the crate does.
+    fn clean_weekdays(&self) -> String {
+        let days: BTreeSet<u8> =
+            self.items.iter().flat_map(|item| item.numbers()).map(|day| day % 7 + 1).collect();
+        if days.is_empty() { "*".to_owned() } else { join(&days) }
+    }
+
+    /// What the crate read, unless there was nothing to be read.
+    fn only_if_numbers(&self, mask: u64) -> u64 {
+        if self.items.is_empty() { 0 } else { mask }
+    }
 }
 
-/// Spells the weekdays out, counted from 1 = Sunday as the crate does.
-fn clean_weekdays(text: &str) -> Result<String, CronError> {
-    let days: BTreeSet<u8> = items(Field::DayOfWeek, text)?
-        .into_iter()
-        .flat_map(Item::numbers)
-        .map(|day| day % 7 + 1)
-        .collect();
-    Ok(join(days))
+/// Whether a field or an item is *starred*. The text decides, not the set: `*/2` is, `0-7` is not.
+pub(super) fn is_starred(text: &str) -> bool {
+    text.starts_with(['*', '?'])
 }
 
-fn join<T: ToString>(parts: BTreeSet<T>) -> String {
-    parts.into_iter().map(|part| part.to_string()).collect::<Vec<_>>().join(",")
+fn join<T: ToString>(parts: &BTreeSet<T>) -> String {
+    parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn mask(set: &impl TimeUnitSpec) -> u64 {

@@ -11,12 +11,14 @@ use super::{JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule};
 use crate::duration::{self, DurationError, to_millis};
 
 /// The fields of [`JobSpec::to_json`], in the order in which people read a job.
-pub const COLUMNS: [&str; 27] = [
+pub const COLUMNS: [&str; 29] = [
     "name",
     "description",
     "target",
     "schedule_kind",
     "schedule_expression",
+    "timezone",
+    "dst",
     "task_type",
     "params",
     "pool",
@@ -118,6 +120,8 @@ impl JobSpec {
             "target": self.target,
             "schedule_kind": kind,
             "schedule_expression": expression,
+            "timezone": self.timezone.name(),
+            "dst": self.dst,
             "task_type": self.task_type,
             "params": self.params,
             "pool": self.pool,
@@ -191,6 +195,7 @@ mod tests {
         columns.sort_unstable();
         assert_eq!(names, columns);
         assert_eq!(json["schedule_expression"], "1s");
+        assert_eq!((&json["timezone"], &json["dst"]), (&"UTC".into(), &"vixie".into()));
         assert_eq!(json["timeout_ms"], 3_600_000);
         assert_eq!(json["misfire_policy"], "fire_once");
         assert_eq!(json["lease_ms"], Value::Null);

@@ -17,7 +17,7 @@ pub fn check_against<'a>(
 ) -> Vec<Problem> {
     let mut report = Report::new("", "");
     for spec in specs {
-        if let Some((field, message)) = problem(&spec.schedule, now) {
+        if let Some((field, message)) = problem(spec, now) {
             report.add(None, Some(&spec.name), Some(field), message);
         }
     }
@@ -25,9 +25,9 @@ pub fn check_against<'a>(
 }
 
 /// The field and what is wrong with it.
-pub(super) fn problem(schedule: &Schedule, now: DateTime<Utc>) -> Option<(&'static str, String)> {
-    match schedule {
-        Schedule::Cron { expression } => match Timetable::new(schedule) {
+pub(super) fn problem(spec: &JobSpec, now: DateTime<Utc>) -> Option<(&'static str, String)> {
+    match &spec.schedule {
+        Schedule::Cron { expression } => match Timetable::of(spec) {
             Err(error) => Some(("schedule", error.to_string())),
             Ok(timetable) if timetable.next_after(now).is_none() => {
                 let message = "never fires: nothing matches within 100 years";
@@ -40,7 +40,7 @@ pub(super) fn problem(schedule: &Schedule, now: DateTime<Utc>) -> Option<(&'stat
             Some(("at", format!("{at} is past; it is {now}")))
         }
         Schedule::Every { .. } => {
-            Timetable::new(schedule).err().map(|error| ("every", error.to_string()))
+            Timetable::of(spec).err().map(|error| ("every", error.to_string()))
         }
         Schedule::At { .. } | Schedule::None => None,
     }

@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use super::check;
 use super::problem::{Problem, Report};
-use super::suggest::nearest;
 use super::{MAX_FILE_BYTES, MAX_JOBS};
 use crate::cron::{Dialect, Expression};
 use crate::echo::quoted;
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
+use crate::suggest::nearest;
 
 /// The variable's name, which stands for the file's in problems.
 pub const CRON_JOBS: &str = "CRON_JOBS";
@@ -81,7 +81,7 @@ fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) ->
             problem(report, name, field, "is there twice");
         }
         match field.as_str() {
-            "schedule" => match cron(value) {
+            "schedule" => match cron(&job, value) {
                 Ok(schedule) => job.schedule = schedule,
                 Err(message) => problem(report, name, field, message),
             },
@@ -99,14 +99,15 @@ fn job(name: &str, Entries(fields): &Entries<Value>, report: &mut Report<'_>) ->
     job
 }
 
-fn cron(value: &Value) -> Result<Schedule, String> {
+fn cron(job: &JobSpec, value: &Value) -> Result<Schedule, String> {
     let text = value.as_str().ok_or("must be a cron expression in quotes")?;
-    Expression::parse(text, Dialect::Any).map_err(|error| error.to_string())?;
+    Expression::parse(text, Dialect::Any, &job.name).map_err(|error| error.to_string())?;
     let schedule = Schedule::Cron { expression: text.to_owned() };
     // An expression has no years: whether it ever fires is the same from every instant.
-    match check::problem(&schedule, DateTime::UNIX_EPOCH) {
+    let scheduled = JobSpec { schedule, ..job.clone() };
+    match check::problem(&scheduled, DateTime::UNIX_EPOCH) {
         Some((_, message)) => Err(message),
-        None => Ok(schedule),
+        None => Ok(scheduled.schedule),
     }
 }
 

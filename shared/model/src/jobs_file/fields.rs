@@ -11,9 +11,9 @@ use toml::Spanned;
 use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::problem::Report;
-use super::suggest::nearest;
 use crate::duration;
 use crate::echo::{plain, quoted};
+use crate::suggest::nearest;
 
 /// A table whose fields are being read.
 pub(super) struct Fields<'a, 'r, 'f> {

@@ -17,7 +17,7 @@ use crate::job::{
 };
 use crate::pool::PoolName;
 
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 21] = [
     "name",
     "description",
     "target",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 20] = [
     "every",
     "at",
     "timezone",
+    "dst",
     "task",
     "params",
     "pool",
@@ -40,8 +41,8 @@ const KNOWN: [&str; 20] = [
     "labels",
 ];
 
-const LATER: [&str; 8] =
-    ["on_success", "dst", "start", "end", "jitter", "exclude", "holidays", "priority"];
+const LATER: [&str; 7] =
+    ["on_success", "start", "end", "jitter", "exclude", "holidays", "priority"];
 
 const HINTS: [(&str, &str); 10] = [
     ("cron", "write schedule = \"…\""),
@@ -61,12 +62,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
     let before = fields.problems();
     let name = name(fields, "name", check_name);
     let task_type = name_of_task(fields);
-    let schedule = schedule::read(fields);
+    let schedule = schedule::read(fields, name.unwrap_or_default());
     let defaults = JobSpec::new(
         name.unwrap_or_default(),
         task_type.unwrap_or_default(),
         schedule.unwrap_or(Schedule::None),
     );
+    let timezone = schedule::timezone(fields);
+    let dst = schedule::dst(fields);
     let job = JobSpec {
         description: fields
             .text("description", MAX_DESCRIPTION_BYTES)
@@ -86,6 +89,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,
+        timezone: timezone.unwrap_or(defaults.timezone),
+        dst: dst.unwrap_or(defaults.dst),
         task_type: defaults.task_type,
     };
     fields.refuse_others(&KNOWN, &LATER, &HINTS);

@@ -22,7 +22,6 @@ mod params;
 mod problem;
 mod retry;
 mod schedule;
-mod suggest;
 #[cfg(test)]
 mod tests;
 

@@ -5,26 +5,23 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{Fields, kind};
-use crate::cron::{Dialect, Expression};
+use crate::cron::{Dialect, Dst, Expression};
 use crate::echo::quoted;
 use crate::job::{MAX_PERIOD, MIN_PERIOD, Schedule};
+use crate::zone::Zone;
 
 /// The fields of which a job has at most one.
 const KINDS: [&str; 3] = ["schedule", "every", "at"];
 
-/// Names of the one zone there is so far.
-const UTC_NAMES: [&str; 2] = ["UTC", "Etc/UTC"];
-
-/// Reads the schedule; [`Schedule::None`] if the job has no such field. `None` if it was reported.
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
-    timezone(fields);
+/// Reads the schedule of the job called `name`; [`Schedule::None`] if the job has no such field. `None` if it was reported.
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
     let given: Vec<_> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
     if let [_, second, ..] = given[..] {
         let given = given.join(" and ");
         fields.problem(second, format!("the job has {given}; write only one of them"));
     }
     // All are read, so that all problems are found.
-    let cron = cron(fields);
+    let cron = cron(fields, name);
     let every =
         fields.duration("every", MIN_PERIOD..=MAX_PERIOD).map(|period| Schedule::Every { period });
     let at = at(fields);
@@ -34,18 +31,40 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
     }
 }
 
-fn timezone(fields: &mut Fields<'_, '_, '_>) {
-    let Some(zone) = fields.text("timezone", usize::MAX) else { return };
-    if !UTC_NAMES.contains(&zone) {
-        let zone = quoted(zone);
-        fields.problem("timezone", format!("{zone} is not supported yet; jobs run in UTC"));
+/// Reads the zone. It says nothing of a schedule without wall times, and so is refused there.
+pub(super) fn timezone(fields: &mut Fields<'_, '_, '_>) -> Option<Zone> {
+    const FIELD: &str = "timezone";
+    let name = fields.text(FIELD, usize::MAX)?;
+    match Zone::parse(name) {
+        Ok(zone) => {
+            if !zone.is_utc() && !fields.has("schedule") {
+                let message = "has a meaning only with schedule: periods count in UTC, and an \
+                               instant says its own offset";
+                fields.problem(FIELD, message);
+            }
+            // One name for one meaning: no change where only the name is another.
+            Some(if zone.is_utc() { Zone::UTC } else { zone })
+        }
+        Err(error) => {
+            fields.problem(FIELD, error.to_string());
+            None
+        }
     }
 }
 
-fn cron(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
+/// Reads what a change of the clocks means.
+pub(super) fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
+    let dst = fields.choice("dst", Dst::parse, &Dst::WORDS, &[])?;
+    if !fields.has("schedule") {
+        fields.problem("dst", "has a meaning only with schedule");
+    }
+    Some(dst)
+}
+
+fn cron(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
     // The parser has a length limit of its own.
     let text = fields.text("schedule", usize::MAX)?;
-    match Expression::parse(text, Dialect::Any) {
+    match Expression::parse(text, Dialect::Any, name) {
         Ok(_) => Some(Schedule::Cron { expression: text.to_owned() }),
         Err(error) => {
             fields.problem("schedule", error.to_string());

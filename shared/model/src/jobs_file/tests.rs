@@ -6,8 +6,10 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::cron::Dst;
 use crate::job::{Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
 use crate::pool::PoolName;
+use crate::zone::Zone;
 
 /// The one job of a file that has `lines` besides its name and task.
 fn one(lines: &str) -> JobSpec {
@@ -33,7 +35,8 @@ fn a_full_job_is_read_field_by_field() {
         description = "Invoices of the month before."
         target = 25
         schedule = "0 1 1 * *"
-        timezone = "UTC"
+        timezone = "Europe/Vienna"
+        dst = "skip"
         task = "report"
         params = { report = "invoices", since = 2025-12-01, deep = { list = [1, 2.5, true] } }
         pool = "batch"
@@ -54,6 +57,8 @@ fn a_full_job_is_read_field_by_field() {
         description: "Invoices of the month before.".into(),
         target: Some("25".into()),
         schedule: Schedule::Cron { expression: "0 1 1 * *".into() },
+        timezone: Zone::parse("Europe/Vienna").unwrap(),
+        dst: Dst::Skip,
         task_type: "report".into(),
         params: json!({
             "report": "invoices", "since": "2025-12-01", "deep": {"list": [1, 2.5, true]}
@@ -113,7 +118,7 @@ fn all_problems_of_a_file_are_reported_at_once_each_in_its_place() {
 name = "billing.run"
 task = "report"
 schedule = "0 1 1 * *"
-timezone = "Europe/Vienna"
+timezone = "Europe/Viena"
 lease = "500ms"
 
 [[job]]
@@ -133,7 +138,7 @@ bad = [1.5, { deep = inf }]
     assert_eq!(
         problems(text),
         [
-            r#"jobs.toml:6: job "billing.run": timezone: "Europe/Vienna" is not supported yet; jobs run in UTC"#,
+            r#"jobs.toml:6: job "billing.run": timezone: "Europe/Viena" is not a time zone; did you mean Europe/Vienna?"#,
             r#"jobs.toml:7: job "billing.run": lease: 500ms is not between 1s and 1h"#,
             "jobs.toml:9: name: is missing; every job needs one",
             "jobs.toml:10: task: holds ' '; letters, digits, '.', '_' and '-' are allowed",
@@ -165,7 +170,19 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("at = 2025-12-15", "at: \"2025-12-15\" is not an instant"),
         ("at = 5", "at: must be an instant, not a whole number"),
         ("every = \"1h\"\nat = 2025-12-15T15:00:00Z", "at: the job has every and at"),
-        ("timezone = \"utc\"", "timezone: \"utc\" is not supported yet; jobs run in UTC"),
+        (
+            "timezone = \"utc\"",
+            "timezone: \"utc\" is not a time zone; did you mean UTC or Etc/UTC?",
+        ),
+        (
+            "every = \"1h\"\ntimezone = \"Europe/Vienna\"",
+            "timezone: has a meaning only with schedule: periods count in UTC, and an instant says its own offset",
+        ),
+        ("every = \"1h\"\ndst = \"skip\"", "dst: has a meaning only with schedule"),
+        (
+            "schedule = \"@daily\"\ndst = \"often\"",
+            "dst: \"often\" is not known; write one of vixie, skip, wall",
+        ),
         (
             "overlap = \"queue\"",
             "overlap: \"queue\" is not supported yet; write one of allow, skip",
@@ -223,7 +240,6 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("labels = { team = 5 }", "labels.team: must be text in quotes, not a whole number"),
         ("labels = { \"\" = \"x\" }", "labels.: a label needs a name"),
         ("on_success = [\"x\"]", "on_success: is not supported yet"),
-        ("dst = \"skip\"", "dst: is not supported yet"),
         ("jitter = \"5s\"", "jitter: is not supported yet"),
         ("command = [\"rm\"]", "command: is not a field; a job names a task type"),
         ("shedule = \"* * * * *\"", "shedule: is not a field; did you mean \"schedule\"?"),

@@ -4,17 +4,23 @@ use chrono::TimeDelta;
 use proptest::prelude::*;
 
 use super::*;
+use crate::cron::Dst;
+use crate::zone::Zone;
 
 fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 
+fn ready(schedule: &Schedule) -> Timetable {
+    Timetable::new("a.b", schedule, Zone::UTC, Dst::default()).unwrap()
+}
+
 fn every(ms: u64) -> Timetable {
-    Timetable::new(&Schedule::Every { period: Duration::from_millis(ms) }).unwrap()
+    ready(&Schedule::Every { period: Duration::from_millis(ms) })
 }
 
 fn cron(expression: &str) -> Timetable {
-    Timetable::new(&Schedule::Cron { expression: expression.to_owned() }).unwrap()
+    ready(&Schedule::Cron { expression: expression.to_owned() })
 }
 
 fn misfire(policy: MisfirePolicy, window_s: u64, limit: u32) -> Misfire {
@@ -90,7 +96,7 @@ fn nothing_is_planned_before_its_time() {
 
 #[test]
 fn a_job_that_fires_once_has_no_cursor_afterwards() {
-    let table = Timetable::new(&Schedule::At { at: at("2026-01-01T00:00:00Z") }).unwrap();
+    let table = ready(&Schedule::At { at: at("2026-01-01T00:00:00Z") });
     let due = due(&table, Misfire::default(), "2026-01-01T00:00:00Z");
     let plan = plan(&due, at("2026-01-01T01:00:00Z"));
     assert_eq!(ledger(&table, std::slice::from_ref(&plan)), [(due.next_fire_at, "run")]);
@@ -99,7 +105,7 @@ fn a_job_that_fires_once_has_no_cursor_afterwards() {
 
 #[test]
 fn a_cursor_left_on_a_job_without_a_schedule_plans_nothing() {
-    let table = Timetable::new(&Schedule::None).unwrap();
+    let table = ready(&Schedule::None);
     let due = due(&table, Misfire::default(), "2026-01-01T00:00:00Z");
     assert_eq!(plan(&due, at("2026-01-02T00:00:00Z")), Plan::default());
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::cron::{CronError, Dialect, Expression};
+use crate::cron::{CronError, Dialect, Dst, Expression};
 use crate::duration::to_millis;
-use crate::job::{MAX_PERIOD, MIN_PERIOD, Schedule};
+use crate::job::{JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule};
 use crate::key;
+use crate::zone::Zone;
 
 /// Why a schedule cannot be made ready. The jobs file refuses all of these; a row that has one was
 /// written by hand or by another version.
@@ -30,22 +31,29 @@ pub struct Timetable {
 
 #[derive(Clone, PartialEq, Debug)]
 enum Rule {
-    Cron(Expression),
+    Cron { expression: Expression, zone: Zone, dst: Dst },
     Every { period_ms: i64 },
     Once(DateTime<Utc>),
     Never,
 }
 
 impl Timetable {
-    /// Makes `schedule` ready.
+    /// Makes the schedule of the job called `name` ready. `zone` and `dst` are what its cron
+    /// expression is meant in; of other kinds they say nothing.
     ///
     /// # Errors
     ///
     /// [`TimetableError`]; the job cannot fire until its schedule is corrected.
-    pub fn new(schedule: &Schedule) -> Result<Self, TimetableError> {
+    pub fn new(
+        name: &str,
+        schedule: &Schedule,
+        zone: Zone,
+        dst: Dst,
+    ) -> Result<Self, TimetableError> {
         let rule = match schedule {
             Schedule::Cron { expression } => {
-                Rule::Cron(Expression::parse(expression, Dialect::Any)?)
+                let expression = Expression::parse(expression, Dialect::Any, name)?;
+                Rule::Cron { expression, zone, dst }
             }
             Schedule::Every { period } if (MIN_PERIOD..=MAX_PERIOD).contains(period) => {
                 Rule::Every { period_ms: to_millis(*period) }
@@ -57,6 +65,15 @@ impl Timetable {
         Ok(Self { schedule: schedule.clone(), rule })
     }
 
+    /// Makes the schedule of a job ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`Timetable::new`].
+    pub fn of(job: &JobSpec) -> Result<Self, TimetableError> {
+        Self::new(&job.name, &job.schedule, job.timezone, job.dst)
+    }
+
     /// The first firing strictly after `from`.
     ///
     /// A period counts from the Unix epoch, so everybody who asks gets the same instants. `None` if
@@ -64,7 +81,7 @@ impl Timetable {
     /// the job has no schedule.
     pub fn next_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match &self.rule {
-            Rule::Cron(expression) => expression.next_after(from),
+            Rule::Cron { expression, zone, dst } => expression.next_after(from, *zone, *dst),
             Rule::Every { period_ms } => {
                 let periods = from.timestamp_millis().div_euclid(*period_ms).checked_add(1)?;
                 DateTime::from_timestamp_millis(periods.checked_mul(*period_ms)?)
@@ -105,8 +122,12 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn ready(schedule: &Schedule) -> Result<Timetable, TimetableError> {
+        Timetable::new("a.b", schedule, Zone::UTC, Dst::default())
+    }
+
     fn every(ms: u64) -> Timetable {
-        Timetable::new(&Schedule::Every { period: Duration::from_millis(ms) }).unwrap()
+        ready(&Schedule::Every { period: Duration::from_millis(ms) }).unwrap()
     }
 
     #[test]
@@ -126,7 +147,7 @@ mod tests {
     #[test]
     fn one_instant_fires_once() {
         let instant = at("2026-01-01T00:00:00Z");
-        let table = Timetable::new(&Schedule::At { at: instant }).unwrap();
+        let table = ready(&Schedule::At { at: instant }).unwrap();
         assert_eq!(table.next_after(at("2025-12-31T23:59:59.999Z")), Some(instant));
         assert_eq!(table.next_after(instant), None);
         assert_eq!(first_firing(&table, at("2027-01-01T00:00:00Z")), Some(instant));
@@ -134,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_job_without_a_schedule_never_fires() {
-        let table = Timetable::new(&Schedule::None).unwrap();
+        let table = ready(&Schedule::None).unwrap();
         assert_eq!(first_firing(&table, DateTime::UNIX_EPOCH), None);
         assert_eq!(table.key_of(DateTime::UNIX_EPOCH), None);
     }
@@ -142,7 +163,7 @@ mod tests {
     #[test]
     fn the_first_firing_is_strictly_after_now() {
         let cron = Schedule::Cron { expression: "0 8 * * *".into() };
-        let table = Timetable::new(&cron).unwrap();
+        let table = ready(&cron).unwrap();
         assert_eq!(
             first_firing(&table, at("2025-12-12T08:00:00Z")),
             Some(at("2025-12-13T08:00:00Z"))
@@ -156,10 +177,10 @@ mod tests {
     #[test]
     fn a_schedule_outside_the_limits_is_refused() {
         let cron = Schedule::Cron { expression: "every day".into() };
-        assert!(matches!(Timetable::new(&cron), Err(TimetableError::Cron(_))));
+        assert!(matches!(ready(&cron), Err(TimetableError::Cron(_))));
         for period in [Duration::from_millis(999), MAX_PERIOD + Duration::from_millis(1)] {
             let every = Schedule::Every { period };
-            assert_eq!(Timetable::new(&every), Err(TimetableError::Period(period)));
+            assert_eq!(ready(&every), Err(TimetableError::Period(period)));
         }
     }
 

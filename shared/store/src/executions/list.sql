@@ -7,7 +7,7 @@ SELECT e.id, e.job_id, j.name AS job_name, e.execution_key, e.own_key, e.schedul
        e.reconcile_count, e.retries_used, e.timeouts_used, e.crashes_used, e.snoozes_used,
        e.max_crashes,
        e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
-       e.error_class, e.error_message, e.result, e.skip_reason,
+       e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version,
        (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
            AND a.number = e.attempt) AS progress
 FROM executions e JOIN jobs j ON j.id = e.job_id

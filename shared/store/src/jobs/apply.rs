@@ -18,6 +18,7 @@ use sexton_model::id::JobId;
 use sexton_model::job::{FOREIGN_PREFIX, FieldChange, JobSpec, diff};
 use sexton_model::jobs_file::{Problem, check_against};
 use sexton_model::plan::{GapReason, Timetable, first_firing};
+use sexton_model::zone::tz_data_version;
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
@@ -212,7 +213,7 @@ fn decide(
                 work.applied.unchanged.push(spec.name.clone());
                 continue;
             }
-            if old.schedule != spec.schedule {
+            if !old.fires_as(spec) {
                 rescheduled.push(spec);
             }
             work.change(job, &old, spec, changes, at);
@@ -235,23 +236,48 @@ fn decide(
     Ok(work)
 }
 
-/// Where a job starts under its schedule; a schedule that cannot be read is refused elsewhere.
-fn start(spec: &JobSpec, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    first_firing(&Timetable::new(&spec.schedule).ok()?, at)
+/// Where a job's cursor stands and what it was computed by.
+struct Cursor {
+    next_fire_at: Option<DateTime<Utc>>,
+    planned_until: Option<DateTime<Utc>>,
+    tz_version: Option<String>,
+}
+
+impl Cursor {
+    /// Of a job that starts under its schedule; one that cannot be read is refused elsewhere.
+    fn start(spec: &JobSpec, at: DateTime<Utc>) -> Self {
+        let timetable = Timetable::of(spec).ok();
+        Self {
+            next_fire_at: timetable.and_then(|timetable| first_firing(&timetable, at)),
+            planned_until: Some(at),
+            tz_version: Some(tz_data_version().to_owned()),
+        }
+    }
+
+    /// Of a job that keeps its place.
+    fn of(job: &Job) -> Self {
+        Self {
+            next_fire_at: job.next_fire_at,
+            planned_until: job.planned_until,
+            tz_version: job.tz_version.clone(),
+        }
+    }
 }
 
 /// The definition as a row, for `jsonb_populate_recordset`.
-fn row(spec: &JobSpec, id: JobId, next_fire_at: Option<DateTime<Utc>>) -> Value {
+fn row(spec: &JobSpec, id: JobId, cursor: &Cursor) -> Value {
     let mut row = spec.to_json();
     row["id"] = json!(id);
-    row["next_fire_at"] = json!(next_fire_at);
+    row["next_fire_at"] = json!(cursor.next_fire_at);
+    row["planned_until"] = json!(cursor.planned_until);
+    row["tz_version"] = json!(cursor.tz_version);
     row
 }
 
 impl Work {
     fn create(&mut self, spec: &JobSpec, id: JobId, at: DateTime<Utc>) {
         self.applied.created.push(spec.name.clone());
-        self.created.push(row(spec, id, start(spec, at)));
+        self.created.push(row(spec, id, &Cursor::start(spec, at)));
         self.deeds.push(deed(id, None, Some(spec.to_json())));
     }
 
@@ -264,20 +290,20 @@ impl Work {
         at: DateTime<Utc>,
     ) {
         let id = JobId::new(job.id);
-        let mut next_fire_at = job.next_fire_at;
-        if old.schedule != spec.schedule {
-            next_fire_at = start(spec, at);
+        let mut cursor = Cursor::of(job);
+        if !old.fires_as(spec) {
+            cursor = Cursor::start(spec, at);
             let reason = match job.status.as_str() {
                 "paused" => GapReason::Paused.as_str(),
                 _ => "rescheduled",
             };
-            if let Ok(timetable) = Timetable::new(&old.schedule)
+            if let Ok(timetable) = Timetable::of(old)
                 && let Some(run) = gaps::passed(&timetable, job.next_fire_at, at).gap
             {
                 self.gaps.push(run.row(job.id, reason));
             }
         }
-        self.changed.push(row(spec, id, next_fire_at));
+        self.changed.push(row(spec, id, &cursor));
         let side = |pick: fn(&FieldChange) -> &Value| {
             let fields = changes.iter().map(|c| (c.field.to_owned(), pick(c).clone()));
             Some(Value::Object(fields.collect::<Map<_, _>>()))

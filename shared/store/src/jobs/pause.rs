@@ -7,6 +7,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::plan::GapReason;
+use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
@@ -103,11 +104,12 @@ pub async fn resume(
     sqlx::query!(
         "-- resume_job
         UPDATE jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
-            next_fire_at = $2, updated_at = $3
+            next_fire_at = $2, planned_until = $3, tz_version = $4, updated_at = $3
         WHERE id = $1",
         job.id,
         passed.next_fire_at,
-        at
+        at,
+        tz_data_version()
     )
     .execute(Bounded(&mut *tx))
     .await

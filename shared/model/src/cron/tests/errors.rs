@@ -1,9 +1,10 @@
 //! Every refusal names the field, the item and the way out, and echoes little.
 
+use super::NAME;
 use crate::cron::{CronError, Dialect, ECHO_BYTES, Expression, Field, MAX_BYTES, Reason};
 
 fn refusal(text: &str, dialect: Dialect) -> CronError {
-    match Expression::parse(text, dialect) {
+    match Expression::parse(text, dialect, NAME) {
         Err(error) => error,
         Ok(expression) => panic!("{text:?} was read as {expression:?}"),
     }
@@ -20,7 +21,11 @@ const MALFORMED: &str = "expected `*`, a number, a range such as `1-5` or a step
 const TRAILING: &str = "there is something after the item that does not belong to it; remove it";
 const REVERSED: &str = "the range runs backwards; write it as two ranges";
 const NAMELESS: &str = "names are allowed in month and day-of-week only; use a number";
-const LATER: &str = "`L`, `W`, `#` and `H` are not supported yet; write the numbers out";
+const ELSEWHERE: &str = "`L`, `L-3`, `LW` and `15W` belong into day-of-month, `5L` and `1#2` into \
+                         day-of-week; write a number";
+const BESIDE: &str =
+    "`L`, `W` and `#` cannot stand in one list with `*` or `?`; remove one of them";
+const SPREAD: &str = "expected `H`, a step such as `H/15` or a range such as `H(0-29)`";
 const ASCII: &str =
     "only ASCII characters are allowed; retype it with plain blanks, dashes and commas";
 
@@ -164,23 +169,82 @@ fn a_question_mark_is_refused_outside_the_day_fields() {
 }
 
 #[test]
-fn extensions_are_refused_as_not_supported_yet() {
-    for item in ["L", "l", "LW", "L-3", "15W", "1w", "H", "H/3", "H(1-7)", "1,L", "*,H"] {
-        let error = refusal(&format!("0 0 {item} * *"), Dialect::Unix5);
-        assert_eq!(*error.reason(), Reason::NotSupportedYet, "{item:?}");
-        assert_eq!(error.field(), Some(Field::DayOfMonth), "{item:?}");
-    }
-    for item in ["L", "5L", "FRIL", "fril", "5#3", "FRI#1", "H", "1,2#2"] {
-        let error = refusal(&format!("0 0 * * {item}"), Dialect::Unix5);
-        assert_eq!(*error.reason(), Reason::NotSupportedYet, "{item:?}");
-        assert_eq!(error.field(), Some(Field::DayOfWeek), "{item:?}");
-    }
+fn relative_days_are_refused_outside_their_own_field() {
     assert_items_refused(&[
-        ("H * * * *", "minute", "H", LATER),
-        ("* H(0-6) * * *", "hour", "H(0-6)", LATER),
-        ("h/15 * * * *", "minute", "h/15", LATER),
-        ("* * * H *", "month", "H", LATER),
-        ("0 0 * * MON,5L", "day-of-week", "5L", LATER),
+        ("L * * * *", "minute", "L", ELSEWHERE),
+        ("* lw * * *", "hour", "lw", ELSEWHERE),
+        ("* 15W * * *", "hour", "15W", ELSEWHERE),
+        ("* * * L-3 *", "month", "L-3", ELSEWHERE),
+        ("* * 5L * *", "day-of-month", "5L", ELSEWHERE),
+        ("* * FRIL * *", "day-of-month", "FRIL", ELSEWHERE),
+        ("* * 1#2 * *", "day-of-month", "1#2", ELSEWHERE),
+        ("* * * * LW", "day-of-week", "LW", ELSEWHERE),
+        ("* * * * l-3", "day-of-week", "l-3", ELSEWHERE),
+        ("* * * * 5W", "day-of-week", "5W", ELSEWHERE),
+        ("L * * * * *", "second", "L", ELSEWHERE),
+    ]);
+    let alone = "the last of which weekday? write it in front, as in `5L` or `FRIL`";
+    assert_items_refused(&[("* * * * L", "day-of-week", "L", alone)]);
+}
+
+#[test]
+fn relative_days_that_no_month_has_are_refused() {
+    assert_items_refused(&[
+        ("* * L-31 * *", "day-of-month", "L-31", "the number is outside 0-30"),
+        ("* * 0W * *", "day-of-month", "0W", "the number is outside 1-31"),
+        ("* * 32W * *", "day-of-month", "32W", "the number is outside 1-31"),
+        ("* * * * 8L", "day-of-week", "8L", "the number is outside 0-7"),
+        ("* * * * 8#1", "day-of-week", "8#1", "the number is outside 0-7"),
+        ("* * * * 1#0", "day-of-week", "1#0", "the number is outside 1-5"),
+        ("* * * * 1#6", "day-of-week", "1#6", "the number is outside 1-5"),
+        ("* * L- * *", "day-of-month", "L-", MALFORMED),
+        ("* * L-W * *", "day-of-month", "L-W", MALFORMED),
+        ("* * L-3W * *", "day-of-month", "L-3W", TRAILING),
+        ("* * 1-5W * *", "day-of-month", "1-5W", ELSEWHERE),
+        ("* * * * #1", "day-of-week", "#1", MALFORMED),
+        ("* * * * 1#", "day-of-week", "1#", MALFORMED),
+        ("* * * * 1#2#3", "day-of-week", "1#2#3", TRAILING),
+        ("* * * * 1-5#2", "day-of-week", "1-5#2", TRAILING),
+        ("* * * * 5#2/2", "day-of-week", "5#2/2", TRAILING),
+        ("* * * * 1-5L", "day-of-week", "1-5L", ELSEWHERE),
+        ("* * L/2 * *", "day-of-month", "L/2", NAMELESS),
+        ("* * LL * *", "day-of-month", "LL", NAMELESS),
+        ("* * W * *", "day-of-month", "W", NAMELESS),
+    ]);
+}
+
+#[test]
+fn relative_days_are_refused_beside_a_star() {
+    assert_items_refused(&[
+        ("* * *,L * *", "day-of-month", "L", BESIDE),
+        ("* * L,* * *", "day-of-month", "*", BESIDE),
+        ("* * 15W,1,?/2 * *", "day-of-month", "?/2", BESIDE),
+        ("* * * * */2,5L", "day-of-week", "5L", BESIDE),
+        ("* * * * ?,1#1", "day-of-week", "1#1", BESIDE),
+    ]);
+}
+
+#[test]
+fn malformed_spreads_are_refused() {
+    assert_items_refused(&[
+        ("H- * * * *", "minute", "H-", SPREAD),
+        ("H-5 * * * *", "minute", "H-5", SPREAD),
+        ("H() * * * *", "minute", "H()", SPREAD),
+        ("H(5) * * * *", "minute", "H(5)", SPREAD),
+        ("H(0-29 * * * *", "minute", "H(0-29", SPREAD),
+        ("H(0-29)/5 * * * *", "minute", "H(0-29)/5", SPREAD),
+        ("h* * * * *", "minute", "h*", SPREAD),
+        ("H(29-0) * * * *", "minute", "H(29-0)", REVERSED),
+        ("H(0-60) * * * *", "minute", "H(0-60)", "the number is outside 0-59"),
+        ("* * * * H(0-8)", "day-of-week", "H(0-8)", "the number is outside 0-7"),
+        ("H(0-5-9) * * * *", "minute", "H(0-5-9)", TRAILING),
+        ("H(-) * * * *", "minute", "H(-)", MALFORMED),
+        ("H/ * * * *", "minute", "H/", MALFORMED),
+        ("H/5/5 * * * *", "minute", "H/5/5", TRAILING),
+        ("H/0 * * * *", "minute", "H/0", "a step of 0 selects nothing; use a step of 1 or more"),
+        ("HH * * * *", "minute", "HH", NAMELESS),
+        ("H5 * * * *", "minute", "H5", NAMELESS),
+        ("1-H * * * *", "minute", "1-H", NAMELESS),
     ]);
 }
 

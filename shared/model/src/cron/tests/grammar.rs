@@ -1,11 +1,12 @@
 //! What is read: fields, items, macros.
 
-use super::parse;
+use super::{NAME, parse};
 use crate::cron::{Dialect, Expression, MAX_BYTES};
 
 fn assert_same(table: &[(&str, &str)]) {
     for (written, meant) in table {
-        assert_eq!(parse(written), parse(meant), "{written:?} and {meant:?}");
+        // Whether an expression is a wildcard is told by its text, so here they may differ.
+        assert_eq!(parse(written).sets, parse(meant).sets, "{written:?} and {meant:?}");
     }
 }
 
@@ -27,9 +28,9 @@ fn fields_are_split_on_runs_of_blanks_and_tabs_and_the_ends_are_trimmed() {
 fn each_dialect_takes_its_own_number_of_fields_and_every_macro() {
     use Dialect::{Any, Seconds6, Unix5};
     for (dialect, five, six) in [(Unix5, true, false), (Seconds6, false, true), (Any, true, true)] {
-        assert_eq!(Expression::parse("* * * * *", dialect).is_ok(), five, "{dialect:?}");
-        assert_eq!(Expression::parse("* * * * * *", dialect).is_ok(), six, "{dialect:?}");
-        assert!(Expression::parse("@daily", dialect).is_ok(), "{dialect:?}");
+        assert_eq!(Expression::parse("* * * * *", dialect, NAME).is_ok(), five, "{dialect:?}");
+        assert_eq!(Expression::parse("* * * * * *", dialect, NAME).is_ok(), six, "{dialect:?}");
+        assert!(Expression::parse("@daily", dialect, NAME).is_ok(), "{dialect:?}");
     }
 }
 
@@ -129,4 +130,24 @@ fn macros_stand_for_five_fields() {
         ("@hourly", "0 * * * *"),
         (" \t@hourly\t ", "0 * * * *"),
     ]);
+}
+
+#[test]
+fn a_wildcard_is_one_whose_minute_or_hour_begins_with_a_star() {
+    for (text, wildcard) in [
+        ("* * * * *", true),
+        ("*/15 9 * * *", true),
+        ("5 */2 * * *", true),
+        ("*,5 9 * * *", true),
+        ("@hourly", true),
+        ("0 9 * * *", false),
+        ("0-59 0-23 * * *", false),
+        ("5,* 9 * * *", false),
+        ("H/15 9 * * *", false),
+        ("* 30 9 * * *", false),
+        ("@daily", false),
+    ] {
+        assert_eq!(parse(text).wildcard, wildcard, "{text}");
+    }
+    assert_ne!(parse("*/30 9 * * *"), parse("0,30 9 * * *"));
 }

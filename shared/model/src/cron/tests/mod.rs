@@ -7,13 +7,21 @@ mod errors;
 mod grammar;
 mod naive;
 mod properties;
+mod relative;
+mod seams;
+mod spread;
+mod walk;
 
 use chrono::{DateTime, Utc};
 
-use super::{Dialect, Expression};
+use super::{Dialect, Dst, Expression};
+use crate::zone::Zone;
+
+/// The job whose expressions these are.
+const NAME: &str = "billing.run";
 
 fn parse(text: &str) -> Expression {
-    match Expression::parse(text, Dialect::Any) {
+    match Expression::parse(text, Dialect::Any, NAME) {
         Ok(expression) => expression,
         Err(error) => panic!("{text:?}: {error}"),
     }
@@ -23,10 +31,15 @@ fn at(text: &str) -> DateTime<Utc> {
     text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
-/// The next `count` firings after `from`, as text.
+/// The firing after `from` in UTC.
+fn next_in_utc(expression: &Expression, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    expression.next_after(from, Zone::UTC, Dst::Vixie)
+}
+
+/// The next `count` firings after `from` in UTC, as text.
 fn firings(text: &str, from: &str, count: usize) -> Vec<String> {
     parse(text)
-        .iter_after(at(from))
+        .iter_after(at(from), Zone::UTC, Dst::Vixie)
         .take(count)
         .map(|firing| firing.format("%FT%TZ").to_string())
         .collect()

@@ -1,10 +1,15 @@
 //! An independent reading of the rules: expressions as parts, matched by arithmetic, walked by day
 //! and second. Slow, obvious, and without a single mask.
 
+#[path = "naive_days.rs"]
+mod days;
+
 use std::fmt;
 
 use chrono::{DateTime, Datelike, Duration, NaiveDate, NaiveTime, Timelike, Utc};
 use proptest::prelude::*;
+
+use days::Day;
 
 /// One item, as its writer thinks of it.
 #[derive(Clone, Debug)]
@@ -48,6 +53,8 @@ impl fmt::Display for Part {
 pub(super) struct List {
     min: u32,
     parts: Vec<Part>,
+    /// In the day fields; then no part is starred.
+    days: Vec<Day>,
 }
 
 impl List {
@@ -55,14 +62,23 @@ impl List {
         self.parts.iter().any(|part| part.selects(number, self.min))
     }
 
+    fn selects_day(&self, day: NaiveDate) -> bool {
+        self.days.iter().any(|relative| relative.is(day))
+    }
+
     fn starred(&self) -> bool {
-        matches!(self.parts[0], Part::Any(_) | Part::AnyStep(..))
+        matches!(self.parts.first(), Some(Part::Any(_) | Part::AnyStep(..)))
     }
 }
 
 impl fmt::Display for List {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts: Vec<_> = self.parts.iter().map(ToString::to_string).collect();
+        let parts: Vec<_> = self
+            .parts
+            .iter()
+            .map(ToString::to_string)
+            .chain(self.days.iter().map(ToString::to_string))
+            .collect();
         f.write_str(&parts.join(","))
     }
 }
@@ -90,10 +106,11 @@ impl fmt::Display for Naive {
 
 impl Naive {
     fn selects_day(&self, day: NaiveDate) -> bool {
-        let by_month = self.day_of_month.selects(day.day());
+        let by_month = self.day_of_month.selects(day.day()) || self.day_of_month.selects_day(day);
         let weekday = day.weekday().num_days_from_sunday();
-        let by_week =
-            self.day_of_week.selects(weekday) || weekday == 0 && self.day_of_week.selects(7);
+        let by_week = self.day_of_week.selects(weekday)
+            || weekday == 0 && self.day_of_week.selects(7)
+            || self.day_of_week.selects_day(day);
         self.month.selects(day.month())
             && if self.day_of_month.starred() || self.day_of_week.starred() {
                 by_month && by_week
@@ -104,6 +121,21 @@ impl Naive {
 
     fn selects_second(&self, second: u32) -> bool {
         self.second.as_ref().map_or(second == 0, |list| list.selects(second))
+    }
+
+    /// Whether C8 is about it, as the texts say.
+    pub(super) fn wildcard(&self) -> bool {
+        self.minute.starred() || self.hour.starred()
+    }
+
+    /// The same with five fields.
+    pub(super) fn without_seconds(self) -> Self {
+        Self { second: None, ..self }
+    }
+
+    /// Whether it has a second of its own.
+    pub(super) fn has_seconds(&self) -> bool {
+        self.second.is_some()
     }
 
     pub(super) fn selects(&self, instant: DateTime<Utc>) -> bool {
@@ -162,7 +194,43 @@ fn list(min: u32, max: u32, stars: &'static [char]) -> impl Strategy<Value = Lis
         3 => prop::collection::vec(part(min, max, stars), 1),
         1 => prop::collection::vec(part(min, max, stars), 2..=4),
     ];
-    parts.prop_map(move |parts| List { min, parts })
+    parts.prop_map(move |parts| List { min, parts, days: Vec::new() })
+}
+
+/// A list of a day field, now and then with days that only the month tells.
+fn day_list(
+    min: u32,
+    max: u32,
+    day: impl Strategy<Value = Day> + 'static,
+) -> impl Strategy<Value = List> {
+    let plain = list(min, max, &['*', '?']);
+    let relative = (list(min, max, &['*', '?']), prop::collection::vec(day, 1..=3)).prop_map(
+        |(list, days)| {
+            let plain = |part: &Part| !matches!(part, Part::Any(_) | Part::AnyStep(..));
+            let parts = list.parts.into_iter().filter(plain).collect();
+            List { parts, days, ..list }
+        },
+    );
+    prop_oneof![2 => plain, 1 => relative]
+}
+
+/// Any sound expression that fires on every day, often at an hour at which clocks change.
+pub(super) fn daily(seconds: bool) -> impl Strategy<Value = Naive> {
+    let night = prop_oneof![
+        1 => list(0, 23, &['*']),
+        3 => (0..4_u32).prop_map(|hour| List { min: 0, parts: vec![Part::One(hour)], days: vec![] }),
+    ];
+    let every = |min| List { min, parts: vec![Part::Any('*')], days: Vec::new() };
+    let second =
+        if seconds { list(0, 59, &['*']).prop_map(Some).boxed() } else { Just(None).boxed() };
+    (second, list(0, 59, &['*']), night).prop_map(move |(second, minute, hour)| Naive {
+        second,
+        minute,
+        hour,
+        day_of_month: every(1),
+        month: every(1),
+        day_of_week: every(0),
+    })
 }
 
 /// Any sound expression of five or six fields, names and macros aside.
@@ -171,9 +239,9 @@ pub(super) fn expressions() -> impl Strategy<Value = Naive> {
         prop::option::of(list(0, 59, &['*'])),
         list(0, 59, &['*']),
         list(0, 23, &['*']),
-        list(1, 31, &['*', '?']),
+        day_list(1, 31, days::of_month()),
         list(1, 12, &['*']),
-        list(0, 7, &['*', '?']),
+        day_list(0, 7, days::of_week()),
     )
         .prop_map(|(second, minute, hour, day_of_month, month, day_of_week)| Naive {
             second,

@@ -4,8 +4,9 @@ use chrono::{DateTime, Days, Duration, Months, Timelike, Utc};
 use proptest::prelude::*;
 
 use super::naive::expressions;
-use super::parse;
-use crate::cron::{CronError, Dialect, ECHO_BYTES, Expression};
+use super::{NAME, next_in_utc, parse};
+use crate::cron::{CronError, Dialect, Dst, ECHO_BYTES, Expression};
+use crate::zone::Zone;
 
 /// 1970 to 2200, with and without a fraction of a second.
 fn instants() -> impl Strategy<Value = DateTime<Utc>> {
@@ -53,9 +54,9 @@ fn nearly_expressions() -> impl Strategy<Value = String> {
 
 fn check_never_panics(text: &str, from: DateTime<Utc>) -> Result<(), TestCaseError> {
     for dialect in [Dialect::Unix5, Dialect::Seconds6, Dialect::Any] {
-        match Expression::parse(text, dialect) {
+        match Expression::parse(text, dialect, NAME) {
             Ok(expression) => {
-                let next = expression.next_after(from);
+                let next = next_in_utc(&expression, from);
                 prop_assert!(next.is_none_or(|next| next > from && next.nanosecond() == 0));
             }
             Err(error) => check_echo(&error)?,
@@ -79,7 +80,7 @@ proptest! {
         expression in expressions(), from in instants(),
     ) {
         let found = expression.walk_seconds(from, 2 * 3600);
-        let next = parse(&expression.to_string()).next_after(from);
+        let next = next_in_utc(&parse(&expression.to_string()), from);
         match found {
             Some(found) => prop_assert_eq!(next, Some(found)),
             None => prop_assert!(
@@ -93,7 +94,7 @@ proptest! {
         expression in expressions(), from in instants(),
     ) {
         let days = 6 * 366_u64;
-        let next = parse(&expression.to_string()).next_after(from);
+        let next = next_in_utc(&parse(&expression.to_string()), from);
         match expression.walk_days(from, days as usize) {
             Some(found) => prop_assert_eq!(next, Some(found)),
             None => prop_assert!(
@@ -108,14 +109,14 @@ proptest! {
         fraction in 0.0..1.0_f64, nanos in 0..1_000_000_000_i64,
     ) {
         let read = parse(&expression.to_string());
-        let Some(previous) = read.next_after(from) else { return Ok(()) };
-        let Some(next) = read.next_after(previous) else { return Ok(()) };
+        let Some(previous) = next_in_utc(&read, from) else { return Ok(()) };
+        let Some(next) = next_in_utc(&read, previous) else { return Ok(()) };
         let gap_s = (next - previous).num_seconds();
         let inside = previous + Duration::seconds((gap_s as f64 * fraction) as i64)
             + Duration::nanoseconds(nanos);
         prop_assert!(inside >= previous && inside < next);
-        prop_assert_eq!(read.next_after(inside), Some(next));
-        prop_assert_eq!(read.next_after(next - Duration::nanoseconds(1)), Some(next));
+        prop_assert_eq!(next_in_utc(&read, inside), Some(next));
+        prop_assert_eq!(next_in_utc(&read, next - Duration::nanoseconds(1)), Some(next));
     }
 
     #[test]
@@ -123,22 +124,22 @@ proptest! {
         expression in expressions(), from in instants(),
     ) {
         let read = parse(&expression.to_string());
-        let list: Vec<_> = read.iter_after(from).take(20).collect();
+        let list: Vec<_> = read.iter_after(from, Zone::UTC, Dst::Vixie).take(20).collect();
         let mut cursor = from;
         for firing in &list {
-            prop_assert_eq!(read.next_after(cursor), Some(*firing));
+            prop_assert_eq!(next_in_utc(&read, cursor), Some(*firing));
             prop_assert!(*firing > cursor);
             prop_assert!(expression.selects(*firing));
             cursor = *firing;
         }
-        prop_assert!(list.len() == 20 || read.next_after(cursor).is_none());
+        prop_assert!(list.len() == 20 || next_in_utc(&read, cursor).is_none());
     }
 
     #[test]
     fn an_expression_fires_within_forty_years_and_a_month_or_never(
         expression in expressions(), from in instants(),
     ) {
-        if let Some(next) = parse(&expression.to_string()).next_after(from) {
+        if let Some(next) = next_in_utc(&parse(&expression.to_string()), from) {
             prop_assert!(next <= from + Months::new(40 * 12 + 1));
         }
     }

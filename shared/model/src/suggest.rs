@@ -1,26 +1,39 @@
-//! The nearest known word to a misspelt one.
+//! The nearest known words to a misspelt one.
 
-/// Longer words are not compared: no field has so long a name.
+/// Longer words are not compared: nothing that is known has so long a name.
 const MAX_WORD_CHARS: usize = 40;
 
 /// The known word that `word` is most likely meant to be; `None` if nothing is near.
-pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let word: Vec<char> = word.chars().take(MAX_WORD_CHARS + 1).collect();
-    if word.len() > MAX_WORD_CHARS {
-        return None;
-    }
-    let tolerated = |candidate: &str| (word.len().max(candidate.len()) / 3).max(1);
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let letters = letters(word)?;
     known
         .iter()
-        .map(|candidate| (distance(&word, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= tolerated(candidate))
+        .map(|candidate| (distance(&letters, candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= tolerated(&letters, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions and substitutions between the two. Case, `-` and `_` make no difference.
+/// How far `word` is from `candidate`; `None` if nobody would take one for the other.
+pub(crate) fn nearness(word: &str, candidate: &str) -> Option<usize> {
+    let letters = letters(word)?;
+    let distance = distance(&letters, candidate);
+    (distance <= tolerated(&letters, candidate)).then_some(distance)
+}
+
+fn letters(word: &str) -> Option<Vec<char>> {
+    let letters: Vec<char> = word.chars().take(MAX_WORD_CHARS + 1).collect();
+    (letters.len() <= MAX_WORD_CHARS).then_some(letters)
+}
+
+fn tolerated(word: &[char], candidate: &str) -> usize {
+    (word.len().max(candidate.len()) / 3).max(1)
+}
+
+/// Insertions, deletions and substitutions between the two. Case, `-`, `_` and blanks make no
+/// difference.
 fn distance(word: &[char], candidate: &str) -> usize {
-    let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
+    let plain = |c: char| if matches!(c, '-' | ' ') { '_' } else { c.to_ascii_lowercase() };
     let candidate: Vec<char> = candidate.chars().map(plain).collect();
     let mut row: Vec<usize> = (0..=candidate.len()).collect();
     for (i, &c) in word.iter().enumerate() {

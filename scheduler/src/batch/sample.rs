@@ -1,0 +1,34 @@
+//! A due job, for tests.
+
+use chrono::{DateTime, Utc};
+use sexton_model::cron::Dst;
+use sexton_model::id::JobId;
+use sexton_model::job::{Misfire, Overlap, Schedule};
+use sexton_model::pool::PoolName;
+use sexton_model::zone::Zone;
+use sexton_store::firing::DueJob;
+use uuid::Uuid;
+
+/// The job of that number, due on time.
+pub(crate) fn job(number: u128, expression: &str) -> DueJob {
+    let at = |text: &str| text.parse::<DateTime<Utc>>().unwrap();
+    DueJob {
+        id: JobId::new(Uuid::from_u128(number)),
+        name: format!("job{number}"),
+        schedule: Schedule::Cron { expression: expression.to_owned() },
+        timezone: Zone::UTC,
+        dst: Dst::default(),
+        outdated_since: None,
+        tz_version: None,
+        task_type: "report".to_owned(),
+        target: None,
+        params: serde_json::json!({}),
+        pool: PoolName::default_pool(),
+        idempotency_template: None,
+        overlap: Overlap::Allow,
+        misfire: Misfire::default(),
+        next_fire_at: at("2026-01-01T08:00:00Z"),
+        busy: false,
+        now: at("2026-01-01T08:00:00.004Z"),
+    }
+}

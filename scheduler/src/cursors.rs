@@ -1,0 +1,97 @@
+//! New data of the zones: cursors that older data computed are computed again, and what moved is told.
+//!
+//! Soon after a start of the program, since that is when its data is new, and once an hour after that,
+//! for what a replica of the version before has planned meanwhile. The planner does the same with a
+//! job that is due, so that nothing is claimed by older data, whichever of the two comes first.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sexton_model::zone::tz_data_version;
+use sexton_store::answer::within;
+use sexton_store::cursors::{MovedCursor, recompute};
+use sexton_store::{Now, Store};
+use tokio::time::Instant;
+
+use crate::step::{ANSWER, Pause, Step, StepError};
+
+/// Jobs of one transaction.
+const BATCH: i64 = 500;
+/// From one look at all jobs to the next.
+const EVERY: Duration = Duration::from_hours(1);
+
+/// The loop.
+#[derive(Debug)]
+pub struct Cursors {
+    store: Store,
+    /// Not before; `None`: at once.
+    due: Mutex<Option<Instant>>,
+}
+
+/// What a round did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Looked {
+    /// Jobs whose cursors older data had computed.
+    pub outdated: usize,
+    /// Those whose cursors moved.
+    pub moved: Vec<MovedCursor>,
+}
+
+impl Cursors {
+    /// Looks at once, and then every hour.
+    pub fn new(store: Store) -> Self {
+        Self { store, due: Mutex::default() }
+    }
+
+    /// Looks at all jobs.
+    async fn look(&self) -> Result<Looked, StepError> {
+        let mut looked = Looked::default();
+        let mut after = None;
+        loop {
+            let batch = within(ANSWER, recompute(&self.store, after, BATCH)).await?;
+            batch.moved.iter().for_each(tell);
+            looked.outdated += batch.jobs;
+            looked.moved.extend(batch.moved);
+            after = batch.next;
+            if after.is_none() {
+                return Ok(looked);
+            }
+        }
+    }
+}
+
+impl Step for Cursors {
+    const NAME: &'static str = "cursors";
+    const LIMIT: Duration = Duration::from_mins(10);
+    type Report = Looked;
+
+    async fn run_once(&self, _: Now) -> Result<Looked, StepError> {
+        let due = *self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        if due.is_some_and(|due| Instant::now() < due) {
+            return Ok(Looked::default());
+        }
+        let looked = self.look().await?;
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + EVERY);
+        Ok(looked)
+    }
+
+    fn pause(&self, _: &Looked) -> Pause {
+        Pause::AtMost(EVERY)
+    }
+}
+
+/// Says that a job fires at another instant than was said before.
+pub(crate) fn tell(moved: &MovedCursor) {
+    let to = moved.to.map_or_else(|| "never".to_owned(), |to| to.to_rfc3339());
+    tracing::warn!(
+        job.name = moved.name,
+        job.timezone = moved.timezone,
+        next.old = %moved.from.to_rfc3339(),
+        next.new = to,
+        tz.old = moved.by,
+        tz.new = tz_data_version(),
+        "new time zone data moves the next firing of {} from {} to {to}",
+        moved.name,
+        moved.from.to_rfc3339(),
+    );
+}

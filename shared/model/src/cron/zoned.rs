@@ -1,0 +1,132 @@
+//! Finds the first instant at which an expression fires in a zone.
+//!
+//! Between two changes of a zone's clocks wall time is linear, so the civil search of `search` finds
+//! the first match; the changes themselves, the *seams*, are where a job's [`Dst`] decides. Nothing
+//! is asked about the zone but what lies near: a window is searched, and if it holds no firing, the
+//! search goes on just before the next wall time that matches, since no firing is farther from its
+//! wall time than a zone's clocks can be from UTC.
+//!
+//! Instants and wall times are counted in seconds here, the latter as if they were UTC.
+
+use chrono::{DateTime, Months, NaiveDateTime, Utc};
+
+use super::{Dst, Expression};
+use crate::zone::{FARTHEST_OFFSET_S, LONGEST_REPETITION_S, Zone};
+
+/// How far ahead a firing is looked for. The calendar repeats its rarest day within 40 years, so an
+/// expression that fires at all fires well inside of it.
+const HORIZON: Months = Months::new(100 * 12);
+
+/// How much is searched at a time. Long enough that the wall time which a search goes on before is
+/// inside, whatever the offset; short enough to hold one seam at most.
+const WINDOW_S: i64 = 2 * 86_400;
+
+/// What an expression means in a zone.
+#[derive(Clone, Copy)]
+pub(super) struct Zoned<'e> {
+    pub(super) expression: &'e Expression,
+    pub(super) zone: Zone,
+    pub(super) dst: Dst,
+}
+
+/// A change of the clocks.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "the unit stands last in a name")]
+struct Seam {
+    /// The first instant at which they show something else.
+    at_s: i64,
+    /// What they were ahead of UTC before.
+    before_s: i64,
+    /// And are since.
+    after_s: i64,
+}
+
+impl Zoned<'_> {
+    /// The first firing strictly after `from`, within the horizon.
+    pub(super) fn first_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let last = from.naive_utc().checked_add_months(HORIZON).unwrap_or(NaiveDateTime::MAX);
+        let last_s = last.and_utc().timestamp();
+        // Rounding down and adding one is strictly after for whole seconds and fractions alike.
+        let mut from_s = from.timestamp().checked_add(1)?;
+        while from_s <= last_s {
+            let to_s = last_s.min(from_s.saturating_add(WINDOW_S));
+            if let Some(found_s) = self.first_between(from_s, to_s) {
+                return DateTime::from_timestamp(found_s, 0);
+            }
+            // A wall time that matches is passed by at most so much earlier or later.
+            let matching_s =
+                self.first_wall(to_s + 1 - FARTHEST_OFFSET_S, last_s + FARTHEST_OFFSET_S)?;
+            from_s = (to_s + 1).max(matching_s - FARTHEST_OFFSET_S);
+        }
+        None
+    }
+
+    /// The first firing in `from_s..=to_s`, which is no longer than a window.
+    fn first_between(&self, from_s: i64, to_s: i64) -> Option<i64> {
+        let mut offset_s = self.zone.offset_s(from_s);
+        let mut begin_s = from_s;
+        if !self.expression.wildcard
+            && let Some(seam) = self.seam(from_s - LONGEST_REPETITION_S, from_s)
+        {
+            if seam.at_s == from_s && self.fires_at(seam) {
+                return Some(from_s);
+            }
+            begin_s = from_s.max(self.first_pass_ends(seam));
+        }
+        let mut settled_s = from_s;
+        loop {
+            let found_s = self
+                .first_wall(begin_s + offset_s, to_s + offset_s)
+                .map(|wall_s| wall_s - offset_s);
+            let Some(seam) = self.seam(settled_s, found_s.unwrap_or(to_s)) else {
+                return found_s;
+            };
+            if self.fires_at(seam) {
+                return Some(seam.at_s);
+            }
+            begin_s = self.first_pass_ends(seam);
+            offset_s = seam.after_s;
+            settled_s = seam.at_s;
+        }
+    }
+
+    /// Whether a fixed time of the day that the clocks pass over there fires at that instant.
+    fn fires_at(&self, seam: Seam) -> bool {
+        let Seam { at_s, before_s, after_s } = seam;
+        !self.expression.wildcard
+            && self.dst != Dst::Skip
+            && before_s < after_s
+            && self.first_wall(at_s + before_s, at_s + after_s - 1).is_some()
+    }
+
+    /// The first instant since the seam at which a wall time fires that matches: where the clocks
+    /// were set back, what they show a second time does not, unless it is to.
+    fn first_pass_ends(&self, seam: Seam) -> i64 {
+        let repeated_s = (seam.before_s - seam.after_s).max(0);
+        if self.expression.wildcard || self.dst == Dst::Wall {
+            seam.at_s
+        } else {
+            seam.at_s + repeated_s
+        }
+    }
+
+    /// The first seam after `from_s`, up to and with `to_s`.
+    fn seam(&self, from_s: i64, to_s: i64) -> Option<Seam> {
+        let at_s = self.zone.first_change_s(from_s, to_s)?;
+        Some(Seam {
+            at_s,
+            before_s: self.zone.offset_s(at_s - 1),
+            after_s: self.zone.offset_s(at_s),
+        })
+    }
+
+    /// The first wall time that matches in `from_s..=last_s`.
+    fn first_wall(&self, from_s: i64, last_s: i64) -> Option<i64> {
+        // At the end of what can be represented there is nothing more; before it, no less.
+        let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
+        let last_s = last_s.min(DateTime::<Utc>::MAX_UTC.timestamp());
+        let from = DateTime::from_timestamp(from_s, 0)?.naive_utc();
+        let last = DateTime::from_timestamp(last_s, 0)?.naive_utc();
+        Some(self.expression.sets.first_between(from, last)?.and_utc().timestamp())
+    }
+}

@@ -1,0 +1,135 @@
+//! Cursors that older data of the zones computed.
+//!
+//! A cursor is the first firing after some instant (`planned_until`), by the data of whoever computed
+//! it (`tz_version`). A program with newer data computes it again from there: what then lies before
+//! the present is late, and judged as any late firing is; what moved is told. Newer rows are left to
+//! newer programs, so that two versions side by side do not move a cursor to and fro.
+
+use chrono::{DateTime, Utc};
+use sexton_model::cron::Dst;
+use sexton_model::id::JobId;
+use sexton_model::job::Schedule;
+use sexton_model::plan::Timetable;
+use sexton_model::zone::{Zone, tz_data_version};
+use uuid::Uuid;
+
+use crate::bounded::{Bounded, commit};
+use crate::listen::Wake;
+use crate::operator::wake;
+use crate::{Store, StoreError};
+
+/// A cursor that stood elsewhere by newer data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MovedCursor {
+    /// The job.
+    pub name: String,
+    /// Its zone.
+    pub timezone: String,
+    /// Where it stood.
+    pub from: DateTime<Utc>,
+    /// Where it stands; `None`: the job never fires again.
+    pub to: Option<DateTime<Utc>>,
+    /// The data that it was computed by; `None`: not known.
+    pub by: Option<String>,
+}
+
+/// What one batch found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Recomputed {
+    /// Jobs that were looked at.
+    pub jobs: usize,
+    /// Those whose cursor moved.
+    pub moved: Vec<MovedCursor>,
+    /// Where the next batch begins; `None`: this was the last one.
+    pub next: Option<JobId>,
+}
+
+/// Computes the cursors of up to `limit` jobs anew that older data computed, from the job after
+/// `after` on in the order of ids. Jobs that somebody else has locked are passed over: ask again
+/// later. One transaction; a crash leaves the cursors as they were.
+pub async fn recompute(
+    store: &Store,
+    after: Option<JobId>,
+    limit: i64,
+) -> Result<Recomputed, StoreError> {
+    let mut tx = store.begin().await?;
+    let rows = sqlx::query_as!(
+        Row,
+        r#"-- outdated_cursors
+        SELECT id, name, schedule_kind, schedule_expression, timezone, dst,
+               next_fire_at AS "next_fire_at!", planned_until AS "planned_until!", tz_version
+        FROM jobs
+        WHERE schedule_kind = 'cron' AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
+          AND planned_until IS NOT NULL
+          AND (tz_version IS NULL OR tz_version COLLATE "C" < $1 COLLATE "C")
+          AND ($2::uuid IS NULL OR id > $2)
+        ORDER BY id LIMIT $3
+        FOR NO KEY UPDATE SKIP LOCKED"#,
+        tz_data_version(),
+        after.map(JobId::get),
+        limit
+    )
+    .fetch_all(Bounded(&mut *tx))
+    .await?;
+    let mut done = Recomputed {
+        jobs: rows.len(),
+        moved: Vec::new(),
+        next: rows.last().filter(|_| rows.len() as i64 == limit).map(|row| JobId::new(row.id)),
+    };
+    // A schedule that cannot be read is told by the planner when it is due.
+    let read: Vec<(Row, Timetable)> = rows
+        .into_iter()
+        .filter_map(|row| row.timetable().map(|timetable| (row, timetable)))
+        .collect();
+    let ids: Vec<Uuid> = read.iter().map(|(row, _)| row.id).collect();
+    let next: Vec<Option<DateTime<Utc>>> =
+        read.iter().map(|(row, timetable)| timetable.next_after(row.planned_until)).collect();
+    sqlx::query!(
+        "-- recompute_cursors
+        UPDATE jobs SET next_fire_at = c.next, tz_version = $3
+        FROM unnest($1::uuid[], $2::timestamptz[]) AS c (job_id, next) WHERE jobs.id = c.job_id",
+        &ids,
+        &next as &[Option<DateTime<Utc>>],
+        tz_data_version()
+    )
+    .execute(Bounded(&mut *tx))
+    .await?;
+    let moved = read.into_iter().zip(next).filter(|((row, _), to)| Some(row.next_fire_at) != *to);
+    done.moved = moved.map(|((row, _), to)| row.moved_to(to)).collect();
+    if !done.moved.is_empty() {
+        wake(&mut tx, Wake::Jobs).await?;
+    }
+    commit(tx).await?;
+    Ok(done)
+}
+
+struct Row {
+    id: Uuid,
+    name: String,
+    schedule_kind: String,
+    schedule_expression: Option<String>,
+    timezone: String,
+    dst: String,
+    next_fire_at: DateTime<Utc>,
+    planned_until: DateTime<Utc>,
+    tz_version: Option<String>,
+}
+
+impl Row {
+    fn timetable(&self) -> Option<Timetable> {
+        let expression = self.schedule_expression.as_deref();
+        let schedule = Schedule::from_columns(&self.schedule_kind, expression).ok()?;
+        let (zone, dst) = (Zone::parse(&self.timezone).ok()?, Dst::parse(&self.dst)?);
+        Timetable::new(&self.name, &schedule, zone, dst).ok()
+    }
+
+    fn moved_to(self, to: Option<DateTime<Utc>>) -> MovedCursor {
+        MovedCursor {
+            name: self.name,
+            timezone: self.timezone,
+            from: self.next_fire_at,
+            to,
+            by: self.tz_version,
+        }
+    }
+}
