@@ -4,6 +4,7 @@
 //! are. It publishes nothing: what an operator puts back is owed by its row, and a scheduler's relay
 //! publishes it. So a console that is killed in the middle leaves nothing half done.
 //!
+//! - [`ledger`] says what became of firings, for commands and for whoever else asks.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
 
@@ -13,6 +14,7 @@ pub mod commands;
 pub mod confirm;
 pub mod exit;
 pub mod failure;
+pub mod ledger;
 pub mod session;
 pub mod show;
 

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::key;
-use sexton_model::plan::{Disposition, Due, Plan, Timetable, plan_at_most};
+use sexton_model::plan::{Disposition, Due, GapReason, Plan, Timetable, plan_at_most};
 use sexton_store::cursors::MovedCursor;
-use sexton_store::firing::{Claim, DueJob, GapRow, UnreadableJob};
+use sexton_store::firing::{Claim, DueJob, GapBehind, GapRow, UnreadableJob};
 use sexton_store::tickets::OwedTicket;
 
 use crate::timetables::Timetables;
@@ -100,6 +100,9 @@ impl Batch {
         plan: Plan,
         id: &mut impl FnMut(DateTime<Utc>) -> ExecutionId,
     ) {
+        // After more firings than one call looks at, the one that runs for these is not known yet.
+        let runs = plan.firings.first().map(|firing| firing.key.clone());
+        let gaps = plan.gaps;
         for firing in plan.firings {
             let template = job.idempotency_template.as_deref();
             self.job_of.push(index);
@@ -115,12 +118,16 @@ impl Batch {
                 },
             });
         }
-        self.gaps.extend(plan.gaps.into_iter().map(|gap| GapRow {
+        self.gaps.extend(gaps.into_iter().map(|gap| GapRow {
             job_id: job.id,
             first: gap.first,
             last: gap.last,
             count: gap.count,
             reason: gap.reason.as_str().to_owned(),
+            behind: GapBehind {
+                into_key: runs.clone().filter(|_| gap.reason == GapReason::Coalesced),
+                ..GapBehind::default()
+            },
         }));
         self.more |= plan.next_fire_at.is_some_and(|next| next <= job.now);
         self.cursors.push((job.id, plan.next_fire_at));

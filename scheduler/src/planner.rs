@@ -16,7 +16,7 @@ use std::time::Duration;
 use sexton_model::id::ExecutionId;
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::firing::{self, ClaimTransaction, DueJob, NextDue, UnreadableJob};
+use sexton_store::firing::{self, ClaimTransaction, DueJob, FailingJob, NextDue, UnreadableJob};
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::Instant;
 
@@ -143,8 +143,8 @@ impl Planner {
         for job in &due.unreadable {
             self.set_aside(job, planned);
         }
-        let full = due.jobs.len() + due.unreadable.len() >= limit;
-        if due.jobs.is_empty() {
+        let full = due.jobs.len() + due.unreadable.len() + due.paused.len() >= limit;
+        if due.jobs.is_empty() && due.paused.is_empty() {
             return Ok(full);
         }
         let jobs = due.jobs;
@@ -158,6 +158,7 @@ impl Planner {
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
+                due.paused.iter().for_each(tell_paused);
                 self.portion.written(jobs.len());
                 planned.add(&written);
                 Ok(more)
@@ -307,6 +308,17 @@ impl Planned {
             );
         }
     }
+}
+
+/// Says that a job has paused itself.
+fn tell_paused(job: &FailingJob) {
+    tracing::warn!(
+        job.name = job.name,
+        job.failures = job.failures,
+        "{} is paused: {} executions in a row failed",
+        job.name,
+        job.failures
+    );
 }
 
 /// Whether the error is the fault of some row and not of the database or of this program's plans.

@@ -1,12 +1,19 @@
 //! `sexton jobs`: definitions.
 
 mod apply;
+mod backfill;
 mod browse;
+mod delete;
+mod explain;
 mod start;
+mod when;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sexton_model::rate::Rate;
+use sexton_model::zone::Zone;
+use sexton_store::ledger::MAX_FIRINGS;
 use sexton_store::{Store, jobs};
 
 use crate::failure::Failure;
@@ -27,6 +34,12 @@ pub enum JobsCommand {
     Pause(Pause),
     /// Let a job fire again from now on; what passed meanwhile is recorded, not run
     Resume(Resume),
+    /// What became of a firing, or of all of a range: ran, skipped, paused, not yet … and why
+    Explain(Explain),
+    /// Run firings of the past that have no execution, by the schedule's own keys: none runs twice
+    Backfill(Backfill),
+    /// End a job for good: it never fires again, its name is free, what it ran stays
+    Delete(Delete),
 }
 
 /// Which files to apply, and how.
@@ -60,12 +73,95 @@ pub struct List {
     /// Only names after this one: where the page before ended
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
+    /// Those that were deleted instead, the last ones first
+    #[arg(long, conflicts_with_all = ["status", "after"])]
+    deleted: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Status {
     Active,
     Paused,
+}
+
+/// Which firings to explain.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The job's name; of jobs that were deleted the last one of that name
+    name: String,
+    /// The firing at this instant: 2025-12-01T08:00:00Z, or 2025-12-01T08:00 by the zone's clocks
+    #[arg(long, value_name = "WHEN", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
+    at: Option<String>,
+    /// Firings at or after this; also 2025-12-01 (midnight in the zone) or, so long ago, 36h
+    #[arg(long, value_name = "WHEN")]
+    from: Option<String>,
+    /// Firings at or before this; default: now
+    #[arg(long, value_name = "WHEN", requires = "from")]
+    to: Option<String>,
+    /// The zone in which times without an offset are meant and shown; default: the job's
+    #[arg(long, visible_alias = "zone", value_parser = parse_zone)]
+    tz: Option<Zone>,
+    /// At most so many firings of a range, 1 to 1,000
+    #[arg(long, default_value_t = 100, value_parser = parse_limit)]
+    limit: usize,
+}
+
+/// What to backfill.
+#[derive(Debug, Args)]
+pub struct Backfill {
+    /// The job's name
+    name: String,
+    /// Firings at or after this: 2025-12-01T08:00:00Z, 2025-12-01T08:00 or 2025-12-01 by the zone's
+    /// clocks, or 36h, so long ago
+    #[arg(long, value_name = "WHEN")]
+    from: String,
+    /// Firings at or before this, not after the present; default: now
+    #[arg(long, value_name = "WHEN")]
+    to: Option<String>,
+    /// The zone in which times without an offset are meant; default: the job's
+    #[arg(long, visible_alias = "zone", value_parser = parse_zone)]
+    tz: Option<Zone>,
+    /// How many become due in a second, a minute, an hour or a day, as in 10/m; default: all at once
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// `allow`: they run beside each other and beside others, whatever the job's overlap policy
+    #[arg(long)]
+    overlap: Option<OverlapOverride>,
+    /// Only show what would run
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// What may stand in for a job's overlap policy.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum OverlapOverride {
+    /// Beside others.
+    Allow,
+}
+
+/// What to delete.
+#[derive(Debug, Args)]
+pub struct Delete {
+    /// The job's name
+    name: String,
+    /// Why, for whoever looks for it
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+    /// Cancel executions that wait, and stop those that run
+    #[arg(long)]
+    cancel: bool,
+    /// Only show what it has under way
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
 }
 
 /// A job.
@@ -124,6 +220,20 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
         JobsCommand::Trigger(trigger) => start::trigger(&trigger, session).await,
         JobsCommand::Pause(pause) => start::pause(&pause, session).await,
         JobsCommand::Resume(resume) => start::resume(&resume, session).await,
+        JobsCommand::Explain(arguments) => explain::run(&arguments, session).await,
+        JobsCommand::Backfill(arguments) => backfill::run(&arguments, session).await,
+        JobsCommand::Delete(arguments) => delete::run(&arguments, session).await,
+    }
+}
+
+fn parse_zone(name: &str) -> Result<Zone, String> {
+    Zone::parse(name).map_err(|error| error.to_string())
+}
+
+fn parse_limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(limit @ 1..=MAX_FIRINGS) => Ok(limit),
+        _ => Err(format!("write a number from 1 to {MAX_FIRINGS}")),
     }
 }
 

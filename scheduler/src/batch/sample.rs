@@ -28,6 +28,7 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         overlap: Overlap::Allow,
         misfire: Misfire::default(),
         next_fire_at: at("2026-01-01T08:00:00Z"),
+        pause_after_failures: None,
         busy: false,
         now: at("2026-01-01T08:00:00.004Z"),
     }

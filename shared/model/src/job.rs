@@ -33,6 +33,8 @@ pub const MAX_TASK_TYPE_BYTES: usize = 100;
 pub const MAX_CLASS_BYTES: usize = 100;
 /// Longest execution key, in bytes.
 pub const MAX_KEY_BYTES: usize = 256;
+/// The most failures in a row after which a job can be paused.
+pub const MAX_PAUSE_AFTER_FAILURES: u32 = 100;
 /// Prefix of the jobs that stand for tasks published by others; reserved.
 pub const FOREIGN_PREFIX: &str = "foreign.";
 /// Longest run of one attempt where the job does not say.
@@ -86,6 +88,9 @@ pub struct JobSpec {
     /// opened later is skipped. `None`: it never gets too old. Of triggers and of tasks of other
     /// programs it says nothing: somebody wants them.
     pub stale_after: Option<Duration>,
+    /// After so many executions in a row that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], the
+    /// job is paused when its next firing is due; `None`: never.
+    pub pause_after_failures: Option<u32>,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
 }
@@ -134,6 +139,7 @@ impl JobSpec {
             idempotency_template: None,
             expect_within: None,
             stale_after: None,
+            pause_after_failures: None,
             labels: std::collections::BTreeMap::new(),
         }
     }

@@ -7,6 +7,7 @@
 pub mod cron;
 pub mod duration;
 pub mod echo;
+pub mod explain;
 pub mod id;
 pub mod job;
 pub mod jobs_file;
@@ -18,6 +19,7 @@ pub mod params;
 pub mod plan;
 pub mod pool;
 pub mod progress;
+pub mod rate;
 pub mod result;
 pub mod retry;
 pub mod state;

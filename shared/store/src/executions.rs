@@ -53,6 +53,8 @@ pub struct Execution {
     pub result: Option<Value>,
     pub skip_reason: Option<String>,
     pub tz_version: Option<String>,
+    pub backfill: Option<i64>,
+    pub overlap_override: Option<String>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
 }
@@ -120,17 +122,17 @@ pub async fn list(
 pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreError> {
     Ok(sqlx::query_as!(
         Execution,
-        "-- find_execution
-        SELECT e.id, e.job_id, j.name AS job_name, e.execution_key, e.own_key, e.scheduled_for, e.state,
+        r#"-- find_execution
+        SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execution_key, e.own_key, e.scheduled_for, e.state,
                e.attempt, e.rev, e.task_type, e.pool, e.target, e.params, e.idempotency_key,
                e.claimed_by, e.claimed_at, e.ticket_published_at, e.relay_after, e.next_attempt_at,
                e.reconcile_count, e.retries_used, e.timeouts_used, e.crashes_used, e.snoozes_used,
                e.max_crashes,
                e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
-               e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version,
+               e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
                (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
                    AND a.number = e.attempt) AS progress
-        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
+        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1"#,
         id
     )
     .fetch_optional(store.bounded())

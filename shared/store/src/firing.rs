@@ -6,6 +6,7 @@
 //! the relay publishes. The guard against a double firing is the unique row, not the lock.
 
 mod due;
+mod failing;
 
 use std::collections::HashSet;
 
@@ -24,7 +25,7 @@ use crate::tickets::OwedTicket;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
 use due::DueRow;
-pub use due::{DueJob, DueJobs, UnreadableJob};
+pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
 
 /// A row to insert.
 #[derive(Clone, PartialEq, Debug)]
@@ -82,6 +83,19 @@ pub struct GapRow {
     pub count: u32,
     /// Why.
     pub reason: String,
+    /// Who or what is behind it.
+    pub behind: GapBehind,
+}
+
+/// Who or what is behind a gap.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GapBehind {
+    /// Who paused, changed or deleted the job.
+    pub actor: Option<String>,
+    /// What he said.
+    pub why: Option<String>,
+    /// The execution key of the firing that runs for coalesced ones.
+    pub into_key: Option<String>,
 }
 
 /// The instant the database would decide by, and when the next active job is due.
@@ -124,7 +138,8 @@ impl ClaimTransaction {
     }
 
     /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica
-    /// has locked are passed over: they are its own.
+    /// has locked are passed over: they are its own. Those that are to be paused after so many failures
+    /// in a row are paused instead, in this transaction.
     pub async fn due_jobs(&mut self, limit: i64, except: &[JobId]) -> Result<DueJobs, StoreError> {
         let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
         let rows = sqlx::query_as!(
@@ -133,7 +148,7 @@ impl ClaimTransaction {
             SELECT id, name, schedule_kind, schedule_expression, timezone, dst, planned_until,
                    tz_version, task_type, target,
                    params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
-                   misfire_window_ms, misfire_limit, next_fire_at AS "next_fire_at!",
+                   misfire_window_ms, misfire_limit, pause_after_failures, next_fire_at AS "next_fire_at!",
                    coalesce($1, now()) AS "now!"
             FROM jobs
             WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
@@ -154,6 +169,7 @@ impl ClaimTransaction {
                 Err(why) => due.unreadable.push(UnreadableJob { id, name, why: why.to_string() }),
             }
         }
+        self.pause_the_failing(&mut due).await?;
         self.look_who_is_busy(&mut due.jobs).await?;
         Ok(due)
     }
@@ -173,7 +189,8 @@ impl ClaimTransaction {
             r#"-- busy_jobs
             SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
             WHERE EXISTS (SELECT 1 FROM executions e WHERE e.job_id = j.id
-                          AND e.state IN ('pending', 'running', 'retrying'))"#,
+                          AND e.state IN ('pending', 'running', 'retrying')
+                          AND e.overlap_override IS NULL)"#,
             &asking
         )
         .fetch_all(Bounded(&mut *self.tx))

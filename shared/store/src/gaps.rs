@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::bounded::Bounded;
-use crate::firing::GapRow;
+use crate::firing::{GapBehind, GapRow};
 use crate::{Now, Store, StoreError};
 
 /// How many stretches of [`sexton_model::plan::MAX_LOOKED_AT`] firings are counted for one gap; a
@@ -25,6 +25,9 @@ pub struct Gap {
     pub count: i32,
     pub reason: String,
     pub recorded_at: DateTime<Utc>,
+    pub actor: Option<String>,
+    pub why: Option<String>,
+    pub into_key: Option<String>,
 }
 
 /// A job's gaps, newest first.
@@ -32,7 +35,8 @@ pub async fn of_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, St
     Ok(sqlx::query_as!(
         Gap,
         "-- gaps_of_job
-        SELECT id, job_id, first_firing, last_firing, count, reason, recorded_at FROM gaps
+        SELECT id, job_id, first_firing, last_firing, count, reason, recorded_at, actor, why, into_key
+        FROM gaps
         WHERE job_id = $1 ORDER BY first_firing DESC, id DESC LIMIT $2",
         job,
         limit
@@ -91,7 +95,7 @@ pub(crate) fn passed(
 
 impl PassedRun {
     /// As a row. Where the count is not complete, the reason says so.
-    pub(crate) fn row(&self, job: Uuid, reason: &str) -> GapRow {
+    pub(crate) fn row(&self, job: Uuid, reason: &str, behind: GapBehind) -> GapRow {
         let reason = if self.complete { reason.to_owned() } else { format!("{reason}, at least") };
         GapRow {
             job_id: sexton_model::id::JobId::new(job),
@@ -99,6 +103,7 @@ impl PassedRun {
             last: self.last,
             count: self.count,
             reason,
+            behind,
         }
     }
 }
@@ -115,18 +120,26 @@ pub(crate) async fn record(
     let jobs: Vec<Uuid> = gaps.iter().map(|gap| gap.job_id.get()).collect();
     let first: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.first).collect();
     let last: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.last).collect();
+    let of = |pick: fn(&GapBehind) -> &Option<String>| {
+        gaps.iter().map(|gap| pick(&gap.behind).clone()).collect::<Vec<Option<String>>>()
+    };
     let counts: Vec<i32> = gaps.iter().map(|gap| gap.count as i32).collect();
     let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
     sqlx::query!(
         "-- record_gaps
-        INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
-        SELECT g.*, coalesce($6, now())
-        FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[]) AS g",
+        INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, actor, why, into_key,
+                          recorded_at)
+        SELECT g.*, coalesce($9, now())
+        FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[], $6::text[],
+                    $7::text[], $8::text[]) AS g",
         &jobs,
         &first,
         &last,
         &counts,
         &reasons,
+        &of(|behind| &behind.actor) as &[Option<String>],
+        &of(|behind| &behind.why) as &[Option<String>],
+        &of(|behind| &behind.into_key) as &[Option<String>],
         now
     )
     .execute(Bounded(connection))
@@ -160,7 +173,7 @@ mod tests {
         let passed = passed(&every_second(), DateTime::from_timestamp(1, 0), now);
         let run = passed.gap.unwrap();
         assert_eq!((run.count, run.last), (200_000, now));
-        assert_eq!(run.row(Uuid::nil(), "paused").reason, "paused, at least");
+        assert_eq!(run.row(Uuid::nil(), "paused", GapBehind::default()).reason, "paused, at least");
         assert_eq!(passed.next_fire_at, DateTime::from_timestamp(10_000_001, 0));
     }
 

@@ -1,16 +1,18 @@
 //! Jobs: reading definitions, and what people do to them.
 //!
-//! [`apply()`] writes definitions, [`pause()`] and [`resume`] stop and start their firings. Each is one
+//! [`apply()`] writes definitions, [`pause()`] and [`resume`] stop and start their firings, [`delete()`]
+//! ends them for good. Each is one
 //! transaction, recorded in `operator_actions`, and wakes the planners. Nothing here claims a
 //! firing; see [`crate::firing`] and [`crate::trigger`].
 
 mod apply;
+mod delete;
 mod pause;
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
@@ -24,10 +26,11 @@ use crate::error::known;
 use crate::{Store, StoreError};
 
 pub use apply::{Applied, Apply, ApplyError, Changed, MAX_APPLIED, apply};
+pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
 
 /// A row of `jobs`; the fields bear the columns' names.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
 pub struct Job {
     pub id: Uuid,
@@ -59,6 +62,7 @@ pub struct Job {
     pub idempotency_template: Option<String>,
     pub expect_within_ms: Option<i64>,
     pub stale_after_ms: Option<i64>,
+    pub pause_after_failures: Option<i32>,
     pub labels: Value,
     pub status: String,
     pub paused_by: Option<String>,
@@ -70,6 +74,7 @@ pub struct Job {
     pub revision: i32,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+    pub deleted_at: Option<DateTime<Utc>>,
 }
 
 impl Job {
@@ -114,6 +119,7 @@ impl Job {
             idempotency_template: self.idempotency_template.clone(),
             expect_within: self.expect_within_ms.map(millis),
             stale_after: self.stale_after_ms.map(millis),
+            pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
         })
     }
@@ -127,7 +133,7 @@ impl Job {
         )
     }
 
-    fn timetable(&self) -> Result<Timetable, StoreError> {
+    pub(crate) fn timetable(&self) -> Result<Timetable, StoreError> {
         Timetable::of(&self.spec()?).map_err(|error| StoreError::Inconsistent {
             place: "jobs.schedule_expression",
             value: format!("{error} (job {})", self.name),
@@ -173,6 +179,47 @@ pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> 
     Ok(list(store, &filter, 1).await?.pop())
 }
 
+/// One job by its name; if none of that name lives, the one of that name that was deleted last.
+pub async fn find_ever(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
+    if let Some(job) = find(store, name).await? {
+        return Ok(Some(job));
+    }
+    let given_up = sqlx::query_scalar!(
+        "-- deleted_job
+        SELECT name FROM jobs WHERE deleted_name = $1 ORDER BY deleted_at DESC LIMIT 1",
+        name
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    match given_up {
+        Some(internal) => find(store, &internal).await,
+        None => Ok(None),
+    }
+}
+
+/// Deleted jobs, by the names that they had, those deleted last first; at most `limit`.
+pub async fn list_deleted(
+    store: &Store,
+    filter: &JobFilter,
+    limit: i64,
+) -> Result<Vec<Job>, StoreError> {
+    let internal = sqlx::query_scalar!(
+        "-- deleted_jobs
+        SELECT name FROM jobs
+        WHERE deleted_at IS NOT NULL
+          AND ($1::text IS NULL OR strpos(lower(deleted_name), lower($1)) > 0)
+        ORDER BY deleted_at DESC, id LIMIT $2",
+        filter.containing,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let filter = JobFilter { names: Some(internal), ..JobFilter::default() };
+    let mut jobs = list(store, &filter, limit).await?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.deleted_at));
+    Ok(jobs)
+}
+
 /// The most recently claimed execution of each of these jobs; none for a job that never fired.
 pub async fn last_executions(
     store: &Store,
@@ -204,19 +251,20 @@ async fn read(
 ) -> Result<Vec<Job>, StoreError> {
     Ok(sqlx::query_as!(
         Job,
-        "-- read_jobs
-        SELECT id, name, description, target, schedule_kind, schedule_expression, timezone, dst,
+        r#"-- read_jobs
+        SELECT id, coalesce(deleted_name, name) AS "name!", description, target, schedule_kind, schedule_expression, timezone, dst,
                task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
-               idempotency_template, expect_within_ms, stale_after_ms, labels, status, paused_by,
-               paused_why, paused_at, next_fire_at, planned_until, tz_version, revision, created_at, updated_at
+               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, labels, status, paused_by,
+               paused_why, paused_at, next_fire_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))
           AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)
           AND ($3::text IS NULL OR status = $3)
           AND ($4::text IS NULL OR name > $4)
-        ORDER BY name LIMIT $5",
+          AND ($1::text[] IS NOT NULL OR deleted_at IS NULL)
+        ORDER BY jobs.name LIMIT $5"#,
         filter.names.as_deref() as Option<&[String]>,
         filter.containing,
         filter.status,

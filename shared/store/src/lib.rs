@@ -15,6 +15,7 @@
 
 pub mod answer;
 pub mod attempts;
+pub mod backfill;
 mod bounded;
 pub mod connect;
 pub mod cursors;
@@ -27,6 +28,7 @@ pub mod gaps;
 pub mod instances;
 pub mod jobs;
 pub mod lease;
+pub mod ledger;
 pub mod listen;
 pub mod lost;
 pub mod open;

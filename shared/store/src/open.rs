@@ -149,7 +149,7 @@ pub async fn open(
             SELECT e.id, r.token, e.state AS was, e.attempt,
                    -- Of firings only: triggers and tasks of other programs have other keys. One that was
                    -- begun, or failed and was requeued, has a higher number.
-                   e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key
+                   e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key AND e.backfill IS NULL
                        AND e.execution_key ~ '^(cron|every|once)-'
                        AND coalesce(e.scheduled_for + j.stale_after_ms * interval '1 millisecond'
                                     < coalesce($6, now()), false) AS stale
@@ -181,7 +181,7 @@ pub async fn open(
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
             FROM l, jobs j
             WHERE e.id = l.id AND j.id = e.job_id
-            RETURNING e.*, l.was, l.stale, l.token, j.name AS job_name, j.timeout_ms, j.max_retries,
+            RETURNING e.*, l.was, l.stale, l.token, coalesce(j.deleted_name, j.name) AS job_name, j.timeout_ms, j.max_retries,
                       j.max_timeouts, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
                       j.retry_jitter, j.permanent_classes,
                       coalesce(j.lease_ms, $5::bigint) AS lease_ms),
@@ -240,7 +240,8 @@ pub async fn recover(
     let rows = sqlx::query_as!(
         OpenedRow,
         r#"-- recover_attempts
-        SELECT e.id, false AS "stale!", e.attempt, e.open_token AS "token!", j.name AS job_name,
+        SELECT e.id, false AS "stale!", e.attempt, e.open_token AS "token!",
+               coalesce(j.deleted_name, j.name) AS "job_name!",
                e.task_type, e.target,
                e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,

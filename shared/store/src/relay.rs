@@ -34,7 +34,7 @@ pub async fn take(store: &Store, limit: i64, now: Now) -> Result<Taken, StoreErr
             FOR NO KEY UPDATE SKIP LOCKED)
         UPDATE executions e SET relay_after = coalesce($1, now()) + interval '30 seconds'
         FROM l, jobs j WHERE e.id = l.id AND j.id = e.job_id
-        RETURNING e.id, e.job_id, j.name AS job_name, e.attempt, e.rev, e.state, e.pool, e.task_type,
+        RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.attempt, e.rev, e.state, e.pool, e.task_type,
                   e.target, e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
                   e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
                   coalesce($1, now()) AS "now!""#,

@@ -5,6 +5,10 @@
 //! it. Rows with a caller's own key are stripped, but keep (job, key, outcome) for another while, so
 //! that the key goes on deduplicating. A discarded one is kept whole until then: it can be restored, and
 //! must not run without its params.
+//!
+//! Up to where it has removed rows stands in `retention`, written in the transaction that removes them
+//! and before it locks any of them. A key that is gone could be claimed a second time, so whoever claims
+//! firings of the past ([`crate::backfill`]) asks there, and shares that row until his commit.
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
@@ -65,7 +69,9 @@ pub async fn prune(
     let mut tx = store.begin().await?;
     let cut: DateTime<Utc> = sqlx::query_scalar!(
         r#"-- retention_cut
-        SELECT coalesce($1, now()) - $2 * interval '1 day' AS "cut!""#,
+        UPDATE retention SET pruned_before =
+            greatest(pruned_before, coalesce($1, now()) - $2 * interval '1 day')
+        RETURNING coalesce($1, now()) - $2 * interval '1 day' AS "cut!""#,
         now,
         f64::from(days)
     )
@@ -118,10 +124,18 @@ pub async fn prune(
     Ok(Pruned { deleted, stripped, next: next.map(ExecutionId::new) })
 }
 
-/// Removes gaps that were recorded more than `days` ago. Returns how many.
+/// Removes gaps that were recorded more than `days` ago, and what is known of schedules that were
+/// changed before that: of the firings that they had nothing is known either. Returns how many gaps.
 pub async fn prune_gaps(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_gaps
+        WITH t AS (
+            UPDATE retention SET pruned_before =
+                greatest(pruned_before, coalesce($1, now()) - $2 * interval '1 day')),
+        r AS (
+            DELETE FROM job_revisions r USING job_revisions next
+            WHERE next.job_id = r.job_id AND next.revision = r.revision + 1
+              AND next.valid_from < coalesce($1, now()) - $2 * interval '1 day')
         DELETE FROM gaps WHERE recorded_at < coalesce($1, now()) - $2 * interval '1 day'",
         now,
         f64::from(days)

@@ -219,7 +219,7 @@ async fn run(
             DELETE FROM attempt_output o USING l
             WHERE o.execution_id = l.id AND o.number = l.attempt
               AND o.first_line > l.above AND o.first_line < l.below)
-        SELECT u.id AS "id!", u.job_id AS "job_id!", j.name AS job_name, u.attempt AS "attempt!",
+        SELECT u.id AS "id!", u.job_id AS "job_id!", coalesce(j.deleted_name, j.name) AS "job_name!", u.attempt AS "attempt!",
                u.rev AS "rev!", u.state AS "state!", u.pool AS "pool!", u.task_type AS "task_type!",
                u.target, u.params AS "params!", u.execution_key AS "execution_key!",
                u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",

@@ -96,7 +96,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
                      count(*) FILTER (WHERE status = 'paused') AS paused,
                      min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
-              FROM jobs) j,
+              FROM jobs WHERE deleted_at IS NULL) j,
              (SELECT count(*) AS failed, min(finished_at) AS oldest
               FROM executions WHERE state = 'failed') f,
              (SELECT count(*) AS owed,
@@ -141,7 +141,8 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
               AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute'
             GROUP BY s.pool),
         j AS (
-            SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM jobs GROUP BY pool),
+            SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM jobs
+            WHERE deleted_at IS NULL GROUP BY pool),
         p AS (
             SELECT 'default' AS pool UNION SELECT pool FROM j UNION SELECT pool FROM w
             UNION SELECT pool FROM r UNION SELECT pool FROM i)

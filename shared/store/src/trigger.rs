@@ -111,7 +111,8 @@ pub async fn trigger(
         r#"-- lock_job_to_trigger
         SELECT id, task_type, pool, target, params, idempotency_template,
                status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
-        FROM jobs WHERE name = $1 FOR NO KEY UPDATE"#,
+        FROM jobs
+        WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
         request.job,
         now
     )

@@ -6,8 +6,9 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 37] = [
+const ROW: [&str; 39] = [
     "attempt",
+    "backfill",
     "cancel_requested",
     "claimed_at",
     "claimed_by",
@@ -24,6 +25,7 @@ const ROW: [&str; 37] = [
     "max_crashes",
     "next_attempt_at",
     "outcome",
+    "overlap_override",
     "own_key",
     "params",
     "pool",

@@ -7,8 +7,9 @@ use sexton_store::operator::By;
 
 use super::{Console, keys};
 
-const ROW: [&str; 11] = [
+const ROW: [&str; 12] = [
     "created_at",
+    "deleted_at",
     "id",
     "next_fire_at",
     "paused_at",

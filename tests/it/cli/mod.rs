@@ -9,6 +9,7 @@ mod executions;
 mod failed;
 pub(crate) mod followed;
 mod jobs;
+mod ledger;
 mod logs;
 mod races;
 mod servers;

@@ -120,6 +120,7 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
         ("lease", None, span(&limits::LEASE)),
         ("expect_within", None, span(&limits::EXPECT_WITHIN)),
         ("stale_after", None, span(&limits::STALE_AFTER)),
+        ("pause_after_failures", None, format!("1 to {}", job::MAX_PAUSE_AFTER_FAILURES)),
         ("labels", None, format!("{} labels", limits::MAX_LABELS)),
     ];
     for (field, default, allowed) in expected {

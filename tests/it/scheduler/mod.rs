@@ -8,6 +8,8 @@
 
 mod claiming;
 mod dispatching;
+mod failing;
+mod ledger;
 mod pruning;
 mod reconciling;
 mod relaying;

@@ -202,6 +202,7 @@ impl<'a> Simulation<'a> {
             Op::MarkSent { worker, cut } => self.mark_sent(worker, cut).await?,
             Op::TakeSeat { worker } => self.take_seat(worker).await?,
             Op::Trigger { key, cut } => self.trigger(key, cut).await?,
+            Op::Backfill { job, firings, cut } => self.backfill(job, firings, cut).await?,
             Op::Requeue { .. } | Op::Discard { .. } | Op::Restore { .. } | Op::Cancel { .. } => {
                 self.operate(op).await?;
             }
@@ -244,8 +245,10 @@ impl<'a> Simulation<'a> {
         let stale_at = |row: &Row| {
             let after = jobs.iter().find(|job| job.id == row.job)?.stale_after?;
             // Of firings only. A trigger's key is somebody's own, a foreign task's a message id.
-            let fired =
-                row.execution_key.starts_with("every-") || row.execution_key.starts_with("cron-");
+            // What was backfilled is wanted, however late.
+            let fired = !row.is_backfilled
+                && (row.execution_key.starts_with("every-")
+                    || row.execution_key.starts_with("cron-"));
             fired.then_some(row.scheduled_for + after)
         };
         let mut judge = Judge {

@@ -97,7 +97,7 @@ impl Draw {
 
     /// What a worker does.
     fn worker(&mut self) -> Op {
-        match self.below(47) {
+        match self.below(49) {
             0..9 => Op::Deliver { slot: self.index(), message: self.index() },
             9..17 => Op::Ask { worker: self.index(), cut: self.cut() },
             17..21 => Op::Renew { worker: self.index(), cut: self.cut() },
@@ -107,9 +107,9 @@ impl Draw {
             35..37 => Op::MarkSent { worker: self.index(), cut: self.cut() },
             37..40 => Op::Acknowledge { slot: self.index() },
             40..42 => Op::LetGo { slot: self.index() },
-            42 => Op::GiveBack { slot: self.index() },
-            43 => Op::Disconnect { worker: self.index() },
-            44..46 => Op::Write { worker: self.index(), cut: self.cut() },
+            42..45 => Op::GiveBack { slot: self.index() },
+            45 => Op::Disconnect { worker: self.index() },
+            46..48 => Op::Write { worker: self.index(), cut: self.cut() },
             _ => {
                 let worker = self.index();
                 self.one_of(&[Op::WorkerDies { worker }, Op::TakeSeat { worker }])
@@ -133,7 +133,8 @@ impl Draw {
     /// What people and other programs do.
     fn person(&mut self) -> Op {
         let (row, message, key) = (self.index(), self.index(), self.below(3) as u8);
-        match self.below(17) {
+        match self.below(19) {
+            17.. => Op::Backfill { job: self.index(), firings: self.index(), cut: self.cut() },
             0..3 => Op::Trigger { key, cut: self.cut() },
             3..5 => Op::Foreign { key },
             5..8 => Op::Requeue { row, stale: self.below(4) == 0 },
@@ -149,7 +150,10 @@ impl Draw {
     fn op(&mut self) -> Op {
         loop {
             let op = self.any_op();
-            let claims = matches!(op, Op::Plan { .. } | Op::Trigger { .. } | Op::Foreign { .. });
+            let claims = matches!(
+                op,
+                Op::Plan { .. } | Op::Trigger { .. } | Op::Backfill { .. } | Op::Foreign { .. }
+            );
             if !(self.few && claims && self.below(8) > 0) {
                 return op;
             }
@@ -196,7 +200,8 @@ impl Draw {
         let (row, stale) = (self.index(), self.below(3) == 0);
         let strip = Op::Strip { queue: Queue::Main, message };
         let overdue = Op::Reconcile { wrong: false, cut };
-        let pieces: &[&[Op]] = match self.below(22) {
+        let backfill = Op::Backfill { job: worker, firings, cut };
+        let pieces: &[&[Op]] = match self.below(24) {
             0 => &[&relay],
             1 => &[&open],
             2 => &[&open, &write, &[end], &settle, &sent],
@@ -228,6 +233,9 @@ impl Draw {
             18 => &[&open, &[given_up], &settle, &sent, &[Op::MoveBack { message }, strip], &open],
             // A task that takes too long, over and over.
             19 => &[&open, &late, &settle, &sent, &[minute], &open, &late, &settle],
+            // The same firings by a backfill and by the schedulers, also after retention.
+            20 => &[&[minute, backfill, Op::Plan { cut }, backfill], &relay, &open],
+            21 => &[&[Op::Wait { ms: 31 * 86_400_000 }, Op::Prune, backfill, Op::Plan { cut }]],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()

@@ -89,6 +89,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
     for table in ["attempts", "gaps", "executions", "jobs"] {
         sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(pool).await?;
     }
+    sqlx::query("UPDATE retention SET pruned_before = NULL").execute(pool).await?;
     let mut jobs = Vec::with_capacity(DEFINITIONS.len());
     for definition in DEFINITIONS {
         let id = simulation.fresh();

@@ -129,6 +129,8 @@ pub enum Op {
 
     /// Somebody triggers a job with a key of his own.
     Trigger { key: u8, cut: Cut },
+    /// Somebody backfills a job's last or first firings, at a rate or at once.
+    Backfill { job: u8, firings: u8, cut: Cut },
     /// Another program publishes a task.
     Foreign { key: u8 },
     /// An operator requeues; `stale`: he saw an earlier attempt.

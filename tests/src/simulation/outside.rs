@@ -1,6 +1,8 @@
 //! What comes from outside: the broker's faults, people, other programs.
 
+use sexton_model::id::ExecutionId;
 use sexton_model::state::{Cause, State};
+use sexton_store::backfill::{self, Backfill, BackfillError};
 use sexton_store::operator::{self, By, OperatorError};
 use sexton_store::trigger::{Trigger, trigger};
 
@@ -11,6 +13,9 @@ use super::promises::promise;
 use super::rows::Row;
 use super::stop::Stop;
 use super::writes::WORK;
+
+/// The most firings that somebody backfills.
+const MOST_BACKFILLED: u8 = 8;
 
 const BY: By<'static> = By { actor: "somebody", reason: Some("a reason") };
 
@@ -159,6 +164,53 @@ impl Simulation<'_> {
         promise!(triggered.created == (triggered.id == id), "a trigger that is not what it says");
         if triggered.created {
             self.ledger.deed(id);
+        }
+        Ok(())
+    }
+
+    /// Somebody wants the last or the first firings of a job to have run. What has an execution is left alone, and
+    /// what retention may have removed is refused: its key would be new again.
+    pub(super) async fn backfill(&mut self, job: u8, firings: u8, cut: Cut) -> Result<(), Stop> {
+        let Some(index) = pick(job, self.jobs.len()).filter(|_| cut != Cut::Before) else {
+            return Ok(());
+        };
+        let (id, name, now) = (self.jobs[index].id, self.jobs[index].name, self.now);
+        let (first, period) = (self.jobs[index].first, self.jobs[index].period);
+        let (Some(first), Some(period)) = (first, period) else { return Ok(()) };
+        let length = period * i32::from(firings / 2 % MOST_BACKFILLED + 1);
+        let (from, to) = if !firings.is_multiple_of(2) {
+            (first, now.min(first + length))
+        } else {
+            (now - length, now)
+        };
+        if to < from {
+            return Ok(());
+        }
+        let request = Backfill {
+            job: name,
+            from,
+            to,
+            rate: (!firings.is_multiple_of(3))
+                .then(|| "10/m".parse())
+                .transpose()
+                .unwrap_or_default(),
+            allow_overlap: true,
+            claimed_by: ACTOR,
+            dry_run: false,
+        };
+        let store = self.writes();
+        let fresh = || ExecutionId::new(self.fresh());
+        match backfill::batch(store, request, None, fresh, BY, Some(now)).await {
+            Ok(batch) => {
+                for firing in batch.firings.iter().filter(|firing| firing.due_at.is_some()) {
+                    let key = (id, firing.execution_key.clone());
+                    let removed = self.ledger.removed_keys.contains(&key);
+                    promise!(!removed, "{name}: {} is backfilled again", firing.execution_key);
+                }
+                promise!(batch.next.is_none(), "a small backfill is not finished");
+            }
+            Err(BackfillError::Pruned(_)) => self.rolled_back().await?,
+            Err(error) => return Err(Stop::broken(format!("{name} is not backfilled: {error}"))),
         }
         Ok(())
     }

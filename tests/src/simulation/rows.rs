@@ -33,6 +33,7 @@ struct Columns {
     cancel_requested: bool,
     outcome: Option<String>,
     skip_reason: Option<String>,
+    is_backfilled: bool,
     deeds: i64,
     earliest: DateTime<Utc>,
 }
@@ -60,6 +61,7 @@ pub(super) struct Row {
     pub(super) cancel_requested: bool,
     pub(super) outcome: Option<String>,
     pub(super) skip_reason: Option<String>,
+    pub(super) is_backfilled: bool,
     pub(super) deeds: i64,
     /// Of all the instants in the row.
     pub(super) earliest: DateTime<Utc>,
@@ -108,6 +110,7 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
         "SELECT id, job_id, execution_key, idempotency_key, scheduled_for, state, attempt, rev,
                 ticket_published_at, next_attempt_at, retries_used, timeouts_used, crashes_used,
                 snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
+                backfill IS NOT NULL AS is_backfilled,
                 (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
@@ -165,6 +168,7 @@ impl Columns {
             cancel_requested: self.cancel_requested,
             outcome: self.outcome,
             skip_reason: self.skip_reason,
+            is_backfilled: self.is_backfilled,
             deeds: self.deeds,
             earliest: self.earliest,
             attempts: BTreeMap::new(),

@@ -105,9 +105,11 @@ impl Stage {
             "attempts",
             "gaps",
             "executions",
+            "job_revisions",
             "jobs",
             "instances",
             "operator_actions",
+            "retention",
         ];
         for table in tables {
             let unlogged = format!("ALTER TABLE {table} SET UNLOGGED");

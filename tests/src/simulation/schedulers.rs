@@ -3,7 +3,7 @@
 use sexton_model::id::ExecutionId;
 use sexton_model::key;
 use sexton_model::plan::{Disposition, Due, plan_at_most};
-use sexton_store::firing::{Claim, ClaimTransaction, GapRow};
+use sexton_store::firing::{Claim, ClaimTransaction, GapBehind, GapRow};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::tickets::OwedTicket;
 use sexton_store::{reconcile, relay, retention};
@@ -70,6 +70,7 @@ impl Simulation<'_> {
                 last: gap.last,
                 count: gap.count,
                 reason: gap.reason.as_str().to_owned(),
+                behind: GapBehind::default(),
             }));
             cursors.push((job.id, plan.next_fire_at));
         }

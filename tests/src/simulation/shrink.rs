@@ -102,6 +102,9 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::Park { .. } => vec![Op::Park { message: 0 }],
         Op::Strip { queue, .. } => vec![Op::Strip { queue, message: 0 }],
         Op::Trigger { key, .. } => vec![Op::Trigger { key: 0, cut }, Op::Trigger { key, cut }],
+        Op::Backfill { job, firings, .. } => {
+            vec![Op::Backfill { job, firings: 0, cut }, Op::Backfill { job, firings, cut }]
+        }
         Op::Foreign { .. } => vec![Op::Foreign { key: 0 }],
         Op::Requeue { stale, .. } => vec![Op::Requeue { row: 0, stale }],
         Op::Discard { .. } => vec![Op::Discard { row: 0 }],

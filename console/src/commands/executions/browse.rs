@@ -52,7 +52,7 @@ pub(in crate::commands) async fn tell_list(
     session: &Session,
 ) -> Result<(), Failure> {
     if let Some(name) = job {
-        match jobs::find(store, name).await? {
+        match jobs::find_ever(store, name).await? {
             Some(job) => filter.job = Some(job.id),
             None => return Err(job_commands::missing(store, name).await),
         }
@@ -131,6 +131,11 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     facts.add("job", &execution.job_name);
     facts.cell("state", Cell::state(&execution.state));
     facts.maybe("skipped because", execution.skip_reason.as_ref());
+    facts.maybe(
+        "claimed by a backfill",
+        execution.backfill.map(|number| format!("action {number}")),
+    );
+    facts.maybe("overlap", execution.overlap_override.as_ref());
     let next = matches!(execution.state.as_str(), "pending" | "retrying" | "failed" | "discarded");
     let number = execution.attempt;
     facts.add("attempt", if next { format!("{number} is next") } else { number.to_string() });

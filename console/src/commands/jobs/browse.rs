@@ -26,7 +26,11 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
     });
     let filter =
         JobFilter { names: None, containing: arguments.name, status, after: arguments.after };
-    let found = jobs::list(&store, &filter, arguments.limit).await?;
+    let found = if arguments.deleted {
+        jobs::list_deleted(&store, &filter, arguments.limit).await?
+    } else {
+        jobs::list(&store, &filter, arguments.limit).await?
+    };
     let ids: Vec<_> = found.iter().map(|job| job.id).collect();
     let last: HashMap<_, _> = jobs::last_executions(&store, &ids)
         .await?
@@ -60,7 +64,8 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
         table.row(cells.into_iter().chain([state, when]).collect());
     }
     session.out.table(table)?;
-    if found.len() as i64 == arguments.limit
+    if !arguments.deleted
+        && found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
         session.out.say(format!("There may be more: add --after {}", last.name))?;
@@ -70,7 +75,7 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
 
 pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Some(job) = jobs::find(&store, name).await? else {
+    let Some(job) = jobs::find_ever(&store, name).await? else {
         return Err(missing(&store, name).await);
     };
     let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
@@ -127,6 +132,7 @@ fn schedule(job: &Job) -> Cell {
 
 fn next(job: &Job, now: DateTime<Utc>) -> Cell {
     match job.next_fire_at {
+        _ if job.deleted_at.is_some() => Cell::toned("deleted", Tone::Faint),
         _ if job.status == "paused" => Cell::toned("paused", Tone::Warning),
         Some(at) => Cell::new(roughly(at, now)),
         None => Cell::none(),
@@ -151,6 +157,9 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.add("name", &job.name);
     facts.maybe("description", Some(&job.description).filter(|text| !text.is_empty()));
     facts.add("id", job.id.to_string());
+    if let Some(at) = job.deleted_at {
+        facts.cell("deleted", Cell::toned(ago(at, now), Tone::Warning));
+    }
     match job.paused_at {
         None => facts.cell("status", Cell::toned("active", Tone::Good)),
         Some(at) => {
@@ -179,6 +188,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.maybe("lock key", job.lock_key.map(|key| key.to_string()));
     facts.maybe("expected within", job.expect_within_ms.map(millis));
     facts.maybe("stale after", job.stale_after_ms.map(millis));
+    facts.maybe("paused after", job.pause_after_failures.map(|n| format!("{n} failures in a row")));
     let labels =
         Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));
     facts.maybe("labels", labels.map(Value::to_string));

@@ -11,7 +11,7 @@ use super::{JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule};
 use crate::duration::{self, DurationError, to_millis};
 
 /// The fields of [`JobSpec::to_json`], in the order in which people read a job.
-pub const COLUMNS: [&str; 29] = [
+pub const COLUMNS: [&str; 30] = [
     "name",
     "description",
     "target",
@@ -40,6 +40,7 @@ pub const COLUMNS: [&str; 29] = [
     "idempotency_template",
     "expect_within_ms",
     "stale_after_ms",
+    "pause_after_failures",
     "labels",
 ];
 
@@ -143,6 +144,7 @@ impl JobSpec {
             "idempotency_template": self.idempotency_template,
             "expect_within_ms": millis(self.expect_within),
             "stale_after_ms": millis(self.stale_after),
+            "pause_after_failures": self.pause_after_failures,
             "labels": self.labels,
         })
     }

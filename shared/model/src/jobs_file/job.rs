@@ -12,12 +12,12 @@ use super::limits::{
 use super::{params, retry, schedule};
 use crate::echo::quoted;
 use crate::job::{
-    DEFAULT_TIMEOUT, JobSpec, Misfire, MisfirePolicy, NameError, Overlap, Schedule, check_name,
-    check_task_type,
+    DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
+    Schedule, check_name, check_task_type,
 };
 use crate::pool::PoolName;
 
-const KNOWN: [&str; 21] = [
+const KNOWN: [&str; 22] = [
     "name",
     "description",
     "target",
@@ -38,6 +38,7 @@ const KNOWN: [&str; 21] = [
     "idempotency_key",
     "expect_within",
     "stale_after",
+    "pause_after_failures",
     "labels",
 ];
 
@@ -86,6 +87,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         idempotency_template: template(fields),
         expect_within: fields.duration("expect_within", EXPECT_WITHIN),
         stale_after: fields.duration("stale_after", STALE_AFTER),
+        pause_after_failures: fields
+            .integer("pause_after_failures", 1..=i64::from(MAX_PAUSE_AFTER_FAILURES))
+            .map(|failures| failures as u32),
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,

@@ -49,6 +49,7 @@ fn a_full_job_is_read_field_by_field() {
         idempotency_key = "inv-{job}-{execution_key}"
         expect_within = "2h"
         stale_after = "3h"
+        pause_after_failures = 5
         labels = { team = "billing" }
     "#;
     let seconds = |s| Some(Duration::from_secs(s));
@@ -86,6 +87,7 @@ fn a_full_job_is_read_field_by_field() {
         idempotency_template: Some("inv-{job}-{execution_key}".into()),
         expect_within: seconds(7_200),
         stale_after: seconds(10_800),
+        pause_after_failures: Some(5),
         labels: [("team".to_owned(), "billing".to_owned())].into(),
     };
     assert_eq!(parse("jobs.toml", text), Ok(vec![expected]));

@@ -48,6 +48,8 @@ pub struct DueJob {
     pub misfire: Misfire,
     /// The first firing that is not accounted for yet.
     pub next_fire_at: DateTime<Utc>,
+    /// After so many failures in a row it is paused instead.
+    pub pause_after_failures: Option<u32>,
     /// Whether an earlier execution is under way; only looked up where the overlap policy asks.
     pub busy: bool,
     /// The instant of the decision, by the database's clock.
@@ -73,6 +75,19 @@ pub struct DueJobs {
     /// Due as well, but their rows hold what this program cannot read. One of these must not stop
     /// the others, so they are told apart here; they stay due until somebody corrects them.
     pub unreadable: Vec<UnreadableJob>,
+    /// Were due, and are paused now.
+    pub paused: Vec<FailingJob>,
+}
+
+/// A job that was paused because its last executions failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailingJob {
+    /// The job.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// How many executions in a row failed.
+    pub failures: u32,
 }
 
 /// A due job whose row was written by hand or by another version.
@@ -106,6 +121,7 @@ pub(super) struct DueRow {
     pub(super) misfire_policy: String,
     pub(super) misfire_window_ms: i64,
     pub(super) misfire_limit: i32,
+    pub(super) pause_after_failures: Option<i32>,
     pub(super) next_fire_at: DateTime<Utc>,
     pub(super) now: DateTime<Utc>,
 }
@@ -146,6 +162,7 @@ impl DueRow {
                 limit: self.misfire_limit as u32,
             },
             next_fire_at: self.next_fire_at,
+            pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
             busy: false,
             now: self.now,
         })

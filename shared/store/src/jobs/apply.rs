@@ -23,7 +23,7 @@ use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
 use crate::bounded::{Bounded, commit};
-use crate::firing::GapRow;
+use crate::firing::{GapBehind, GapRow};
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, bound_waiting, lock_timed_out, record_deeds, wake};
 use crate::{Now, Store, StoreError, gaps};
@@ -216,7 +216,7 @@ fn decide(
             if !old.fires_as(spec) {
                 rescheduled.push(spec);
             }
-            work.change(job, &old, spec, changes, at);
+            work.change(job, &old, spec, changes, request.actor, at);
         } else {
             rescheduled.push(spec);
             work.create(spec, fresh_id(), at);
@@ -287,20 +287,24 @@ impl Work {
         old: &JobSpec,
         spec: &JobSpec,
         changes: Vec<FieldChange>,
+        actor: &str,
         at: DateTime<Utc>,
     ) {
         let id = JobId::new(job.id);
         let mut cursor = Cursor::of(job);
         if !old.fires_as(spec) {
             cursor = Cursor::start(spec, at);
-            let reason = match job.status.as_str() {
-                "paused" => GapReason::Paused.as_str(),
-                _ => "rescheduled",
+            let (reason, actor, why) = match job.status.as_str() {
+                "paused" => {
+                    (GapReason::Paused.as_str(), job.paused_by.clone(), job.paused_why.clone())
+                }
+                _ => ("rescheduled", Some(actor.to_owned()), None),
             };
+            let behind = GapBehind { actor, why, into_key: None };
             if let Ok(timetable) = Timetable::of(old)
                 && let Some(run) = gaps::passed(&timetable, job.next_fire_at, at).gap
             {
-                self.gaps.push(run.row(job.id, reason));
+                self.gaps.push(run.row(job.id, reason, behind));
             }
         }
         self.changed.push(row(spec, id, &cursor));

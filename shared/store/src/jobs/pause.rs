@@ -12,6 +12,7 @@ use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
 use crate::bounded::{Bounded, commit};
+use crate::firing::GapBehind;
 use crate::gaps;
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
@@ -104,7 +105,8 @@ pub async fn resume(
     sqlx::query!(
         "-- resume_job
         UPDATE jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
-            next_fire_at = $2, planned_until = $3, tz_version = $4, updated_at = $3
+            next_fire_at = $2, planned_until = $3, tz_version = $4, updated_at = $3,
+            failures_since = $3
         WHERE id = $1",
         job.id,
         passed.next_fire_at,
@@ -114,7 +116,12 @@ pub async fn resume(
     .execute(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str()));
+    let behind = GapBehind {
+        actor: job.paused_by.clone(),
+        why: job.paused_why.clone(),
+        ..GapBehind::default()
+    };
+    let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str(), behind));
     gaps::record(&mut tx, row.as_slice(), Some(at)).await?;
     let deed = AuditDeed {
         action: "resume",
@@ -138,7 +145,7 @@ pub async fn resume(
 }
 
 /// The job as it is, locked, and the instant of the decision.
-async fn locked(
+pub(super) async fn locked(
     store: &Store,
     name: &str,
     now: Now,
@@ -147,7 +154,8 @@ async fn locked(
     bound_waiting(&mut tx).await.map_err(StoreError::from)?;
     let found = sqlx::query_scalar!(
         r#"-- lock_job
-        SELECT coalesce($2, now()) AS "now!" FROM jobs WHERE name = $1 FOR NO KEY UPDATE"#,
+        SELECT coalesce($2, now()) AS "now!" FROM jobs
+        WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
         name,
         now
     )

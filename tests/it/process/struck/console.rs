@@ -126,6 +126,46 @@ async fn console_resumed() {
     scene.ends(scene.successors(), "console.resumed", DONE, [1, 1]).await;
 }
 
+#[tokio::test]
+async fn console_backfilled() {
+    let scene = Scene::plain().await;
+    let file = scene.platform.folder().join("seldom.toml");
+    // Two batches, and so seldom that no firing of the schedule's own comes between.
+    let job =
+        super::by_hand("a.seldom", "work", "every = \"24h\"\nmisfire = { policy = \"skip\" }");
+    std::fs::write(&file, job).unwrap();
+    assert!(scene.command(&["jobs", "apply", "-f", file.to_str().unwrap()]).await.status.success());
+    assert!(scene.command(&["jobs", "pause", "a.seldom", "--reason", "x"]).await.status.success());
+    let command = ["jobs", "backfill", "a.seldom", "--from", "505d", "--yes", "--rate", "1/d"];
+    scene.console_dies("console.backfilled", &command).await;
+    scene.holds("backfill IS NOT NULL AND state = 'pending'", 500).await;
+    // The rest, and nothing twice.
+    let again = scene.command(&command).await;
+    assert!(again.stdout.contains("5 firings are claimed, 500 had an execution"), "{again}");
+    scene.holds("backfill IS NOT NULL", 505).await;
+    assert_eq!(scene.deeds("backfill").await, 2);
+    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    // One a day from each of the two: the first of each is due, the others are given up here.
+    let rest = "DELETE FROM executions WHERE state = 'pending' AND next_attempt_at > now()";
+    sqlx::query(rest).execute(scene.platform.store().pool()).await.unwrap();
+    scene.ends(scene.successors(), "console.backfilled", DONE, [1, 1]).await;
+    scene.holds("true", 2).await;
+}
+
+#[tokio::test]
+async fn console_deleted() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    let command = ["jobs", "delete", JOB, "--cancel", "--reason", "in vain", "--yes"];
+    scene.console_dies("console.deleted", &command).await;
+    scene.holds("state = 'cancelled'", 1).await;
+    assert_eq!(scene.command(&command).await.status.code(), Some(3), "it is gone");
+    assert_eq!(scene.deeds("delete").await, 1);
+    // Its ticket is still in the queue, and opens nothing.
+    scene.waits(scene.wire.main(), 1).await;
+    scene.ends(scene.successors(), "console.deleted", "state = 'cancelled'", [0, 0]).await;
+}
+
 impl Scene {
     async fn command(&self, args: &[&str]) -> CommandOutput {
         self.platform.sexton(args).await

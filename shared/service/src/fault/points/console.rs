@@ -69,4 +69,20 @@ pub(super) const POINTS: &[Point] = &[
         "an active job; the command again says so",
         "the command",
     ),
+    at(
+        "console.backfilled",
+        Never,
+        "a batch of a backfill is claimed",
+        "the next is, or the operator is told",
+        "pending rows that owe their tickets: the relay; the command again finds them and does the rest",
+        "the command",
+    ),
+    at(
+        "console.deleted",
+        Never,
+        "a job is deleted",
+        "the operator is told",
+        "a job that never fires again; the command again does not find it",
+        "the command",
+    ),
 ];

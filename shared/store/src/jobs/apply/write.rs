@@ -20,13 +20,13 @@ pub(super) async fn insert(
             timezone, dst, task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, labels, next_fire_at, planned_until,
+            expect_within_ms, stale_after_ms, pause_after_failures, labels, next_fire_at, planned_until,
             tz_version, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression,
             timezone, dst, task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, labels, next_fire_at, planned_until, tz_version, $2, $2
+            expect_within_ms, stale_after_ms, pause_after_failures, labels, next_fire_at, planned_until, tz_version, $2, $2
         FROM jsonb_populate_recordset(NULL::jobs, $1)",
         Value::from(rows),
         at
@@ -54,7 +54,8 @@ pub(super) async fn update(
             retry_max_delay_ms = r.retry_max_delay_ms, retry_jitter = r.retry_jitter,
             timeout_ms = r.timeout_ms, lease_ms = r.lease_ms, lock_key = r.lock_key,
             idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
-            stale_after_ms = r.stale_after_ms, labels = r.labels,
+            stale_after_ms = r.stale_after_ms,
+            pause_after_failures = r.pause_after_failures, labels = r.labels,
             next_fire_at = r.next_fire_at, planned_until = r.planned_until,
             tz_version = r.tz_version, revision = jobs.revision + 1, updated_at = $2
         FROM jsonb_populate_recordset(NULL::jobs, $1) AS r WHERE jobs.id = r.id",

@@ -21,6 +21,8 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "console.cancelled" => cancelled(arena, name).await,
         "console.applied" => applied(arena, name).await,
         "console.paused" | "console.resumed" => paused(arena, name).await,
+        "console.backfilled" => backfilled(arena, name).await,
+        "console.deleted" => deleted(arena, name).await,
         _ => bail!("there is no recipe for {name}: write one beside this"),
     }
 }
@@ -148,4 +150,48 @@ async fn paused(arena: &mut Arena, name: &str) -> Result<Outcome> {
     again(arena, &resume).await?;
     carry(arena, id).await?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}
+
+/// A job that nobody's workers run, by a name that no other has.
+async fn another(arena: &Arena, more: &str) -> Result<String> {
+    let name = format!("torture.another-{}", Uuid::new_v4().simple());
+    let path = arena.platform.folder().join("another.toml");
+    let pool = jobs::NOBODYS;
+    let file = format!("[[job]]\nname = \"{name}\"\ntask = \"work\"\npool = \"{pool}\"\n{more}\n");
+    std::fs::write(&path, file)?;
+    again(arena, &["jobs", "apply", "-f", &path.to_string_lossy()]).await?;
+    Ok(name)
+}
+
+async fn backfilled(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    // Once a day: one firing within a day, or the next day's as well.
+    let job = another(arena, "every = \"24h\"\nmisfire = { policy = \"skip\" }").await?;
+    again(arena, &["jobs", "pause", &job, "--reason", "torture"]).await?;
+    let command = ["jobs", "backfill", &job, "--from", "23h59m", "--yes"];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let of_job = format!("e.job_id = (SELECT id FROM jobs WHERE name = '{job}')");
+    let ids = rows::ids(arena.pool(), &of_job).await?;
+    follows(
+        ids.len() == 1,
+        &format!("{} executions of one firing that was backfilled", ids.len()),
+    )?;
+    for id in &ids {
+        carry(arena, *id).await?;
+    }
+    Ok(Struck::at(at, ids).recovery(arena, name).await)
+}
+
+async fn deleted(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let job = another(arena, "").await?;
+    let id = arena.trigger(&job, None).await?;
+    let command = ["jobs", "delete", &job, "--cancel", "--reason", "torture", "--yes"];
+    let at = dies(arena, name, &command).await?;
+    let output = arena.platform.try_sexton(&command).await?;
+    let gone = output.status.code() == Some(3);
+    follows(gone, &format!("a job that was deleted is still there: {output}"))?;
+    // Its ticket opens nothing.
+    present(arena, id).await?;
+    done_once(arena, id, "cancel").await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }

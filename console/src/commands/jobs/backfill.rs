@@ -1,0 +1,211 @@
+//! `sexton jobs backfill`: count, ask, then batch by batch.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::id::ExecutionId;
+use sexton_service::fault;
+use sexton_store::Store;
+use sexton_store::backfill::{self, BackfillError, Backfilled, MAX_BACKFILLED, Place};
+use sexton_store::jobs;
+use sexton_store::ledger::zone_of;
+use sexton_store::operator::By;
+use uuid::Uuid;
+
+use super::{Backfill, missing, when};
+use crate::actor;
+use crate::confirm::confirm;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Table, duration, instant};
+
+/// The most firings that are looked at.
+const MAX_LOOKED_AT: u64 = 100_000;
+/// The most firings that are told one by one.
+const MAX_TOLD: usize = 1_000;
+/// The most that are shown to people.
+const MAX_SHOWN: usize = 50;
+
+/// What was done, or would be.
+#[derive(Debug, Default)]
+struct Sum {
+    made: u64,
+    known: u64,
+    first_due_at: Option<DateTime<Utc>>,
+    last_due_at: Option<DateTime<Utc>>,
+    told: Vec<Backfilled>,
+}
+
+impl Sum {
+    fn add(&mut self, firings: Vec<Backfilled>) {
+        for firing in firings {
+            match firing.due_at {
+                Some(due) => {
+                    self.made += 1;
+                    self.first_due_at.get_or_insert(due);
+                    self.last_due_at = Some(due);
+                }
+                None => self.known += 1,
+            }
+            if self.told.len() < MAX_TOLD {
+                self.told.push(firing);
+            }
+        }
+    }
+
+    const fn looked_at(&self) -> u64 {
+        self.made + self.known
+    }
+}
+
+pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let name = &arguments.name;
+    let Some(job) = jobs::find(&store, name).await? else {
+        return Err(missing(&store, name).await);
+    };
+    let (zone, now) = (arguments.tz.unwrap_or_else(|| zone_of(&job)), session.now(&store).await?);
+    let to = arguments.to.as_deref().map(|to| when::parse("--to", to, zone, now)).transpose()?;
+    let claimed_by = actor::claimer();
+    let request = backfill::Backfill {
+        job: name,
+        from: when::parse("--from", &arguments.from, zone, now)?,
+        to: to.unwrap_or(now),
+        rate: arguments.rate,
+        allow_overlap: arguments.overlap.is_some(),
+        claimed_by: &claimed_by,
+        dry_run: true,
+    };
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let preview = all(&store, request, by).await?;
+    if preview.made > MAX_BACKFILLED {
+        return Err(Failure::Usage(format!(
+            "{} firings have no execution; {MAX_BACKFILLED} at most at once: narrow the range",
+            preview.made
+        )));
+    }
+    if arguments.dry_run {
+        return tell(&preview, arguments, &request, session);
+    }
+    if preview.made == 0 {
+        return Err(Failure::NothingDone(format!(
+            "nothing to backfill: the range has {} firings, all with an execution",
+            preview.known
+        )));
+    }
+    confirm(&question(&preview, arguments), arguments.yes)?;
+    let done = all(&store, backfill::Backfill { dry_run: false, ..request }, by).await?;
+    tell(&done, arguments, &request, session)
+}
+
+/// Batch by batch, to the end.
+async fn all(store: &Store, request: backfill::Backfill<'_>, by: By<'_>) -> Result<Sum, Failure> {
+    let mut sum = Sum::default();
+    let mut place: Option<Place> = None;
+    loop {
+        let fresh_id = || ExecutionId::new(Uuid::now_v7());
+        let batch = match backfill::batch(store, request, place, fresh_id, by, None).await {
+            Ok(batch) => batch,
+            Err(BackfillError::Missing(name)) => return Err(missing(store, &name).await),
+            Err(error) => return Err(refused(error, sum.made)),
+        };
+        sum.add(batch.firings);
+        if sum.looked_at() > MAX_LOOKED_AT {
+            return Err(Failure::Usage(format!(
+                "the range has more than {MAX_LOOKED_AT} firings: narrow it"
+            )));
+        }
+        place = batch.next;
+        if !request.dry_run && sum.made > 0 {
+            fault::point("console.backfilled");
+        }
+        if place.is_none() {
+            return Ok(sum);
+        }
+    }
+}
+
+fn refused(error: BackfillError, made: u64) -> Failure {
+    let hint = match &error {
+        BackfillError::Overlap(_) => {
+            "; --overlap allow lets these run beside each other and beside others"
+        }
+        BackfillError::Locked(_) if made > 0 => "; the same command goes on where this one ended",
+        _ => "",
+    };
+    let text = format!("{error}{hint}");
+    match error {
+        BackfillError::Backwards | BackfillError::Ahead { .. } | BackfillError::Overlap(_) => {
+            Failure::Usage(text)
+        }
+        BackfillError::Store(error) => error.into(),
+        _ => Failure::Failed(text),
+    }
+}
+
+fn question(preview: &Sum, arguments: &Backfill) -> String {
+    let last = match (preview.first_due_at, preview.last_due_at) {
+        (Some(first), Some(last)) if last > first => {
+            format!(", the last one due after {}", duration((last - first).num_milliseconds()))
+        }
+        _ => ", all due at once".to_owned(),
+    };
+    format!("{} firings of {} will run{last}", preview.made, arguments.name)
+}
+
+fn tell(
+    sum: &Sum,
+    arguments: &Backfill,
+    request: &backfill::Backfill<'_>,
+    session: &Session,
+) -> Result<(), Failure> {
+    if session.out.is_json() {
+        let firings = sum.told.iter().map(|firing| {
+            json!({
+                "scheduled_for": firing.scheduled_for,
+                "execution_key": firing.execution_key,
+                "execution_id": firing.execution,
+                "made": firing.due_at.is_some(),
+                "due_at": firing.due_at,
+            })
+        });
+        return session.out.document(&json!({
+            "job_name": arguments.name,
+            "dry_run": arguments.dry_run,
+            "from": request.from,
+            "to": request.to,
+            "rate": request.rate.map(|rate| rate.to_string()),
+            "overlap_override": request.allow_overlap.then_some("allow"),
+            "made": sum.made,
+            "known": sum.known,
+            "first_due_at": sum.first_due_at,
+            "last_due_at": sum.last_due_at,
+            "firings": firings.collect::<Value>(),
+            "firings_are_all": sum.looked_at() == sum.told.len() as u64,
+        }));
+    }
+    let mut table = Table::new(&["FIRING", "DUE", "EXECUTION"]).one_line_each();
+    for firing in sum.told.iter().take(MAX_SHOWN) {
+        let id = firing.execution.map(|id| id.to_string());
+        table.row(vec![
+            Cell::new(instant(firing.scheduled_for)),
+            Cell::new(firing.due_at.map_or("has an execution".to_owned(), instant)),
+            id.map_or_else(Cell::none, Cell::new),
+        ]);
+    }
+    if !table.is_empty() {
+        session.out.table(table)?;
+    }
+    if sum.looked_at() > MAX_SHOWN as u64 {
+        session.out.say(format!("  … and {} more", sum.looked_at() - MAX_SHOWN as u64))?;
+    }
+    let (made, known) = (sum.made, sum.known);
+    session.out.say(if arguments.dry_run {
+        format!("Nothing was written; {made} firings would run, {known} have an execution.")
+    } else {
+        format!(
+            "{made} firings are claimed, {known} had an execution. `sexton jobs explain {} --from …` \
+             tells how they go.",
+            arguments.name
+        )
+    })
+}

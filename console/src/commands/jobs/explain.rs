@@ -1,0 +1,139 @@
+//! `sexton jobs explain`: what became of a firing, or of all of a range.
+
+use chrono::{DateTime, Utc};
+use sexton_model::zone::Zone;
+use sexton_store::ledger::zone_of;
+
+use super::{Explain, missing, when};
+use crate::failure::Failure;
+use crate::ledger::{self, Answer, Explained, When};
+use crate::session::Session;
+use crate::show::{Cell, Facts, Table, Tone, ago, instant, line, precise};
+
+/// The most characters of a sentence in a table.
+const MAX_WHY_CHARS: usize = 200;
+
+pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let name = &arguments.name;
+    let Some(job) = ledger::find(&store, name).await? else {
+        return Err(missing(&store, name).await);
+    };
+    let zone = arguments.tz.unwrap_or_else(|| zone_of(&job));
+    let now = session.now(&store).await?;
+    let read = |option, text: &str| when::parse(option, text, zone, now);
+    let wanted = match (&arguments.at, &arguments.from) {
+        (Some(at), _) => When::At(read("--at", at)?),
+        (None, Some(from)) => {
+            let to = arguments.to.as_deref().map(|to| read("--to", to)).transpose()?;
+            let (from, to) = (read("--from", from)?, to.unwrap_or(now));
+            if to < from {
+                return Err(Failure::Usage("--to is before --from".to_owned()));
+            }
+            When::Between { from, to, most: arguments.limit }
+        }
+        (None, None) => return Err(Failure::Usage("say --at, or --from".to_owned())),
+    };
+    let Some(answer) = ledger::explain(&store, &job, wanted, None).await? else {
+        return Err(missing(&store, name).await);
+    };
+    if session.out.is_json() {
+        return session.out.document(&answer);
+    }
+    if let Some(at) = answer.deleted_at {
+        session.out.say(format!("{} was deleted at {}.", line(name, 200), instant(at)))?;
+    }
+    match (wanted, answer.firings.as_slice()) {
+        (When::At(_), [firing]) => one(firing, &answer, zone, session),
+        (When::At(at), _) => none(at, &answer, zone, session),
+        (When::Between { .. }, []) => session.out.say(format!(
+            "There are no firings from {} to {}.",
+            instant(answer.from),
+            instant(answer.to)
+        )),
+        (When::Between { .. }, firings) => range(firings, &answer, zone, session),
+    }
+}
+
+/// An instant, in the zone as well.
+fn place(at: DateTime<Utc>, zone: Zone) -> String {
+    if zone.is_utc() {
+        return instant(at);
+    }
+    format!("{} ({} {zone})", instant(at), zone.at(at).format("%a %F %T %:z"))
+}
+
+fn one(firing: &Explained, answer: &Answer, zone: Zone, session: &Session) -> Result<(), Failure> {
+    let mut facts = Facts::default();
+    facts.add("firing", place(firing.scheduled_for, zone));
+    facts.cell("disposition", word(&firing.disposition));
+    facts.add("why", &firing.why);
+    facts.add("key", &firing.execution_key);
+    facts.maybe("revision", firing.revision.map(|number| number.to_string()));
+    facts.maybe("due", firing.due_at.map(|at| ago(at, answer.now)));
+    facts.maybe("execution", firing.execution.as_ref().map(|execution| execution.id.to_string()));
+    session.out.facts(facts)?;
+    let Some(timeline) = &firing.timeline else { return Ok(()) };
+    let mut table = Table::new(&["AT", "WHAT", "TRY", "BY", ""]).one_line_each();
+    for event in timeline {
+        table.row(vec![
+            Cell::new(precise(event.at)),
+            Cell::new(&event.event),
+            event.attempt.map_or_else(|| Cell::new(""), |number| Cell::new(number.to_string())),
+            Cell::new(event.by.as_deref().unwrap_or("")),
+            Cell::new(event.detail.as_deref().unwrap_or("")),
+        ]);
+    }
+    session.out.say("")?;
+    session.out.table(table)
+}
+
+fn none(at: DateTime<Utc>, answer: &Answer, zone: Zone, session: &Session) -> Result<(), Failure> {
+    let Some(what) = &answer.no_firing else { return Ok(()) };
+    let mut facts = Facts::default();
+    facts.add("instant", place(at, zone));
+    facts.cell("disposition", word(what.disposition));
+    facts.add("why", &what.why);
+    let around = |at: Option<DateTime<Utc>>| at.map_or("none".to_owned(), |at| place(at, zone));
+    facts.add("firing before", around(what.before));
+    facts.add("firing after", around(what.after));
+    session.out.facts(facts)
+}
+
+fn range(
+    firings: &[Explained],
+    answer: &Answer,
+    zone: Zone,
+    session: &Session,
+) -> Result<(), Failure> {
+    let mut table = Table::new(&["FIRING", "DISPOSITION", "EXECUTION", "WHY"]).one_line_each();
+    for firing in firings {
+        let id = firing.execution.as_ref().map(|execution| execution.id.to_string());
+        table.row(vec![
+            Cell::new(place(firing.scheduled_for, zone)),
+            word(&firing.disposition),
+            id.map_or_else(Cell::none, Cell::new),
+            Cell::new(line(&firing.why, MAX_WHY_CHARS)),
+        ]);
+    }
+    session.out.table(table)?;
+    match answer.next {
+        None => Ok(()),
+        Some(next) => session.out.say(format!(
+            "There are more: the next is {0}; go on with --from {0}.",
+            next.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+        )),
+    }
+}
+
+fn word(word: &str) -> Cell {
+    let tone = match word {
+        "ran" => Tone::Good,
+        "running" | "queued" => Tone::Busy,
+        "failed" | "unknown" => Tone::Bad,
+        "paused" | "held" | "due" => Tone::Warning,
+        "not_yet" => Tone::Plain,
+        _ => Tone::Faint,
+    };
+    Cell::toned(word, tone)
+}

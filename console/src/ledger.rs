@@ -1,0 +1,263 @@
+//! The ledger: what became of each firing of a job, as an answer for people and programs.
+//!
+//! [`explain`] reads a part of a job's ledger in one snapshot, decides with
+//! [`sexton_model::explain`] and says it in words. It only reads; of a single firing it adds the
+//! timeline of its execution.
+
+pub mod timeline;
+mod words;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::explain::{Disposition, NoFiring, disposition, no_firing};
+use sexton_store::jobs::{self, Job};
+use sexton_store::ledger::{FiringExecution, Page, Wanted, page};
+use sexton_store::{Store, StoreError, attempts, executions, operator};
+use uuid::Uuid;
+
+use timeline::{Event, timeline};
+
+/// The most attempts that a timeline tells of.
+const MAX_ATTEMPTS: i64 = 200;
+
+/// Which firings are asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// The one at this instant.
+    At(DateTime<Utc>),
+    /// Those between two instants, both included, the oldest so many.
+    Between {
+        /// The first instant.
+        from: DateTime<Utc>,
+        /// The last instant.
+        to: DateTime<Utc>,
+        /// At most so many.
+        most: usize,
+    },
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Answer {
+    /// The job's name.
+    pub job_name: String,
+    /// Its id.
+    pub job_id: Uuid,
+    /// Its zone.
+    pub timezone: String,
+    /// When it was deleted.
+    pub deleted_at: Option<DateTime<Utc>>,
+    /// The first instant that was asked about.
+    pub from: DateTime<Utc>,
+    /// The last one, included.
+    pub to: DateTime<Utc>,
+    /// By the database's clock.
+    pub now: DateTime<Utc>,
+    /// The firings, oldest first.
+    pub firings: Vec<Explained>,
+    /// What the one instant is, if it is no firing.
+    pub no_firing: Option<NotFiring>,
+    /// Where to go on, if there are more.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// A firing and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Explained {
+    /// Its nominal time.
+    pub scheduled_for: DateTime<Utc>,
+    /// Its execution key.
+    pub execution_key: String,
+    /// The revision of the job that had it; `None`: none that is known, by today's data of the zones.
+    pub revision: Option<i32>,
+    /// What became of it, in a word.
+    pub disposition: String,
+    /// And in a sentence.
+    pub why: String,
+    /// Who paused, changed or deleted the job, where that is why it did not run.
+    pub actor: Option<String>,
+    /// What he said.
+    pub reason: Option<String>,
+    /// Where coalesced: the key of the firing that ran for it.
+    pub into_key: Option<String>,
+    /// Where it lies ahead: when it is due.
+    pub due_at: Option<DateTime<Utc>>,
+    /// Its execution.
+    pub execution: Option<Told>,
+    /// What happened to that, oldest first; only of a single firing.
+    pub timeline: Option<Vec<Event>>,
+}
+
+/// An execution in short; the fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct Told {
+    pub id: Uuid,
+    pub state: String,
+    pub attempt: i32,
+    pub claimed_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    pub outcome: Option<String>,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    /// Who backfilled it.
+    pub backfilled_by: Option<String>,
+    /// Why.
+    pub backfill_reason: Option<String>,
+}
+
+/// An instant that is no firing.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct NotFiring {
+    /// What it is, in a word.
+    pub disposition: &'static str,
+    /// And in a sentence.
+    pub why: String,
+    /// The firing before.
+    pub before: Option<DateTime<Utc>>,
+    /// The firing after.
+    pub after: Option<DateTime<Utc>>,
+}
+
+/// What became of firings of `job`. `now` is the instant of the answer; `None`: the database's.
+///
+/// # Errors
+///
+/// Those of the database. `None`: the job is gone.
+pub async fn explain(
+    store: &Store,
+    job: &Job,
+    when: When,
+    now: Option<DateTime<Utc>>,
+) -> Result<Option<Answer>, StoreError> {
+    let (from, to, most) = match when {
+        When::At(at) => (at, at, 1),
+        When::Between { from, to, most } => (from, to, most),
+    };
+    let wanted = Wanted { job: job.id, from, to, most };
+    let Some(page) = page(store, wanted, now).await? else { return Ok(None) };
+    let mut firings: Vec<Explained> = page
+        .stretch
+        .firings
+        .iter()
+        .map(|firing| {
+            let execution = page.executions.get(&firing.key);
+            let place = (firing.at, firing.key.clone(), Some(firing.revision));
+            explained(&page, place, execution)
+        })
+        .collect();
+    let mut not_firing = None;
+    if let (When::At(at), true) = (when, firings.is_empty()) {
+        // Claimed by other data of the zones, or put there by hand: it is on record all the same.
+        let claimed = page.executions.values().find(|execution| execution.scheduled_for == at);
+        match claimed {
+            Some(execution) => {
+                let place = (at, execution.execution_key.clone(), None);
+                firings.push(explained(&page, place, Some(execution)));
+            }
+            None => not_firing = Some(not_a_firing(&page, at)),
+        }
+    }
+    if let (When::At(_), [firing]) = (when, firings.as_mut_slice())
+        && let Some(execution) = &firing.execution
+    {
+        firing.timeline = told(store, execution.id).await?;
+    }
+    Ok(Some(Answer {
+        job_name: job.name.clone(),
+        job_id: job.id,
+        timezone: job.timezone.clone(),
+        deleted_at: job.deleted_at,
+        from,
+        to,
+        now: page.now,
+        firings,
+        no_firing: not_firing,
+        next: page.stretch.next,
+    }))
+}
+
+async fn told(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
+    let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
+    let attempts = attempts::of_execution(store, id, MAX_ATTEMPTS).await?;
+    let actions = operator::of_execution(store, id).await?;
+    Ok(Some(timeline(&execution, &attempts, &actions)))
+}
+
+fn explained(
+    page: &Page,
+    (at, key, revision): (DateTime<Utc>, String, Option<i32>),
+    execution: Option<&FiringExecution>,
+) -> Explained {
+    let recorded = execution.map(|execution| &execution.recorded);
+    let found = disposition(at, recorded, &page.gaps, &page.job, page.now);
+    let gap = page.gaps.iter().find(|gap| (gap.first..=gap.last).contains(&at));
+    let (mut actor, mut reason) = match (&found, gap) {
+        (Disposition::Paused(pause), _) => (pause.actor.clone(), pause.why.clone()),
+        (Disposition::NotRun(_), Some(gap)) => (gap.actor.clone(), gap.why.clone()),
+        _ => (None, None),
+    };
+    if let Disposition::Skipped(why) = &found {
+        reason = Some(why.clone());
+    }
+    if let (Disposition::NotYet, Some(pause)) = (&found, &page.job.paused) {
+        (actor, reason) = (pause.actor.clone(), pause.why.clone());
+    }
+    Explained {
+        scheduled_for: at,
+        execution_key: key,
+        revision,
+        why: words::of_firing(&found, at, execution, actor.as_deref(), reason.as_deref(), page),
+        disposition: found.word().to_owned(),
+        actor,
+        reason,
+        into_key: match &found {
+            Disposition::Coalesced(into) => into.clone(),
+            _ => None,
+        },
+        due_at: match &found {
+            Disposition::NotYet | Disposition::Due => Some(at),
+            Disposition::Running(_) => execution.and_then(|execution| execution.next_attempt_at),
+            _ => None,
+        },
+        execution: execution.map(Told::of),
+        timeline: None,
+    }
+}
+
+fn not_a_firing(page: &Page, at: DateTime<Utc>) -> NotFiring {
+    let what: NoFiring = no_firing(at, &page.history);
+    let (before, after) = (page.history.before(at), page.history.after(at));
+    NotFiring { disposition: what.word(), why: words::of_no_firing(what, page), before, after }
+}
+
+impl Told {
+    fn of(execution: &FiringExecution) -> Self {
+        let backfill = execution.backfill.as_ref();
+        Self {
+            id: execution.id,
+            state: execution.recorded.state.as_str().to_owned(),
+            attempt: execution.attempt,
+            claimed_at: execution.claimed_at,
+            started_at: execution.started_at,
+            finished_at: execution.finished_at,
+            next_attempt_at: execution.next_attempt_at,
+            outcome: execution.outcome.clone(),
+            error_class: execution.error_class.clone(),
+            error_message: execution.error_message.clone(),
+            backfilled_by: backfill.and_then(|backfill| backfill.actor.clone()),
+            backfill_reason: backfill.and_then(|backfill| backfill.why.clone()),
+        }
+    }
+}
+
+/// The job of that name: the one that lives, or else the one that was deleted last.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
+    jobs::find_ever(store, name).await
+}

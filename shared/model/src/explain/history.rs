@@ -1,0 +1,158 @@
+//! Which instants were firings of a job, over all the schedules that it had.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::job::Schedule;
+use crate::plan::Timetable;
+
+/// The database's instants are whole microseconds.
+const TICK: TimeDelta = TimeDelta::microseconds(1);
+/// How far back a firing is looked for, first and at most: 8 years hold a 29 February.
+const LOOK_BACK: [TimeDelta; 6] = [
+    TimeDelta::minutes(1),
+    TimeDelta::hours(1),
+    TimeDelta::days(1),
+    TimeDelta::days(32),
+    TimeDelta::days(367),
+    TimeDelta::days(8 * 366 + 1),
+];
+
+/// A job's schedule for some time: from an instant on until the next revision begins.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Revision {
+    /// Its number, from 1 for the job as it was first applied.
+    pub number: i32,
+    /// Its firings are those after this instant.
+    pub from: DateTime<Utc>,
+    /// What it fires at.
+    pub timetable: Timetable,
+}
+
+/// An instant at which a job's schedule said "run".
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Nominal {
+    /// The instant.
+    pub at: DateTime<Utc>,
+    /// Its execution key.
+    pub key: String,
+    /// The revision that said so.
+    pub revision: i32,
+}
+
+/// The oldest firings of a stretch of time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stretch {
+    /// Oldest first, each once.
+    pub firings: Vec<Nominal>,
+    /// The first one that was left out for want of room.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// The schedules that a job had.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct History {
+    revisions: Vec<Revision>,
+    until: Option<DateTime<Utc>>,
+}
+
+impl History {
+    /// Of these revisions, in any order; `until` is when the job was deleted.
+    pub fn new(mut revisions: Vec<Revision>, until: Option<DateTime<Utc>>) -> Self {
+        revisions.sort_by_key(|revision| revision.number);
+        Self { revisions, until }
+    }
+
+    /// The oldest schedule that is known.
+    pub fn oldest(&self) -> Option<&Revision> {
+        self.revisions.first()
+    }
+
+    /// When the job was deleted.
+    pub const fn until(&self) -> Option<DateTime<Utc>> {
+        self.until
+    }
+
+    /// The oldest `most` firings from `from` to `to`, both included. Each belongs to the revision that
+    /// was in force: one begins strictly after the instant of the change, as applying does. Only a job
+    /// that fires once has its instant also where that was past when it was applied.
+    pub fn firings(&self, from: DateTime<Utc>, to: DateTime<Utc>, most: usize) -> Stretch {
+        let mut found: Vec<Nominal> = Vec::new();
+        for revision in &self.revisions {
+            if let Schedule::At { at } = revision.timetable.schedule()
+                && *at <= revision.from
+                && (from..=to).contains(at)
+            {
+                found.extend(revision.nominal(*at));
+            }
+        }
+        let belated = found.len();
+        for (index, revision) in self.revisions.iter().enumerate() {
+            let end = self.end(index).map_or(to, |end| end.min(to));
+            let mut at = revision.timetable.next_after(revision.from.max(from - TICK));
+            while let Some(firing) = at.filter(|at| *at <= end && found.len() - belated <= most) {
+                found.extend(revision.nominal(firing));
+                at = revision.timetable.next_after(firing);
+            }
+        }
+        found.sort();
+        found.dedup_by(|later, earlier| later.key == earlier.key);
+        let next = found.get(most).map(|nominal| nominal.at);
+        found.truncate(most);
+        Stretch { firings: found, next }
+    }
+
+    /// The firing at exactly that instant.
+    pub fn at(&self, at: DateTime<Utc>) -> Option<Nominal> {
+        self.firings(at, at, 1).firings.pop()
+    }
+
+    /// The first firing after an instant.
+    pub fn after(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let of = |(index, revision): (usize, &Revision)| {
+            let next = revision.timetable.next_after(revision.from.max(at))?;
+            self.end(index).is_none_or(|end| next <= end).then_some(next)
+        };
+        self.revisions.iter().enumerate().filter_map(of).min()
+    }
+
+    /// The last firing before an instant, within eight years.
+    pub fn before(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let of = |(index, revision): (usize, &Revision)| {
+            let end = self.end(index).map_or(at, |end| at.min(end + TICK));
+            last_before(&revision.timetable, revision.from, end)
+        };
+        self.revisions.iter().enumerate().filter_map(of).max()
+    }
+
+    /// Up to when a revision was in force, included; `None`: it is.
+    fn end(&self, index: usize) -> Option<DateTime<Utc>> {
+        self.revisions.get(index + 1).map(|next| next.from).or(self.until)
+    }
+}
+
+impl Revision {
+    fn nominal(&self, at: DateTime<Utc>) -> Option<Nominal> {
+        let key = self.timetable.key_of(at)?;
+        Some(Nominal { at, key, revision: self.number })
+    }
+}
+
+/// The last firing after `from` and before `at`. A timetable can only be asked for the next one: so
+/// for a time ago after which there is one, and then by halves for the latest such time.
+fn last_before(
+    timetable: &Timetable,
+    from: DateTime<Utc>,
+    at: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
+    let first_after = |start| timetable.next_after(start).filter(|next| *next < at);
+    let mut found = LOOK_BACK.iter().find_map(|ago| first_after((at - *ago).max(from)))?;
+    let mut none_after = at;
+    while none_after - found > TICK {
+        let middle = found + (none_after - found) / 2;
+        match first_after(middle) {
+            Some(later) => found = later,
+            None => none_after = middle,
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,241 @@
+//! The ledger's decision: what became of a firing.
+//!
+//! # Guarantees
+//!
+//! * Every firing of a job's history has exactly one [`Disposition`]; an instant that is none says so,
+//!   with the firings around it.
+//! * What is on record comes first: an execution, then a gap. So a firing that was missed and later
+//!   backfilled is told by what ran, and its gap stays where it is. Only what has no record is told by
+//!   the job as it is: due, paused, not yet.
+//! * A firing without a record that cannot be told by the job is *unknown*, with the reason; it is never
+//!   guessed.
+//!
+//! # What it does not do
+//!
+//! It reads nothing. Whoever asks has read executions, gaps and job in one snapshot; of two snapshots a
+//! firing that was claimed in between would have no record and a cursor behind it.
+
+mod history;
+
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, Utc};
+
+use crate::state::State;
+
+pub use history::{History, Nominal, Revision, Stretch};
+
+/// The execution that a firing has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded {
+    /// Its state.
+    pub state: State,
+    /// Why it was never to run.
+    pub skip_reason: Option<String>,
+    /// Whether it is held back behind another execution of its job.
+    pub held: bool,
+}
+
+/// A run of firings that no execution stood for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordedGap {
+    /// The oldest.
+    pub first: DateTime<Utc>,
+    /// The newest.
+    pub last: DateTime<Utc>,
+    /// The recorded word.
+    pub reason: String,
+    /// Who paused, changed or deleted the job.
+    pub actor: Option<String>,
+    /// What he said.
+    pub why: Option<String>,
+    /// Into which execution these were coalesced.
+    pub into_key: Option<String>,
+}
+
+/// Who paused a job, and why.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Pause {
+    /// Who; `None`: recorded by a version that did not say.
+    pub actor: Option<String>,
+    /// The reason given.
+    pub why: Option<String>,
+}
+
+/// The job as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// The first firing that is not accounted for.
+    pub next_fire_at: Option<DateTime<Utc>>,
+    /// Up to here all is accounted for.
+    pub planned_until: Option<DateTime<Utc>>,
+    /// It is paused.
+    pub paused: Option<Pause>,
+    /// Its late firings wait until somebody releases them: why.
+    pub held: Option<String>,
+    /// Executions that ended before this may have been removed, and gaps that were recorded before it.
+    pub pruned_before: Option<DateTime<Utc>>,
+}
+
+/// What became of a firing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Disposition {
+    /// Its execution succeeded.
+    Ran,
+    /// Its execution is under way, in this state.
+    Running(State),
+    /// Its execution waits behind another one of the job.
+    Queued,
+    /// Its execution failed, and waits for an operator.
+    Failed,
+    /// Its execution failed, and an operator gave it up.
+    Discarded,
+    /// Its execution was cancelled.
+    Cancelled,
+    /// It was not to run: why.
+    Skipped(String),
+    /// One newer firing ran for it: the execution key, where it is known.
+    Coalesced(Option<String>),
+    /// The job was, or is, paused.
+    Paused(Pause),
+    /// It did not run, for the reason that its gap gives: `outside_window`, `over_limit`,
+    /// `rescheduled` …
+    NotRun(String),
+    /// It is due and waits until somebody releases the job's late firings: why they wait.
+    Held(String),
+    /// It is due, and no scheduler has claimed it yet.
+    Due,
+    /// It lies ahead.
+    NotYet,
+    /// The job fired for the last time before.
+    Ended,
+    /// Nothing is known of it.
+    Unknown(Unknown),
+}
+
+/// Why nothing is known of a firing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unknown {
+    /// It is older than what retention keeps.
+    Pruned,
+    /// It should be on record and is not: somebody removed its row, or a backup was restored.
+    Unaccounted,
+}
+
+/// What an instant is that is no firing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoFiring {
+    /// The schedule says nothing of it.
+    Between,
+    /// The job did not exist yet.
+    BeforeJob,
+    /// The schedule of then is not known any more, or was never recorded.
+    BeforeRecords,
+    /// The job was deleted.
+    AfterDeletion,
+}
+
+impl Disposition {
+    /// The word, as `--json` writes it. Of a gap it is the recorded reason.
+    pub fn word(&self) -> &str {
+        match self {
+            Self::Ran => "ran",
+            Self::Running(_) => "running",
+            Self::Queued => "queued",
+            Self::Failed => "failed",
+            Self::Discarded => "discarded",
+            Self::Cancelled => "cancelled",
+            Self::Skipped(_) => "skipped",
+            Self::Coalesced(_) => "coalesced",
+            Self::Paused(_) => "paused",
+            Self::NotRun(reason) => reason,
+            Self::Held(_) => "held",
+            Self::Due => "due",
+            Self::NotYet => "not_yet",
+            Self::Ended => "ended",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+impl NoFiring {
+    /// The word, as `--json` writes it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Between => "not_a_firing",
+            Self::BeforeJob => "before_job",
+            Self::BeforeRecords => "unknown",
+            Self::AfterDeletion => "after_deletion",
+        }
+    }
+}
+
+/// What became of the firing at `at`, of which `execution` and the one among `gaps` that holds it are
+/// on record, and the job stands as it does at `now`.
+pub fn disposition(
+    at: DateTime<Utc>,
+    execution: Option<&Recorded>,
+    gaps: &[RecordedGap],
+    job: &Standing,
+    now: DateTime<Utc>,
+) -> Disposition {
+    if let Some(execution) = execution {
+        return of_execution(execution);
+    }
+    if let Some(gap) = gaps.iter().find(|gap| (gap.first..=gap.last).contains(&at)) {
+        return of_gap(gap);
+    }
+    let ahead = job.next_fire_at.is_some_and(|cursor| cursor <= at);
+    if ahead && at > now {
+        return Disposition::NotYet;
+    }
+    if ahead {
+        return match (&job.paused, &job.held) {
+            (Some(pause), _) => Disposition::Paused(pause.clone()),
+            (None, Some(why)) => Disposition::Held(why.clone()),
+            (None, None) => Disposition::Due,
+        };
+    }
+    if job.next_fire_at.is_none() && job.planned_until.is_none_or(|until| until < at) {
+        return Disposition::Ended;
+    }
+    if job.pruned_before.is_some_and(|before| at < before) {
+        return Disposition::Unknown(Unknown::Pruned);
+    }
+    Disposition::Unknown(Unknown::Unaccounted)
+}
+
+/// What an instant is that is no firing of `history`.
+pub fn no_firing(at: DateTime<Utc>, history: &History) -> NoFiring {
+    if history.until().is_some_and(|until| at > until) {
+        return NoFiring::AfterDeletion;
+    }
+    match history.oldest() {
+        Some(first) if at > first.from => NoFiring::Between,
+        Some(first) if first.number == 1 => NoFiring::BeforeJob,
+        _ => NoFiring::BeforeRecords,
+    }
+}
+
+fn of_execution(execution: &Recorded) -> Disposition {
+    match execution.state {
+        State::Succeeded => Disposition::Ran,
+        State::Pending if execution.held => Disposition::Queued,
+        state @ (State::Pending | State::Running | State::Retrying) => Disposition::Running(state),
+        State::Failed => Disposition::Failed,
+        State::Discarded => Disposition::Discarded,
+        State::Cancelled => Disposition::Cancelled,
+        State::Skipped => Disposition::Skipped(execution.skip_reason.clone().unwrap_or_default()),
+    }
+}
+
+fn of_gap(gap: &RecordedGap) -> Disposition {
+    // A gap whose firings were not all counted says so in its reason.
+    let reason = gap.reason.strip_suffix(", at least").unwrap_or(&gap.reason);
+    match reason {
+        "coalesced" => Disposition::Coalesced(gap.into_key.clone()),
+        "paused" => Disposition::Paused(Pause { actor: gap.actor.clone(), why: gap.why.clone() }),
+        other => Disposition::NotRun(other.to_owned()),
+    }
+}

@@ -1,0 +1,107 @@
+//! Rates: how many of something in a stretch of time, and when each of them is due.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// The most that one unit of time may have.
+pub const MAX_COUNT: u32 = 100_000;
+
+/// So many in a second, a minute, an hour or a day, spread evenly.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    count: u32,
+    unit: Unit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+}
+
+/// A text that is no rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("write a rate as in 10/m: 1 to {MAX_COUNT}, then /s, /m, /h or /d")]
+pub struct RateError;
+
+impl Unit {
+    const ALL: [(&'static str, Self); 4] =
+        [("s", Self::Second), ("m", Self::Minute), ("h", Self::Hour), ("d", Self::Day)];
+
+    const fn micros(self) -> i64 {
+        1_000_000
+            * match self {
+                Self::Second => 1,
+                Self::Minute => 60,
+                Self::Hour => 3_600,
+                Self::Day => 86_400,
+            }
+    }
+}
+
+impl Rate {
+    /// When the so-many-th (from 0) is due, the first of which is due at `start`. Each is computed from
+    /// the start, so that nothing is lost to rounding; `None` where the calendar ends.
+    pub fn due(self, start: DateTime<Utc>, index: u64) -> Option<DateTime<Utc>> {
+        let index = i64::try_from(index).ok()?;
+        let after = index.checked_mul(self.unit.micros())? / i64::from(self.count);
+        start.checked_add_signed(TimeDelta::microseconds(after))
+    }
+
+    /// How long so many take, from the first to the last.
+    pub fn duration_of(self, count: u64) -> Duration {
+        let last = u128::from(count.saturating_sub(1));
+        let micros = last * self.unit.micros() as u128 / u128::from(self.count);
+        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        let (count, unit) = text.split_once('/').ok_or(RateError)?;
+        let digits = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+        let count = count.parse().ok().filter(|count| digits && (1..=MAX_COUNT).contains(count));
+        let unit = Unit::ALL.iter().find(|(letter, _)| *letter == unit);
+        Ok(Self { count: count.ok_or(RateError)?, unit: unit.ok_or(RateError)?.1 })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = Unit::ALL.iter().find(|(_, unit)| *unit == self.unit).map_or("", |it| it.0);
+        write!(f, "{}/{letter}", self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_read_and_written() {
+        for text in ["1/s", "10/m", "7/h", "100000/d"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+        for text in ["", "10", "0/m", "+1/m", "1/w", "100001/s", "1.5/m", "10/", "/m", "10/m "] {
+            assert_eq!(text.parse::<Rate>(), Err(RateError), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_spread_evenly_and_nothing_is_lost_to_rounding() {
+        let start = DateTime::UNIX_EPOCH;
+        let rate: Rate = "7/m".parse().unwrap();
+        let at = |index| (rate.due(start, index).unwrap() - start).num_microseconds().unwrap();
+        assert_eq!((at(0), at(1), at(7), at(7_000)), (0, 8_571_428, 60_000_000, 60_000_000_000));
+        assert_eq!(rate.duration_of(8), Duration::from_mins(1));
+        assert_eq!(rate.duration_of(0), Duration::ZERO);
+        assert_eq!(rate.due(start, u64::MAX), None);
+    }
+}

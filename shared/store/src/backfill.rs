@@ -1,0 +1,351 @@
+//! Backfill: claim firings of the past that have no execution.
+//!
+//! The keys are the scheduler's own, so whatever has an execution, or gets one from a planner meanwhile, is
+//! left alone: the unique row is the guard, as with every claim. What was a gap runs now, and the gap stays
+//! on record.
+//!
+//! **A batch is a transaction**: it locks the job, so that nobody else claims for it, and shares the row in
+//! which retention writes up to where it has removed rows; a firing from before that is refused, because
+//! its key is forgotten and it could run a second time. Then it computes the next firings from the
+//! schedules that the job had, inserts those whose key is new, and writes the audit. Rows are due one after
+//! the other by the rate, and owed from that instant on: the relay publishes them. A crash between two
+//! batches leaves those before; called again, they are known and the rest follows.
+//!
+//! **Overlap.** A policy other than `allow` would skip all but one of many firings at once. So it has to be
+//! overridden, which is recorded with each row: such an execution neither waits for others of its job nor
+//! holds them up.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+use sexton_model::explain::{History, Nominal};
+use sexton_model::id::ExecutionId;
+use sexton_model::key;
+use sexton_model::rate::Rate;
+use sexton_model::zone::tz_data_version;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::bounded::{Bounded, bounded, commit};
+use crate::ledger;
+use crate::listen::Wake;
+use crate::operator::{By, bound_waiting, lock_timed_out, wake};
+use crate::{Now, Store, StoreError};
+
+/// Firings of one transaction.
+pub const BATCH: usize = 500;
+/// The most executions that one backfill should make; whoever asks counts them first, with a dry run.
+pub const MAX_BACKFILLED: u64 = 20_000;
+
+/// What is to be backfilled.
+#[derive(Clone, Copy, Debug)]
+pub struct Backfill<'a> {
+    /// The job's name.
+    pub job: &'a str,
+    /// The first instant.
+    pub from: DateTime<Utc>,
+    /// The last instant, included.
+    pub to: DateTime<Utc>,
+    /// How fast they become due; `None`: all at once.
+    pub rate: Option<Rate>,
+    /// Whether they run beside each other and beside others, whatever the job's policy.
+    pub allow_overlap: bool,
+    /// `<instance>:<pid>` of the caller.
+    pub claimed_by: &'a str,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// Where the next batch begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// Its first firing.
+    pub from: DateTime<Utc>,
+    /// When the first execution of the whole backfill was due.
+    pub start: DateTime<Utc>,
+    /// How many it has made so far.
+    pub made: u64,
+}
+
+/// What became of a firing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Backfilled {
+    /// The firing.
+    pub scheduled_for: DateTime<Utc>,
+    /// Its key.
+    pub execution_key: String,
+    /// Its execution; `None`: it would be made.
+    pub execution: Option<Uuid>,
+    /// When that is due; `None`: it was there before, and is as it was.
+    pub due_at: Option<DateTime<Utc>>,
+}
+
+/// What a batch did, or would do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Batch {
+    /// Oldest first.
+    pub firings: Vec<Backfilled>,
+    /// `None`: that was the last one.
+    pub next: Option<Place>,
+}
+
+/// Why a batch was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum BackfillError {
+    /// There is no job of this name.
+    #[error("there is no job {0:?}")]
+    Missing(String),
+    /// The range ends before it begins.
+    #[error("the range ends before it begins")]
+    Backwards,
+    /// It reaches beyond the present, which the schedulers see to.
+    #[error(
+        "the range ends at {to}, after the present ({now}); what lies ahead is claimed by the schedulers"
+    )]
+    Ahead {
+        /// Its end.
+        to: DateTime<Utc>,
+        /// The present.
+        now: DateTime<Utc>,
+    },
+    /// It reaches back to where executions may have been removed.
+    #[error(
+        "executions from before {0} may have been removed by retention, and a firing whose execution \
+         was removed would run a second time; begin there or later"
+    )]
+    Pruned(DateTime<Utc>),
+    /// It reaches back to before the oldest schedule that is known.
+    #[error("the job's schedule before {0} is not known any more; begin after that")]
+    Forgotten(DateTime<Utc>),
+    /// The job's policy is not `allow`, and was not overridden.
+    #[error(
+        "the job's overlap policy is {0}, by which all but one of many firings at once would not run"
+    )]
+    Overlap(String),
+    /// Somebody kept the job locked for 5 s. Try again.
+    #[error("job {0:?} is locked by somebody else; try again")]
+    Locked(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+struct JobColumns {
+    id: Uuid,
+    overlap: String,
+    idempotency_template: Option<String>,
+    pruned_before: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+/// Makes the next batch of a backfill, from its beginning if `place` is `None`. `fresh_id` is asked for
+/// the id of each new execution.
+///
+/// # Errors
+///
+/// [`BackfillError`]; nothing of this batch was done then.
+pub async fn batch(
+    store: &Store,
+    request: Backfill<'_>,
+    place: Option<Place>,
+    mut fresh_id: impl FnMut() -> ExecutionId,
+    by: By<'_>,
+    now: Now,
+) -> Result<Batch, BackfillError> {
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
+    bound_waiting(&mut tx).await.map_err(StoreError::from)?;
+    let job = match lock(&mut tx, request.job, now).await {
+        Ok(job) => job.ok_or_else(|| BackfillError::Missing(request.job.to_owned()))?,
+        Err(error) if lock_timed_out(&error) => {
+            return Err(BackfillError::Locked(request.job.to_owned()));
+        }
+        Err(error) => return Err(StoreError::from(error).into()),
+    };
+    let place = place.unwrap_or(Place { from: request.from, start: job.now, made: 0 });
+    check(&request, &job, place)?;
+    let history = history(&mut tx, job.id, place.from).await?;
+    let stretch = history.firings(place.from, request.to, BATCH);
+    let known = known_keys(&mut tx, job.id, &stretch.firings).await?;
+    let mut made = place.made;
+    let mut rows = Vec::new();
+    let firings = stretch
+        .firings
+        .into_iter()
+        .map(|firing| {
+            if let Some(execution) = known.get(&firing.key) {
+                return told(firing, Some(*execution), None);
+            }
+            let due = request.rate.map_or(Some(place.start), |rate| rate.due(place.start, made));
+            let due = due.unwrap_or(place.start).max(job.now);
+            made += 1;
+            if request.dry_run {
+                return told(firing, None, Some(due));
+            }
+            let id = fresh_id();
+            rows.push((id.get(), firing.clone(), due));
+            told(firing, Some(id.get()), Some(due))
+        })
+        .collect();
+    if rows.is_empty() {
+        // Nothing was written; waited for, so that whoever asks next finds the job unlocked.
+        bounded(tx.rollback()).await.map_err(StoreError::from)?;
+    } else {
+        insert(&mut tx, &request, &job, &rows, by).await?;
+        wake(&mut tx, Wake::Owed).await?;
+        commit(tx).await.map_err(StoreError::from)?;
+    }
+    let next = stretch.next.map(|from| Place { from, start: place.start, made });
+    Ok(Batch { firings, next })
+}
+
+/// The job, locked, and up to where its executions may be gone, which stays so until the commit: first the
+/// job and then that row, as retention locks that row and then executions.
+async fn lock(
+    connection: &mut PgConnection,
+    name: &str,
+    now: Now,
+) -> Result<Option<JobColumns>, sqlx::Error> {
+    sqlx::query_scalar!(
+        "-- lock_job_to_backfill
+        SELECT id FROM jobs WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE",
+        name
+    )
+    .fetch_optional(Bounded(&mut *connection))
+    .await?;
+    sqlx::query_scalar!("-- share_retention\nSELECT one FROM retention FOR SHARE")
+        .fetch_optional(Bounded(&mut *connection))
+        .await?;
+    sqlx::query_as!(
+        JobColumns,
+        r#"-- job_to_backfill
+        SELECT j.id, j.overlap, j.idempotency_template,
+               (SELECT r.pruned_before FROM retention r) AS pruned_before,
+               coalesce($2, now()) AS "now!"
+        FROM jobs j WHERE j.name = $1 AND j.deleted_at IS NULL"#,
+        name,
+        now
+    )
+    .fetch_optional(Bounded(connection))
+    .await
+}
+
+fn check(request: &Backfill<'_>, job: &JobColumns, place: Place) -> Result<(), BackfillError> {
+    if request.to < request.from {
+        return Err(BackfillError::Backwards);
+    }
+    if request.to > job.now {
+        return Err(BackfillError::Ahead { to: request.to, now: job.now });
+    }
+    if let Some(before) = job.pruned_before.filter(|before| place.from < *before) {
+        return Err(BackfillError::Pruned(before));
+    }
+    if job.overlap != "allow" && !request.allow_overlap {
+        return Err(BackfillError::Overlap(job.overlap.clone()));
+    }
+    Ok(())
+}
+
+/// The job's schedules. Before there was a job nothing can have run: of then its first schedule counts.
+async fn history(
+    connection: &mut PgConnection,
+    job: Uuid,
+    from: DateTime<Utc>,
+) -> Result<History, BackfillError> {
+    let mut revisions = ledger::revisions(connection, job).await?;
+    revisions.sort_by_key(|revision| revision.number);
+    if let Some(oldest) = revisions.first_mut()
+        && from <= oldest.from
+    {
+        if oldest.number != 1 {
+            return Err(BackfillError::Forgotten(oldest.from));
+        }
+        oldest.from = from - TimeDelta::microseconds(1);
+    }
+    Ok(History::new(revisions, None))
+}
+
+async fn known_keys(
+    connection: &mut PgConnection,
+    job: Uuid,
+    firings: &[Nominal],
+) -> Result<HashMap<String, Uuid>, StoreError> {
+    let keys: Vec<String> = firings.iter().map(|firing| firing.key.clone()).collect();
+    let rows = sqlx::query!(
+        "-- known_keys
+        SELECT execution_key, id FROM executions WHERE job_id = $1 AND execution_key = ANY ($2)",
+        job,
+        &keys
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.execution_key, row.id)).collect())
+}
+
+fn told(firing: Nominal, execution: Option<Uuid>, due_at: Option<DateTime<Utc>>) -> Backfilled {
+    Backfilled { scheduled_for: firing.at, execution_key: firing.key, execution, due_at }
+}
+
+/// The audit and the rows. That no key of these is there was read under the job's lock, without which
+/// nobody claims; whatever were there all the same stays as it is.
+async fn insert(
+    connection: &mut PgConnection,
+    request: &Backfill<'_>,
+    job: &JobColumns,
+    rows: &[(Uuid, Nominal, DateTime<Utc>)],
+    by: By<'_>,
+) -> Result<(), StoreError> {
+    let overlap = request.allow_overlap.then_some("allow");
+    let after = json!({
+        "first": rows.first().map(|row| row.1.at),
+        "last": rows.last().map(|row| row.1.at),
+        "count": rows.len(),
+        "rate": request.rate.map(|rate| rate.to_string()),
+        "overlap": overlap,
+    });
+    let deed = sqlx::query_scalar!(
+        "-- record_backfill
+        INSERT INTO operator_actions (at, actor, action, job_id, reason, after)
+        VALUES ($1, $2, 'backfill', $3, $4, $5) RETURNING id",
+        job.now,
+        by.actor,
+        job.id,
+        by.reason,
+        after
+    )
+    .fetch_one(Bounded(&mut *connection))
+    .await?;
+    let template = job.idempotency_template.as_deref();
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.0).collect();
+    let keys: Vec<String> = rows.iter().map(|row| row.1.key.clone()).collect();
+    let idempotency: Vec<String> =
+        keys.iter().map(|key| key::idempotency(template, request.job, key)).collect();
+    let nominal: Vec<DateTime<Utc>> = rows.iter().map(|row| row.1.at).collect();
+    let due: Vec<DateTime<Utc>> = rows.iter().map(|row| row.2).collect();
+    sqlx::query!(
+        "-- insert_backfilled
+        INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+                                next_attempt_at, relay_after, task_type, pool, target, params,
+                                claimed_by, claimed_at, tz_version, backfill, overlap_override)
+        SELECT c.id, j.id, c.key, c.idempotency_key, c.nominal, 'pending', c.due, c.due, j.task_type,
+               j.pool, j.target, j.params, $7, $8, $9, $10, $11
+        FROM unnest($2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
+             AS c (id, key, idempotency_key, nominal, due)
+        JOIN jobs j ON j.id = $1
+        ON CONFLICT (job_id, execution_key) DO NOTHING",
+        job.id,
+        &ids,
+        &keys,
+        &idempotency,
+        &nominal,
+        &due,
+        request.claimed_by,
+        job.now,
+        tz_data_version(),
+        deed,
+        overlap
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}

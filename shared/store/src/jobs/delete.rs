@@ -1,0 +1,221 @@
+//! Delete: a job that never fires again, and whose name is free.
+//!
+//! One transaction, under the job's lock: so nothing is claimed for it meanwhile, nor later. The row stays,
+//! and with it all executions, gaps and audit; it gives its name away by taking one that no job can have.
+//! What was due and not claimed becomes a gap. Executions under way are a reason to refuse, unless they
+//! are to be cancelled: those that wait at once, those that run by their workers, as
+//! [`crate::operator::cancel`] does. What has failed stays parked, and can still be requeued.
+//!
+//! A crash before the commit leaves the job as it was.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sexton_model::job::FOREIGN_PREFIX;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::pause::{PauseError, locked};
+use crate::bounded::{Bounded, bounded, commit};
+use crate::firing::GapBehind;
+use crate::listen::Wake;
+use crate::operator::{AuditDeed, By, lock_timed_out, record_deeds, wake};
+use crate::{Now, Store, StoreError, gaps};
+
+/// What is to be deleted, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Delete<'a> {
+    /// The job's name.
+    pub name: &'a str,
+    /// End what is under way.
+    pub cancel: bool,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// What a job had under way, and what waits for an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UnderWay {
+    /// Pending and retrying executions.
+    pub waiting: i64,
+    /// Running ones.
+    pub running: i64,
+    /// Failed ones; they are not touched.
+    pub failed: i64,
+}
+
+/// What deleting did, or would do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deleted {
+    /// The job.
+    pub id: Uuid,
+    /// What it had.
+    pub under_way: UnderWay,
+    /// How many firings had passed without being claimed.
+    pub passed: u32,
+}
+
+/// Why a job was not deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum DeleteError {
+    /// There is no job of this name.
+    #[error("there is no job {0:?}")]
+    Missing(String),
+    /// It has executions under way.
+    #[error("job {name:?} has {} executions under way", .under_way.waiting + .under_way.running)]
+    UnderWay {
+        /// Its name.
+        name: String,
+        /// How many.
+        under_way: UnderWay,
+    },
+    /// It stands for tasks that others publish: the next one would make it again.
+    #[error("job {0:?} stands for tasks that other programs publish; it would come again")]
+    Reserved(String),
+    /// Somebody kept a row locked for 5 s. Try again.
+    #[error("job {0:?} or one of its executions is locked by somebody else; try again")]
+    Locked(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Deletes a job.
+///
+/// # Errors
+///
+/// [`DeleteError`]; the job is as it was then.
+pub async fn delete(
+    store: &Store,
+    request: Delete<'_>,
+    by: By<'_>,
+    now: Now,
+) -> Result<Deleted, DeleteError> {
+    let name = request.name;
+    if name.starts_with(FOREIGN_PREFIX) {
+        return Err(DeleteError::Reserved(name.to_owned()));
+    }
+    let (mut tx, job, at) = locked(store, name, now).await.map_err(|error| match error {
+        PauseError::Missing(name) => DeleteError::Missing(name),
+        PauseError::Locked(name) => DeleteError::Locked(name),
+        PauseError::Store(error) => DeleteError::Store(error),
+        // Neither is asked here.
+        PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
+    })?;
+    let under_way = count(&mut tx, job.id).await?;
+    if under_way.waiting + under_way.running > 0 && !request.cancel {
+        return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
+    }
+    // A schedule that cannot be read any more does not keep its job from being deleted.
+    let passed =
+        job.timetable().ok().and_then(|table| gaps::passed(&table, job.next_fire_at, at).gap);
+    let deleted =
+        Deleted { id: job.id, under_way, passed: passed.as_ref().map_or(0, |run| run.count) };
+    if request.dry_run {
+        // Waited for, so that whoever asks next finds the job unlocked.
+        bounded(tx.rollback()).await.map_err(StoreError::from)?;
+        return Ok(deleted);
+    }
+    cancel(&mut tx, job.id, by, at).await.map_err(|error| {
+        if lock_timed_out(&error) {
+            DeleteError::Locked(name.to_owned())
+        } else {
+            DeleteError::Store(error.into())
+        }
+    })?;
+    let (reason, actor, why) = match &job.paused_at {
+        Some(_) => ("paused", job.paused_by.clone(), job.paused_why.clone()),
+        None => ("deleted", Some(by.actor.to_owned()), by.reason.map(str::to_owned)),
+    };
+    let behind = GapBehind { actor, why, into_key: None };
+    let row = passed.map(|run| run.row(job.id, reason, behind));
+    gaps::record(&mut tx, row.as_slice(), Some(at)).await?;
+    bury(&mut tx, job.id, by, at).await?;
+    let deed = AuditDeed {
+        action: "delete",
+        job_id: job.id,
+        execution_id: None,
+        reason: by.reason.map(str::to_owned),
+        before: Some(json!({"name": name, "status": job.status, "revision": job.revision})),
+        after: Some(json!({"deleted_at": at})),
+    };
+    record_deeds(&mut tx, by.actor, &[deed], at).await?;
+    wake(&mut tx, Wake::Jobs).await?;
+    wake(&mut tx, Wake::Cancel).await?;
+    commit(tx).await.map_err(StoreError::from)?;
+    Ok(deleted)
+}
+
+async fn count(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, StoreError> {
+    Ok(sqlx::query_as!(
+        UnderWay,
+        r#"-- executions_under_way
+        SELECT count(*) FILTER (WHERE state IN ('pending', 'retrying')) AS "waiting!",
+               count(*) FILTER (WHERE state = 'running') AS "running!",
+               count(*) FILTER (WHERE state = 'failed') AS "failed!"
+        FROM executions WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying', 'failed')"#,
+        job
+    )
+    .fetch_one(Bounded(connection))
+    .await?)
+}
+
+/// Ends what is under way, each with a line of its own in the audit. Rows are locked in the order of their
+/// ids; whoever holds one, a settlement or an open, holds nothing that this transaction has.
+async fn cancel(
+    connection: &mut PgConnection,
+    job: Uuid,
+    by: By<'_>,
+    at: DateTime<Utc>,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "-- cancel_all_of_job
+        WITH l AS MATERIALIZED (
+            SELECT id, state, attempt FROM executions
+            WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying')
+            ORDER BY id FOR NO KEY UPDATE),
+        w AS (
+            UPDATE executions e SET state = 'cancelled', rev = e.rev + 1, next_attempt_at = NULL,
+                finished_at = $2, outcome = 'cancelled'
+            FROM l WHERE e.id = l.id AND l.state IN ('pending', 'retrying')),
+        r AS (
+            UPDATE executions e SET cancel_requested = true
+            FROM l WHERE e.id = l.id AND l.state = 'running')
+        INSERT INTO operator_actions (at, actor, action, job_id, execution_id, reason, before, after)
+        SELECT $2, $3, 'cancel', $1, l.id, $4,
+               jsonb_build_object('state', l.state, 'attempt', l.attempt),
+               CASE l.state WHEN 'running'
+                   THEN jsonb_build_object('state', 'running', 'cancel_requested', true)
+                   ELSE jsonb_build_object('state', 'cancelled') END
+        FROM l",
+        job,
+        at,
+        by.actor,
+        by.reason
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}
+
+async fn bury(
+    connection: &mut PgConnection,
+    job: Uuid,
+    by: By<'_>,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- delete_job
+        UPDATE jobs SET status = 'paused', paused_by = coalesce(paused_by, $2),
+            paused_why = coalesce(paused_why, $3), paused_at = coalesce(paused_at, $4),
+            next_fire_at = NULL, planned_until = $4, deleted_at = $4, deleted_name = name,
+            name = '~' || id, updated_at = $4
+        WHERE id = $1",
+        job,
+        by.actor,
+        by.reason,
+        at
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The ledger of a job, read in one snapshot: what it was to do, and what is on record of it.
+//!
+//! The firings of a stretch of time are computed from the revisions of the job; executions are then asked
+//! for by their keys and gaps by their place, so what is read is bounded by how many firings were wanted.
+//! Nothing is decided here: see [`sexton_model::explain`].
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use sexton_model::explain::{History, Pause, Recorded, RecordedGap, Revision, Standing, Stretch};
+use sexton_model::plan::Timetable;
+use sexton_model::state::State;
+use sexton_model::zone::Zone;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::bounded::Bounded;
+use crate::error::known;
+use crate::jobs::Job;
+use crate::{Now, Store, StoreError};
+
+/// The most firings of one page.
+pub const MAX_FIRINGS: usize = 1_000;
+/// The most revisions of a job that are read; older ones are as good as forgotten.
+const MAX_REVISIONS: i64 = 1_000;
+
+/// Which part of which ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// The job's id.
+    pub job: Uuid,
+    /// From here on, included.
+    pub from: DateTime<Utc>,
+    /// Up to here, included. The same instant: that one, whether it is a firing or not.
+    pub to: DateTime<Utc>,
+    /// At most so many firings, [`MAX_FIRINGS`] at the most.
+    pub most: usize,
+}
+
+/// A part of a ledger.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page {
+    /// The instant of the answer.
+    pub now: DateTime<Utc>,
+    /// The job as it is.
+    pub job: Standing,
+    /// Its schedules.
+    pub history: History,
+    /// Its firings.
+    pub stretch: Stretch,
+    /// Their executions, by key. Of a single instant that is no firing by today's schedules and data of the
+    /// zones also the one that was claimed for it all the same.
+    pub executions: HashMap<String, FiringExecution>,
+    /// The gaps that hold some of them, oldest first.
+    pub gaps: Vec<RecordedGap>,
+}
+
+/// The execution of a firing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct FiringExecution {
+    pub id: Uuid,
+    pub execution_key: String,
+    pub scheduled_for: DateTime<Utc>,
+    pub recorded: Recorded,
+    pub attempt: i32,
+    pub claimed_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    pub outcome: Option<String>,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    /// Who backfilled it, and why.
+    pub backfill: Option<Pause>,
+}
+
+/// Reads a page of a job's ledger; `None` if there is no such job.
+///
+/// # Errors
+///
+/// Those of the database; [`StoreError::Inconsistent`] for a revision that this version cannot read.
+pub async fn page(store: &Store, wanted: Wanted, now: Now) -> Result<Option<Page>, StoreError> {
+    let mut tx = store.begin().await?;
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        .execute(Bounded(&mut *tx))
+        .await?;
+    let Some(job) = standing(&mut tx, wanted.job, now).await? else { return Ok(None) };
+    let revisions = revisions(&mut tx, wanted.job).await?;
+    let history = History::new(revisions, job.deleted_at);
+    let stretch = history.firings(wanted.from, wanted.to, wanted.most.min(MAX_FIRINGS));
+    let mut keys: Vec<String> = stretch.firings.iter().map(|firing| firing.key.clone()).collect();
+    if keys.is_empty() && wanted.from == wanted.to {
+        let second = wanted.from.to_rfc3339_opts(SecondsFormat::Secs, true);
+        keys = ["cron", "every", "once"].map(|kind| format!("{kind}-{second}")).to_vec();
+    }
+    let executions = executions(&mut tx, wanted.job, &keys).await?;
+    let gaps = match (stretch.firings.first(), stretch.firings.last()) {
+        (Some(first), Some(last)) => {
+            gaps(&mut tx, wanted.job, first.at, last.at, stretch.firings.len()).await?
+        }
+        _ => Vec::new(),
+    };
+    // Only read: if that fails, nothing is lost.
+    drop(tx);
+    Ok(Some(Page { now: job.now, job: job.standing, history, stretch, executions, gaps }))
+}
+
+struct Found {
+    standing: Standing,
+    deleted_at: Option<DateTime<Utc>>,
+    now: DateTime<Utc>,
+}
+
+async fn standing(
+    connection: &mut PgConnection,
+    job: Uuid,
+    now: Now,
+) -> Result<Option<Found>, StoreError> {
+    let row = sqlx::query!(
+        r#"-- standing_of_job
+        SELECT next_fire_at, planned_until, status = 'paused' AS "paused!", paused_by, paused_why,
+               deleted_at, (SELECT pruned_before FROM retention) AS pruned_before,
+               coalesce($2, now()) AS "now!"
+        FROM jobs WHERE id = $1"#,
+        job,
+        now
+    )
+    .fetch_optional(Bounded(connection))
+    .await?;
+    Ok(row.map(|row| Found {
+        standing: Standing {
+            next_fire_at: row.next_fire_at,
+            planned_until: row.planned_until,
+            paused: row.paused.then_some(Pause { actor: row.paused_by, why: row.paused_why }),
+            held: None,
+            pruned_before: row.pruned_before,
+        },
+        deleted_at: row.deleted_at,
+        now: row.now,
+    }))
+}
+
+/// The newest revisions of a job. One is read as the job's row with the columns that it had: what a
+/// revision of an older version does not know is as it is now.
+pub(crate) async fn revisions(
+    connection: &mut PgConnection,
+    job: Uuid,
+) -> Result<Vec<Revision>, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- revisions_of_job
+        SELECT r.revision, r.valid_from,
+               to_jsonb(jsonb_populate_record(j, r.definition)) || jsonb_build_object(
+                   'params', '{}'::jsonb, 'name', coalesce(j.deleted_name, j.name)) AS "job!"
+        FROM job_revisions r JOIN jobs j ON j.id = r.job_id
+        WHERE r.job_id = $1 ORDER BY r.revision DESC LIMIT $2"#,
+        job,
+        MAX_REVISIONS
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let wrong = |why: String| StoreError::Inconsistent {
+                place: "job_revisions.definition",
+                value: format!("{why} (revision {})", row.revision),
+            };
+            let job: Job =
+                serde_json::from_value(row.job).map_err(|error| wrong(error.to_string()))?;
+            let timetable =
+                Timetable::of(&job.spec()?).map_err(|error| wrong(error.to_string()))?;
+            Ok(Revision { number: row.revision, from: row.valid_from, timetable })
+        })
+        .collect()
+}
+
+async fn executions(
+    connection: &mut PgConnection,
+    job: Uuid,
+    keys: &[String],
+) -> Result<HashMap<String, FiringExecution>, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- executions_of_firings
+        SELECT e.id, e.execution_key, e.scheduled_for, e.state, e.attempt, e.claimed_at, e.started_at,
+               e.finished_at, e.next_attempt_at, e.outcome, e.error_class, e.error_message,
+               e.skip_reason, e.relay_after = 'infinity' AS "held!", e.backfill,
+               o.actor AS "actor?", o.reason
+        FROM executions e LEFT JOIN operator_actions o ON o.id = e.backfill
+        WHERE e.job_id = $1 AND e.execution_key = ANY ($2)"#,
+        job,
+        keys
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    let read = rows.into_iter().map(|row| {
+        let execution = FiringExecution {
+            id: row.id,
+            execution_key: row.execution_key.clone(),
+            scheduled_for: row.scheduled_for,
+            recorded: Recorded {
+                state: known("executions.state", &row.state, State::parse)?,
+                skip_reason: row.skip_reason,
+                held: row.held,
+            },
+            attempt: row.attempt,
+            claimed_at: row.claimed_at,
+            started_at: row.started_at,
+            finished_at: row.finished_at,
+            next_attempt_at: row.next_attempt_at,
+            outcome: row.outcome,
+            error_class: row.error_class,
+            error_message: row.error_message,
+            backfill: row.backfill.map(|_| Pause { actor: row.actor, why: row.reason }),
+        };
+        Ok((row.execution_key, execution))
+    });
+    read.collect()
+}
+
+/// The gaps with a firing between two instants. Gaps of a job do not overlap, so there are no more of
+/// them than firings, but for what hands in the database have set back. A long absence is planned in
+/// several steps: coalesced ones of the steps before the last are part of what that one says.
+async fn gaps(
+    connection: &mut PgConnection,
+    job: Uuid,
+    first: DateTime<Utc>,
+    last: DateTime<Utc>,
+    firings: usize,
+) -> Result<Vec<RecordedGap>, StoreError> {
+    let mut gaps = sqlx::query_as!(
+        RecordedGap,
+        r#"-- gaps_between
+        SELECT g.first_firing AS first, g.last_firing AS last, g.reason, g.actor, g.why,
+               coalesce(g.into_key, (
+                   SELECT n.into_key FROM gaps n
+                   WHERE g.reason = 'coalesced' AND n.job_id = g.job_id AND n.reason = 'coalesced'
+                     AND n.first_firing > g.last_firing AND n.recorded_at >= g.recorded_at
+                     AND n.into_key IS NOT NULL
+                   ORDER BY n.first_firing LIMIT 1)) AS into_key
+        FROM gaps g
+        WHERE g.job_id = $1 AND g.first_firing <= $3 AND g.last_firing >= $2
+        ORDER BY g.first_firing DESC, g.id DESC LIMIT $4"#,
+        job,
+        first,
+        last,
+        2 * firings as i64 + 10
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    gaps.reverse();
+    Ok(gaps)
+}
+
+/// The zone in which a job's times are meant.
+pub fn zone_of(job: &Job) -> Zone {
+    Zone::parse(&job.timezone).unwrap_or_default()
+}

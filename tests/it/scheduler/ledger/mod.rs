@@ -1,0 +1,300 @@
+//! The ledger against a list that is made by hand: random histories of one job through the real planner
+//! with a clock that is moved by hand, and beside it a walk over every second that knows nothing of how
+//! the platform keeps its books. Each firing has one disposition, and both name the same.
+
+mod oracle;
+
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sexton_console::ledger::{When, explain, find};
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
+use sexton_scheduler::step::Step;
+use sexton_store::backfill::{self, Backfill};
+use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
+use sexton_store::operator::By;
+use sexton_store::trigger::{Trigger, trigger};
+use uuid::Uuid;
+
+use super::Fixture;
+use oracle::{Oracle, Pattern, Told};
+
+const CASES: u64 = 8;
+const STEPS: usize = 60;
+
+/// Numbers that look random and are the same each time.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// One job's history.
+struct Story<'a> {
+    f: &'a Fixture,
+    draw: Draw,
+    name: String,
+    spec: JobSpec,
+    now: DateTime<Utc>,
+    oracle: Oracle,
+    triggers: u64,
+}
+
+impl<'a> Story<'a> {
+    async fn begin(f: &'a Fixture, seed: u64) -> Self {
+        let mut draw = Draw(seed);
+        // A day for each story, so that no two share an instant.
+        let now = super::at(seed as i64 * 100 * 86_400 + 7);
+        let name = format!("story.number{seed}");
+        let (spec, pattern) = definition(&mut draw, &name);
+        let oracle = Oracle::new(now, pattern, &spec);
+        let mut story = Self { f, draw, name, spec, now, oracle, triggers: 0 };
+        story.applied().await;
+        story
+    }
+
+    fn by(actor: &str) -> By<'_> {
+        By { actor, reason: Some("because") }
+    }
+
+    async fn applied(&mut self) {
+        let specs = [self.spec.clone()];
+        let request = Apply { specs: &specs, actor: "ann", dry_run: false, prune: false };
+        let fresh = || JobId::new(Uuid::now_v7());
+        apply(self.f.db.store(), request, fresh, Some(self.now)).await.unwrap();
+    }
+
+    async fn step(&mut self) {
+        match self.draw.below(20) {
+            0..7 => {
+                let seconds = self.draw.one_of(&[1, 20, 59, 61, 150, 600, 1_500, 5_000, 40_000]);
+                self.now += TimeDelta::seconds(seconds);
+            }
+            7..12 => self.plan().await,
+            12 => self.pause_or_resume().await,
+            13 => self.edit().await,
+            14 => self.trigger().await,
+            15..18 => self.end().await,
+            18 => self.backfill().await,
+            // Both within a moment: what is due at this very instant.
+            _ => {
+                self.plan().await;
+                self.pause_or_resume().await;
+            }
+        }
+    }
+
+    async fn plan(&mut self) {
+        let (planner, _dispatcher) = self.f.planner();
+        let planned = planner.run_once(Some(self.now)).await.unwrap();
+        assert_eq!(planned.set_aside, 0);
+        self.oracle.plan(self.now);
+    }
+
+    async fn pause_or_resume(&mut self) {
+        let (store, now) = (self.f.db.store(), Some(self.now));
+        if self.oracle.is_paused() {
+            resume(store, &self.name, Self::by("rob"), now).await.unwrap();
+            self.oracle.resume(self.now);
+        } else {
+            let actor = self.draw.one_of(&["bob", "eve"]);
+            pause(store, &self.name, Self::by(actor), now).await.unwrap();
+            self.oracle.pause(actor);
+        }
+    }
+
+    async fn edit(&mut self) {
+        let (spec, pattern) = definition(&mut self.draw, &self.name);
+        self.spec = spec;
+        self.applied().await;
+        self.oracle.edit(self.now, pattern, &self.spec);
+    }
+
+    async fn trigger(&mut self) {
+        self.triggers += 1;
+        let key = format!("own-{}", self.triggers);
+        let request = Trigger {
+            job: &self.name,
+            key: Some(&key),
+            params: serde_json::Map::new(),
+            id: ExecutionId::new(Uuid::now_v7()),
+            claimed_by: "test:1",
+        };
+        trigger(self.f.db.store(), request, Self::by("ann"), Some(self.now)).await.unwrap();
+        self.oracle.claimed(key);
+    }
+
+    /// Executions come to their ends: one, or all but those that a backfill has made.
+    async fn end(&mut self) {
+        let mut ending = self.oracle.under_way();
+        if ending.is_empty() {
+            return;
+        }
+        if self.draw.below(3) == 0 {
+            ending.retain(|key| self.oracle.counts(key));
+        } else {
+            ending = vec![ending[self.draw.below(ending.len() as u64) as usize].clone()];
+        }
+        let ends = [("succeeded", "ran"), ("failed", "failed"), ("cancelled", "cancelled")];
+        let (state, word) = self.draw.one_of(&ends);
+        let done = sqlx::query(
+            "UPDATE executions SET state = $2, finished_at = $3, next_attempt_at = NULL
+             WHERE execution_key = ANY ($1) AND job_id = (SELECT id FROM jobs WHERE name = $4)",
+        )
+        .bind(&ending)
+        .bind(state)
+        .bind(self.now)
+        .bind(&self.name)
+        .execute(self.f.db.pool())
+        .await
+        .unwrap();
+        assert_eq!(done.rows_affected(), ending.len() as u64);
+        for key in ending {
+            self.oracle.end(&key, word);
+        }
+    }
+
+    async fn backfill(&mut self) {
+        let ago = self.draw.one_of(&[30, 600, 4_000]);
+        let from =
+            (self.now - TimeDelta::seconds(ago)).max(self.oracle.begin() + TimeDelta::seconds(1));
+        if from > self.now {
+            return;
+        }
+        let request = Backfill {
+            job: &self.name,
+            from,
+            to: self.now,
+            rate: None,
+            allow_overlap: true,
+            claimed_by: "test:1",
+            dry_run: false,
+        };
+        let mut place = None;
+        loop {
+            let fresh = || ExecutionId::new(Uuid::now_v7());
+            let (store, by) = (self.f.db.store(), Self::by("ann"));
+            let batch =
+                backfill::batch(store, request, place, fresh, by, Some(self.now)).await.unwrap();
+            place = batch.next;
+            if place.is_none() {
+                break;
+            }
+        }
+        self.oracle.backfill(from, self.now);
+    }
+
+    /// What the ledger says of everything up to an hour ahead, page by page.
+    async fn told(&self) -> Vec<Told> {
+        let job = find(self.f.db.store(), &self.name).await.unwrap().unwrap();
+        let (mut from, to) = (self.oracle.begin() - TimeDelta::days(1), self.horizon());
+        let mut all = Vec::new();
+        loop {
+            let when = When::Between { from, to, most: 777 };
+            let answer =
+                explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap().unwrap();
+            all.extend(answer.firings.into_iter().map(|firing| Told {
+                at: firing.scheduled_for,
+                behind: firing.into_key.or(firing.actor),
+                disposition: firing.disposition,
+            }));
+            match answer.next {
+                Some(next) => from = next,
+                None => return all,
+            }
+        }
+    }
+
+    fn horizon(&self) -> DateTime<Utc> {
+        self.now + TimeDelta::minutes(10)
+    }
+
+    async fn is_told_as_it_was(&mut self, seed: u64) {
+        let (told, walk) = (self.told().await, self.oracle.walk(self.now, self.horizon()));
+        for (told, walked) in told.iter().zip(&walk) {
+            assert_eq!(told, walked, "story {seed}: left is the ledger's");
+        }
+        assert_eq!(told.len(), walk.len(), "story {seed}");
+        // One instant says the same as the range, and what is none is told as such.
+        let job = find(self.f.db.store(), &self.name).await.unwrap().unwrap();
+        for _ in 0..20 {
+            let span = (self.horizon() - self.oracle.begin()).num_seconds() as u64;
+            let at = self.oracle.begin() + TimeDelta::seconds(self.draw.below(span) as i64);
+            let answer = explain(self.f.db.store(), &job, When::At(at), Some(self.now))
+                .await
+                .unwrap()
+                .unwrap();
+            let place = walk.partition_point(|told| told.at < at);
+            match walk.get(place).filter(|told| told.at == at) {
+                Some(told) => {
+                    assert_eq!(
+                        answer.firings[0].disposition, told.disposition,
+                        "story {seed}: {at}"
+                    );
+                }
+                None => {
+                    let none = answer.no_firing.unwrap();
+                    let before = place.checked_sub(1).map(|place| walk[place].at);
+                    assert_eq!(none.before, before, "story {seed}: before {at}");
+                    let after = walk.get(place).map(|told| told.at);
+                    assert!(after.is_none() || none.after == after, "story {seed}: after {at}");
+                }
+            }
+        }
+    }
+}
+
+/// A definition of the same name, and the same as a pattern of seconds.
+fn definition(draw: &mut Draw, name: &str) -> (JobSpec, Pattern) {
+    let (schedule, pattern) = match draw.below(5) {
+        0 => (every(1), Pattern::Every(1)),
+        1 => (every(90), Pattern::Every(90)),
+        2 => (every(60), Pattern::Every(60)),
+        3 => (cron("*/7 * * * *"), Pattern::Minutes(7)),
+        _ => (cron("*/15 * * * *"), Pattern::Minutes(15)),
+    };
+    let policy =
+        draw.one_of(&[MisfirePolicy::Skip, MisfirePolicy::FireOnce, MisfirePolicy::FireAll]);
+    let window = Duration::from_secs(draw.one_of(&[10, 300, 86_400]));
+    let limit = draw.one_of(&[1, 3, 50]);
+    let spec = JobSpec {
+        overlap: draw.one_of(&[Overlap::Allow, Overlap::Skip]),
+        misfire: Misfire { policy, window, limit, ..Misfire::default() },
+        ..JobSpec::new(name, "work", schedule)
+    };
+    (spec, pattern)
+}
+
+fn every(seconds: u64) -> Schedule {
+    Schedule::Every { period: Duration::from_secs(seconds) }
+}
+
+fn cron(expression: &str) -> Schedule {
+    Schedule::Cron { expression: expression.to_owned() }
+}
+
+#[tokio::test]
+async fn every_firing_of_a_random_history_has_the_disposition_that_a_walk_gives_it() {
+    let f = Fixture::without_broker().await;
+    for seed in 1..=CASES {
+        let mut story = Story::begin(&f, seed).await;
+        for _ in 0..STEPS {
+            story.step().await;
+        }
+        story.is_told_as_it_was(seed).await;
+        // Deleted, it is told by its name all the same.
+        let request = Delete { name: &story.name, cancel: true, dry_run: false };
+        delete(f.db.store(), request, Story::by("ann"), Some(story.now)).await.unwrap();
+        story.oracle.delete(story.now);
+        story.is_told_as_it_was(seed).await;
+    }
+}
