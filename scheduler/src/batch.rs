@@ -25,6 +25,8 @@ pub(crate) struct Batch {
     pub(crate) claims: Vec<Claim>,
     /// For each of `claims` the index of its job.
     job_of: Vec<usize>,
+    /// Claims that take the place of what is under way of their jobs, if they are new.
+    pub(crate) replacing: Vec<(JobId, ExecutionId)>,
     /// Where the planned jobs stand next.
     pub(crate) cursors: Vec<(JobId, Option<DateTime<Utc>>)>,
     /// Firings without rows.
@@ -62,7 +64,7 @@ impl Batch {
                         overlap: job.overlap,
                         misfire: job.misfire,
                         next_fire_at,
-                        busy: job.busy,
+                        under_way: job.under_way,
                     };
                     let plan = plan_at_most(&due, job.now, FIRINGS_OF_A_JOB);
                     batch.add(index, job, plan, &mut id);
@@ -105,16 +107,25 @@ impl Batch {
         let gaps = plan.gaps;
         for firing in plan.firings {
             let template = job.idempotency_template.as_deref();
+            let id = id(job.now);
+            let skipped = matches!(firing.disposition, Disposition::Skipped(_));
+            if !skipped && job.overlap.replaces(job.under_way) {
+                self.replacing.push((job.id, id));
+            }
             self.job_of.push(index);
             self.claims.push(Claim {
-                id: id(job.now),
+                id,
                 job_id: job.id,
                 idempotency_key: key::idempotency(template, &job.name, &firing.key),
                 execution_key: firing.key,
                 scheduled_for: firing.scheduled_for,
                 skip_reason: match firing.disposition {
-                    Disposition::Run => None,
+                    Disposition::Run | Disposition::Waits(_) => None,
                     Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
+                },
+                waits: match firing.disposition {
+                    Disposition::Waits(why) => Some(why),
+                    Disposition::Run | Disposition::Skipped(_) => None,
                 },
             });
         }
@@ -133,11 +144,24 @@ impl Batch {
         self.cursors.push((job.id, plan.next_fire_at));
     }
 
-    /// The tickets of those claims that became new rows and are to run. `jobs` are the planned ones.
+    /// Of the claims that take others' places, those that became new rows.
+    pub(crate) fn replacements(&self, inserted: &[ExecutionId]) -> Vec<(JobId, ExecutionId)> {
+        let new = |(_, id): &&(JobId, ExecutionId)| inserted.contains(id);
+        self.replacing.iter().filter(new).copied().collect()
+    }
+
+    /// How many of the claims that became new rows wait until their jobs are free.
+    pub(crate) fn waiters(&self, inserted: &[ExecutionId]) -> usize {
+        let waits = self.claims.iter().filter(|claim| claim.waits.is_some());
+        waits.filter(|claim| inserted.contains(&claim.id)).count()
+    }
+
+    /// The tickets of those claims that became new rows and are to run now. `jobs` are the planned ones.
     pub(crate) fn tickets(self, jobs: &[DueJob], inserted: &[ExecutionId]) -> Vec<OwedTicket> {
         let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
         let runs = self.claims.into_iter().zip(self.job_of);
-        runs.filter(|(claim, _)| claim.skip_reason.is_none() && inserted.contains(&claim.id))
+        let now = |claim: &Claim| claim.skip_reason.is_none() && claim.waits.is_none();
+        runs.filter(|(claim, _)| now(claim) && inserted.contains(&claim.id))
             .map(|(claim, index)| claim.into_ticket(&jobs[index]))
             .collect()
     }
@@ -178,7 +202,7 @@ mod tests {
     fn a_key_that_was_there_before_and_a_skipped_firing_have_no_ticket() {
         let mut skipped = job(2, "0 8 * * *");
         skipped.overlap = Overlap::Skip;
-        skipped.busy = true;
+        skipped.under_way.ready = true;
         let jobs = [job(1, "0 8 * * *"), skipped];
         let batch = plan(&jobs);
         assert_eq!(batch.claims[1].skip_reason.as_deref(), Some("overlap"));

@@ -19,6 +19,7 @@
 //! runner ([`runner`]) that waits for timer, news ([`wakes`]) or shutdown. [`program`] puts them
 //! together.
 
+mod admission;
 mod batch;
 mod broker;
 pub mod cron_jobs;
@@ -27,6 +28,7 @@ pub mod dispatch;
 mod draw;
 pub mod environment;
 pub mod outbox;
+mod planned;
 pub mod planner;
 mod portion;
 pub mod program;

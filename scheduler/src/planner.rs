@@ -5,6 +5,10 @@
 //! number of planners may run. Then it sleeps until the next due instant by the database's clock,
 //! measured from the database's own answer; this host's clock is never asked.
 //!
+//! **Overlap.** Before it claims, each round admits the waiters whose jobs are free (`admission`), and
+//! while anybody waits it sleeps no longer than a look at them is worth. A claim that replaces what is
+//! under way marks it in the same transaction, and the commit tells the workers.
+//!
 //! **Failures.** A crash before the commit leaves nothing, one after it leaves owed tickets for the
 //! relay. An error at the commit tells nothing about it: the next round finds either the old cursors
 //! and claims again, or the new ones. A job that cannot be planned is set aside and named; its row
@@ -13,17 +17,21 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sexton_model::id::ExecutionId;
+use sexton_model::id::{ExecutionId, JobId};
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::firing::{self, ClaimTransaction, DueJob, FailingJob, NextDue, UnreadableJob};
+use sexton_store::firing::{
+    self, ClaimTransaction, DueJob, FailingJob, NextDue, Replaced, UnreadableJob,
+};
 use sexton_store::{Now, Store, StoreError};
 use tokio::time::Instant;
 
+use crate::admission::Admissions;
 use crate::batch::Batch;
 use crate::cursors;
 use crate::dispatch::Dispatch;
 use crate::draw;
+pub use crate::planned::Planned;
 use crate::portion::Portion;
 use crate::quarantine::Quarantine;
 use crate::step::{ANSWER, Pause, Step, StepError};
@@ -44,29 +52,11 @@ const LOCKED: Duration = Duration::from_millis(50);
 pub struct Planner {
     store: Store,
     dispatch: Dispatch,
+    admissions: Admissions,
     by: String,
     timetables: Mutex<Timetables>,
     quarantine: Quarantine,
     portion: Portion,
-}
-
-/// What a round claimed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Planned {
-    /// Rows that are to run.
-    pub claimed: usize,
-    /// Rows that record a firing that does not run.
-    pub skipped: usize,
-    /// Firings that were claimed before, by whoever.
-    pub known: usize,
-    /// Firings without a row.
-    pub missed: u64,
-    /// Of `claimed`, those whose tickets are left to the relay.
-    pub left_to_relay: usize,
-    /// Jobs that were set aside.
-    pub set_aside: usize,
-    /// How long to sleep, from the end of the round.
-    pub sleep: Duration,
 }
 
 /// A transaction that did not come to its end.
@@ -86,6 +76,7 @@ impl Planner {
     /// `by` is `<instance>:<pid>`, for the rows.
     pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
         Self {
+            admissions: Admissions::new(store.clone(), dispatch.clone()),
             store,
             dispatch,
             by: by.into(),
@@ -105,9 +96,10 @@ impl Planner {
     async fn claim_all(&self, now: Now, planned: &mut Planned) -> Result<bool, StepError> {
         let mut one_by_one = 0_usize;
         let mut transactions = 0;
+        let mut put_off = Vec::new();
         while transactions < TRANSACTIONS {
             let limit = if one_by_one > 0 { 1 } else { self.portion.jobs() };
-            match self.claim(limit, now, planned).await {
+            match self.claim(limit, now, planned, &mut put_off).await {
                 Ok(more) => {
                     if !more {
                         return Ok(true);
@@ -135,16 +127,31 @@ impl Planner {
         Ok(false)
     }
 
-    /// One claim transaction; whether more may be due.
-    async fn claim(&self, limit: usize, now: Now, planned: &mut Planned) -> Result<bool, Failure> {
-        let except = self.quarantine.jobs(Instant::now());
+    /// One claim transaction; whether more may be due. Jobs that are `put_off` come up in the next
+    /// round, in a moment.
+    async fn claim(
+        &self,
+        limit: usize,
+        now: Now,
+        planned: &mut Planned,
+        put_off: &mut Vec<JobId>,
+    ) -> Result<bool, Failure> {
+        let mut except = self.quarantine.jobs(Instant::now());
+        except.extend_from_slice(put_off);
         let mut transaction = within(ANSWER, ClaimTransaction::begin(&self.store, now)).await?;
         let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
             self.set_aside(job, planned);
         }
-        let full = due.jobs.len() + due.unreadable.len() + due.paused.len() >= limit;
+        let full =
+            due.jobs.len() + due.unreadable.len() + due.paused.len() + due.put_off.len() >= limit;
+        let waits = !due.put_off.is_empty();
+        put_off.extend(due.put_off);
         if due.jobs.is_empty() && due.paused.is_empty() {
+            if waits {
+                // Not only dropped: their rows are somebody's who is about to end.
+                within(ANSWER, transaction.rollback()).await?;
+            }
             return Ok(full);
         }
         let jobs = due.jobs;
@@ -186,8 +193,8 @@ impl Planner {
         batch: Batch,
         jobs: &[DueJob],
     ) -> Result<Planned, StepError> {
-        let inserted = match self.record(&mut transaction, &batch).await {
-            Ok(inserted) => inserted,
+        let (inserted, replaced) = match self.record(&mut transaction, &batch).await {
+            Ok(recorded) => recorded,
             Err(error) => {
                 if is_about_a_row(&error) {
                     // Not only dropped: the next transaction begins at once, on another connection,
@@ -201,9 +208,15 @@ impl Planner {
             fault::point("scheduler.claiming");
         }
         within(ANSWER, transaction.commit()).await?;
+        let waiting = batch.waiters(&inserted);
+        if waiting > 0 {
+            fault::point("scheduler.waiting");
+        }
         batch.moved.iter().for_each(cursors::tell);
         let mut written = Planned {
             known: batch.claims.len() - inserted.len(),
+            waiting,
+            replaced: replaced.running + replaced.cancelled,
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
             ..Planned::default()
         };
@@ -212,26 +225,28 @@ impl Planner {
             fault::point("scheduler.claimed");
         }
         written.claimed = tickets.len();
-        written.skipped = inserted.len() - tickets.len();
+        written.skipped = inserted.len() - tickets.len() - waiting;
         if !self.dispatch.offer(tickets) {
             written.left_to_relay = written.claimed;
         }
         Ok(written)
     }
 
-    /// Writes all that a batch decides; returns which claims are new.
+    /// Writes all that a batch decides; returns which claims are new, and what they replaced.
     async fn record(
         &self,
         transaction: &mut ClaimTransaction,
         batch: &Batch,
-    ) -> Result<Vec<ExecutionId>, StepError> {
+    ) -> Result<(Vec<ExecutionId>, Replaced), StepError> {
         let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+        let by = batch.replacements(&inserted);
+        let replaced = within(ANSWER, transaction.replace(&by)).await?;
         let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
         if moved != batch.cursors.len() as u64 {
             return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
         }
         within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
-        Ok(inserted)
+        Ok((inserted, replaced))
     }
 
     fn set_aside(&self, job: &UnreadableJob, planned: &mut Planned) {
@@ -258,6 +273,8 @@ impl Step for Planner {
 
     async fn run_once(&self, now: Now) -> Result<Planned, StepError> {
         let mut planned = Planned::default();
+        let admitted = self.admissions.round(now).await?;
+        planned.admitted = admitted.admitted;
         let all = self.claim_all(now, &mut planned).await?;
         if all {
             planned.sleep = self.look_ahead(now, planned.found() > 0).await?;
@@ -265,48 +282,13 @@ impl Step for Planner {
             // More jobs than can be set aside cannot be planned.
             planned.sleep = POLL;
         }
+        planned.sleep = planned.sleep.min(admitted.pause(planned.waiting > 0));
         planned.tell();
         Ok(planned)
     }
 
     fn pause(&self, planned: &Planned) -> Pause {
         Pause::AtMost(planned.sleep)
-    }
-}
-
-impl Planned {
-    fn add(&mut self, other: &Self) {
-        self.claimed += other.claimed;
-        self.skipped += other.skipped;
-        self.known += other.known;
-        self.missed += other.missed;
-        self.left_to_relay += other.left_to_relay;
-    }
-
-    /// Firings, however they were disposed of.
-    fn found(&self) -> u64 {
-        (self.claimed + self.skipped + self.known) as u64 + self.missed
-    }
-
-    fn tell(&self) {
-        if self.missed > 0 {
-            tracing::info!(
-                firings.missed = self.missed,
-                "{} firings will not run, by their jobs' misfire policies; their gaps say why",
-                self.missed
-            );
-        }
-        if self.found() > 0 {
-            tracing::debug!(
-                firings.claimed = self.claimed,
-                firings.skipped = self.skipped,
-                firings.known = self.known,
-                firings.missed = self.missed,
-                tickets.left_to_relay = self.left_to_relay,
-                "claimed {} firings",
-                self.claimed
-            );
-        }
     }
 }
 

@@ -36,7 +36,7 @@ pub struct NewJob {
     pub params: Value,
     /// Written as it is.
     pub pool: String,
-    /// `allow` or `skip`.
+    /// `allow`, `skip`, `queue` or `replace`.
     pub overlap: &'static str,
     /// `skip`, `fire_once` or `fire_all`.
     pub misfire: &'static str,

@@ -217,6 +217,7 @@ impl World {
             overdue: if row.long_due { open::NOT_OFFERED_FOR } else { Duration::ZERO },
             lease_alive: row.state == State::Running && !row.lease_over && fences.has(Fence::Lease),
             offered,
+            waits: false,
         };
         let ticket = if fences.has(Fence::AttemptNumber) {
             real(self.workers[worker].number)

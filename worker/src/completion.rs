@@ -4,7 +4,7 @@
 //! statement ── settle (last statement, fenced) ── commit
 //! ```
 //!
-//! All or nothing: a fenced settlement, a refused commit and a crash at any place roll the effects back. If
+//! All or nothing: a settlement that is fenced or comes after a newer firing took the execution's place, a refused commit and a crash at any place roll the effects back. If
 //! the answer to the commit is lost, the row tells how it went; the task is never run again for it within
 //! the same attempt.
 
@@ -47,6 +47,10 @@ pub(crate) async fn complete(
         Ok(Settled::Fenced) => {
             transaction.rollback().await;
             return Completed::Fenced;
+        }
+        Ok(Settled::Replaced) => {
+            transaction.rollback().await;
+            return Completed::Refused(Outcome::Cancelled);
         }
         Ok(Settled::Locked) => {
             transaction.rollback().await;

@@ -200,10 +200,16 @@ pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
 fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
     let error = || line(execution.error_message.as_deref().unwrap_or(""), 200);
     match execution.state.as_str() {
+        "pending" if execution.is_waiter() => {
+            Cell::toned("waits until its job is free", Tone::Faint)
+        }
         "pending" if execution.ticket_published_at.is_none() => {
             Cell::toned("its ticket is not published yet", Tone::Faint)
         }
         "pending" => Cell::toned("waits for a worker", Tone::Faint),
+        "running" if execution.replaced_by.is_some() => {
+            Cell::toned("a newer firing takes its place", Tone::Warning)
+        }
         "running" if execution.cancel_requested => Cell::toned("cancel asked for", Tone::Warning),
         "running" => {
             let started = execution.started_at.map(|at| format!("started {}", ago(at, now)));
@@ -216,6 +222,9 @@ fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
             Cell::new(format!("retry {when}: {}", error()))
         }
         "failed" | "discarded" => Cell::new(error()),
+        "cancelled" if execution.replaced_by.is_some() => {
+            Cell::toned("a newer firing took its place", Tone::Faint)
+        }
         "skipped" => Cell::toned(execution.skip_reason.as_deref().unwrap_or(""), Tone::Faint),
         _ => Cell::toned(
             execution.finished_at.map_or_else(String::new, |at| format!("ended {}", ago(at, now))),

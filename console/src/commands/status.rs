@@ -141,6 +141,7 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
     let mut table = Table::new(&[
         "POOL",
         "PENDING",
+        "WAITING",
         "RUNNING",
         "RETRYING",
         "OLDEST DUE",
@@ -158,6 +159,7 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
         table.row(vec![
             Cell::new(&pool.pool),
             Cell::number(pool.pending),
+            Cell::number(pool.waiting),
             Cell::number(pool.running),
             Cell::number(pool.retrying),
             pool.oldest_due_ms.map_or_else(Cell::none, |ms| Cell::new(duration(ms))),

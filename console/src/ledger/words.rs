@@ -37,7 +37,13 @@ pub(super) fn of_firing(
         Disposition::Discarded => {
             format!("it failed{}, and an operator gave it up{late}", error(execution))
         }
-        Disposition::Cancelled => format!("it was cancelled{}{late}", ended()),
+        Disposition::Cancelled => {
+            let by = execution.and_then(|execution| execution.replaced_by);
+            let why = by.map_or_else(String::new, |by| {
+                format!(", as a newer firing took its place (execution {by})")
+            });
+            format!("it was cancelled{}{why}{late}", ended())
+        }
         Disposition::Skipped(why) => skipped(why),
         Disposition::Coalesced(Some(key)) => {
             format!("it was noticed late, and {key} ran for it and others")
@@ -119,6 +125,9 @@ fn skipped(why: &str) -> String {
         "overlap" => "it was skipped: an earlier execution of the job was under way".to_owned(),
         "stale" => {
             "it was skipped: it would have been begun later than stale_after allows".to_owned()
+        }
+        "replaced" => {
+            "it was skipped: a newer firing, claimed at the same time, took its place".to_owned()
         }
         other => format!("it was skipped: {other}"),
     }

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
 use sexton_model::job::{Misfire, Overlap, Schedule};
+use sexton_model::overlap::UnderWay;
 use sexton_model::pool::PoolName;
 use sexton_model::zone::Zone;
 use sexton_store::firing::DueJob;
@@ -29,7 +30,7 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         misfire: Misfire::default(),
         next_fire_at: at("2026-01-01T08:00:00Z"),
         pause_after_failures: None,
-        busy: false,
+        under_way: UnderWay::default(),
         now: at("2026-01-01T08:00:00.004Z"),
     }
 }

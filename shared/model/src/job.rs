@@ -173,6 +173,10 @@ pub enum Overlap {
     Allow,
     /// It is recorded as skipped.
     Skip,
+    /// It waits until the job is free; one that comes while another waits is recorded as skipped.
+    Queue,
+    /// It takes the earlier one's place: that one is cancelled and cannot succeed any more.
+    Replace,
 }
 
 /// What happens to firings that were noticed late (the schedulers were away).
@@ -254,5 +258,5 @@ macro_rules! text_enum {
 }
 pub(crate) use text_enum;
 
-text_enum!(Overlap { Allow => "allow", Skip => "skip" });
+text_enum!(Overlap { Allow => "allow", Skip => "skip", Queue => "queue", Replace => "replace" });
 text_enum!(MisfirePolicy { Skip => "skip", FireOnce => "fire_once", FireAll => "fire_all" });

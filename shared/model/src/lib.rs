@@ -15,6 +15,7 @@ pub mod key;
 pub mod ladder;
 pub mod open;
 pub mod output;
+pub mod overlap;
 pub mod params;
 pub mod plan;
 pub mod pool;

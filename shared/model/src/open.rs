@@ -10,6 +10,7 @@ use crate::id::AttemptNumber;
 use crate::state::State;
 
 /// What the unlocked read saw.
+#[expect(clippy::struct_excessive_bools, reason = "what a row is, each by itself")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Row {
     /// The row's state.
@@ -26,6 +27,8 @@ pub struct Row {
     pub lease_alive: bool,
     /// Whether this worker's catalogue has the row's task type.
     pub offered: bool,
+    /// Whether it waits until its job is free; its ticket is published then.
+    pub waits: bool,
 }
 
 /// How long a ticket whose task type a worker does not have stays away before it is tried again,
@@ -77,6 +80,7 @@ pub fn answer(ticket: AttemptNumber, row: Option<&Row>) -> Answer {
         State::Running if row.mine => Answer::Run,
         State::Running if row.lease_alive => Answer::Spent,
         State::Running => Answer::Lost,
+        _ if row.waits => Answer::Stale,
         _ if row.due_in > Duration::ZERO => Answer::Wait(row.due_in),
         State::Failed if !row.offered => Answer::ParkAgain,
         _ if !row.offered && row.overdue >= NOT_OFFERED_FOR => Answer::NeverOffered,
@@ -99,6 +103,7 @@ mod tests {
             overdue: Duration::ZERO,
             lease_alive: true,
             offered: true,
+            waits: false,
         }
     }
 
@@ -123,6 +128,11 @@ mod tests {
             let rest = Duration::from_secs(3);
             assert_eq!(ask(Row { due_in: rest, ..row(state, 2) }), Answer::Wait(rest));
         }
+    }
+
+    #[test]
+    fn a_copy_of_the_ticket_of_who_waits_for_its_job_is_dropped() {
+        assert_eq!(ask(Row { waits: true, ..row(State::Pending, 2) }), Answer::Stale);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub enum State {
     Discarded,
     /// The task ended well.
     Succeeded,
-    /// An operator cancelled it.
+    /// An operator cancelled it, or a newer firing of its job took its place.
     Cancelled,
     /// It was never to run, or came too late to be run, for the recorded reason.
     Skipped,
@@ -82,7 +82,7 @@ pub enum Cause {
     Retry,
     /// No budget is left, or the failure is permanent, or no worker could ever open the ticket.
     Fail,
-    /// An operator's cancel, at once or by the attempt's end.
+    /// An operator's cancel, or a newer firing that takes its place: at once, or by the attempt's end.
     Cancel,
     /// A worker was handed the first ticket later than the job wants it to be begun.
     Skip,

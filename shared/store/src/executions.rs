@@ -55,8 +55,18 @@ pub struct Execution {
     pub tz_version: Option<String>,
     pub backfill: Option<i64>,
     pub overlap_override: Option<String>,
+    pub waits: Option<String>,
+    pub admitted_at: Option<DateTime<Utc>>,
+    pub replaced_by: Option<Uuid>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
+}
+
+impl Execution {
+    /// Whether its ticket is held back until its job is free.
+    pub fn is_waiter(&self) -> bool {
+        self.state == "pending" && self.waits.is_some() && self.admitted_at.is_none()
+    }
 }
 
 /// Which executions [`list`] reads; everything that is given must hold.
@@ -130,6 +140,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreErr
                e.max_crashes,
                e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
                e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
+               e.waits, e.admitted_at, e.replaced_by,
                (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
                    AND a.number = e.attempt) AS progress
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1"#,

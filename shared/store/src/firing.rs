@@ -7,12 +7,11 @@
 
 mod due;
 mod failing;
-
-use std::collections::HashSet;
+mod under_way;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
-use sexton_model::job::Overlap;
+use sexton_model::overlap::Waits;
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
 use sexton_model::zone::tz_data_version;
@@ -22,10 +21,12 @@ use uuid::Uuid;
 use crate::bounded::{Bounded, bounded, commit};
 use crate::gaps;
 use crate::tickets::OwedTicket;
+use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
 use due::DueRow;
 pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
+pub use under_way::Replaced;
 
 /// A row to insert.
 #[derive(Clone, PartialEq, Debug)]
@@ -42,6 +43,9 @@ pub struct Claim {
     pub scheduled_for: DateTime<Utc>,
     /// `None`: it runs. Otherwise the row records why it does not.
     pub skip_reason: Option<String>,
+    /// `None`: its ticket is owed at once. Otherwise it is held back until the job is free
+    /// ([`crate::waiters`]). Of a claim that is not skipped.
+    pub waits: Option<Waits>,
 }
 
 impl Claim {
@@ -170,41 +174,12 @@ impl ClaimTransaction {
             }
         }
         self.pause_the_failing(&mut due).await?;
-        self.look_who_is_busy(&mut due.jobs).await?;
+        under_way::look(&mut self.tx, &mut due).await?;
         Ok(due)
     }
 
-    /// Asked after the jobs are locked, in a statement of its own: whoever claimed for one of them
-    /// before held its lock, and only a later snapshot is sure to show that execution.
-    async fn look_who_is_busy(&mut self, jobs: &mut [DueJob]) -> Result<(), StoreError> {
-        let asking: Vec<Uuid> = jobs
-            .iter()
-            .filter(|job| job.overlap != Overlap::Allow)
-            .map(|job| job.id.get())
-            .collect();
-        if asking.is_empty() {
-            return Ok(());
-        }
-        let busy: HashSet<Uuid> = sqlx::query_scalar!(
-            r#"-- busy_jobs
-            SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
-            WHERE EXISTS (SELECT 1 FROM executions e WHERE e.job_id = j.id
-                          AND e.state IN ('pending', 'running', 'retrying')
-                          AND e.overlap_override IS NULL)"#,
-            &asking
-        )
-        .fetch_all(Bounded(&mut *self.tx))
-        .await?
-        .into_iter()
-        .collect();
-        for job in jobs {
-            job.busy = busy.contains(&job.id.get());
-        }
-        Ok(())
-    }
-
     /// Inserts the rows whose key is new, and returns which those are. A runnable row is owed from
-    /// its first instant on; `by` is `<instance>:<pid>`.
+    /// its first instant on, a waiter from its admission on; `by` is `<instance>:<pid>`.
     pub async fn insert(
         &mut self,
         claims: &[Claim],
@@ -221,20 +196,24 @@ impl ClaimTransaction {
         let nominal: Vec<DateTime<Utc>> = claims.iter().map(|claim| claim.scheduled_for).collect();
         let skips: Vec<Option<String>> =
             claims.iter().map(|claim| claim.skip_reason.clone()).collect();
+        let waits: Vec<Option<String>> =
+            claims.iter().map(|claim| claim.waits.map(|why| why.as_str().to_owned())).collect();
         let inserted = sqlx::query_scalar!(
             r#"-- insert_claims
             INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     skip_reason, finished_at, next_attempt_at, task_type, pool, target,
-                                    params, claimed_by, claimed_at, relay_after, tz_version)
+                                    params, claimed_by, claimed_at, relay_after, tz_version, waits)
             SELECT c.id, c.job_id, c.key, c.idempotency_key, c.nominal,
                    CASE WHEN c.skip IS NULL THEN 'pending' ELSE 'skipped' END,
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
                    CASE WHEN c.skip IS NULL THEN coalesce($8, now()) END,
                    j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
-                   coalesce($8, now()) + $9 * interval '1 millisecond', $10
-            FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[])
-                 AS c (id, job_id, key, idempotency_key, nominal, skip)
+                   CASE WHEN c.waits IS NULL THEN coalesce($8, now()) + $9 * interval '1 millisecond'
+                        ELSE $11::timestamptz END, $10, c.waits
+            FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],
+                        $12::text[])
+                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits)
             JOIN jobs j ON j.id = c.job_id
             ON CONFLICT (job_id, execution_key) DO NOTHING
             RETURNING id"#,
@@ -247,11 +226,19 @@ impl ClaimTransaction {
             by,
             self.now,
             HEAD_START_MS as f64,
-            tz_data_version()
+            tz_data_version(),
+            NOT_BEFORE_ADMISSION,
+            &waits as &[Option<String>]
         )
         .fetch_all(Bounded(&mut *self.tx))
         .await?;
         Ok(inserted.into_iter().map(ExecutionId::new).collect())
+    }
+
+    /// Ends, for each of these jobs, what is under way beside its new execution, whose claim was
+    /// [inserted](Self::insert) before. See [`Replaced`].
+    pub async fn replace(&mut self, by: &[(JobId, ExecutionId)]) -> Result<Replaced, StoreError> {
+        under_way::replace(&mut self.tx, by, self.now).await
     }
 
     /// Moves the jobs' cursors; `None` ends a job's firings. Returns how many rows changed, which is

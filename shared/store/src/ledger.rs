@@ -69,6 +69,7 @@ pub struct FiringExecution {
     pub finished_at: Option<DateTime<Utc>>,
     pub next_attempt_at: Option<DateTime<Utc>>,
     pub outcome: Option<String>,
+    pub replaced_by: Option<Uuid>,
     pub error_class: Option<String>,
     pub error_message: Option<String>,
     /// Who backfilled it, and why.
@@ -183,7 +184,8 @@ async fn executions(
         r#"-- executions_of_firings
         SELECT e.id, e.execution_key, e.scheduled_for, e.state, e.attempt, e.claimed_at, e.started_at,
                e.finished_at, e.next_attempt_at, e.outcome, e.error_class, e.error_message,
-               e.skip_reason, e.relay_after = 'infinity' AS "held!", e.backfill,
+               e.skip_reason, e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL
+                   AS "held!", e.replaced_by, e.backfill,
                o.actor AS "actor?", o.reason
         FROM executions e LEFT JOIN operator_actions o ON o.id = e.backfill
         WHERE e.job_id = $1 AND e.execution_key = ANY ($2)"#,
@@ -208,6 +210,7 @@ async fn executions(
             finished_at: row.finished_at,
             next_attempt_at: row.next_attempt_at,
             outcome: row.outcome,
+            replaced_by: row.replaced_by,
             error_class: row.error_class,
             error_message: row.error_message,
             backfill: row.backfill.map(|_| Pause { actor: row.actor, why: row.reason }),

@@ -43,6 +43,7 @@ pub mod status;
 pub mod task;
 pub mod tickets;
 pub mod trigger;
+pub mod waiters;
 
 use chrono::{DateTime, Utc};
 

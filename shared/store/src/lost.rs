@@ -139,7 +139,8 @@ pub async fn settle(
             SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::int[])
                  AS r (id, attempt, state, wait_ms, crashes)),
         l AS MATERIALIZED (
-            SELECT r.*, CASE WHEN e.cancel_requested THEN 'cancelled' ELSE r.state END AS becomes
+            SELECT r.*, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
+                             ELSE r.state END AS becomes
             FROM executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state = 'running'
               AND CASE WHEN $6::uuid[] IS NULL THEN e.lease_until < coalesce($7, now())

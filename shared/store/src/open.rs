@@ -159,6 +159,8 @@ pub async fn open(
             WHERE e.attempt = r.attempt AND e.state IN ('pending', 'retrying', 'failed')
               AND coalesce(e.next_attempt_at, '-infinity') <= coalesce($6, now())
               AND e.task_type = ANY ($8::text[])
+              -- A waiter is opened by the ticket that its admission publishes; this is an older copy.
+              AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE executions e SET
@@ -280,7 +282,8 @@ pub async fn look(
                e.next_attempt_at - coalesce($3, now()) > interval '0' AS early,
                (extract(epoch FROM e.next_attempt_at - coalesce($3, now())) * 1000)::bigint AS due_in_ms,
                coalesce(e.lease_until >= coalesce($3, now()), false) AS "lease_alive!",
-               e.task_type = ANY ($4::text[]) AS "offered!"
+               e.task_type = ANY ($4::text[]) AS "offered!",
+               e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL AS "waits!"
         FROM executions e JOIN unnest($1::uuid[], $2::uuid[]) AS r (id, token) ON r.id = e.id"#,
         &ids,
         &tokens,
@@ -304,6 +307,7 @@ pub async fn look(
                     overdue: Duration::from_millis((-due_in_ms).max(0) as u64),
                     lease_alive: row.lease_alive,
                     offered: row.offered,
+                    waits: row.waits,
                 },
             ))
         })

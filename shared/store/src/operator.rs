@@ -18,6 +18,7 @@ use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
 use crate::open::number;
+use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, Store, StoreError};
 
 pub(crate) use audit::{
@@ -74,7 +75,9 @@ pub enum Cancelled {
 }
 
 /// Puts a failed execution back into its queue, with fresh budgets and the same attempt number: the
-/// parked message is the same ticket, and whichever copy comes first runs.
+/// parked message is the same ticket, and whichever copy comes first runs. Of a job whose executions
+/// run one at a time it waits for its turn, which is at once if the job is free; copies of its ticket
+/// open nothing until then.
 ///
 /// # Errors
 ///
@@ -89,23 +92,32 @@ pub async fn requeue(
     let mut row = Locked::take(store, id, now).await?;
     row.may(Cause::Requeue, Some(seen))?;
     let done = sqlx::query!(
-        "-- requeue
-        UPDATE executions SET state = 'pending', rev = rev + 1, ticket_published_at = NULL,
-            relay_after = $3, next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
+        r#"-- requeue
+        UPDATE executions e SET state = 'pending', rev = e.rev + 1, ticket_published_at = NULL,
+            relay_after = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
+                THEN $4::timestamptz ELSE $3 END,
+            waits = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
+                THEN 'turn' END, admitted_at = NULL,
+            next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
             crashes_used = 0, snoozes_used = 0, cancel_requested = false, finished_at = NULL,
             reconcile_count = 0
-        WHERE id = $1 AND state = 'failed' AND attempt = $2",
+        FROM jobs j
+        WHERE e.id = $1 AND e.state = 'failed' AND e.attempt = $2 AND j.id = e.job_id
+        RETURNING e.waits IS NOT NULL AS "waits!""#,
         id.get(),
         seen.get(),
-        row.now
+        row.now,
+        NOT_BEFORE_ADMISSION
     )
-    .execute(Bounded(&mut *row.tx))
+    .fetch_optional(Bounded(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     let after = json!({
         "state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0, "snoozes_used": 0
     });
-    row.finish(done.rows_affected(), "requeue", by, after, Some(Wake::Owed)).await
+    let waits = done.as_ref().is_some_and(|done| done.waits);
+    let news = if waits { Wake::Jobs } else { Wake::Owed };
+    row.finish(done.map_or(0, |_| 1), "requeue", by, after, Some(news)).await
 }
 
 /// Gives a failed execution up. It can be restored until retention removes it; its parked message is

@@ -30,6 +30,8 @@ pub async fn take(store: &Store, limit: i64, now: Now) -> Result<Taken, StoreErr
             SELECT id FROM executions
             WHERE ticket_published_at IS NULL AND state IN ('pending', 'retrying', 'failed')
               AND relay_after <= coalesce($1, now())
+              -- Not of waiters, which owe it to nobody but their admission.
+              AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)
             ORDER BY scheduled_for, id LIMIT $2
             FOR NO KEY UPDATE SKIP LOCKED)
         UPDATE executions e SET relay_after = coalesce($1, now()) + interval '30 seconds'

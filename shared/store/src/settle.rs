@@ -27,7 +27,7 @@ pub struct Settlement {
     /// The attempt.
     pub held: Held,
     /// What the pure decision says. An operator's cancel, known only to the row, comes before a
-    /// retry or a failure.
+    /// retry or a failure; that a newer firing took its place, before a success as well.
     pub verdict: Verdict,
     /// How the attempt ended; a word.
     pub outcome: &'static str,
@@ -58,6 +58,9 @@ pub enum Settled {
     /// The attempt had been ended by somebody else: nothing was written. Record it as late,
     /// publish nothing.
     Fenced,
+    /// Only in a task's own transaction: a newer firing has taken the execution's place, so it must
+    /// not succeed. Nothing was written. Roll back, then settle it as cut short.
+    Replaced,
 }
 
 /// The state and wait a verdict asks for, as the statement takes them.
@@ -84,7 +87,7 @@ pub async fn settle(
     now: Now,
 ) -> Result<Vec<Settled>, StoreError> {
     let mut done: HashMap<Uuid, Settled> = HashMap::with_capacity(settlements.len());
-    for row in run(store.bounded(), settlements, now).await? {
+    for row in run(store.bounded(), settlements, false, now).await? {
         let id = row.id;
         let state = known("executions.state", &row.state, State::parse)?;
         let owed = if state.has_ticket() { Some(Box::new(row.owed()?)) } else { None };
@@ -115,17 +118,34 @@ pub(crate) async fn settle_on(
     connection: &mut PgConnection,
     settlement: &Settlement,
 ) -> Result<Settled, sqlx::Error> {
-    let rows = run(&mut *connection, std::slice::from_ref(settlement), None).await?;
+    let rows = run(&mut *connection, std::slice::from_ref(settlement), true, None).await?;
     if rows.is_empty() {
-        let locked = !still_held_on(connection, &[settlement.held]).await?.is_empty();
-        return Ok(if locked { Settled::Locked } else { Settled::Fenced });
+        if still_held_on(&mut *connection, &[settlement.held]).await?.is_empty() {
+            return Ok(Settled::Fenced);
+        }
+        let replaced = is_replaced(connection, settlement.held.execution_id).await?;
+        return Ok(if replaced { Settled::Replaced } else { Settled::Locked });
     }
     Ok(Settled::Done { state: State::Succeeded, owed: None })
 }
 
+/// Whether a newer firing has taken the execution's place. That is never taken back.
+async fn is_replaced(connection: &mut PgConnection, id: ExecutionId) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(
+        r#"-- is_replaced
+        SELECT EXISTS (SELECT FROM executions WHERE id = $1 AND replaced_by IS NOT NULL) AS "is!""#,
+        id.get()
+    )
+    .fetch_one(connection)
+    .await
+}
+
+/// `with_effects`: the attempts' effects are committed with their success. What was replaced is then not
+/// written at all, for a record of its end would commit them.
 async fn run(
     executor: impl PgExecutor<'_>,
     settlements: &[Settlement],
+    with_effects: bool,
     now: Now,
 ) -> Result<Vec<TicketRow>, sqlx::Error> {
     let each = || settlements.iter();
@@ -161,10 +181,22 @@ async fn run(
                  AS r (id, attempt, token, state, wait_ms, retries, crashes, outcome, class, message,
                        exit_code, signal, progress, result, timeouts, above, below, snoozes)),
         l AS MATERIALIZED (
-            SELECT r.*, CASE WHEN r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
-                             ELSE r.state END AS becomes
+            SELECT r.id, r.attempt, r.token, r.state, r.wait_ms, r.retries, r.crashes, r.exit_code,
+                   r.signal, r.progress, r.result, r.timeouts, r.above, r.below, r.snoozes,
+                   -- What was replaced does not succeed, however well its task has ended.
+                   CASE WHEN e.replaced_by IS NOT NULL
+                          OR r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
+                        ELSE r.state END AS becomes,
+                   CASE WHEN x.replaced THEN 'replaced' ELSE r.outcome END AS outcome,
+                   CASE WHEN x.replaced THEN 'replaced' ELSE r.class END AS class,
+                   CASE WHEN x.replaced THEN format('a newer firing of its job took its place: execution %s',
+                                                    e.replaced_by)
+                        ELSE r.message END AS message
             FROM executions e JOIN r ON r.id = e.id
+            CROSS JOIN LATERAL (SELECT e.replaced_by IS NOT NULL
+                                       AND r.outcome IN ('succeeded', 'cancelled') AS replaced) x
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
+              AND NOT ($29 AND e.replaced_by IS NOT NULL)
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
             UPDATE executions e SET
@@ -253,7 +285,8 @@ async fn run(
         &output.from,
         &output.to,
         &output.contents as &[&str],
-        &snoozes as &[Option<i32>]
+        &snoozes as &[Option<i32>],
+        with_effects
     )
     .fetch_all(executor)
     .await

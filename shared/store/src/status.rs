@@ -17,6 +17,8 @@ pub struct PoolCounts {
     pub pool: String,
     /// Claimed or requeued, not opened.
     pub pending: i64,
+    /// Claimed or requeued, and held back until their job is free.
+    pub waiting: i64,
     /// With an open attempt.
     pub running: i64,
     /// Waiting for their next attempt.
@@ -48,7 +50,7 @@ pub struct Overview {
     pub failed: i64,
     /// When the oldest of them was parked.
     pub oldest_failed_at: Option<DateTime<Utc>>,
-    /// Tickets that still have to be published.
+    /// Tickets that still have to be published; without those that wait for their job.
     pub unpublished: i64,
     /// Milliseconds for which the oldest of them has been owed.
     pub oldest_unpublished_ms: Option<i64>,
@@ -103,7 +105,8 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
                      min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
                                   next_attempt_at)) AS oldest
               FROM executions WHERE ticket_published_at IS NULL
-                AND state IN ('pending', 'retrying', 'failed')) o"#,
+                AND state IN ('pending', 'retrying', 'failed')
+                AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)) o"#,
         now
     )
     .fetch_one(store.bounded())
@@ -127,10 +130,14 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
         PoolCounts,
         r#"-- pool_counts
         WITH w AS (
-            SELECT pool, count(*) FILTER (WHERE state = 'pending') AS pending,
+            SELECT pool, count(*) FILTER (WHERE state = 'pending' AND NOT waits) AS pending,
                    count(*) FILTER (WHERE state = 'retrying') AS retrying,
-                   min(next_attempt_at) AS oldest
-            FROM executions WHERE state IN ('pending', 'retrying') GROUP BY pool),
+                   count(*) FILTER (WHERE waits) AS waiting,
+                   min(next_attempt_at) FILTER (WHERE NOT waits) AS oldest
+            FROM (SELECT pool, state, next_attempt_at,
+                         state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS waits
+                  FROM executions WHERE state IN ('pending', 'retrying')) e
+            GROUP BY pool),
         r AS (
             SELECT pool, count(*) AS running FROM executions WHERE state = 'running' GROUP BY pool),
         i AS (
@@ -147,6 +154,7 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
             SELECT 'default' AS pool UNION SELECT pool FROM j UNION SELECT pool FROM w
             UNION SELECT pool FROM r UNION SELECT pool FROM i)
         SELECT p.pool AS "pool!", coalesce(w.pending, 0) AS "pending!",
+               coalesce(w.waiting, 0) AS "waiting!",
                coalesce(r.running, 0) AS "running!", coalesce(w.retrying, 0) AS "retrying!",
                CASE WHEN w.oldest <= coalesce($1, now())
                     THEN (extract(epoch FROM coalesce($1, now()) - w.oldest) * 1000)::bigint

@@ -4,11 +4,14 @@
 //! caller may ask again after a lost answer. The ticket is owed at once; the relay publishes it.
 //!
 //! A trigger runs also while its job is paused, and beside an execution under way: who triggers wants
-//! it now. The cursor of the schedule is not moved.
+//! it now. Only of a job whose executions run one at a time (`queue`, `replace`) it waits for its turn
+//! while any is under way: it is never skipped, and replaces nothing. The cursor of the schedule is not
+//! moved.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::job::Overlap;
 use sexton_model::key;
 use sexton_model::params::{ParamsError, check};
 use sexton_model::state::State;
@@ -19,6 +22,7 @@ use crate::error::known;
 use crate::listen::Wake;
 use crate::open::number;
 use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, Store, StoreError};
 
 /// What to run.
@@ -53,6 +57,8 @@ pub struct Triggered {
     pub scheduled_for: DateTime<Utc>,
     /// Whether the job is paused: it runs all the same.
     pub paused: bool,
+    /// Whether it waits until the job is free.
+    pub waits: bool,
 }
 
 /// Why nothing was triggered.
@@ -82,6 +88,7 @@ struct JobColumns {
     target: Option<String>,
     params: Value,
     idempotency_template: Option<String>,
+    overlap: String,
     paused: bool,
     now: DateTime<Utc>,
 }
@@ -109,7 +116,7 @@ pub async fn trigger(
     let found = sqlx::query_as!(
         JobColumns,
         r#"-- lock_job_to_trigger
-        SELECT id, task_type, pool, target, params, idempotency_template,
+        SELECT id, task_type, pool, target, params, idempotency_template, overlap,
                status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
         FROM jobs
         WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
@@ -131,8 +138,13 @@ pub async fn trigger(
         "-- insert_triggered
         INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
                                 state, next_attempt_at, task_type, pool, target, params, claimed_by,
-                                claimed_at, relay_after)
-        VALUES ($1, $2, $3, $4, $5, $6, 'pending', $6, $7, $8, $9, $10, $11, $6, $6)
+                                claimed_at, relay_after, waits)
+        SELECT $1, $2, $3, $4, $5, $6, 'pending', $6, $7, $8, $9, $10, $11, $6,
+               CASE WHEN busy THEN $13::timestamptz ELSE $6 END, CASE WHEN busy THEN 'turn' END
+        FROM (SELECT $12::boolean AND EXISTS (
+                  SELECT FROM executions WHERE job_id = $2
+                    AND state IN ('pending', 'running', 'retrying')
+                    AND overlap_override IS NULL) AS busy) AS job
         ON CONFLICT (job_id, execution_key) DO NOTHING",
         request.id.get(),
         job.id,
@@ -144,7 +156,9 @@ pub async fn trigger(
         job.pool,
         job.target,
         params,
-        request.claimed_by
+        request.claimed_by,
+        known("jobs.overlap", &job.overlap, Overlap::parse)?.one_at_a_time(),
+        NOT_BEFORE_ADMISSION
     )
     .execute(Bounded(&mut *tx))
     .await
@@ -152,8 +166,9 @@ pub async fn trigger(
     let created = inserted.rows_affected() == 1;
     let row = sqlx::query!(
         "-- triggered_row
-        SELECT id, state, attempt, scheduled_for FROM executions
-        WHERE job_id = $1 AND execution_key = $2",
+        SELECT id, state, attempt, scheduled_for,
+               state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS \"waits!\"
+        FROM executions WHERE job_id = $1 AND execution_key = $2",
         job.id,
         execution_key
     )
@@ -182,6 +197,7 @@ pub async fn trigger(
         attempt: number(row.attempt)?,
         scheduled_for: row.scheduled_for,
         paused: job.paused,
+        waits: row.waits,
     })
 }
 

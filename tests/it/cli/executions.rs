@@ -6,7 +6,8 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 39] = [
+const ROW: [&str; 42] = [
+    "admitted_at",
     "attempt",
     "backfill",
     "cancel_requested",
@@ -32,6 +33,7 @@ const ROW: [&str; 39] = [
     "progress",
     "reconcile_count",
     "relay_after",
+    "replaced_by",
     "result",
     "retries_used",
     "rev",
@@ -45,6 +47,7 @@ const ROW: [&str; 39] = [
     "ticket_published_at",
     "timeouts_used",
     "tz_version",
+    "waits",
     "worker_id",
 ];
 

@@ -68,8 +68,16 @@ async fn a_trigger_with_a_key_is_one_execution_however_often_it_is_asked_for() {
     let args =
         ["jobs", "trigger", "shop.charge", "--key", "order-7", "--params", r#"{"order": 7}"#];
     let first = console.json(&args).await;
-    let fields =
-        ["attempt", "created", "execution_key", "id", "job_name", "scheduled_for", "state"];
+    let fields = [
+        "attempt",
+        "created",
+        "execution_key",
+        "id",
+        "job_name",
+        "scheduled_for",
+        "state",
+        "waits",
+    ];
     assert_eq!(keys(&first), fields);
     assert_eq!((&first["created"], &first["state"]), (&json!(true), &json!("pending")));
     let again = console.json(&args).await;

@@ -105,6 +105,7 @@ async fn status_shows_the_rows_even_if_the_broker_cannot_be_asked() {
             "retrying",
             "running",
             "slots",
+            "waiting",
             "workers",
         ]
     );

@@ -13,6 +13,7 @@ mod kills;
 pub(crate) mod ledger;
 mod long;
 mod output;
+mod overlaps;
 mod peers;
 mod pools;
 mod retries;

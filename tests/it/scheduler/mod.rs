@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
+mod admitting;
 mod claiming;
 mod dispatching;
 mod failing;

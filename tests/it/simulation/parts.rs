@@ -67,6 +67,16 @@ async fn a_sweep_that_owes_nothing_again_leaves_a_failed_execution_without_its_m
     needed(Plays { sweep_owes: false, ..Plays::ALL }, &ops, "0 messages are parked").await;
 }
 
+#[tokio::test]
+async fn without_admissions_what_waits_for_its_job_waits_for_ever() {
+    let ops = [
+        Op::Overlap { job: 0, policy: 2 },
+        Op::Trigger { key: 0, cut: CUT },
+        Op::Trigger { key: 3, cut: CUT },
+    ];
+    needed(Plays { admits: false, ..Plays::ALL }, &ops, "does not come to its end").await;
+}
+
 /// The whole way: drawn, found, made short, and found again.
 #[tokio::test]
 async fn a_broken_promise_is_found_from_a_seed_and_told_as_a_few_operations() {

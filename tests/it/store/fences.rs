@@ -66,6 +66,7 @@ async fn a_firing_is_claimed_once_whoever_tries() {
         idempotency_key: "x".into(),
         scheduled_for: at(0),
         skip_reason: None,
+        waits: None,
     };
     let mut tx =
         sexton_store::firing::ClaimTransaction::begin(fixture.store(), None).await.unwrap();

@@ -6,6 +6,7 @@ mod leases;
 mod lost_answers;
 mod opens;
 mod output;
+mod overlaps;
 mod plans;
 mod schema;
 mod settles;
@@ -75,6 +76,7 @@ impl Fixture {
             idempotency_key: format!("the.job:{key}"),
             scheduled_for: at(0),
             skip_reason: None,
+            waits: None,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(0))).await.unwrap();
         assert_eq!(tx.insert(&[claim], "test:1").await.unwrap(), [id]);

@@ -18,6 +18,7 @@ use super::{Fixture, at};
 
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
+const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
 const HISTORY: i64 = 200_000;
@@ -121,6 +122,35 @@ async fn a_page_of_one_job_s_executions_reads_a_page() {
     let page = list(db.store(), &after_middle, 3).await.unwrap();
     let ids: Vec<u128> = page.iter().map(|row| row.id.as_u128()).collect();
     assert_eq!(ids, [1, 2, 3].map(|n| middle.as_u128() - n));
+}
+
+/// A planner asks this at each tick, four times a second while somebody waits.
+#[tokio::test]
+async fn a_look_at_the_waiters_reads_the_waiters_and_not_the_history() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    for waiters in [0_i64, 40] {
+        sqlx::query(
+            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+                params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at, waits)
+             SELECT gen_random_uuid(), job, 'w', now(), 'pending', 'work', 'default', '{}', 'w', 'test:1',
+                now(), '9999-01-01', now(), 'queue' FROM unnest($1::uuid[]) job LIMIT $2",
+        )
+        .bind(jobs.clone())
+        .bind(waiters)
+        .execute(db.pool())
+        .await
+        .unwrap();
+        let plan = explain(&db, LOOK_FOR_WAITERS, true, &|query| query.bind(500_i64)).await;
+        let small = ["executions_owed", "executions_under_way"];
+        for scan in scans(&plan) {
+            let index = scan["Index Name"].as_str().unwrap_or("none");
+            let heap = scan["Node Type"] == "Bitmap Heap Scan";
+            assert!(heap || small.contains(&index), "{plan:#}");
+            let read = scan["Actual Rows"].as_f64().unwrap_or(f64::MAX);
+            assert!(read <= waiters as f64, "{read} rows: {plan:#}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
+use sexton_model::job::Overlap;
 use sexton_model::pool::PoolName;
 use sexton_model::retry::RetryPolicy;
 use sexton_store::Store;
@@ -45,6 +46,7 @@ pub(super) fn pool() -> PoolName {
 
 /// What the processes do that the simulation plays itself. Taking one away shows that the promises
 /// can be broken.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that is played")]
 #[derive(Clone, Copy, Debug)]
 pub struct Plays {
     /// Workers kill their tasks before the lease is over.
@@ -53,11 +55,14 @@ pub struct Plays {
     pub renewal_first: bool,
     /// A pass of the sweep owes again what it did not see.
     pub sweep_owes: bool,
+    /// Schedulers let executions go that wait for their job.
+    pub admits: bool,
 }
 
 impl Plays {
     /// All of it.
-    pub const ALL: Self = Self { own_clock: true, renewal_first: true, sweep_owes: true };
+    pub const ALL: Self =
+        Self { own_clock: true, renewal_first: true, sweep_owes: true, admits: true };
 }
 
 /// The platform.
@@ -84,6 +89,10 @@ pub(super) struct Simulation<'a> {
     applied: u64,
     /// How many executions were skipped because they came too late.
     pub(super) skipped: u64,
+    /// How many firings were claimed to wait for their job.
+    pub(super) waited: u64,
+    /// How many executions were replaced while they ran.
+    pub(super) replaced: u64,
     /// How often a cursor was set back.
     pub(super) set_back: u64,
 }
@@ -121,6 +130,8 @@ impl<'a> Simulation<'a> {
             salt,
             applied: 0,
             skipped: 0,
+            waited: 0,
+            replaced: 0,
             set_back: 0,
         };
         for _ in 0..WORKERS {
@@ -163,7 +174,8 @@ impl<'a> Simulation<'a> {
     /// Everything that an operation can change, to be compared.
     pub(super) fn sight(&self) -> String {
         let held = (&self.schedulers, &self.sweep, &self.workers, &self.slots);
-        format!("{:?}", (self.now, self.set_back, &self.broker, held, &self.rows))
+        let overlaps: Vec<Overlap> = self.jobs.iter().map(|job| job.overlap).collect();
+        format!("{:?}", (self.now, self.set_back, overlaps, &self.broker, held, &self.rows))
     }
 
     /// How many operations it has been through.
@@ -184,6 +196,8 @@ impl<'a> Simulation<'a> {
                 self.kill_by_own_clock();
             }
             Op::Plan { cut } => self.plan(cut).await?,
+            Op::Admit { cut } => self.admit(cut).await?,
+            Op::Overlap { job, policy } => self.set_overlap(job, policy).await?,
             Op::SetBack { job, firings } => self.set_back(job, firings).await?,
             Op::Relay { limit, cut } => self.relay(limit, cut).await?,
             Op::Publish { ticket, cut } => self.publish(ticket, cut).await?,
@@ -260,6 +274,9 @@ impl<'a> Simulation<'a> {
             stale_at: &stale_at,
         };
         judge.compare(&self.rows, &after)?;
+        for job in &self.jobs {
+            judge.overlaps(job.id, job.overlap, &self.rows, &after)?;
+        }
         self.rows = after;
         self.no_two_run_at_once()?;
         self.published_is_somewhere()

@@ -80,7 +80,7 @@ impl Draw {
 
     /// What a scheduler does.
     fn scheduler(&mut self) -> Op {
-        match self.below(32) {
+        match self.below(36) {
             0..5 => Op::Plan { cut: self.cut() },
             5 => Op::SetBack { job: self.index(), firings: self.index() },
             6..11 => Op::Relay { limit: self.one_of(&[1, 2, 100]), cut: self.cut() },
@@ -91,7 +91,8 @@ impl Draw {
             23..25 => Op::EndLost { cut: self.cut() },
             25 => Op::Reconcile { wrong: self.below(4) == 0, cut: self.cut() },
             26..31 => Op::Sweep { cut: self.cut() },
-            _ => self.one_of(&[Op::SweepDies, Op::Prune]),
+            31 => self.one_of(&[Op::SweepDies, Op::Prune]),
+            _ => Op::Admit { cut: self.cut() },
         }
     }
 
@@ -117,6 +118,11 @@ impl Draw {
         }
     }
 
+    /// Mostly a policy that lets the job's executions run one at a time.
+    fn overlap(&mut self) -> Op {
+        Op::Overlap { job: self.below(3) as u8, policy: self.one_of(&[0, 1, 2, 2, 2, 3, 3, 3]) }
+    }
+
     /// What the broker does to messages.
     fn adversary(&mut self) -> Op {
         let (queue, message) = (self.queue(), self.index());
@@ -133,8 +139,9 @@ impl Draw {
     /// What people and other programs do.
     fn person(&mut self) -> Op {
         let (row, message, key) = (self.index(), self.index(), self.below(3) as u8);
-        match self.below(19) {
-            17.. => Op::Backfill { job: self.index(), firings: self.index(), cut: self.cut() },
+        match self.below(20) {
+            19 => self.overlap(),
+            17..19 => Op::Backfill { job: self.index(), firings: self.index(), cut: self.cut() },
             0..3 => Op::Trigger { key, cut: self.cut() },
             3..5 => Op::Foreign { key },
             5..8 => Op::Requeue { row, stale: self.below(4) == 0 },
@@ -201,7 +208,11 @@ impl Draw {
         let strip = Op::Strip { queue: Queue::Main, message };
         let overdue = Op::Reconcile { wrong: false, cut };
         let backfill = Op::Backfill { job: worker, firings, cut };
-        let pieces: &[&[Op]] = match self.below(24) {
+        let plan = Op::Plan { cut };
+        let admit = [Op::Admit { cut }, publish, Op::Mark { cut }];
+        let alone = [Op::Overlap { job: 0, policy: self.one_of(&[2, 3]) }];
+        let well = Op::End { slot, end: End::Succeeds };
+        let pieces: &[&[Op]] = match self.below(28) {
             0 => &[&relay],
             1 => &[&open],
             2 => &[&open, &write, &[end], &settle, &sent],
@@ -236,6 +247,12 @@ impl Draw {
             // The same firings by a backfill and by the schedulers, also after retention.
             20 => &[&[minute, backfill, Op::Plan { cut }, backfill], &relay, &open],
             21 => &[&[Op::Wait { ms: 31 * 86_400_000 }, Op::Prune, backfill, Op::Plan { cut }]],
+            // A firing that comes while the one before it runs.
+            22 => &[&alone, &[minute, plan], &relay, &open, &[minute, plan, well], &settle, &admit],
+            23 => &[&alone, &[minute, plan], &relay, &open, &[minute, plan], &rescue, &admit],
+            24 => &[&[Op::Cancel { row }, well], &settle, &admit, &relay, &open, &[well], &settle],
+            // Somebody asks for an execution of a job whose executions run one at a time.
+            25 => &[&alone, &open, &[given_up], &settle, &[Op::Requeue { row, stale }], &admit],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()
@@ -245,6 +262,9 @@ impl Draw {
     pub(super) fn ops(&mut self, length: usize) -> Vec<Op> {
         let mut ops = Vec::with_capacity(length);
         self.few = self.below(3) > 0;
+        if self.below(2) > 0 {
+            ops.push(self.overlap());
+        }
         if self.few {
             let cut = Cut::No;
             ops.push(Op::Trigger { key: self.below(3) as u8, cut });

@@ -54,6 +54,7 @@ impl Simulation<'_> {
         self.apply(Op::FindLost).await?;
         self.apply(Op::EndLost { cut }).await?;
         self.apply(Op::Reconcile { wrong: false, cut }).await?;
+        self.apply(Op::Admit { cut }).await?;
         self.apply(Op::Relay { limit: 100, cut }).await?;
         while !self.schedulers.outbox.is_empty() {
             self.apply(Op::Publish { ticket: 0, cut }).await?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sexton_model::job::{RetryOverrides, Schedule};
+use sexton_model::job::{Overlap, RetryOverrides, Schedule};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -21,6 +21,8 @@ pub(super) struct Job {
     /// How late its firings may be begun.
     pub(super) stale_after: Option<Duration>,
     pub(super) schedule: Schedule,
+    /// Its policy by now.
+    pub(super) overlap: Overlap,
     /// Its first firing.
     pub(super) first: Option<DateTime<Utc>>,
     /// From one firing to the next; `None`: it is only triggered.
@@ -126,6 +128,8 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
             id,
             name: definition.name,
             stale_after: definition.stale_after,
+            overlap: Overlap::parse(definition.overlap)
+                .ok_or_else(|| Stop::broken(definition.overlap))?,
             schedule: Schedule::from_columns(definition.kind, definition.expression)
                 .map_err(|error| Stop::broken(error.to_string()))?,
             retry: RetryOverrides {

@@ -35,6 +35,11 @@ pub(super) struct Ledger {
     pub(super) pruned: HashSet<ExecutionId>,
     /// Their keys.
     pub(super) removed_keys: HashSet<(Uuid, String)>,
+    /// Executions that were opened while they were failed, by a message that a person moved: nothing
+    /// keeps these from running beside others of their job.
+    pub(super) by_hand: HashSet<ExecutionId>,
+    /// Jobs whose executions run one at a time: by their policy, and since no two were let go.
+    pub(super) alone: HashSet<Uuid>,
     /// The executions of foreign tasks, by message id.
     pub(super) foreign: HashMap<String, ExecutionId>,
 }
@@ -101,6 +106,10 @@ pub(super) struct Notes {
     pub(super) unopenable: Vec<(ExecutionId, AttemptNumber)>,
     /// Published tickets that were marked, with the revision they were published for.
     pub(super) marked: Vec<(ExecutionId, i32)>,
+    /// Whether a scheduler claimed firings.
+    pub(super) planned: bool,
+    /// Whether one admitted waiters.
+    pub(super) admitted: bool,
     /// Whether retention was at work.
     pub(super) pruned: bool,
 }

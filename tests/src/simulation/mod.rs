@@ -30,6 +30,7 @@ mod ledger;
 mod op;
 mod output;
 mod outside;
+mod overlaps;
 mod promises;
 mod rows;
 mod run;

@@ -62,6 +62,8 @@ pub enum Op {
 
     /// A scheduler claims what is due.
     Plan { cut: Cut },
+    /// A scheduler lets executions go that wait for their job.
+    Admit { cut: Cut },
     /// A hand in the database sets a job's cursor back by some firings.
     SetBack { job: u8, firings: u8 },
     /// A relay takes owed tickets.
@@ -127,6 +129,8 @@ pub enum Op {
     /// A tool drops a message's properties.
     Strip { queue: Queue, message: u8 },
 
+    /// Somebody applies a job with another overlap policy.
+    Overlap { job: u8, policy: u8 },
     /// Somebody triggers a job with a key of his own.
     Trigger { key: u8, cut: Cut },
     /// Somebody backfills a job's last or first firings, at a rate or at once.

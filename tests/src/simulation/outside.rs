@@ -178,10 +178,10 @@ impl Simulation<'_> {
         let (first, period) = (self.jobs[index].first, self.jobs[index].period);
         let (Some(first), Some(period)) = (first, period) else { return Ok(()) };
         let length = period * i32::from(firings / 2 % MOST_BACKFILLED + 1);
-        let (from, to) = if !firings.is_multiple_of(2) {
-            (first, now.min(first + length))
-        } else {
+        let (from, to) = if firings.is_multiple_of(2) {
             (now - length, now)
+        } else {
+            (first, now.min(first + length))
         };
         if to < from {
             return Ok(());

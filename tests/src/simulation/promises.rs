@@ -113,7 +113,10 @@ impl Judge<'_> {
             (State::Failed, State::Pending) => {
                 promise!(moved_by(Cause::Requeue), "requeued by nobody: {}", name());
                 self.ledger.budget_from.insert(is.id, is.attempt.get());
+                self.ledger.by_hand.remove(&is.id);
             }
+            // Whether that was right is asked of the whole job.
+            (_, State::Cancelled) if is.replaced_by.is_some() => {}
             (_, to) => {
                 let cause = match to {
                     State::Cancelled => Cause::Cancel,
@@ -153,6 +156,7 @@ impl Judge<'_> {
         if was.state == State::Failed {
             let released = self.ledger.released.contains(&number);
             promise!(released, "failed, and opened though nobody asked: {}", name());
+            self.ledger.by_hand.insert(is.id);
             self.ledger.budget_from.insert(is.id, is.attempt.get());
             self.ledger.deed(is.id);
         }

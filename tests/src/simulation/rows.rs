@@ -34,11 +34,16 @@ struct Columns {
     outcome: Option<String>,
     skip_reason: Option<String>,
     is_backfilled: bool,
+    overridden: bool,
+    waits: Option<String>,
+    admitted_at: Option<DateTime<Utc>>,
+    replaced_by: Option<Uuid>,
     deeds: i64,
     earliest: DateTime<Utc>,
 }
 
 /// An execution, as its row says.
+#[expect(clippy::struct_excessive_bools, reason = "columns")]
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) id: ExecutionId,
@@ -62,6 +67,11 @@ pub(super) struct Row {
     pub(super) outcome: Option<String>,
     pub(super) skip_reason: Option<String>,
     pub(super) is_backfilled: bool,
+    /// Whether it runs whatever its job's overlap policy says, and does not count for it.
+    pub(super) overridden: bool,
+    pub(super) waits: Option<String>,
+    pub(super) admitted: bool,
+    pub(super) replaced_by: Option<Uuid>,
     pub(super) deeds: i64,
     /// Of all the instants in the row.
     pub(super) earliest: DateTime<Utc>,
@@ -89,6 +99,16 @@ impl Row {
         self.state.has_ticket() && self.published.is_some()
     }
 
+    /// Whether it waits until its job is free.
+    pub(super) fn is_waiter(&self) -> bool {
+        self.state == State::Pending && self.waits.is_some() && !self.admitted
+    }
+
+    /// Why it waits or waited.
+    pub(super) fn waits_for(&self) -> &str {
+        self.waits.as_deref().unwrap_or_default()
+    }
+
     /// What it is called in a message.
     pub(super) fn name(&self) -> String {
         format!(
@@ -110,7 +130,8 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
         "SELECT id, job_id, execution_key, idempotency_key, scheduled_for, state, attempt, rev,
                 ticket_published_at, next_attempt_at, retries_used, timeouts_used, crashes_used,
                 snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
-                backfill IS NOT NULL AS is_backfilled,
+                backfill IS NOT NULL AS is_backfilled, overlap_override IS NOT NULL AS overridden,
+                waits, admitted_at, replaced_by,
                 (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
@@ -169,6 +190,10 @@ impl Columns {
             outcome: self.outcome,
             skip_reason: self.skip_reason,
             is_backfilled: self.is_backfilled,
+            overridden: self.overridden,
+            waits: self.waits,
+            admitted: self.admitted_at.is_some(),
+            replaced_by: self.replaced_by,
             deeds: self.deeds,
             earliest: self.earliest,
             attempts: BTreeMap::new(),

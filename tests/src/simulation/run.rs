@@ -80,6 +80,9 @@ pub struct Break {
 const TELL_EVERY: u64 = 500;
 /// What no operation is drawn for, and some must come to do all the same.
 const SKIPS: &str = "an Ask that skips what is stale";
+/// Nor for these.
+const WAITS: &str = "a Plan whose firing waits";
+const REPLACES: &str = "a Plan whose firing replaces what runs";
 const AWAY: &str = "the simulation cannot go on";
 
 /// A database in which simulations are run.
@@ -146,7 +149,7 @@ impl Stage {
         let mut simulation = Simulation::begin(store, plays, self.runs).await.context(AWAY)?;
         let mut stop = None;
         let mut done = 0;
-        self.applied.insert(SKIPS.to_owned());
+        self.applied.extend([SKIPS, WAITS, REPLACES].map(str::to_owned));
         let mut before = simulation.sight();
         self.idle.clear();
         while let (None, Some(op)) = (&stop, ops.get(done)) {
@@ -161,9 +164,10 @@ impl Stage {
             }
             before = after;
         }
-        if simulation.skipped > 0 {
-            self.acted.insert(SKIPS.to_owned());
-        }
+        let (skipped, waited) = (simulation.skipped, simulation.waited);
+        let counted = [(SKIPS, skipped), (WAITS, waited), (REPLACES, simulation.replaced)];
+        let some = counted.iter().filter(|(_, count)| *count > 0);
+        self.acted.extend(some.map(|(what, _)| (*what).to_owned()));
         let at_the_end = stop.is_none();
         if to_the_end && stop.is_none() {
             stop = simulation.run_to_the_end().await.err();

@@ -36,7 +36,7 @@ impl Simulation<'_> {
         let due = transaction.due_jobs(10, &[]).await?;
         promise!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
         let (mut claims, mut tickets) = (Vec::new(), Vec::new());
-        let (mut cursors, mut gaps) = (Vec::new(), Vec::new());
+        let (mut cursors, mut gaps, mut replacing) = (Vec::new(), Vec::new(), Vec::new());
         for job in &due.jobs {
             let timetable =
                 job.timetable().map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
@@ -45,20 +45,29 @@ impl Simulation<'_> {
                 overlap: job.overlap,
                 misfire: job.misfire,
                 next_fire_at: job.next_fire_at,
-                busy: job.busy,
+                under_way: job.under_way,
             };
             let plan = plan_at_most(&due, job.now, FIRINGS);
             for firing in plan.firings {
                 let template = job.idempotency_template.as_deref();
+                let id = ExecutionId::new(self.fresh());
+                let skipped = matches!(firing.disposition, Disposition::Skipped(_));
+                if !skipped && job.overlap.replaces(job.under_way) {
+                    replacing.push((job.id, id));
+                }
                 let claim = Claim {
-                    id: ExecutionId::new(self.fresh()),
+                    id,
                     job_id: job.id,
                     idempotency_key: key::idempotency(template, &job.name, &firing.key),
                     execution_key: firing.key,
                     scheduled_for: firing.scheduled_for,
                     skip_reason: match firing.disposition {
-                        Disposition::Run => None,
+                        Disposition::Run | Disposition::Waits(_) => None,
                         Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
+                    },
+                    waits: match firing.disposition {
+                        Disposition::Waits(why) => Some(why),
+                        Disposition::Run | Disposition::Skipped(_) => None,
                     },
                 };
                 tickets.push(claim.clone().into_ticket(job));
@@ -75,6 +84,9 @@ impl Simulation<'_> {
             cursors.push((job.id, plan.next_fire_at));
         }
         let inserted = transaction.insert(&claims, ACTOR).await?;
+        replacing.retain(|(_, id)| inserted.contains(id));
+        self.replaced += transaction.replace(&replacing).await?.running;
+        self.waited += claims.iter().filter(|claim| claim.waits.is_some()).count() as u64;
         let moved = transaction.advance(&cursors).await?;
         promise!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
         transaction.record_gaps(&gaps).await?;
@@ -82,12 +94,13 @@ impl Simulation<'_> {
             return Ok(transaction.rollback().await?);
         }
         self.writes();
+        self.notes.planned = true;
         transaction.commit().await?;
         if cut == Cut::No {
-            let runs = claims
-                .iter()
-                .zip(tickets)
-                .filter(|(claim, _)| claim.skip_reason.is_none() && inserted.contains(&claim.id));
+            let runs = claims.iter().zip(tickets).filter(|(claim, _)| {
+                let now = claim.skip_reason.is_none() && claim.waits.is_none();
+                now && inserted.contains(&claim.id)
+            });
             self.schedulers.outbox.extend(runs.map(|(_, ticket)| (ticket, false)));
         }
         Ok(())

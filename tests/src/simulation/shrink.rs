@@ -65,6 +65,8 @@ fn simpler(op: Op) -> Vec<Op> {
             waits.into_iter().filter(|shorter| *shorter < ms).map(|ms| Op::Wait { ms }).collect()
         }
         Op::Plan { .. } => vec![Op::Plan { cut }],
+        Op::Admit { .. } => vec![Op::Admit { cut }],
+        Op::Overlap { policy, .. } => vec![Op::Overlap { job: 0, policy }],
         Op::SetBack { .. } => vec![Op::SetBack { job: 0, firings: 0 }],
         Op::Relay { .. } => vec![Op::Relay { limit: 100, cut }],
         Op::Publish { ticket, .. } => {

@@ -299,7 +299,7 @@ impl Simulation<'_> {
                 Settled::Fenced => {
                     Step::Late { held: settlement.held, outcome: settlement.outcome }
                 }
-                Settled::Locked => {
+                Settled::Locked | Settled::Replaced => {
                     return Err(Stop::broken("a settlement finds a lock that nobody has"));
                 }
             };

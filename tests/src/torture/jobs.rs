@@ -9,6 +9,8 @@ pub(super) const NOBODYS: &str = "nobodys";
 pub(super) const ALONE: &str = "torture.alone";
 /// Fires every second whatever is under way; the peer runs it.
 pub(super) const LOAD: &str = "torture.load";
+/// Fires every second, one execution at a time, and one waits; both workers run it.
+pub(super) const QUEUED: &str = "torture.queued";
 /// Is triggered.
 pub(super) const HAND: &str = "torture.hand";
 /// Is triggered, and waits long before a retry.
@@ -22,7 +24,7 @@ pub(super) const NOBODY: &str = "torture.nobody";
 pub(super) const STATEMENT: &str = "torture.statement";
 
 /// All of them.
-pub(super) const ALL: [&str; 7] = [ALONE, LOAD, HAND, PATIENT, LEASED, NOBODY, STATEMENT];
+pub(super) const ALL: [&str; 8] = [ALONE, LOAD, QUEUED, HAND, PATIENT, LEASED, NOBODY, STATEMENT];
 
 /// Without jitter, so that an open before its time can be told from the rows.
 pub(super) const FILE: &str = r#"
@@ -38,6 +40,14 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 name = "torture.load"
 task = "work"
 every = "1s"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.queued"
+task = "work"
+pool = "victims"
+every = "1s"
+overlap = "queue"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 
 [[job]]

@@ -92,7 +92,7 @@ impl Journal {
         self.renewals.call((held, lease)).await
     }
 
-    /// Asks to record an attempt's end. Never answers [`Settled::Locked`].
+    /// Asks to record an attempt's end. Never answers [`Settled::Locked`] or [`Settled::Replaced`].
     pub(crate) async fn settle(&self, settlement: Settlement) -> Result<Settled, JournalError> {
         self.settlements.call(settlement).await
     }

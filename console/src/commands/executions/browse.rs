@@ -136,6 +136,8 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
         execution.backfill.map(|number| format!("action {number}")),
     );
     facts.maybe("overlap", execution.overlap_override.as_ref());
+    facts.maybe("waited", waited(execution, now));
+    facts.maybe("replaced by", execution.replaced_by.map(|id| id.to_string()));
     let next = matches!(execution.state.as_str(), "pending" | "retrying" | "failed" | "discarded");
     let number = execution.attempt;
     facts.add("attempt", if next { format!("{number} is next") } else { number.to_string() });
@@ -168,12 +170,27 @@ fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     facts.add("idempotency key", &execution.idempotency_key);
     match execution.ticket_published_at {
         Some(published) => facts.add("ticket", format!("published {}", ago(published, now))),
+        None if execution.is_waiter() => facts.add("ticket", "held back until the job is free"),
         None if matches!(execution.state.as_str(), "pending" | "retrying" | "failed") => {
             facts.cell("ticket", Cell::toned("not published yet", Tone::Warning));
         }
         None => {}
     }
     facts
+}
+
+/// For what it waited, and until when.
+fn waited(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
+    let why = match execution.waits.as_deref()? {
+        "queue" => "queued behind an earlier execution of the job",
+        "replace" => "for the end of what it replaced",
+        _ => "for its turn, as the job's executions run one at a time",
+    };
+    Some(match execution.admitted_at {
+        Some(at) => format!("{why}; until {} ({})", show::precise(at), ago(at, now)),
+        None if execution.is_waiter() => format!("{why}; it waits still"),
+        None => format!("{why}; in vain"),
+    })
 }
 
 /// `a.b=value`.

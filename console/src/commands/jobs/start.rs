@@ -50,6 +50,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
             "execution_key": done.execution_key,
             "created": done.created,
             "state": done.state,
+            "waits": done.waits,
             "attempt": done.attempt,
             "scheduled_for": done.scheduled_for,
         }));
@@ -62,6 +63,11 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         ));
     }
     session.out.say(format!("Execution {id} of {} is pending.", arguments.name))?;
+    if done.waits {
+        session
+            .out
+            .say("Another execution of the job is under way; this one waits for its turn.")?;
+    }
     if done.paused {
         session.out.say("The job is paused; this execution runs all the same.")?;
     }

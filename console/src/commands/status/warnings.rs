@@ -60,6 +60,7 @@ mod tests {
         PoolCounts {
             pool: "reports".to_owned(),
             pending,
+            waiting: 0,
             running: 0,
             retrying: 1,
             oldest_due_ms,

@@ -152,7 +152,7 @@ fn pool(fields: &mut Fields<'_, '_, '_>) -> Option<PoolName> {
 }
 
 fn overlap(fields: &mut Fields<'_, '_, '_>) -> Option<Overlap> {
-    fields.choice("overlap", Overlap::parse, &["allow", "skip"], &["queue", "replace"])
+    fields.choice("overlap", Overlap::parse, &["allow", "skip", "queue", "replace"], &[])
 }
 
 fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {

@@ -186,10 +186,9 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
             "dst: \"often\" is not known; write one of vixie, skip, wall",
         ),
         (
-            "overlap = \"queue\"",
-            "overlap: \"queue\" is not supported yet; write one of allow, skip",
+            "overlap = \"never\"",
+            "overlap: \"never\" is not known; write one of allow, skip, queue, replace",
         ),
-        ("overlap = \"never\"", "overlap: \"never\" is not known; write one of allow, skip"),
         ("misfire = \"skip\"", "misfire: must be a table, not text"),
         ("misfire = { policy = \"all\" }", "misfire.policy: \"all\" is not known"),
         ("misfire = { limit = 5 }", "misfire.limit: has a meaning only with"),

@@ -28,6 +28,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::job::{Misfire, MisfirePolicy, Overlap, Schedule, text_enum};
+use crate::overlap::{UnderWay, Waits};
 
 pub use timetable::{Timetable, TimetableError, first_firing};
 
@@ -48,8 +49,8 @@ pub struct Due<'a> {
     pub misfire: Misfire,
     /// The cursor: the first firing without a disposition. Taken as a firing as it stands.
     pub next_fire_at: DateTime<Utc>,
-    /// Whether an earlier execution of the job has not ended.
-    pub busy: bool,
+    /// What of the job has not ended.
+    pub under_way: UnderWay,
 }
 
 /// What becomes of a firing that gets a row.
@@ -57,6 +58,8 @@ pub struct Due<'a> {
 pub enum Disposition {
     /// It is claimed.
     Run,
+    /// It is claimed, and its ticket is held back until the job is free.
+    Waits(Waits),
     /// Its row is `skipped` from the beginning.
     Skipped(SkipReason),
 }
@@ -66,9 +69,11 @@ pub enum Disposition {
 pub enum SkipReason {
     /// An earlier execution of the job had not ended.
     Overlap,
+    /// A newer firing, claimed at the same time, took its place.
+    Replaced,
 }
 
-text_enum!(SkipReason { Overlap => "overlap" });
+text_enum!(SkipReason { Overlap => "overlap", Replaced => "replaced" });
 
 /// A firing that gets a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -228,22 +233,18 @@ fn gap(firings: &[DateTime<Utc>], reason: GapReason) -> Option<Gap> {
     Some(Gap { first, last, count, reason })
 }
 
-/// Gives each its key, and skips those that would overlap: of several at once the first runs.
+/// Gives each its key, and what the overlap policy makes of it, oldest first.
 fn with_overlap(due: &Due<'_>, firings: &[DateTime<Utc>]) -> Vec<Firing> {
-    let mut busy = due.busy;
-    let mut disposition = || match due.overlap {
-        Overlap::Skip if busy => Disposition::Skipped(SkipReason::Overlap),
-        Overlap::Skip | Overlap::Allow => {
-            busy = true;
-            Disposition::Run
-        }
-    };
+    let mut under_way = due.under_way;
     firings
         .iter()
-        .filter_map(|&scheduled_for| {
+        .enumerate()
+        .filter_map(|(index, &scheduled_for)| {
             // Only a job without a schedule has no keys, and it has no firings either.
             let key = due.timetable.key_of(scheduled_for)?;
-            Some(Firing { scheduled_for, key, disposition: disposition() })
+            let newest = index + 1 == firings.len();
+            let disposition = due.overlap.disposition(&mut under_way, newest);
+            Some(Firing { scheduled_for, key, disposition })
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The plan as a table of cases and as properties over random schedules, policies and downtimes.
 
+mod overlaps;
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -28,7 +30,13 @@ fn misfire(policy: MisfirePolicy, window_s: u64, limit: u32) -> Misfire {
 }
 
 fn due<'a>(timetable: &'a Timetable, misfire: Misfire, next_fire_at: &str) -> Due<'a> {
-    Due { timetable, overlap: Overlap::Allow, misfire, next_fire_at: at(next_fire_at), busy: false }
+    Due {
+        timetable,
+        overlap: Overlap::Allow,
+        misfire,
+        next_fire_at: at(next_fire_at),
+        under_way: UnderWay::default(),
+    }
 }
 
 fn nominal(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<DateTime<Utc>> {
@@ -49,6 +57,7 @@ fn ledger(timetable: &Timetable, plans: &[Plan]) -> Vec<(DateTime<Utc>, &'static
         }
         out.extend(plan.firings.iter().map(|firing| match firing.disposition {
             Disposition::Run => (firing.scheduled_for, "run"),
+            Disposition::Waits(why) => (firing.scheduled_for, why.as_str()),
             Disposition::Skipped(reason) => (firing.scheduled_for, reason.as_str()),
         }));
     }
@@ -170,22 +179,6 @@ fn nothing_late_runs_when_even_the_newest_is_outside_the_window() {
 }
 
 #[test]
-fn a_busy_job_that_must_not_overlap_is_skipped_by_name() {
-    let table = every(10_000);
-    let now = at("2026-01-01T00:00:25Z");
-    for (busy, became) in [(false, ["run", "overlap", "overlap"]), (true, ["overlap"; 3])] {
-        let due = Due {
-            overlap: Overlap::Skip,
-            busy,
-            ..due(&table, Misfire::default(), "2026-01-01T00:00:00Z")
-        };
-        let ledger: Vec<_> =
-            ledger(&table, &[plan(&due, now)]).into_iter().map(|(_, became)| became).collect();
-        assert_eq!(ledger, became);
-    }
-}
-
-#[test]
 fn a_month_of_missed_seconds_is_planned_in_bounded_stretches_of_which_the_last_runs() {
     let table = every(1_000);
     let due = due(&table, misfire(MisfirePolicy::FireOnce, 86_400, 1), "2026-01-01T00:00:00Z");
@@ -261,11 +254,12 @@ proptest! {
     #[test]
     fn every_nominal_firing_has_exactly_one_disposition(
         table in tables(), misfire in misfires(), downtime in downtimes(),
-        skip in any::<bool>(), busy in any::<bool>(),
+        overlap in 0_usize..4, busy in any::<bool>(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let overlap = if skip { Overlap::Skip } else { Overlap::Allow };
-        let due = Due { timetable: &table, overlap, misfire, next_fire_at, busy };
+        let overlap = [Overlap::Allow, Overlap::Skip, Overlap::Queue, Overlap::Replace][overlap];
+        let under_way = UnderWay { running: busy, ..UnderWay::default() };
+        let due = Due { timetable: &table, overlap, misfire, next_fire_at, under_way };
         let plans = plan_through(&due, now, MAX_LOOKED_AT);
         let accounted: Vec<_> =
             ledger(&table, &plans).into_iter().map(|(firing, _)| firing).collect();
@@ -277,7 +271,7 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         let cursor = plan_through(&due, now, MAX_LOOKED_AT).last().unwrap().next_fire_at;
         if let Some(next_fire_at) = cursor {
             let again = plan(&Due { next_fire_at, ..due }, now);
@@ -290,7 +284,7 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(), most in 1_usize..2_000,
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         prop_assert_eq!(
             ledger(&table, &plan_through(&due, now, most)),
             ledger(&table, &plan_through(&due, now, usize::MAX))
@@ -307,7 +301,7 @@ proptest! {
         let table = every(ms);
         let length_ms = (count - 1) * i64::try_from(ms).unwrap() + past_ms;
         let (next_fire_at, now) = placed(&table, (1_700_000_000_000, length_ms));
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         let most = usize::try_from(count - spare).unwrap();
         prop_assert_eq!(
             ledger(&table, &plan_through(&due, now, most)),
@@ -326,7 +320,7 @@ proptest! {
             .collect();
         wakes.sort_unstable();
         wakes.push(now);
-        let mut due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let mut due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         let mut accounted = Vec::new();
         for wake in wakes {
             let plans = plan_through(&due, wake, MAX_LOOKED_AT);
@@ -341,7 +335,7 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         let ledger = ledger(&table, &plan_through(&due, now, MAX_LOOKED_AT));
         let age = |firing: DateTime<Utc>| (now - firing).to_std().unwrap();
         let (late, on_time): (Vec<_>, Vec<_>) =
@@ -361,31 +355,11 @@ proptest! {
     }
 
     #[test]
-    fn a_job_that_must_not_overlap_gets_at_most_one_run_and_none_while_busy(
-        table in tables(), misfire in misfires(), downtime in downtimes(), busy in any::<bool>(),
-    ) {
-        let (next_fire_at, now) = placed(&table, downtime);
-        let allow = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy };
-        let skip = Due { overlap: Overlap::Skip, ..allow };
-        let (allowed, skipped) = (plan(&allow, now), plan(&skip, now));
-        let runs = |plan: &Plan| -> Vec<DateTime<Utc>> {
-            plan.firings.iter()
-                .filter(|firing| firing.disposition == Disposition::Run)
-                .map(|firing| firing.scheduled_for)
-                .collect()
-        };
-        let first = if busy { vec![] } else { runs(&allowed).into_iter().take(1).collect() };
-        prop_assert_eq!(runs(&skipped), first);
-        prop_assert_eq!(allowed.gaps, skipped.gaps);
-        prop_assert_eq!(allowed.firings.len(), skipped.firings.len());
-    }
-
-    #[test]
     fn no_two_firings_of_a_plan_share_an_execution_key(
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, busy: false };
+        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default() };
         let plan = plan(&due, now);
         let keys: std::collections::HashSet<_> = plan.firings.iter().map(|firing| &firing.key).collect();
         prop_assert_eq!(keys.len(), plan.firings.len());

@@ -7,6 +7,7 @@ use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
+use sexton_model::overlap::UnderWay;
 use sexton_model::plan::{Timetable, TimetableError};
 use sexton_model::pool::PoolName;
 use sexton_model::zone::{Zone, tz_data_version};
@@ -50,8 +51,9 @@ pub struct DueJob {
     pub next_fire_at: DateTime<Utc>,
     /// After so many failures in a row it is paused instead.
     pub pause_after_failures: Option<u32>,
-    /// Whether an earlier execution is under way; only looked up where the overlap policy asks.
-    pub busy: bool,
+    /// What has not ended of the job; only looked up where the overlap policy asks, and there no more
+    /// closely than it asks.
+    pub under_way: UnderWay,
     /// The instant of the decision, by the database's clock.
     pub now: DateTime<Utc>,
 }
@@ -77,6 +79,9 @@ pub struct DueJobs {
     pub unreadable: Vec<UnreadableJob>,
     /// Were due, and are paused now.
     pub paused: Vec<FailingJob>,
+    /// Due as well, but their firings replace what is under way, and somebody has just locked a row of
+    /// that. They stay due; ask again in a moment.
+    pub put_off: Vec<JobId>,
 }
 
 /// A job that was paused because its last executions failed.
@@ -163,7 +168,7 @@ impl DueRow {
             },
             next_fire_at: self.next_fire_at,
             pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
-            busy: false,
+            under_way: UnderWay::default(),
             now: self.now,
         })
     }

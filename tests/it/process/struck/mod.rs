@@ -8,6 +8,7 @@
 
 mod console;
 mod left;
+mod overlaps;
 mod plan;
 mod scheduler;
 mod sql;
@@ -156,7 +157,9 @@ impl Scene {
 
     /// The head start of whoever changed a row is over, and the half minute of whoever took it.
     async fn time_passes(&self) {
-        self.sql("UPDATE executions SET relay_after = now() WHERE relay_after > now()").await;
+        let over = "UPDATE executions SET relay_after = now() WHERE relay_after > now()
+             AND (waits IS NULL OR admitted_at IS NOT NULL)";
+        self.sql(over).await;
     }
 
     /// The executions, oldest first.
@@ -181,21 +184,13 @@ impl Scene {
     /// the tasks did of each key what `point` allows: `begun` and `ended` without the fault.
     async fn ends(
         &self,
-        mut successors: Successors,
+        successors: Successors,
         point: &str,
         state: &str,
         [begun, ended]: [usize; 2],
     ) {
         self.until(state, count(&self.platform, "executions").await).await;
-        self.waits(self.wire.main(), 0).await;
-        // What it has in hand it does to the end; what it may not run it recognises until then.
-        for program in [&mut successors.worker, &mut successors.scheduler] {
-            program.ready().await;
-            program.terminate();
-            assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
-        }
-        self.nothing_is_left_over().await;
-        self.ledger.no_overlap();
+        self.are_done(successors).await;
         let allowed = match listed(point).reruns {
             Reruns::Never => 0,
             Reruns::Once => 1,
@@ -208,6 +203,39 @@ impl Scene {
         }
         let keys = if begun == 0 { 0 } else { count(&self.platform, "executions").await };
         assert_eq!(runs.len() as i64, keys, "{runs:?}");
+    }
+
+    /// The same, of executions that come to these states, oldest first; each task begins once.
+    async fn ends_as<const N: usize>(
+        &self,
+        successors: Successors,
+        point: &str,
+        states: [&str; N],
+    ) {
+        assert_eq!(listed(point).reruns, Reruns::Never);
+        let all = async || {
+            let query = "SELECT state FROM executions ORDER BY id";
+            let now: Vec<String> =
+                sqlx::query_scalar(query).fetch_all(self.platform.store().pool()).await.unwrap();
+            (now == states).then_some(())
+        };
+        self.platform.eventually(&format!("{states:?}"), IN_THE_END, all).await;
+        self.are_done(successors).await;
+        let runs = self.ledger.runs();
+        assert!(runs.len() == N && runs.values().all(|run| run.begun == 1), "{runs:?}");
+    }
+
+    /// No ticket is left, the successors end, the queues are as the rows say.
+    async fn are_done(&self, mut successors: Successors) {
+        self.waits(self.wire.main(), 0).await;
+        // What it has in hand it does to the end; what it may not run it recognises until then.
+        for program in [&mut successors.worker, &mut successors.scheduler] {
+            program.ready().await;
+            program.terminate();
+            assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
+        }
+        self.nothing_is_left_over().await;
+        self.ledger.no_overlap();
     }
 }
 

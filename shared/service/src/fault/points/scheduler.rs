@@ -21,6 +21,31 @@ pub(super) const POINTS: &[Point] = &[
         "",
     ),
     at(
+        "scheduler.waiting",
+        Never,
+        "a firing is claimed that waits for its job; what it replaces cannot succeed any more, and its \
+         worker is told",
+        "anybody looks whether the job is free",
+        "a waiter: the next planner that finds the job free, this one or another",
+        "a job whose firings queue or replace",
+    ),
+    at(
+        "scheduler.admitting",
+        Never,
+        "a waiter is let go, whose job is free",
+        "the transaction is committed",
+        "a waiter: the next planner, this one or another, lets it go",
+        "a job whose firings queue or replace",
+    ),
+    at(
+        "scheduler.admitted",
+        Never,
+        "a waiter is let go",
+        "its ticket is handed over to be published",
+        "a pending row that owes its ticket: the relay of any scheduler, after 5 s",
+        "a job whose firings queue or replace",
+    ),
+    at(
         "scheduler.published",
         Never,
         "tickets are confirmed",

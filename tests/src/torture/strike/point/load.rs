@@ -19,6 +19,8 @@ enum Inside {
     ClaimedOwed,
     /// The first that the process claimed.
     ClaimedFirst,
+    /// Held back until its job was free.
+    Waiter,
     /// Taken by the relay, which hides them for half a minute.
     Taken,
     /// A ticket that was delivered and not opened.
@@ -34,6 +36,9 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let (inside, is_triggered) = match name {
         "scheduler.claimed" => (Inside::ClaimedOwed, false),
         "scheduler.published" => (Inside::ClaimedFirst, false),
+        "scheduler.waiting" | "scheduler.admitting" | "scheduler.admitted" => {
+            (Inside::Waiter, true)
+        }
         "scheduler.relay_taken" | "scheduler.relayed" => (Inside::Taken, true),
         "worker.received" => (Inside::InHand, false),
         "worker.opened" | "worker.ran" | "worker.let_go" => (Inside::Open, false),
@@ -74,6 +79,7 @@ async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Resul
              (SELECT min(claimed_at) FROM executions
               WHERE claimed_by = '{by}' AND state <> 'skipped')"
         ),
+        Inside::Waiter => "e.state = 'pending' AND e.waits IS NOT NULL".to_owned(),
         Inside::Taken => "e.relay_after > now() + interval '20 seconds'".to_owned(),
         Inside::Open => {
             let me = arena.worker_id(Seat::Victim).await?.unwrap_or_default();

@@ -1,0 +1,152 @@
+//! Firings that wait for their job, and firings that replace what is under way.
+
+use sexton_model::id::ExecutionId;
+use sexton_model::state::State;
+use sexton_scheduler::step::Step as _;
+use sexton_tests::factory::{NewExecution, NewJob};
+
+use super::{Fixture, at, now};
+
+/// A job that fires each minute, due at second 0.
+async fn job(f: &Fixture, overlap: &'static str) -> sexton_model::id::JobId {
+    let mut job = NewJob::new("the.job").cron("* * * * *", at(0));
+    job.overlap = overlap;
+    f.job(job).await
+}
+
+async fn newest(f: &Fixture) -> ExecutionId {
+    let ids = f.ids("SELECT id FROM executions ORDER BY scheduled_for DESC, id DESC LIMIT 1").await;
+    ExecutionId::new(ids[0])
+}
+
+const WAITERS: &str = "SELECT count(*) FROM executions
+    WHERE state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL";
+
+#[tokio::test]
+async fn a_queued_firing_is_let_go_when_the_job_is_free_and_those_behind_it_are_skipped() {
+    let f = Fixture::new().await;
+    job(&f, "queue").await;
+    let first = f.execution(State::Running, -60).await;
+    let (planner, mut dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.waiting, report.skipped), (0, 1, 0));
+    assert!(report.sleep <= std::time::Duration::from_millis(250), "{:?}", report.sleep);
+    let waiter = newest(&f).await;
+    assert_eq!(f.column(waiter, "waits").await.as_deref(), Some("queue"));
+    let report = planner.run_once(now(60)).await.unwrap();
+    assert_eq!((report.waiting, report.skipped, report.admitted), (0, 1, 0));
+    // Neither relay nor time lets it go.
+    assert_eq!(f.relay().run_once(now(4_000)).await.unwrap().taken, 0);
+    assert_eq!(f.number(WAITERS).await, 1);
+    end(&f, first).await;
+    let report = planner.run_once(now(90)).await.unwrap();
+    assert_eq!((report.admitted, report.claimed), (1, 0));
+    let (sent, marked) = dispatcher.publish_next(now(90)).await.unwrap().unwrap();
+    assert_eq!((sent.published.len(), marked), (1, 1));
+    assert_eq!(f.tickets().await, [super::ticket_of(waiter, 1)]);
+    assert_eq!(f.number(WAITERS).await, 0);
+}
+
+async fn end(f: &Fixture, id: ExecutionId) {
+    sqlx::query(
+        "UPDATE executions SET state = 'succeeded', finished_at = now(), worker_id = NULL,
+             open_token = NULL, lease_until = NULL, next_attempt_at = NULL WHERE id = $1",
+    )
+    .bind(id.get())
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_replacement_condemns_what_runs_cancels_what_waits_and_only_the_newest_is_left() {
+    let f = Fixture::without_broker().await;
+    let id = job(&f, "replace").await;
+    let running = f.execution(State::Running, -60).await;
+    let retrying = f.insert(NewExecution::new(id, State::Retrying, at(-120))).await;
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.waiting, report.replaced, report.claimed), (1, 2, 0));
+    let first = newest(&f).await;
+    let by = Some(first.to_string());
+    assert_eq!(f.column(running, "replaced_by").await, by);
+    assert_eq!(f.column(running, "cancel_requested").await.as_deref(), Some("true"));
+    assert_eq!(f.state(running).await, "running/1");
+    assert_eq!(f.column(retrying, "state").await.as_deref(), Some("cancelled"));
+    assert_eq!(f.column(retrying, "outcome").await.as_deref(), Some("replaced"));
+    let report = planner.run_once(now(60)).await.unwrap();
+    assert_eq!((report.waiting, report.replaced), (1, 2));
+    let second = newest(&f).await;
+    assert_eq!(f.column(first, "state").await.as_deref(), Some("cancelled"));
+    assert_eq!(f.column(first, "replaced_by").await, Some(second.to_string()));
+    assert_eq!(f.column(running, "replaced_by").await, by, "its first successor");
+    assert_eq!(f.number(WAITERS).await, 1);
+}
+
+#[tokio::test]
+async fn a_claim_that_replaces_is_put_off_while_somebody_has_locked_what_runs() {
+    let f = Fixture::without_broker().await;
+    job(&f, "replace").await;
+    let other = NewJob::new("other.job").cron("* * * * *", at(0));
+    f.job(other).await;
+    let running = f.execution(State::Running, -60).await;
+    let mut settling = f.db.pool().begin().await.unwrap();
+    sqlx::query("SELECT FROM executions WHERE id = $1 FOR NO KEY UPDATE")
+        .bind(running.get())
+        .execute(&mut *settling)
+        .await
+        .unwrap();
+    let (planner, _dispatcher) = f.planner();
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert_eq!((report.claimed, report.waiting), (1, 0), "the other job alone");
+    let due = "SELECT count(*) FROM jobs WHERE name = 'the.job' AND next_fire_at = to_timestamp(1800000000)";
+    assert_eq!(f.number(due).await, 1, "it stays due");
+    let report = planner.run_once(now(0)).await.unwrap();
+    assert!(report.sleep <= std::time::Duration::from_millis(50), "{:?}", report.sleep);
+    settling.rollback().await.unwrap();
+    assert_eq!(planner.run_once(now(0)).await.unwrap().waiting, 1);
+}
+
+#[tokio::test]
+async fn of_many_planners_that_find_the_job_free_one_lets_one_waiter_go() {
+    let f = Fixture::without_broker().await;
+    let id = job(&f, "queue").await;
+    for second in 0..4 {
+        let one = f.insert(NewExecution::new(id, State::Pending, at(second - 600))).await;
+        sqlx::query(
+            "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
+                 relay_after = '9999-01-01', next_attempt_at = scheduled_for WHERE id = $1",
+        )
+        .bind(one.get())
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    }
+    sqlx::query("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
+    let planners: Vec<_> = (0..8).map(|_| f.planner()).collect();
+    for left in [3_i64, 2, 1, 0] {
+        let rounds = planners.iter().map(|(planner, _)| planner.run_once(now(0)));
+        let admitted: usize = futures_util::future::join_all(rounds)
+            .await
+            .into_iter()
+            .map(|report| report.unwrap().admitted)
+            .sum();
+        assert_eq!(admitted, 1);
+        assert_eq!(f.number(WAITERS).await, left);
+        let gone = f
+            .ids(
+                "SELECT id FROM executions WHERE admitted_at IS NOT NULL
+             AND state = 'pending'",
+            )
+            .await;
+        // The one that has waited longest.
+        let oldest = f
+            .ids(
+                "SELECT id FROM executions WHERE state = 'pending'
+             ORDER BY next_attempt_at = '2027-01-15T08:00:00Z' DESC, scheduled_for LIMIT 1",
+            )
+            .await;
+        assert_eq!(gone, oldest);
+        end(&f, ExecutionId::new(gone[0])).await;
+    }
+}
