@@ -27,6 +27,7 @@ pub mod fences;
 pub mod graph;
 mod hasher;
 pub mod leads;
+pub mod overlap;
 pub mod parts;
 pub mod properties;
 pub mod protocol;

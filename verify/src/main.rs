@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use anyhow::{bail, ensure};
 use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
-use sexton_verify::{document, words};
+use sexton_verify::{document, overlap, words};
 
 fn main() -> anyhow::Result<()> {
     let (mut large, mut write) = (false, false);
@@ -41,6 +41,9 @@ fn main() -> anyhow::Result<()> {
     }
     if write {
         document::replace(name, &table)?;
+        let overlaps = overlap::table().map_err(|broken| anyhow::anyhow!("{broken:?}"))?;
+        document::replace("overlaps", &overlaps)?;
+        document::replace("overlap counterexamples", &overlap::counterexamples())?;
         return Ok(document::replace("counterexamples", &document::counterexamples())?);
     }
     let text = fs::read_to_string(document::path())?;

@@ -190,7 +190,7 @@ pub const fn mutant(fence: Fence) -> (Protocol, Property) {
     (Protocol { bounds, fences: Fences::ALL.without(fence) }, property)
 }
 
-fn with_commas(number: u64) -> String {
+pub(crate) fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -1,6 +1,7 @@
 //! The checks of the test build.
 
 mod mutants;
+mod overlap;
 mod parts;
 mod reports;
 mod requeue_stands;

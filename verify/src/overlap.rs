@@ -1,0 +1,333 @@
+//! The executions of one job among one another: overlap policies, waiters, replacements.
+//!
+//! The other model follows one execution through everything that can happen to it. This one follows
+//! several executions of a job that runs one at a time, and of each only what the others can see: its
+//! state, whether it waits, whether it was replaced, whether its task runs. Tickets are left out: a row
+//! that was let go may be opened at any later moment, and a waiter only by a copy of its ticket that a
+//! hand has put into the queue. So are leases: an attempt counts as lost when its worker is dead.
+//!
+//! What a firing does is asked of [`sexton_model::overlap`], every change of state of
+//! [`sexton_model::state::next`]. Statements are atomic where PostgreSQL makes them so; a look without
+//! a lock and what is done on the strength of it are two steps, and so are the settlement of a task
+//! with effects in its own transaction and its commit.
+
+mod explore;
+mod steps;
+mod tell;
+
+use sexton_model::job::Overlap;
+use sexton_model::overlap::{UnderWay, Waits};
+use sexton_model::state::State;
+
+pub use explore::{Broken, Found, explore};
+pub use tell::{counterexamples, table};
+
+/// How many executions a history has.
+pub const EXECUTIONS: usize = 3;
+/// How many schedulers plan.
+pub const PLANNERS: usize = 2;
+
+/// What holds executions apart; each can be taken down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fence {
+    /// A claim looks at what is under way and writes under the lock of the job's row.
+    JobLock,
+    /// An admission asks again under that lock whether the job is free.
+    AskAgain,
+    /// An admission asks at all.
+    Free,
+    /// A claim that replaces is put off while somebody has locked a row of what it replaces.
+    PutOff,
+    /// `replaced_by IS NULL`, in the settlement of a success.
+    Replaced,
+    /// No copy of a ticket opens a waiter.
+    Waiter,
+}
+
+impl Fence {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 6] =
+        [Self::JobLock, Self::AskAgain, Self::Free, Self::PutOff, Self::Replaced, Self::Waiter];
+
+    /// What it is called in the documentation.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::JobLock => "job lock",
+            Self::AskAgain => "asking again",
+            Self::Free => "free job",
+            Self::PutOff => "putting off",
+            Self::Replaced => "replaced_by",
+            Self::Waiter => "waiter",
+        }
+    }
+
+    /// What it holds off.
+    pub const fn breaks(self) -> Property {
+        match self {
+            Self::PutOff | Self::Replaced => Property::ReplacedNeverSucceeds,
+            Self::JobLock | Self::AskAgain | Self::Free | Self::Waiter => Property::OneLetGo,
+        }
+    }
+
+    /// The policy under which a history without it is looked for.
+    pub const fn policy(self) -> Overlap {
+        match self {
+            Self::PutOff | Self::Replaced => Overlap::Replace,
+            _ => Overlap::Queue,
+        }
+    }
+}
+
+/// What must hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Property {
+    /// At most one execution is let go and has not ended, but for what a hand opened in the queue.
+    OneLetGo,
+    /// Nor do the tasks of two run at the same time.
+    OneTask,
+    /// At most one firing waits.
+    OneFiringWaits,
+    /// What was replaced never succeeds after the claim of what replaced it.
+    ReplacedNeverSucceeds,
+    /// Without further disturbances every execution can come to its end.
+    EndReachable,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::OneLetGo,
+        Self::OneTask,
+        Self::OneFiringWaits,
+        Self::ReplacedNeverSucceeds,
+        Self::EndReachable,
+    ];
+
+    /// As the documentation says it.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::OneLetGo => "at most one execution of the job is let go and has not ended",
+            Self::OneTask => "the tasks of two executions never run at the same time",
+            Self::OneFiringWaits => "at most one firing waits",
+            Self::ReplacedNeverSucceeds => {
+                "what was replaced never succeeds after the claim that replaced it"
+            }
+            Self::EndReachable => "every execution can come to its end without further faults",
+        }
+    }
+
+    /// Whether `world` breaks it; `false` for what a single state cannot show.
+    pub fn is_broken(self, world: &World) -> bool {
+        let count =
+            |such: fn(&Execution) -> bool| world.executions.iter().filter(|one| such(one)).count();
+        match self {
+            Self::OneLetGo => count(|one| one.is_let_go() && !one.by_hand) > 1,
+            Self::OneTask => count(|one| one.task == Task::Runs && !one.by_hand) > 1,
+            Self::OneFiringWaits => {
+                count(|one| matches!(one.waits, Some(Waits::Queue | Waits::Replace))) > 1
+            }
+            Self::ReplacedNeverSucceeds => {
+                count(|one| one.condemned && one.state == Some(State::Succeeded)) > 0
+            }
+            Self::EndReachable => false,
+        }
+    }
+}
+
+/// Where an execution's attempt is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Task {
+    /// None is open.
+    None,
+    /// It runs.
+    Runs,
+    /// It has ended, well or not; its end is not recorded.
+    Ended(bool),
+    /// Its success is recorded in its own transaction, which is not committed: its row is locked.
+    Committing,
+    /// Its worker is dead.
+    Dead,
+}
+
+/// An execution, as the others of its job can see it.
+#[expect(clippy::struct_excessive_bools, reason = "columns, as far as anything compares them")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Execution {
+    /// `state`; `None`: it is not claimed.
+    pub state: Option<State>,
+    /// Of a waiter: why it waits.
+    pub waits: Option<Waits>,
+    /// `cancel_requested`.
+    pub cancel: bool,
+    /// `replaced_by IS NOT NULL`.
+    pub replaced: bool,
+    /// Whether the retry is used up.
+    pub retried: bool,
+    /// The attempt.
+    pub task: Task,
+    /// Whether a copy of its ticket is in the main queue, put there by a hand.
+    pub copy: bool,
+    /// Whether it was opened by such a copy while it was failed: people may do that.
+    pub by_hand: bool,
+    /// Not a column: whether it was under way when a firing was claimed that replaces.
+    pub condemned: bool,
+}
+
+impl Execution {
+    const NONE: Self = Self {
+        state: None,
+        waits: None,
+        cancel: false,
+        replaced: false,
+        retried: false,
+        task: Task::None,
+        copy: false,
+        by_hand: false,
+        condemned: false,
+    };
+
+    /// Whether it is under way and no waiter.
+    fn is_let_go(&self) -> bool {
+        self.waits.is_none() && self.state.is_some_and(State::is_under_way)
+    }
+}
+
+/// What a planner has seen without a lock.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Planner {
+    /// Nothing.
+    Idle,
+    /// What was under way when it looked, to claim a firing: only without the job's lock.
+    SawUnderWay(UnderWay),
+    /// That the job was free, with a waiter.
+    SawFree,
+}
+
+/// All of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct World {
+    /// In the order of their claims.
+    pub executions: [Execution; EXECUTIONS],
+    /// The schedulers' planners.
+    pub planners: [Planner; PLANNERS],
+    /// Deaths of workers that may still happen.
+    pub faults: u8,
+    /// Deeds of people that may still be done.
+    pub people: u8,
+}
+
+/// A job, and what stands around it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// `queue` or `replace`.
+    pub policy: Overlap,
+    /// The fence that is down.
+    pub without: Option<Fence>,
+    /// Whether waiters are admitted at all.
+    pub admits: bool,
+    /// Deaths of workers in one history.
+    pub faults: u8,
+    /// Deeds of people in one history.
+    pub people: u8,
+}
+
+impl Job {
+    /// The job as it is.
+    pub const fn whole(policy: Overlap) -> Self {
+        Self { policy, without: None, admits: true, faults: 1, people: 2 }
+    }
+
+    /// Without a fence.
+    pub const fn mutant(fence: Fence) -> Self {
+        Self { without: Some(fence), ..Self::whole(fence.policy()) }
+    }
+
+    fn has(self, fence: Fence) -> bool {
+        self.without != Some(fence)
+    }
+
+    /// The one state in which a history begins.
+    pub fn start(&self) -> World {
+        World {
+            executions: [Execution::NONE; EXECUTIONS],
+            planners: [Planner::Idle; PLANNERS],
+            faults: self.faults,
+            people: self.people,
+        }
+    }
+}
+
+/// One thing that happens; numbers are those of planners and of executions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    /// A planner looks at what is under way, to claim the next firing: only without the job's lock.
+    LookToClaim(usize),
+    /// A planner claims the next firing.
+    Claim(usize),
+    /// A planner looks for waiters whose job is free.
+    LookForWaiters(usize),
+    /// A planner admits the one that has waited longest.
+    Admit(usize),
+    /// A worker opens the execution's ticket.
+    Open(usize),
+    /// Its task ends, well or not.
+    End(usize, bool),
+    /// Its worker records the end.
+    Settle(usize),
+    /// Its worker records the success in the task's own transaction, or hears that it must not.
+    Write(usize),
+    /// That transaction is committed.
+    Commit(usize),
+    /// The rescuer ends its attempt as lost.
+    Lose(usize),
+    /// Its worker dies.
+    Die(usize),
+    /// Somebody triggers an execution.
+    Trigger,
+    /// Somebody cancels it.
+    Cancel(usize),
+    /// Somebody requeues it.
+    Requeue(usize),
+    /// Somebody copies its parked message into the main queue.
+    CopyBack(usize),
+}
+
+impl Action {
+    /// Every action there is, in an order that never changes.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for planner in 0..PLANNERS {
+            all.extend([
+                Self::LookToClaim(planner),
+                Self::Claim(planner),
+                Self::LookForWaiters(planner),
+                Self::Admit(planner),
+            ]);
+        }
+        for one in 0..EXECUTIONS {
+            all.extend([
+                Self::Open(one),
+                Self::End(one, true),
+                Self::End(one, false),
+                Self::Settle(one),
+                Self::Write(one),
+                Self::Commit(one),
+                Self::Lose(one),
+                Self::Die(one),
+                Self::Cancel(one),
+                Self::Requeue(one),
+                Self::CopyBack(one),
+            ]);
+        }
+        all.push(Self::Trigger);
+        all
+    }
+
+    /// Whether it comes from outside.
+    pub const fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Die(_) | Self::Trigger | Self::Cancel(_) | Self::Requeue(_) | Self::CopyBack(_)
+        )
+    }
+}
