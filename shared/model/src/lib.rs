@@ -13,6 +13,7 @@ pub mod job;
 pub mod jobs_file;
 pub mod key;
 pub mod ladder;
+pub mod lint;
 pub mod open;
 pub mod output;
 pub mod overlap;

@@ -32,10 +32,12 @@
 //! It does not decide what happens to an expression that never fires: `next_after` answers `None`,
 //! and whoever accepts a job refuses it then.
 
+mod anomalies;
 mod dst;
 mod error;
 mod fields;
 mod item;
+mod lint;
 mod month;
 mod relative;
 mod search;
@@ -51,9 +53,11 @@ use chrono::{DateTime, Utc};
 
 use crate::zone::Zone;
 
+pub use anomalies::{Anomaly, AnomalyKind};
 pub use dst::Dst;
 pub use error::{CronError, ECHO_BYTES, Field, Reason};
 pub use fields::MAX_BYTES;
+pub use lint::lint;
 
 use fields::Fields;
 use sets::{Sets, is_starred};

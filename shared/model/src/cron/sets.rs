@@ -26,11 +26,11 @@ pub(super) struct Sets {
     pub(super) minutes: u64,
     pub(super) hours: u64,
     /// Bits 1-31.
-    days_of_month: u64,
+    pub(super) days_of_month: u64,
     /// Bits 1-12.
     months: u64,
     /// Bits 0-6; 0 is Sunday.
-    days_of_week: u8,
+    pub(super) days_of_week: u8,
     relative_days: RelativeDays,
     day_rule: DayRule,
 }
@@ -87,9 +87,14 @@ impl Sets {
         })
     }
 
+    /// Whether the month that begins at `first` is selected; it may have none of the days.
+    pub(super) fn selects_month(&self, first: NaiveDate) -> bool {
+        self.months & (1 << first.month()) != 0
+    }
+
     /// The selected days of the month that begins at `first`, bit `n` for day `n`.
     pub(super) fn days_in(&self, first: NaiveDate) -> u64 {
-        if self.months & (1 << first.month()) == 0 {
+        if !self.selects_month(first) {
             return 0;
         }
         let month = Month::beginning(first);

@@ -32,13 +32,13 @@ pub(super) struct Zoned<'e> {
 /// A change of the clocks.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit stands last in a name")]
-struct Seam {
+pub(super) struct Seam {
     /// The first instant at which they show something else.
-    at_s: i64,
+    pub(super) at_s: i64,
     /// What they were ahead of UTC before.
-    before_s: i64,
+    pub(super) before_s: i64,
     /// And are since.
-    after_s: i64,
+    pub(super) after_s: i64,
 }
 
 impl Zoned<'_> {
@@ -111,7 +111,7 @@ impl Zoned<'_> {
     }
 
     /// The first seam after `from_s`, up to and with `to_s`.
-    fn seam(&self, from_s: i64, to_s: i64) -> Option<Seam> {
+    pub(super) fn seam(&self, from_s: i64, to_s: i64) -> Option<Seam> {
         let at_s = self.zone.first_change_s(from_s, to_s)?;
         Some(Seam {
             at_s,
@@ -121,7 +121,7 @@ impl Zoned<'_> {
     }
 
     /// The first wall time that matches in `from_s..=last_s`.
-    fn first_wall(&self, from_s: i64, last_s: i64) -> Option<i64> {
+    pub(super) fn first_wall(&self, from_s: i64, last_s: i64) -> Option<i64> {
         // At the end of what can be represented there is nothing more; before it, no less.
         let from_s = from_s.max(DateTime::<Utc>::MIN_UTC.timestamp());
         let last_s = last_s.min(DateTime::<Utc>::MAX_UTC.timestamp());

@@ -1,10 +1,12 @@
 //! Goal: the dialect's rules one by one as tables, and the search against a walk that knows nothing
 //! of masks. Method: `naive` builds expressions from parts that it can match by arithmetic.
 
+mod anomalies;
 mod answers;
 mod days;
 mod errors;
 mod grammar;
+mod lint;
 mod naive;
 mod properties;
 mod relative;

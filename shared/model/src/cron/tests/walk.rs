@@ -49,9 +49,9 @@ const ZONES: [&str; 30] = [
     "Pacific/Kwajalein", // a day is missing
 ];
 
-const DSTS: [Dst; 3] = [Dst::Vixie, Dst::Skip, Dst::Wall];
+pub(super) const DSTS: [Dst; 3] = [Dst::Vixie, Dst::Skip, Dst::Wall];
 
-fn wall_s(tz: Tz, at_s: i64) -> i64 {
+pub(super) fn wall_s(tz: Tz, at_s: i64) -> i64 {
     let utc = DateTime::from_timestamp(at_s, 0).unwrap().naive_utc();
     at_s + i64::from(tz.offset_from_utc_datetime(&utc).fix().local_minus_utc())
 }
@@ -69,7 +69,7 @@ static CHANGES: LazyLock<Vec<(Tz, Vec<i64>)>> = LazyLock::new(|| {
 });
 
 /// A zone, and an instant close to a change of its clocks.
-fn changes() -> impl Strategy<Value = (Tz, i64)> {
+pub(super) fn changes() -> impl Strategy<Value = (Tz, i64)> {
     (0..ZONES.len(), any::<prop::sample::Index>()).prop_map(|(zone, change)| {
         let (tz, half_days) = &CHANGES[zone];
         (*tz, *change.get(half_days))
@@ -77,7 +77,14 @@ fn changes() -> impl Strategy<Value = (Tz, i64)> {
 }
 
 /// All firings in `from_s + 1..=to_s`, looked for at every step.
-fn walk(naive: &Naive, tz: Tz, dst: Dst, from_s: i64, to_s: i64, step_s: i64) -> Vec<i64> {
+pub(super) fn walk(
+    naive: &Naive,
+    tz: Tz,
+    dst: Dst,
+    from_s: i64,
+    to_s: i64,
+    step_s: i64,
+) -> Vec<i64> {
     let selects = |wall_s| naive.selects(DateTime::from_timestamp(wall_s, 0).unwrap());
     let fixed = !naive.wildcard();
     let mut shown = HashSet::new();

@@ -1,0 +1,137 @@
+//! What the changes of a zone's clocks do to the firings of an expression, told beforehand.
+//!
+//! One [`Anomaly`] for each change that the expression notices. It says nothing that the search of
+//! `zoned` does not do: both ask the same masks about the same seams, and tests hold the one against
+//! the other and against a walk by the minute.
+
+use chrono::{DateTime, NaiveDateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::zoned::Seam;
+use super::{Dst, Expression, Zoned};
+use crate::job::text_enum;
+use crate::zone::Zone;
+
+/// What becomes of the wall times that an expression names and a change of the clocks takes away or
+/// brings twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnomalyKind {
+    /// The clocks pass over them: one firing for all of them, at the first instant after the gap.
+    Moved,
+    /// The clocks pass over them, and nothing fires for them.
+    Skipped,
+    /// The clocks show them twice, and both times fire.
+    Doubled,
+    /// The clocks show them twice, and the first time fires alone.
+    FirstPass,
+}
+
+text_enum!(AnomalyKind {
+    Moved => "moved",
+    Skipped => "skipped",
+    Doubled => "doubled",
+    FirstPass => "first_pass",
+});
+
+/// What one change of the clocks does to an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Anomaly {
+    /// What it does.
+    pub kind: AnomalyKind,
+    /// The first instant at which the clocks show something else than before.
+    pub change_at: DateTime<Utc>,
+    /// How far they were ahead of UTC before it, in seconds.
+    pub offset_before_s: i32,
+    /// And are since, in seconds.
+    pub offset_after_s: i32,
+    /// The first wall time concerned.
+    pub first_wall: NaiveDateTime,
+    /// The last one.
+    pub last_wall: NaiveDateTime,
+    /// How many there are, at least 1.
+    pub walls: u32,
+    /// When the first of them fires (of those moved, all of them); `None` if nothing does.
+    pub fires_at: Option<DateTime<Utc>>,
+    /// When the clocks show the first of them again; `None` where they pass over it.
+    pub again_at: Option<DateTime<Utc>>,
+    /// Something fires at the instant after the gap anyway, and the two are one.
+    pub merged: bool,
+}
+
+impl Expression {
+    /// What the changes of the clocks do that come after `from`, up to and with `to`; ascending, one
+    /// for each change at most.
+    ///
+    /// Costs a look at the zone's data for every two days in between, and a step for each wall time
+    /// concerned: 3,600 for an expression of every second and a change of an hour.
+    pub fn anomalies(
+        &self,
+        from: DateTime<Utc>,
+        to: DateTime<Utc>,
+        zone: Zone,
+        dst: Dst,
+    ) -> Vec<Anomaly> {
+        let zoned = Zoned { expression: self, zone, dst };
+        let (mut from_s, to_s) = (from.timestamp(), to.timestamp());
+        let mut anomalies = Vec::new();
+        while let Some(seam) = zoned.seam(from_s, to_s) {
+            anomalies.extend(zoned.anomaly(seam));
+            from_s = seam.at_s;
+        }
+        anomalies
+    }
+
+    /// Whether it is about intervals: of these every wall time fires whenever the clocks show it.
+    pub fn is_wildcard(&self) -> bool {
+        self.wildcard
+    }
+}
+
+impl Zoned<'_> {
+    fn anomaly(&self, seam: Seam) -> Option<Anomaly> {
+        let Seam { at_s, before_s, after_s } = seam;
+        let (least_s, most_s) = (before_s.min(after_s), before_s.max(after_s));
+        let (first_s, last_s, walls) = self.walls(at_s + least_s, at_s + most_s - 1)?;
+        let gap = before_s < after_s;
+        let everything = self.expression.wildcard;
+        let kind = match self.dst {
+            _ if everything && gap => AnomalyKind::Skipped,
+            _ if everything => AnomalyKind::Doubled,
+            Dst::Skip if gap => AnomalyKind::Skipped,
+            Dst::Vixie | Dst::Wall if gap => AnomalyKind::Moved,
+            Dst::Wall => AnomalyKind::Doubled,
+            Dst::Vixie | Dst::Skip => AnomalyKind::FirstPass,
+        };
+        let fires_s = match kind {
+            AnomalyKind::Moved => Some(at_s),
+            AnomalyKind::Skipped => None,
+            AnomalyKind::Doubled | AnomalyKind::FirstPass => Some(first_s - before_s),
+        };
+        let instant = |at_s: i64| DateTime::from_timestamp(at_s, 0);
+        Some(Anomaly {
+            kind,
+            change_at: instant(at_s)?,
+            offset_before_s: before_s as i32,
+            offset_after_s: after_s as i32,
+            first_wall: instant(first_s)?.naive_utc(),
+            last_wall: instant(last_s)?.naive_utc(),
+            walls,
+            fires_at: fires_s.and_then(instant),
+            again_at: if gap { None } else { instant(first_s - after_s) },
+            merged: kind == AnomalyKind::Moved
+                && self.first_wall(at_s + after_s, at_s + after_s).is_some(),
+        })
+    }
+
+    /// The first and the last wall time that matches in `from_s..=last_s`, and how many do.
+    fn walls(&self, from_s: i64, last_s: i64) -> Option<(i64, i64, u32)> {
+        let first_s = self.first_wall(from_s, last_s)?;
+        let (mut latest_s, mut count) = (first_s, 1);
+        while let Some(next_s) = self.first_wall(latest_s + 1, last_s) {
+            latest_s = next_s;
+            count += 1;
+        }
+        Some((first_s, latest_s, count))
+    }
+}

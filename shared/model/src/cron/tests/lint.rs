@@ -1,0 +1,117 @@
+//! Each rule finds what it is there for, and leaves alone what is like it and sound.
+
+use proptest::prelude::*;
+
+use super::naive::expressions;
+use super::{NAME, at, parse};
+use crate::cron::{AnomalyKind, Dst, lint};
+use crate::lint::{Code, Severity};
+use crate::zone::Zone;
+
+fn found(text: &str, zone: &str, dst: Dst) -> Vec<(Code, Severity)> {
+    let zone = Zone::parse(zone).unwrap();
+    let found = lint(text, NAME, zone, dst, at("2026-01-01T00:00:00Z")).unwrap();
+    found.iter().map(|finding| (finding.code, finding.severity)).collect()
+}
+
+#[test]
+fn each_rule_about_an_expression_finds_what_it_is_there_for() {
+    use Code::{ClockChange, DayFields, EveryMinute, MissingDay, NeverFires, UnevenStep};
+    use Severity::{Error, Note, Warning};
+    for (text, zone, dst, expected) in [
+        ("0 0 30 2 *", "UTC", Dst::Vixie, (NeverFires, Error)),
+        ("0 0 13 * FRI", "UTC", Dst::Vixie, (DayFields, Warning)),
+        ("0 0 */2 * MON", "UTC", Dst::Vixie, (DayFields, Warning)),
+        ("0 0 1-31 * MON", "UTC", Dst::Vixie, (DayFields, Warning)),
+        ("0 0 L * 1#1", "UTC", Dst::Vixie, (DayFields, Warning)),
+        ("* 2 * * *", "UTC", Dst::Vixie, (EveryMinute, Warning)),
+        ("*/25 * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
+        ("*/90 * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
+        ("0 */5 * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
+        ("*/7 * * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
+        ("30 2 31 * *", "UTC", Dst::Vixie, (MissingDay, Warning)),
+        ("0 0 29 2 *", "UTC", Dst::Vixie, (MissingDay, Warning)),
+        ("30 2 * * *", "Europe/Vienna", Dst::Vixie, (ClockChange, Warning)),
+        ("30 2 * * *", "Europe/Vienna", Dst::Skip, (ClockChange, Warning)),
+        ("*/30 2 * * *", "Europe/Vienna", Dst::Vixie, (ClockChange, Warning)),
+        // Back at 0:00, to 23:00, and forward at midnight to 1:00.
+        ("30 23 * * *", "Africa/Cairo", Dst::Wall, (ClockChange, Warning)),
+        ("30 23 * * *", "Africa/Cairo", Dst::Vixie, (ClockChange, Note)),
+    ] {
+        assert_eq!(found(text, zone, dst), [expected], "{text} in {zone}");
+    }
+}
+
+#[test]
+fn what_is_like_a_finding_and_sound_is_left_alone() {
+    for text in [
+        "0 8 * * MON-FRI",
+        "0 0 13 * *",
+        "0 0 ? * SAT",
+        "* * * * *",
+        "* */2 * * *",
+        "*/15 * * * *",
+        "0 */6 * * *",
+        "5/25 * * * *",
+        "0 0 1,31 * *",
+        "0 0 31 1,12 *",
+        "0 0 L * *",
+        "@daily",
+        "H 3 * * *",
+    ] {
+        assert_eq!(found(text, "UTC", Dst::Vixie), [], "{text}");
+    }
+    // Every quarter of an hour stays that; noon is there every day.
+    for text in ["*/15 * * * *", "0 12 * * *", "30 * * * *"] {
+        assert_eq!(found(text, "Europe/Vienna", Dst::Wall), [], "{text}");
+    }
+}
+
+#[test]
+fn a_finding_says_what_is_so_and_what_to_write_instead() {
+    let zone = Zone::parse("Europe/Vienna").unwrap();
+    let now = at("2026-01-01T00:00:00Z");
+    let said = |text: &str| {
+        let found = lint(text, NAME, zone, Dst::Vixie, now).unwrap();
+        format!("{} | {}", found[0].message, found[0].instead)
+    };
+    for (text, part) in [
+        (
+            "30 2 * * *",
+            "2026-03-29 02:30:00 is not there on the clocks of Europe/Vienna: fires at 2026-03-29T01:00:00Z instead; 3 more changes within two years",
+        ),
+        ("*/25 * * * *", "the last step is 10m in place of 25m | every = \"25m\""),
+        ("30 4 31 * *", "it does not fire in February, April, June, September, November"),
+        ("0 0 29 2 *", "it fires in leap years alone"),
+        ("* 4 * * *", "0 4 …"),
+    ] {
+        assert!(said(text).contains(part), "{text}: {}", said(text));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// The finding of a rule is true: of the clocks exactly where there is an anomaly that is more
+    /// than a second pass, of a day exactly where a month goes without.
+    #[test]
+    fn a_finding_about_the_clocks_is_there_where_an_anomaly_is(naive in expressions(), forward in any::<bool>()) {
+        let text = naive.to_string();
+        let zone = Zone::parse(if forward { "Europe/Vienna" } else { "Australia/Lord_Howe" }).unwrap();
+        let now = at("2026-01-01T00:00:00Z");
+        let expression = parse(&text);
+        let found = lint(&text, NAME, zone, Dst::Vixie, now).unwrap();
+        let finding = found.iter().find(|finding| finding.code == Code::ClockChange);
+        let anomalies = expression.anomalies(now, at("2028-01-01T00:00:00Z"), zone, Dst::Vixie);
+        let worse = anomalies.iter().any(|anomaly| anomaly.kind != AnomalyKind::FirstPass);
+        if let Some(finding) = finding {
+            prop_assert_eq!(finding.severity == Severity::Warning, worse, "{}", text);
+        } else if !expression.is_wildcard() {
+            let never = expression.next_after(now, zone, Dst::Vixie).is_none();
+            prop_assert!(anomalies.is_empty() || never, "{}", text);
+        }
+        for finding in &found {
+            prop_assert!(finding.message.len() < 1_500 && !finding.message.contains(char::is_control));
+        }
+    }
+}

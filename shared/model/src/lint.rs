@@ -1,0 +1,115 @@
+//! Lint: what is allowed about a schedule and probably not what its writer meant.
+//!
+//! A [`Finding`] never refuses anything. Rules about one expression are in [`crate::cron::lint`];
+//! here are those about a job as a whole ([`of_job`]) and about many at once ([`same_minute`]).
+//! All are functions of values and `now`, with bounded work for each job.
+
+mod job;
+mod many;
+#[cfg(test)]
+mod tests;
+
+use chrono::{DateTime, Months, Utc};
+use serde::Serialize;
+
+use crate::job::text_enum;
+
+pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
+pub use many::{SAME_MINUTE, same_minute};
+
+/// How far ahead changes of the clocks are looked for.
+const AHEAD: Months = Months::new(24);
+
+/// The end of what is looked at from `now` on: two years later.
+pub fn ahead(now: DateTime<Utc>) -> DateTime<Utc> {
+    now.checked_add_months(AHEAD).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; often meant so.
+    Note,
+    /// Probably not what was meant.
+    Warning,
+    /// Cannot work.
+    Error,
+}
+
+text_enum!(Severity { Note => "note", Warning => "warning", Error => "error" });
+
+/// Which rule has found something. The words are part of the interface and do not change.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// It cannot be read.
+    Unreadable,
+    /// Nothing matches within 100 years.
+    NeverFires,
+    /// Both day fields are restricted, and which of the two rules combines them is a surprise.
+    DayFields,
+    /// Every minute of some hours, where one of them may have been meant.
+    EveryMinute,
+    /// A step that does not divide its field: the last stretch is shorter.
+    UnevenStep,
+    /// A day that some of the selected months do not have.
+    MissingDay,
+    /// A change of the clocks moves, skips or doubles a firing.
+    ClockChange,
+    /// It is due again before it has usually ended.
+    TooOften,
+    /// Many jobs are due in one minute.
+    SameMinute,
+}
+
+text_enum!(Code {
+    Unreadable => "unreadable",
+    NeverFires => "never_fires",
+    DayFields => "day_fields",
+    EveryMinute => "every_minute",
+    UnevenStep => "uneven_step",
+    MissingDay => "missing_day",
+    ClockChange => "clock_change",
+    TooOften => "too_often",
+    SameMinute => "same_minute",
+});
+
+impl Code {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 9] = [
+        Self::Unreadable,
+        Self::NeverFires,
+        Self::DayFields,
+        Self::EveryMinute,
+        Self::UnevenStep,
+        Self::MissingDay,
+        Self::ClockChange,
+        Self::TooOften,
+        Self::SameMinute,
+    ];
+}
+
+/// What one rule has found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// The rule.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is so, and why it may not be meant. Bounded, without control characters.
+    pub message: String,
+    /// What to write in place of it.
+    pub instead: String,
+}
+
+impl Finding {
+    pub(crate) fn new(
+        code: Code,
+        severity: Severity,
+        message: impl Into<String>,
+        instead: impl Into<String>,
+    ) -> Self {
+        Self { code, severity, message: message.into(), instead: instead.into() }
+    }
+}

@@ -1,0 +1,94 @@
+//! What is to be said about one job: its expression, and how often it is due.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use super::{Code, Finding, Severity};
+use crate::cron::{self, Dst};
+use crate::duration;
+use crate::job::{JobSpec, Schedule};
+use crate::plan::Timetable;
+use crate::zone::Zone;
+
+/// Of fewer attempts nothing is concluded.
+pub const MIN_RUNS: u32 = 5;
+/// The firings whose distances are looked at.
+const LOOKED_AT: usize = 200;
+
+/// How long the last attempts of a job took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunTimes {
+    /// How many attempts were looked at.
+    pub runs: u32,
+    /// 95 of 100 of them took no longer.
+    pub p95: Duration,
+}
+
+/// What is to be said about an expression alone; one that cannot be read is a finding, too.
+pub fn of_expression(
+    text: &str,
+    name: &str,
+    zone: Zone,
+    dst: Dst,
+    now: DateTime<Utc>,
+) -> Vec<Finding> {
+    cron::lint(text, name, zone, dst, now).unwrap_or_else(|error| {
+        let instead = "what the message says; docs/cron.md lists what there is";
+        vec![Finding::new(Code::Unreadable, Severity::Error, error.to_string(), instead)]
+    })
+}
+
+/// What is to be said about a job whose attempts took that long; `None` if too few are known.
+pub fn of_job(spec: &JobSpec, took: Option<RunTimes>, now: DateTime<Utc>) -> Vec<Finding> {
+    let mut findings = match &spec.schedule {
+        Schedule::Cron { expression } => {
+            of_expression(expression, &spec.name, spec.timezone, spec.dst, now)
+        }
+        _ => Vec::new(),
+    };
+    let took = took.filter(|took| took.runs >= MIN_RUNS);
+    if let Some(took) = took
+        && let Ok(timetable) = Timetable::of(spec)
+    {
+        findings.extend(too_often(spec, &timetable, took, now));
+    }
+    findings
+}
+
+fn too_often(
+    spec: &JobSpec,
+    timetable: &Timetable,
+    took: RunTimes,
+    now: DateTime<Utc>,
+) -> Option<Finding> {
+    let shortest = shortest_distance(timetable, now)?;
+    if shortest >= took.p95 {
+        return None;
+    }
+    // What is finer than a second says nothing of a schedule.
+    let whole = |span: Duration| duration::format(Duration::from_millis(span.as_millis() as u64));
+    let message = format!(
+        "it is due every {} at the closest, and 95 of 100 of its last {} attempts took up to {}: \
+         the next firing often finds it under way (overlap = \"{}\")",
+        whole(shortest),
+        took.runs,
+        whole(took.p95),
+        spec.overlap.as_str()
+    );
+    let instead = format!("a period of more than {}", whole(took.p95));
+    Some(Finding::new(Code::TooOften, Severity::Warning, message, instead))
+}
+
+/// Between two of the next firings.
+fn shortest_distance(timetable: &Timetable, now: DateTime<Utc>) -> Option<Duration> {
+    let mut previous = timetable.next_after(now)?;
+    let mut shortest = None;
+    for _ in 1..LOOKED_AT {
+        let Some(next) = timetable.next_after(previous) else { break };
+        let distance = (next - previous).to_std().ok()?;
+        shortest = Some(shortest.map_or(distance, |least: Duration| least.min(distance)));
+        previous = next;
+    }
+    shortest
+}

@@ -1,0 +1,77 @@
+//! What is to be said about many jobs together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use chrono::{DateTime, Duration, SecondsFormat, Utc};
+
+use super::{Code, Finding, Severity};
+use crate::cron::depends_on_name;
+use crate::job::{JobSpec, Schedule};
+use crate::plan::Timetable;
+
+/// So many jobs in one minute are a finding, unless said otherwise.
+pub const SAME_MINUTE: usize = 10;
+/// Of each job so many firings are looked at, and of those only the ones within [`WITHIN`].
+const FIRINGS: usize = 24;
+const WITHIN: Duration = Duration::hours(24);
+/// The most findings, and the most jobs that one names.
+const MAX_FINDINGS: usize = 20;
+const MAX_NAMED: usize = 5;
+
+/// Minutes of the day after `now` in which at least `least` jobs are due, the fullest first; a minute
+/// is told only if so many of its jobs are in none that is told already, so hourly jobs are one
+/// finding and not 24. Jobs with an `H` are not counted: their minute is nobody's choice.
+///
+/// Looks at 24 firings of each job. With each finding comes the first of its jobs, by name.
+pub fn same_minute(jobs: &[JobSpec], least: usize, now: DateTime<Utc>) -> Vec<(String, Finding)> {
+    let mut minutes: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
+    for (index, job) in jobs.iter().enumerate() {
+        if matches!(&job.schedule, Schedule::Cron { expression } if depends_on_name(expression)) {
+            continue;
+        }
+        let Ok(timetable) = Timetable::of(job) else { continue };
+        let (mut at, mut last) = (now, None);
+        for _ in 0..FIRINGS {
+            let Some(firing) = timetable.next_after(at).filter(|at| *at - now <= WITHIN) else {
+                break;
+            };
+            let minute = firing.timestamp().div_euclid(60);
+            if last != Some(minute) {
+                minutes.entry(minute).or_default().push(index);
+            }
+            (at, last) = (firing, Some(minute));
+        }
+    }
+    let mut full: Vec<(i64, Vec<usize>)> =
+        minutes.into_iter().filter(|(_, jobs)| jobs.len() >= least).collect();
+    full.sort_by_key(|(minute, jobs)| (std::cmp::Reverse(jobs.len()), *minute));
+    let mut told = HashSet::new();
+    let mut findings = Vec::new();
+    for (minute, due) in full {
+        let fresh = due.iter().filter(|index| !told.contains(*index)).count();
+        if fresh < least || findings.len() == MAX_FINDINGS {
+            continue;
+        }
+        let mut names: Vec<&str> = due.iter().map(|index| jobs[*index].name.as_str()).collect();
+        names.sort_unstable();
+        findings.push((names[0].to_owned(), finding(minute, &names)));
+        told.extend(due);
+    }
+    findings
+}
+
+fn finding(minute: i64, names: &[&str]) -> Finding {
+    let at = DateTime::from_timestamp(minute.saturating_mul(60), 0).unwrap_or_default();
+    let shown = names[..names.len().min(MAX_NAMED)].join(", ");
+    let more = match names.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let message = format!(
+        "{} jobs are due in the minute of {}: {shown}{more}",
+        names.len(),
+        at.to_rfc3339_opts(SecondsFormat::Secs, true)
+    );
+    let instead = "H for the minute (H 3 * * *, H/15 * * * *) in those that need no particular one";
+    Finding::new(Code::SameMinute, Severity::Warning, message, instead)
+}
