@@ -37,7 +37,7 @@ pub enum Command {
     Failed(FailedCommand),
     /// Instances, queues, what waits and what failed
     Status,
-    /// Try cron expressions; needs no server
+    /// Try and check cron expressions; needs no server
     #[command(subcommand)]
     Cron(CronCommand),
 }

@@ -23,11 +23,15 @@ pub enum Exit {
     Schema = 6,
     /// It was not confirmed.
     Unconfirmed = 7,
+    /// What was looked at has findings.
+    Findings = 8,
+    /// Only part of it could be carried over.
+    Partly = 9,
 }
 
 impl Exit {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -36,6 +40,8 @@ impl Exit {
         Self::Unreachable,
         Self::Schema,
         Self::Unconfirmed,
+        Self::Findings,
+        Self::Partly,
     ];
 
     /// The number.
@@ -53,6 +59,8 @@ impl Exit {
             Self::Unreachable => "the database does not answer or refuses the connection",
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
+            Self::Findings => "`cron lint` has findings",
+            Self::Partly => "`jobs import` had to leave something out; the answer lists it",
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! - [`ledger`] says what became of firings, for commands and for whoever else asks.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
+//! - [`import`] reads what other schedulers are told, and writes a jobs file of it.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
 
 pub mod actor;
@@ -14,6 +15,7 @@ pub mod commands;
 pub mod confirm;
 pub mod exit;
 pub mod failure;
+pub mod import;
 pub mod ledger;
 pub mod session;
 pub mod show;
@@ -35,7 +37,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Executions(command) => commands::executions::run(command, session).await,
         Command::Failed(command) => commands::failed::run(command, session).await,
         Command::Status => commands::status::run(session).await,
-        Command::Cron(command) => commands::cron::run(&command, session),
+        Command::Cron(command) => commands::cron::run(&command, session).await,
     }
 }
 

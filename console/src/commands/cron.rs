@@ -1,5 +1,8 @@
-//! `sexton cron`: when an expression fires. Needs neither database nor broker.
+//! `sexton cron`: when an expression fires, and what is odd about it. Needs neither database nor
+//! broker, but for `lint --database`.
 
+mod anomalies;
+mod lint;
 pub mod stream;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -9,9 +12,14 @@ use sexton_model::cron::{Dialect, Dst, Expression, depends_on_name};
 use sexton_model::zone::{Zone, tz_data_version};
 use sexton_service::clock;
 
+use anomalies::tell;
+use sexton_model::lint::ahead;
+
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::ago;
+
+pub(super) use anomalies::{document as anomaly_document, wall};
 
 /// The most firings of one answer.
 const MAX_COUNT: usize = 1_000;
@@ -23,6 +31,9 @@ const COUNT: usize = 5;
 pub enum CronCommand {
     /// When an expression fires next
     Next(Next),
+    /// What is allowed about a schedule and probably not meant: of an expression, of files or of the
+    /// whole database
+    Lint(lint::Lint),
 }
 
 /// When an expression fires next.
@@ -46,6 +57,9 @@ pub struct Next {
     /// How many firings
     #[arg(long, default_value_t = COUNT, value_parser = parse_count)]
     count: usize,
+    /// Also what the changes of the zone's clocks within two years do to its firings
+    #[arg(long, conflicts_with = "stdin")]
+    anomalies: bool,
     /// Answer JSON lines {"id","dialect","expr","tz","dst","job","from","count"} from standard input,
     /// a line each
     #[arg(long)]
@@ -56,9 +70,12 @@ pub struct Next {
 ///
 /// # Errors
 ///
-/// [`Failure::Failed`] for an expression that cannot be read.
-pub fn run(command: &CronCommand, session: &Session) -> Result<(), Failure> {
-    let CronCommand::Next(next) = command;
+/// [`Failure::Failed`] for an expression that cannot be read, and [`Failure::Told`] for findings.
+pub async fn run(command: &CronCommand, session: &Session) -> Result<(), Failure> {
+    let next = match command {
+        CronCommand::Next(next) => next,
+        CronCommand::Lint(arguments) => return lint::run(arguments, session).await,
+    };
     match &next.expression {
         Some(expression) => show(expression, next, session),
         None => stream::answer(std::io::stdin().lock(), std::io::stdout().lock(), clock::now),
@@ -72,8 +89,10 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
     let expression = Expression::parse(text, Dialect::Any, name)
         .map_err(|error| Failure::Failed(error.to_string()))?;
     let firings: Vec<_> = expression.iter_after(from, next.tz, next.dst).take(next.count).collect();
+    let anomalies =
+        next.anomalies.then(|| expression.anomalies(from, ahead(from), next.tz, next.dst));
     if session.out.is_json() {
-        return session.out.document(&json!({
+        let mut document = json!({
             "expression": text,
             "tz": next.tz.name(),
             "dst": next.dst,
@@ -81,7 +100,12 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
             "from": instant(from),
             "tz_version": tz_data_version(),
             "next": firings.iter().copied().map(instant).collect::<Vec<_>>(),
-        }));
+        });
+        if let Some(anomalies) = anomalies {
+            document["anomalies"] =
+                anomalies.iter().map(|one| anomaly_document(one, next.tz)).collect();
+        }
+        return session.out.document(&document);
     }
     if firings.is_empty() {
         return session.out.say("It never fires: nothing matches within 100 years.");
@@ -93,6 +117,9 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
             _ => wall.format("%a %F %T %:z").to_string(),
         };
         session.out.say(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
+    }
+    if let Some(anomalies) = anomalies {
+        tell(&anomalies, next.tz, ahead(from), session)?;
     }
     if next.job.is_none() && depends_on_name(text) {
         session
@@ -106,13 +133,13 @@ fn instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
-fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
+pub(super) fn parse_instant(text: &str) -> Result<DateTime<Utc>, String> {
     DateTime::parse_from_rfc3339(text)
         .map(|at| at.with_timezone(&Utc))
         .map_err(|_| "write it as in 2025-12-01T08:00:00Z".to_owned())
 }
 
-fn parse_zone(name: &str) -> Result<Zone, String> {
+pub(super) fn parse_zone(name: &str) -> Result<Zone, String> {
     Zone::parse(name).map_err(|error| error.to_string())
 }
 
@@ -121,7 +148,7 @@ fn parse_dst(word: &str) -> Result<Dst, String> {
     Dst::parse(word).ok_or_else(|| format!("write one of {words}"))
 }
 
-fn parse_count(text: &str) -> Result<usize, String> {
+pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(count @ 1..=MAX_COUNT) => Ok(count),
         _ => Err(format!("write a number from 1 to {MAX_COUNT}")),

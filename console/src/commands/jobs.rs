@@ -3,9 +3,14 @@
 mod apply;
 mod backfill;
 mod browse;
+pub(super) mod coming;
 mod delete;
 mod explain;
+mod import;
+mod next;
+mod preview;
 mod start;
+pub(super) mod text_and_lines;
 mod when;
 
 use std::path::PathBuf;
@@ -28,6 +33,13 @@ pub enum JobsCommand {
     List(List),
     /// Show one job: definition, next firings, last executions, gaps, what was done to it
     Show(Named),
+    /// When jobs fire next: those named or, soonest first, those of the whole database
+    Next(next::Next),
+    /// What the changes of clocks within two years do to the firings of jobs
+    Preview(preview::Preview),
+    /// Print a jobs file of what another scheduler is told; changes nothing
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Run a job now, also if it is paused or still under way
     Trigger(Trigger),
     /// Stop a job's firings; what is under way goes on
@@ -217,6 +229,9 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
         JobsCommand::Apply(apply) => apply::run(&apply, session).await,
         JobsCommand::List(list) => browse::list(list, session).await,
         JobsCommand::Show(named) => browse::show(&named.name, session).await,
+        JobsCommand::Next(next) => next::run(&next, session).await,
+        JobsCommand::Preview(preview) => preview::run(&preview, session).await,
+        JobsCommand::Import(import) => import::run(&import, session),
         JobsCommand::Trigger(trigger) => start::trigger(&trigger, session).await,
         JobsCommand::Pause(pause) => start::pause(&pause, session).await,
         JobsCommand::Resume(resume) => start::resume(&resume, session).await,

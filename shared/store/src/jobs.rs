@@ -6,6 +6,7 @@
 //! firing; see [`crate::firing`] and [`crate::trigger`].
 
 mod apply;
+mod coming;
 mod delete;
 mod pause;
 
@@ -26,6 +27,7 @@ use crate::error::known;
 use crate::{Store, StoreError};
 
 pub use apply::{Applied, Apply, ApplyError, Changed, MAX_APPLIED, apply};
+pub use coming::{run_times, soonest};
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
 

@@ -17,9 +17,12 @@
 mod catalogue;
 mod cron;
 mod cron_jobs;
+mod crontab;
 mod headers;
+mod imported;
 mod jobs_file;
 mod json_lines;
+mod manifest;
 mod message;
 mod output;
 pub mod said;
@@ -38,12 +41,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "message", run: message::run },
     Target { name: "headers", run: headers::run },
     Target { name: "cron", run: cron::run },
     Target { name: "jobs_file", run: jobs_file::run },
     Target { name: "cron_jobs", run: cron_jobs::run },
+    Target { name: "crontab", run: crontab::run },
+    Target { name: "manifest", run: manifest::run },
     Target { name: "catalogue", run: catalogue::run },
     Target { name: "json_lines", run: json_lines::run },
     Target { name: "output", run: output::run },

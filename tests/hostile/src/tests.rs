@@ -58,6 +58,16 @@ fn all_jobs_of_the_environment_of_the_corpus_keep_the_promises() {
 }
 
 #[test]
+fn every_crontab_of_the_corpus_keeps_the_promises() {
+    replay("crontab");
+}
+
+#[test]
+fn every_manifest_of_the_corpus_keeps_the_promises() {
+    replay("manifest");
+}
+
+#[test]
 fn every_catalogue_of_the_corpus_keeps_the_promises() {
     replay("catalogue");
 }

@@ -4,12 +4,15 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 mod applying;
+mod coming;
 mod cron;
 mod executions;
 mod failed;
 pub(crate) mod followed;
+mod importing;
 mod jobs;
 mod ledger;
+mod lint;
 mod logs;
 mod races;
 mod servers;

@@ -2,10 +2,12 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
+use sexton_console::import::{self, crontab};
 use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::id::AttemptNumber;
 use sexton_model::jobs_file;
 use sexton_model::ladder::LADDER_MS;
+use sexton_model::lint::Code;
 use sexton_model::ticket::{Envelope, Incoming, Parked, Ticket, read};
 use sexton_model::zone::Zone;
 use sexton_worker::catalogue::Catalogue;
@@ -15,7 +17,9 @@ use super::{between, blocks, root, text};
 #[test]
 fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
-    for (document, shown) in [("README.md", 2), ("docs/jobs.md", 1), ("docs/tasks.md", 4)] {
+    for (document, shown) in
+        [("README.md", 2), ("docs/jobs.md", 1), ("docs/tasks.md", 4), ("docs/import.md", 2)]
+    {
         let (jobs, tasks) =
             (blocks(&text(document), "toml jobs"), blocks(&text(document), "toml tasks"));
         assert!(jobs.len() + tasks.len() >= shown, "{document} shows its files");
@@ -30,6 +34,30 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
             assert!(read.is_ok(), "{document}: {read:?}");
         }
     }
+}
+
+#[test]
+fn the_crontab_of_the_import_page_becomes_the_jobs_and_the_catalogue_beside_it() {
+    let document = text("docs/import.md");
+    let [crontab] = &blocks(&document, "text crontab")[..] else { panic!("one crontab") };
+    let options = crontab::Options { system: false, zone: Zone::UTC, service: "cron".to_owned() };
+    let imported = crontab::import(crontab, &options, DateTime::UNIX_EPOCH).unwrap();
+    assert_eq!(imported.left_out.len(), 2, "MAILTO and @reboot");
+    let jobs = import::jobs_file(&imported, "");
+    let [shown] = &blocks(&document, "toml jobs")[..] else { panic!("one jobs file") };
+    assert!(jobs.trim_end().ends_with(shown.trim()), "{jobs}");
+    let [shown] = &blocks(&document, "toml tasks")[..] else { panic!("one catalogue") };
+    assert_eq!(import::tasks_file(&imported).trim(), shown.trim());
+}
+
+#[test]
+fn the_table_of_the_findings_is_the_list_of_the_rules() {
+    let document = text("docs/cron.md");
+    let (_, lint) = document.split_once("\n## Lint\n").unwrap();
+    let listed = lint.lines().take_while(|line| !line.starts_with("## "));
+    let listed: Vec<&str> =
+        listed.filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert_eq!(listed, Code::ALL.map(Code::as_str));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use sexton_console::import;
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
@@ -42,6 +43,14 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
                 "{} MiB, {} jobs",
                 jobs_file::MAX_FILE_BYTES / MIB,
                 with_commas(jobs_file::MAX_JOBS)
+            ),
+        ),
+        (
+            "file that `sexton jobs import` reads",
+            format!(
+                "{} MiB, {} entries",
+                import::MAX_FILE_BYTES / MIB,
+                with_commas(import::MAX_ENTRIES)
             ),
         ),
         ("late firings that one catch-up runs", with_commas(Misfire::MAX_LIMIT as usize)),

@@ -19,6 +19,7 @@ use super::{Fixture, at};
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
+const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
 const HISTORY: i64 = 200_000;
@@ -95,6 +96,28 @@ async fn the_last_executions_of_jobs_that_never_ran_are_not_searched_in_the_hist
     let jobs = ordinary_history(&db).await;
     // Each job: what the index finds, and a row that ends its group.
     assert_reads_few(&db, LAST_EXECUTIONS, 500.0, &|query| query.bind(jobs.clone())).await;
+}
+
+#[tokio::test]
+async fn how_long_attempts_take_is_asked_of_a_job_s_last_executions_alone() {
+    let db = TestDatabase::create().await.unwrap();
+    let jobs = ordinary_history(&db).await;
+    sqlx::query(
+        "INSERT INTO attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+         SELECT id, 1, gen_random_uuid(), claimed_at, claimed_at + '1s'::interval, 'succeeded'
+         FROM executions",
+    )
+    .execute(db.pool())
+    .await
+    .unwrap();
+    sqlx::query("ANALYZE attempts").execute(db.pool()).await.unwrap();
+    let bind: Bind<'_> = &|query| query.bind(jobs.clone()).bind(200_i64);
+    assert_reads_few(&db, RUN_TIMES, 700.0, bind).await;
+    let plan = explain(&db, RUN_TIMES, false, bind).await.to_string();
+    assert!(plan.contains("attempts_pkey") && !plan.contains("Seq Scan"), "{plan}");
+    let times = sexton_store::jobs::run_times(db.store(), &jobs).await.unwrap();
+    assert_eq!(times.len(), 1, "the others never ran");
+    assert_eq!((times[0].0, times[0].1.runs, times[0].1.p95.as_secs()), (jobs[0], 200, 1));
 }
 
 #[tokio::test]

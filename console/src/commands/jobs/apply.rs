@@ -1,20 +1,19 @@
 //! `sexton jobs apply`: read and check everything, then one transaction.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use sexton_model::id::JobId;
 use sexton_model::job::JobSpec;
-use sexton_model::jobs_file::{self, MAX_FILE_BYTES, Problem};
+use sexton_model::jobs_file::{self, Problem};
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, Applied, ApplyError};
 use uuid::Uuid;
 
 use super::Apply;
+use super::text_and_lines::{lines_of_names, text};
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -123,37 +122,6 @@ impl Files {
     }
 }
 
-/// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
-/// written in an unusual way has none.
-fn lines_of_names(text: &str) -> HashMap<&str, usize> {
-    let named = text.lines().enumerate().filter_map(|(index, line)| {
-        let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();
-        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        Some((value[1..].split(quote).next()?, index + 1))
-    });
-    named.collect()
-}
-
-fn text(path: &Path) -> std::io::Result<String> {
-    // One byte more than a file may have, so that the parser is the one to refuse it.
-    let limit = MAX_FILE_BYTES as u64 + 1;
-    let mut bytes = Vec::new();
-    if path == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
-    } else {
-        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    }
-    if bytes.len() as u64 == limit {
-        // The cut may have split a character.
-        return Ok(String::from_utf8_lossy(&bytes).into_owned());
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let message = format!("it is not UTF-8 (byte {at}); save it as UTF-8");
-        std::io::Error::new(std::io::ErrorKind::InvalidData, message)
-    })
-}
-
 fn document(applied: &Applied, dry_run: bool) -> Value {
     let changed = applied.changed.iter().map(|job| {
         let changes = job
@@ -211,15 +179,4 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
         ))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_found_in_its_line() {
-        let text = "[[job]]\nname = \"a.b\"\n\n[[job]]\n  name='c.d' # there\nnames = \"e\"\n";
-        assert_eq!(lines_of_names(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
-    }
 }

@@ -1,0 +1,54 @@
+//! Anomalies as people and programs are shown them.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::cron::Anomaly;
+use sexton_model::zone::Zone;
+
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::instant;
+
+/// One anomaly of `--json`. Wall times are without an offset: that is what they are about.
+pub(in crate::commands) fn document(anomaly: &Anomaly, zone: Zone) -> Value {
+    let wall = |wall: chrono::NaiveDateTime| wall.format("%FT%T").to_string();
+    json!({
+        "kind": anomaly.kind,
+        "tz": zone.name(),
+        "change_at": anomaly.change_at,
+        "offset_before_s": anomaly.offset_before_s,
+        "offset_after_s": anomaly.offset_after_s,
+        "first_wall": wall(anomaly.first_wall),
+        "last_wall": wall(anomaly.last_wall),
+        "walls": anomaly.walls,
+        "fires_at": anomaly.fires_at,
+        "again_at": anomaly.again_at,
+        "merged": anomaly.merged,
+    })
+}
+
+/// The wall times concerned, short.
+pub(in crate::commands) fn wall(anomaly: &Anomaly) -> String {
+    let first = anomaly.first_wall.format("%F %T");
+    match anomaly.walls {
+        1 => first.to_string(),
+        count => format!("{first} (+{})", count - 1),
+    }
+}
+
+/// A line each.
+pub(super) fn tell(
+    anomalies: &[Anomaly],
+    zone: Zone,
+    until: DateTime<Utc>,
+    session: &Session,
+) -> Result<(), Failure> {
+    if anomalies.is_empty() {
+        let text = format!("No change of the clocks until {} touches it.", instant(until));
+        return session.out.say(text);
+    }
+    session.out.say("\nChanges of the clocks")?;
+    anomalies.iter().try_for_each(|one| {
+        session.out.say(format!("{:<10}  {}", one.kind.as_str(), one.told(zone)))
+    })
+}

@@ -1,0 +1,159 @@
+//! `sexton cron lint`: what is allowed about schedules and probably not meant.
+
+mod sources;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde_json::{Value, json};
+use sexton_model::cron::Dst;
+use sexton_model::lint::{Finding, SAME_MINUTE, Severity, of_expression};
+use sexton_model::zone::Zone;
+use sexton_service::clock;
+
+use super::{parse_dst, parse_instant, parse_zone};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::lines;
+
+/// The most findings that are told; of further ones only the number is.
+const MAX_TOLD: usize = 1_000;
+
+/// What to look at.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["expression", "files", "database"]))]
+pub struct Lint {
+    /// Five fields, or six with seconds first, in quotes: "0 8 * * MON-FRI"
+    expression: Option<String>,
+    /// Jobs files (ending in .toml) and crontabs; `-` is a crontab on standard input
+    #[arg(short, long = "file", num_args = 1.., value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Crontabs have a column for the user, as /etc/crontab
+    #[arg(long, requires = "files")]
+    system: bool,
+    /// All active jobs of the database, with how long their attempts take
+    #[arg(long)]
+    database: bool,
+    /// The zone of the expression, or of a crontab that says none
+    #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
+    tz: Zone,
+    /// What a change of the clocks means for fixed times of the expression: vixie, skip or wall
+    #[arg(long, default_value = "vixie", value_parser = parse_dst)]
+    dst: Dst,
+    /// The job whose numbers H stands for in the expression
+    #[arg(long, visible_alias = "salt", value_name = "NAME")]
+    job: Option<String>,
+    /// So many jobs in one minute are a finding, 2 or more
+    #[arg(long, value_name = "JOBS", default_value_t = SAME_MINUTE as u32,
+          value_parser = clap::value_parser!(u32).range(2..=20_000))]
+    same_minute: u32,
+    /// Only what is at least so bad: note, warning or error
+    #[arg(long, default_value = "warning", value_parser = parse_severity)]
+    severity: Severity,
+    /// As if it were this instant (RFC 3339); default: now
+    #[arg(long, value_parser = parse_instant)]
+    from: Option<DateTime<Utc>>,
+}
+
+/// A finding and where it is.
+struct Placed {
+    file: Option<String>,
+    /// Counted from 1.
+    line: Option<usize>,
+    job: Option<String>,
+    finding: Finding,
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
+            (Some(file), None) => write!(f, "{file}: ")?,
+            (None, _) => {}
+        }
+        if let Some(job) = &self.job {
+            write!(f, "job {job:?}: ")?;
+        }
+        let Finding { code, severity, message, instead } = &self.finding;
+        let (severity, code) = (severity.as_str(), code.as_str());
+        write!(f, "{severity} {code}: {message}\n    write {instead}")
+    }
+}
+
+impl Placed {
+    fn document(&self) -> Value {
+        json!({
+            "file": self.file,
+            "line": self.line,
+            "job": self.job,
+            "code": self.finding.code,
+            "severity": self.finding.severity,
+            "message": self.finding.message,
+            "instead": self.finding.instead,
+        })
+    }
+}
+
+pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failure> {
+    let (now, looked_at, mut found) = look(arguments, session).await?;
+    found.retain(|placed| placed.finding.severity >= arguments.severity);
+    found.sort_by(|a, b| {
+        (&a.file, a.line, &a.job, a.finding.code).cmp(&(&b.file, b.line, &b.job, b.finding.code))
+    });
+    let count = found.len();
+    if session.out.is_json() {
+        session.out.document(&json!({
+            "from": now,
+            "looked_at": looked_at,
+            "count": count,
+            "findings": found.iter().take(MAX_TOLD).map(Placed::document).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        for placed in found.iter().take(MAX_TOLD) {
+            session.out.say(lines(&placed.to_string()))?;
+        }
+        if count > MAX_TOLD {
+            session.out.say(format!("… and {} more", count - MAX_TOLD))?;
+        }
+    }
+    match count {
+        0 if session.out.is_json() => Ok(()),
+        0 => session.out.say(format!("Nothing found in {looked_at} schedules.")),
+        1 => Err(findings("1 finding")),
+        _ => Err(findings(&format!("{count} findings"))),
+    }
+}
+
+fn findings(message: &str) -> Failure {
+    Failure::Told { exit: Exit::Findings, message: message.to_owned() }
+}
+
+async fn look(
+    arguments: &Lint,
+    session: &Session,
+) -> Result<(DateTime<Utc>, usize, Vec<Placed>), Failure> {
+    if arguments.database {
+        return sources::database(arguments, session).await;
+    }
+    let now = arguments.from.unwrap_or_else(clock::now);
+    if let Some(text) = &arguments.expression {
+        let name = arguments.job.as_deref().unwrap_or_default();
+        let found = of_expression(text, name, arguments.tz, arguments.dst, now);
+        let placed = found.into_iter().map(|finding| Placed {
+            file: None,
+            line: None,
+            job: arguments.job.clone(),
+            finding,
+        });
+        return Ok((now, 1, placed.collect()));
+    }
+    let (looked_at, found) = sources::files(arguments, now)?;
+    Ok((now, looked_at, found))
+}
+
+fn parse_severity(word: &str) -> Result<Severity, String> {
+    Severity::parse(word).ok_or_else(|| "write one of note, warning, error".to_owned())
+}

@@ -1,0 +1,113 @@
+//! `sexton jobs preview`: what the changes of clocks do to the firings of jobs, beforehand.
+
+use chrono::{DateTime, Utc};
+use clap::Args;
+use serde_json::{Value, json};
+use sexton_model::cron::{Anomaly, Dialect, Expression};
+use sexton_model::job::Schedule;
+use sexton_model::lint::ahead;
+
+use super::coming::{Found, Jobs, MAX_JOBS, read};
+use crate::commands::cron::{anomaly_document, parse_instant, wall};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Table, Tone, instant};
+
+/// The most anomalies of one answer.
+const MAX_SHOWN: usize = 1_000;
+
+/// What the changes of clocks do.
+#[derive(Debug, Args)]
+pub struct Preview {
+    /// Jobs; without one all active ones
+    names: Vec<String>,
+    /// Two years from this instant (RFC 3339) on; default: from now on
+    #[arg(long, value_parser = parse_instant)]
+    from: Option<DateTime<Utc>>,
+}
+
+pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let Jobs { jobs, complete } = read(&store, &arguments.names).await?;
+    let from = match arguments.from {
+        Some(from) => from,
+        None => session.now(&store).await?,
+    };
+    let until = ahead(from);
+    let mut told: Vec<(&Found, Anomaly)> =
+        jobs.iter().flat_map(|job| anomalies(job, from, until)).collect();
+    told.sort_by(|(job, a), (other, b)| {
+        (a.change_at, &job.row.name).cmp(&(b.change_at, &other.row.name))
+    });
+    let more = told.len().saturating_sub(MAX_SHOWN);
+    told.truncate(MAX_SHOWN);
+    if session.out.is_json() {
+        let rows = told.iter().map(|(job, anomaly)| {
+            let mut row = anomaly_document(anomaly, job.spec.timezone);
+            row["job_name"] = Value::from(job.row.name.as_str());
+            row
+        });
+        return session.out.document(&json!({
+            "from": from,
+            "until": until,
+            "complete": complete && more == 0,
+            "anomalies": rows.collect::<Vec<_>>(),
+        }));
+    }
+    if told.is_empty() {
+        session.out.say(format!(
+            "No change of clocks until {} touches a firing of {} jobs.",
+            instant(until),
+            jobs.len()
+        ))?;
+    } else {
+        session.out.table(table(&told))?;
+    }
+    if more > 0 {
+        session.out.say(format!("… and {more} more; name the jobs that you mean."))?;
+    }
+    if !complete {
+        session
+            .out
+            .say(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
+    }
+    Ok(())
+}
+
+fn anomalies(
+    job: &Found,
+    from: DateTime<Utc>,
+    until: DateTime<Utc>,
+) -> impl Iterator<Item = (&Found, Anomaly)> {
+    let read = match &job.spec.schedule {
+        Schedule::Cron { expression } => {
+            Expression::parse(expression, Dialect::Any, &job.spec.name).ok()
+        }
+        _ => None,
+    };
+    let (zone, dst) = (job.spec.timezone, job.spec.dst);
+    let all = read.map(|expression| expression.anomalies(from, until, zone, dst));
+    all.unwrap_or_default().into_iter().map(move |anomaly| (job, anomaly))
+}
+
+fn table(told: &[(&Found, Anomaly)]) -> Table {
+    let mut table =
+        Table::new(&["CHANGE", "JOB", "ZONE", "WHAT", "MEANT", "FIRES", "AND"]).one_line_each();
+    for (job, anomaly) in told {
+        let at =
+            |at: Option<DateTime<Utc>>| at.map_or_else(Cell::none, |at| Cell::new(instant(at)));
+        let again =
+            if anomaly.kind.as_str() == "doubled" { at(anomaly.again_at) } else { Cell::none() };
+        let tone = if anomaly.kind.as_str() == "first_pass" { Tone::Faint } else { Tone::Warning };
+        table.row(vec![
+            Cell::new(instant(anomaly.change_at)),
+            Cell::new(&job.row.name),
+            Cell::new(job.spec.timezone.name()),
+            Cell::toned(anomaly.kind.as_str(), tone),
+            Cell::new(wall(anomaly)),
+            at(anomaly.fires_at),
+            again,
+        ]);
+    }
+    table
+}

@@ -1,0 +1,51 @@
+//! Reads files that people name, and finds the lines of jobs in them.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sexton_model::jobs_file::MAX_FILE_BYTES;
+
+/// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
+/// written in an unusual way has none.
+pub(in crate::commands) fn lines_of_names(text: &str) -> HashMap<&str, usize> {
+    let named = text.lines().enumerate().filter_map(|(index, line)| {
+        let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        Some((value[1..].split(quote).next()?, index + 1))
+    });
+    named.collect()
+}
+
+/// The text of a file, or of standard input for `-`; of one that is too long a byte more than may be.
+pub(in crate::commands) fn text(path: &Path) -> std::io::Result<String> {
+    // One byte more than a file may have, so that the parser is the one to refuse it.
+    let limit = MAX_FILE_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 == limit {
+        // The cut may have split a character.
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("it is not UTF-8 (byte {at}); save it as UTF-8");
+        std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_in_its_line() {
+        let text = "[[job]]\nname = \"a.b\"\n\n[[job]]\n  name='c.d' # there\nnames = \"e\"\n";
+        assert_eq!(lines_of_names(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
+    }
+}

@@ -1,0 +1,179 @@
+//! Reads what other schedulers are told (a crontab, the CronJobs of Kubernetes) and writes a jobs file
+//! of it.
+//!
+//! # Guarantees
+//!
+//! * The jobs file passes the checker: an entry whose job would not is left out.
+//! * Nothing is lost silently: what could not be carried over is in [`Imported::left_out`], each with
+//!   its line, all of them at once; what means something else here is said beside its job.
+//! * Names are valid and unique, and the same input gives the same output.
+//! * A text has at most [`MAX_FILE_BYTES`], and no text makes a reader panic.
+//!
+//! # What it does not do
+//!
+//! A command cannot stand in a job, so the entries of the worker's catalogue are written as comments:
+//! whoever deploys the worker takes them over. Nothing is applied.
+
+mod build;
+pub mod crontab;
+pub mod kubernetes;
+mod names;
+mod toml;
+mod write;
+mod yaml;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use sexton_model::echo::quoted;
+use sexton_model::zone::Zone;
+
+pub use build::finish;
+pub use write::{jobs_file, tasks_file};
+
+/// Longest file that is read, in bytes.
+pub const MAX_FILE_BYTES: usize = 1024 * 1024;
+/// The most entries of one file.
+pub const MAX_ENTRIES: usize = 20_000;
+/// The most things left out that are listed; of further ones only the number is.
+pub const MAX_LEFT_OUT: usize = 1_000;
+/// The most characters of what was left out that are repeated, and of why.
+const MAX_SAID_CHARS: usize = 300;
+
+/// A file of which nothing can be carried over.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// Over the limit.
+    #[error("the file has {0} bytes or more; {MAX_FILE_BYTES} at most")]
+    TooLong(usize),
+    /// Over the limit.
+    #[error("the file has more than {MAX_ENTRIES} entries; split it")]
+    TooMany,
+    /// After a mistake in its form there is no telling what the rest means.
+    #[error("line {line}, column {column}: {message}")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// In characters, counted from 1.
+        column: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// What a worker's catalogue needs to have.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Program {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Whose rights it has.
+    pub user: Option<String>,
+    /// Where it runs.
+    pub directory: Option<String>,
+    /// Variables of its environment.
+    pub set: BTreeMap<String, String>,
+}
+
+/// One entry that becomes a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Where it stands, counted from 1.
+    pub line: usize,
+    /// The job's name, unique among the entries.
+    pub name: String,
+    /// The task type; entries that run the same share one.
+    pub task: String,
+    /// For people.
+    pub description: String,
+    /// The expression.
+    pub schedule: String,
+    /// The zone whose clocks it is about.
+    pub zone: Zone,
+    /// The policy's word, where it is not the default.
+    pub overlap: Option<&'static str>,
+    /// How late a firing may be.
+    pub misfire_window: Option<Duration>,
+    /// Retries after the first attempt.
+    pub max_retries: Option<u64>,
+    /// The longest run.
+    pub timeout: Option<Duration>,
+    /// The owner's own words.
+    pub labels: BTreeMap<String, String>,
+    /// What the worker runs.
+    pub program: Program,
+    /// What means something else here than there, or has to be seen to.
+    pub remarks: Vec<String>,
+    /// It is not to fire: the job is written as a comment.
+    pub suspended: bool,
+}
+
+/// Something that was not carried over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// Counted from 1.
+    pub line: Option<usize>,
+    /// It is a whole entry: something that runs there does not run here.
+    pub entry: bool,
+    /// The beginning of what it says, in quotes and safe to show; or which it is.
+    pub what: String,
+    /// Why, and what to do instead.
+    pub why: String,
+}
+
+impl LeftOut {
+    fn new(line: usize, entry: bool, what: &str, why: impl Into<String>) -> Self {
+        Self { line: Some(line), entry, what: quoted(what), why: clipped(&why.into()) }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// What a file holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Imported {
+    /// What becomes a job, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// What does not, in the order of the file.
+    pub left_out: Vec<LeftOut>,
+    /// How many more were left out than are listed.
+    pub more_left_out: usize,
+    /// What is true of all of them.
+    pub remarks: Vec<String>,
+}
+
+impl Imported {
+    /// Adds to what is left out; beyond the limit only the number is kept.
+    fn leave_out(&mut self, left: LeftOut) {
+        if self.left_out.len() < MAX_LEFT_OUT {
+            self.left_out.push(left);
+        } else {
+            self.more_left_out += 1;
+        }
+    }
+
+    /// Everything left out, a line each.
+    pub fn told(&self) -> Vec<String> {
+        let more = Some(self.more_left_out).filter(|more| *more > 0);
+        let more = more.map(|more| format!("and {more} more"));
+        self.left_out.iter().map(ToString::to_string).chain(more).collect()
+    }
+}
+
+fn clipped(text: &str) -> String {
+    let mut clipped: String = text.chars().take(MAX_SAID_CHARS).collect();
+    if clipped.len() < text.len() {
+        clipped.push('…');
+    }
+    clipped
+}
+
+#[cfg(test)]
+mod tests;

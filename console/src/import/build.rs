@@ -1,0 +1,44 @@
+//! The last step of both readers: task types, and the checker's word on every job.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use sexton_model::jobs_file::{check_against, parse};
+
+use super::{Entry, Imported, LeftOut, Program, write};
+
+/// Lets entries that run the same share a task type, and leaves out every entry whose job the
+/// checker refuses at `now`, with its words. What is left can be applied.
+pub fn finish(mut imported: Imported, now: DateTime<Utc>) -> Imported {
+    let entries = std::mem::take(&mut imported.entries);
+    for entry in entries {
+        match refusal(&entry, now) {
+            None => imported.entries.push(entry),
+            Some(why) => {
+                let what = format!("{} ({})", entry.name, entry.schedule);
+                imported.leave_out(LeftOut::new(entry.line, true, &what, why));
+            }
+        }
+    }
+    let mut types: HashMap<Program, String> = HashMap::new();
+    for entry in &mut imported.entries {
+        let first = types.entry(entry.program.clone()).or_insert_with(|| entry.name.clone());
+        entry.task.clone_from(first);
+    }
+    imported.left_out.sort_by_key(|left| (left.line.is_none(), left.line));
+    imported
+}
+
+fn refusal(entry: &Entry, now: DateTime<Utc>) -> Option<String> {
+    let awake = Entry { suspended: false, ..entry.clone() };
+    let found = match parse("", &write::job(&awake)) {
+        Ok(jobs) => check_against(&jobs, now),
+        Err(problems) => problems,
+    };
+    let said = found.into_iter().map(|problem| match problem.field {
+        Some(field) => format!("{field}: {}", problem.message),
+        None => problem.message,
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}

@@ -1,0 +1,92 @@
+//! The program of a pod, as far as a manifest says it.
+
+use std::collections::BTreeMap;
+
+use sexton_model::echo::{plain, quoted};
+
+use super::super::Program;
+use super::super::yaml::Value;
+use super::fields::named;
+
+/// What a program that only its image knows is called in the catalogue.
+const UNKNOWN: &str = "/path/to/the/program";
+/// What every pod has, whatever it runs.
+const USUAL: [&str; 4] = ["containers", "restartPolicy", "dnsPolicy", "schedulerName"];
+
+/// The first container's program, and what else there is to see to.
+pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
+    let mut remarks = Vec::new();
+    let pod = template.and_then(|template| template.get("spec"));
+    let containers = pod.and_then(|pod| pod.get("containers")).and_then(Value::list);
+    let containers = containers.unwrap_or_default();
+    let Some(first) = containers.first() else {
+        remarks.push("it has no container: write what it runs".to_owned());
+        return (Program { command: vec![UNKNOWN.to_owned()], ..Program::default() }, remarks);
+    };
+    let image = first.get("image").and_then(Value::text).unwrap_or_default();
+    let words = |name: &str| -> Vec<String> {
+        let list = first.get(name).and_then(Value::list).unwrap_or_default();
+        list.iter().filter_map(Value::text).map(str::to_owned).collect()
+    };
+    let (command, arguments) = (words("command"), words("args"));
+    if command.is_empty() {
+        remarks.push(format!("write what the image {} runs in place of {UNKNOWN}", quoted(image)));
+    } else {
+        remarks.push(format!("the image there is {}", quoted(image)));
+    }
+    let program = if command.is_empty() { vec![UNKNOWN.to_owned()] } else { command };
+    let (set, elsewhere) = environment(first);
+    remarks.extend(elsewhere);
+    if containers.len() > 1 {
+        remarks.push(format!("{} more containers run beside it there", containers.len() - 1));
+    }
+    let own = ["name", "image", "imagePullPolicy", "command", "args", "env", "workingDir"];
+    let others: Vec<String> = [(first, &own[..]), (pod.unwrap_or(first), &USUAL[..])]
+        .iter()
+        .flat_map(|(part, known)| {
+            let fields = part.fields().iter().filter(|(name, _)| {
+                !known.contains(&name.as_str()) && !own.contains(&name.as_str())
+            });
+            fields.map(|(name, value)| format!("{} (line {})", plain(name), value.line))
+        })
+        .take(30)
+        .collect();
+    if !others.is_empty() {
+        remarks.push(format!("its pod also has {}", others.join(", ")));
+    }
+    let directory = first.get("workingDir").and_then(Value::text).map(str::to_owned);
+    let command = program.into_iter().chain(arguments).collect();
+    (Program { command, directory, set, user: None }, remarks)
+}
+
+/// The variables that have a value, and what is said of the others.
+fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
+    let (mut set, mut elsewhere) = (BTreeMap::new(), Vec::new());
+    let variables = container.get("env").and_then(Value::list).unwrap_or_default();
+    for variable in variables.iter().take(200) {
+        let Some(name) = variable.get("name").and_then(Value::text) else { continue };
+        match variable.get("valueFrom") {
+            None => {
+                let text = variable.get("value").and_then(Value::text).unwrap_or_default();
+                set.insert(name.to_owned(), text.to_owned());
+            }
+            Some(from) => {
+                let source = from.fields().first();
+                let kind = source.map_or("elsewhere", |(kind, _)| kind.as_str());
+                let whose: Vec<String> = source
+                    .map(|(_, source)| named(source))
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(|(field, text)| format!("{} {}", plain(&field), quoted(&text)))
+                    .collect();
+                elsewhere.push(format!(
+                    "the variable {} comes from {} ({}): write {{ env = … }} or {{ file = … }}",
+                    quoted(name),
+                    plain(kind),
+                    whose.join(", ")
+                ));
+            }
+        }
+    }
+    (set, elsewhere)
+}

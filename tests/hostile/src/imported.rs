@@ -1,0 +1,40 @@
+//! What both readers of other schedulers' files promise.
+
+use sexton_console::import::{Imported, MAX_ENTRIES, MAX_LEFT_OUT, Refused, jobs_file, tasks_file};
+use sexton_model::jobs_file::{MAX_FILE_BYTES, parse};
+
+use crate::said;
+
+/// A name and why, each cut and escaped.
+const MAX_SAID_BYTES: usize = 8_000;
+
+/// Reads twice: the jobs file is the same, holds no character on which a terminal acts, and passes
+/// the checker with every job that was read; what was left out has a line of the input.
+pub(crate) fn check(text: &str, read: impl Fn() -> Result<Imported, Refused>) {
+    let imported = match read() {
+        Ok(imported) => imported,
+        Err(refused) => {
+            said::check(&refused.to_string(), MAX_SAID_BYTES);
+            return;
+        }
+    };
+    assert!(imported.entries.len() <= MAX_ENTRIES && imported.left_out.len() <= MAX_LEFT_OUT);
+    let lines = text.matches(['\n', '\r']).count() + 1;
+    for left in &imported.left_out {
+        said::check(&left.to_string(), MAX_SAID_BYTES);
+        assert!(left.line.is_none_or(|line| (1..=lines).contains(&line)), "{left}");
+    }
+    let file = jobs_file(&imported, "made by a test");
+    for line in file.lines().filter(|line| !line.is_empty()) {
+        said::check(line, usize::MAX);
+    }
+    if file.len() <= MAX_FILE_BYTES {
+        let jobs =
+            parse("jobs.toml", &file).unwrap_or_else(|wrong| panic!("{wrong:#?} in\n{file}"));
+        let awake = imported.entries.iter().filter(|entry| !entry.suspended);
+        let (jobs, entries): (Vec<_>, Vec<_>) =
+            (jobs.iter().map(|job| &job.name).collect(), awake.map(|entry| &entry.name).collect());
+        assert_eq!(jobs, entries);
+    }
+    assert_eq!(tasks_file(&imported), tasks_file(&read().expect("it was read before")));
+}

@@ -1,0 +1,168 @@
+//! `sexton jobs next` and `sexton jobs preview`.
+
+use serde_json::{Value, json};
+
+use super::{Console, keys};
+
+const JOBS: &str = r#"
+[[job]]
+name = "a.nightly"
+schedule = "30 2 * * *"
+timezone = "Europe/Vienna"
+task = "t"
+
+[[job]]
+name = "b.nightly"
+schedule = "30 2 * * *"
+timezone = "Europe/Vienna"
+dst = "skip"
+task = "t"
+
+[[job]]
+name = "c.quarters"
+schedule = "*/30 2 * * *"
+timezone = "Europe/Vienna"
+task = "t"
+
+[[job]]
+name = "d.twice"
+schedule = "30 2 * * *"
+timezone = "Europe/Vienna"
+dst = "wall"
+task = "t"
+
+[[job]]
+name = "e.noon"
+schedule = "0 12 * * *"
+task = "t"
+
+[[job]]
+name = "f.triggered"
+task = "t"
+"#;
+
+async fn console() -> Console {
+    let console = Console::new().await;
+    let file = console.file("jobs.toml", JOBS);
+    console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
+    console
+}
+
+fn column<'v>(rows: &'v Value, field: &str) -> Vec<&'v str> {
+    rows.as_array().unwrap().iter().map(|row| row[field].as_str().unwrap_or("-")).collect()
+}
+
+#[tokio::test]
+async fn the_next_firings_of_named_jobs_and_of_all_come_soonest_first() {
+    let console = console().await;
+    let from = ["--from", "2027-03-27T12:00:00Z"];
+    let next =
+        async |args: &[&str]| console.json(&[&["jobs", "next"], args, &from[..]].concat()).await;
+    let named = next(&["e.noon", "a.nightly", "--count", "4"]).await;
+    assert_eq!(keys(&named), ["complete", "from", "next"]);
+    assert_eq!(keys(&named["next"][0]), ["at", "job_name", "status", "tz", "wall"]);
+    assert_eq!(
+        column(&named["next"], "at"),
+        [
+            "2027-03-28T01:00:00Z",
+            "2027-03-28T12:00:00Z",
+            "2027-03-29T00:30:00Z",
+            "2027-03-29T12:00:00Z"
+        ]
+    );
+    assert_eq!(column(&named["next"], "job_name"), ["a.nightly", "e.noon", "a.nightly", "e.noon"]);
+    assert_eq!(named["next"][0]["wall"], "2027-03-28T03:00:00+02:00");
+    let shown = next(&["e.noon", "--count", "1", "--tz", "Asia/Kathmandu"]).await;
+    assert_eq!(shown["next"][0]["wall"], "2027-03-28T17:45:00+05:45");
+    // The whole database: d fires at 3:00, too, b not at all, c not before the day after.
+    let all = next(&["--count", "3"]).await;
+    assert_eq!(column(&all["next"], "job_name"), ["a.nightly", "d.twice", "e.noon"]);
+    // Without an instant: the cursors, soonest first, the same as each job shows.
+    let soonest = console.json(&["jobs", "next", "--count", "20"]).await;
+    let at = column(&soonest["next"], "at");
+    assert!(at.len() == 20 && at.is_sorted(), "{soonest}");
+    let shown = console.json(&["jobs", "show", "e.noon"]).await;
+    let of_noon = console.json(&["jobs", "next", "e.noon", "--count", "5"]).await;
+    let five = shown["next_firings"].as_array().unwrap().iter();
+    assert_eq!(
+        column(&of_noon["next"], "at"),
+        five.map(|at| at.as_str().unwrap()).collect::<Vec<_>>()
+    );
+    let none = console.run(&["jobs", "next", "f.triggered"]).await.expect(0);
+    assert!(none.stdout.contains("Nothing fires"), "{}", none.stdout);
+    console.run(&["jobs", "next", "noon"]).await.expect(3);
+    console.run(&["jobs", "next", "--count", "1001"]).await.expect(2);
+}
+
+#[tokio::test]
+async fn a_paused_job_is_among_all_only_if_it_is_named() {
+    let console = console().await;
+    console.run(&["jobs", "pause", "e.noon", "--reason", "x"]).await.expect(0);
+    let all = console.json(&["jobs", "next", "--count", "100"]).await;
+    assert!(!column(&all["next"], "job_name").contains(&"e.noon"));
+    let named = console.json(&["jobs", "next", "e.noon", "--count", "1"]).await;
+    assert_eq!(named["next"][0]["status"], "paused");
+    let shown = console.run(&["jobs", "next", "e.noon"]).await.expect(0);
+    assert!(shown.stdout.contains("if resumed"), "{}", shown.stdout);
+}
+
+#[tokio::test]
+async fn a_preview_marks_what_every_change_of_clocks_does_within_two_years() {
+    let console = console().await;
+    let preview = console.json(&["jobs", "preview", "--from", "2027-01-01T00:00:00Z"]).await;
+    assert_eq!(keys(&preview), ["anomalies", "complete", "from", "until"]);
+    assert_eq!(preview["until"], "2029-01-01T00:00:00Z");
+    let anomalies = preview["anomalies"].as_array().unwrap();
+    assert_eq!(anomalies.len(), 4 * 4, "four jobs, four changes");
+    let of = |job: &str| -> Vec<&str> {
+        let own = anomalies.iter().filter(|anomaly| anomaly["job_name"] == job);
+        own.map(|anomaly| anomaly["kind"].as_str().unwrap()).take(2).collect()
+    };
+    assert_eq!(of("a.nightly"), ["moved", "first_pass"]);
+    assert_eq!(of("b.nightly"), ["skipped", "first_pass"]);
+    assert_eq!(of("c.quarters"), ["skipped", "doubled"]);
+    assert_eq!(of("d.twice"), ["moved", "doubled"]);
+    let first = &anomalies[0];
+    assert_eq!(
+        keys(first),
+        [
+            "again_at",
+            "change_at",
+            "fires_at",
+            "first_wall",
+            "job_name",
+            "kind",
+            "last_wall",
+            "merged",
+            "offset_after_s",
+            "offset_before_s",
+            "tz",
+            "walls"
+        ]
+    );
+    assert_eq!(
+        (&first["first_wall"], &first["fires_at"], &first["change_at"]),
+        (
+            &json!("2027-03-28T02:30:00"),
+            &json!("2027-03-28T01:00:00Z"),
+            &json!("2027-03-28T01:00:00Z")
+        )
+    );
+    let shown = console.run(&["jobs", "preview", "a.nightly"]).await.expect(0);
+    assert!(shown.stdout.contains("moved") && shown.stdout.contains("02:30"), "{}", shown.stdout);
+    let none = console.run(&["jobs", "preview", "e.noon"]).await.expect(0);
+    assert!(none.stdout.contains("No change of clocks"), "{}", none.stdout);
+}
+
+#[tokio::test]
+async fn the_anomalies_of_an_expression_need_no_server() {
+    let args = ["--json", "cron", "next", "30 2 * * *", "--tz", "Europe/Vienna", "--anomalies"];
+    let from = ["--from", "2027-01-01T00:00:00Z", "--count", "1"];
+    let answer = super::run(&[&args[..], &from].concat(), &[], "").await.expect(0).json();
+    assert_eq!(
+        column(&answer["anomalies"], "kind"),
+        ["moved", "first_pass", "moved", "first_pass"]
+    );
+    let shown = super::run(&[&args[1..], &from].concat(), &[], "").await.expect(0).stdout;
+    assert!(shown.contains("fires at 2027-03-28T01:00:00Z instead"), "{shown}");
+}

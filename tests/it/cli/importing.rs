@@ -1,0 +1,116 @@
+//! `sexton jobs import`: what it prints can be applied, and what it leaves out is told.
+
+use serde_json::{Value, json};
+use sexton_worker::catalogue::Catalogue;
+
+use super::{Console, keys, run};
+
+const CRONTAB: &str = "\
+MAILTO=root
+CRON_TZ=Europe/Vienna
+# Saves the shop.
+30 2 * * * /bin/true --all
+*/15 9-17 * * MON-FRI cd / && /bin/true
+@reboot /bin/true
+";
+
+const MANIFEST: &str = "\
+kind: CronJob
+metadata: { name: invoices, namespace: billing }
+spec:
+  schedule: '0 1 1 * *'
+  timeZone: Europe/Vienna
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template: { spec: { containers: [ { image: b, command: [/bin/true] } ] } }
+";
+
+#[tokio::test]
+async fn what_is_made_of_a_crontab_can_be_applied_and_fires_as_it_did() {
+    let console = Console::new().await;
+    let crontab = console.file("crontab", CRONTAB);
+    // Needs neither settings nor a database.
+    let ended = run(&["jobs", "import", "crontab", &crontab], &[], "").await.expect(9);
+    for part in ["line 1: \"MAILTO=root\"", "line 6: \"@reboot", "2 left out"] {
+        assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    let jobs = console.file("jobs.toml", &ended.stdout);
+    let dry = console.json(&["jobs", "apply", "-f", &jobs, "--dry-run"]).await;
+    assert_eq!(dry["created"], json!(["cron.true", "cron.true-2"]));
+    console.run(&["jobs", "apply", "-f", &jobs]).await.expect(0);
+    let from = ["--from", "2027-03-27T12:00:00Z", "--count", "2"];
+    let next = console.json(&[&["jobs", "next", "cron.true"], &from[..]].concat()).await;
+    assert_eq!(next["next"][0]["at"], "2027-03-28T01:00:00Z");
+    assert_eq!(next["next"][1]["at"], "2027-03-29T00:30:00Z");
+    let shown = console.json(&["jobs", "show", "cron.true"]).await;
+    assert_eq!(shown["description"], "Saves the shop.");
+    // From standard input it is the same.
+    let piped = run(&["jobs", "import", "crontab", "-"], &[], CRONTAB).await.expect(9);
+    assert_eq!(
+        piped.stdout.lines().skip(1).collect::<Vec<_>>(),
+        ended.stdout.lines().skip(1).collect::<Vec<_>>()
+    );
+}
+
+#[tokio::test]
+async fn the_catalogues_entries_can_be_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let crontab = format!(
+        "PATH=/bin:/usr/bin\nX=\"a b\"\nHOME=/tmp\n{CRONTAB}0 0 * * * mail -s 'it''s \\%' me%hello%there\n"
+    );
+    let ended = run(&["--json", "jobs", "import", "crontab", "-"], &[], &crontab).await.expect(9);
+    let answer = ended.json();
+    assert_eq!(
+        keys(&answer),
+        ["file", "jobs", "jobs_file", "left_out", "more_left_out", "tasks_file"]
+    );
+    assert_eq!((&answer["jobs"], &answer["left_out"][0]["line"]), (&json!(3), &json!(4)));
+    assert_eq!(keys(&answer["left_out"][0]), ["entry", "line", "what", "why"]);
+    let file = folder.path().join("tasks.toml");
+    std::fs::write(&file, answer["tasks_file"].as_str().unwrap()).unwrap();
+    let catalogue = Catalogue::load(&file).unwrap();
+    let jobs = sexton_model::jobs_file::parse("", answer["jobs_file"].as_str().unwrap()).unwrap();
+    for job in jobs {
+        assert!(catalogue.get(&job.task_type).is_some(), "{}", job.task_type);
+    }
+}
+
+#[tokio::test]
+async fn what_is_made_of_a_manifest_can_be_applied() {
+    let console = Console::new().await;
+    let manifest = console.file("cronjob.yaml", MANIFEST);
+    let ended = run(&["jobs", "import", "k8s", &manifest], &[], "").await.expect(0);
+    assert_eq!(ended.stderr, "");
+    let jobs = console.file("jobs.toml", &ended.stdout);
+    let dry = console.json(&["jobs", "apply", "-f", &jobs, "--dry-run"]).await;
+    assert_eq!(dry["created"], json!(["billing.invoices"]));
+    console.run(&["jobs", "apply", "-f", &jobs]).await.expect(0);
+    let shown = console.json(&["jobs", "show", "billing.invoices"]).await;
+    let fields = ["timezone", "overlap", "max_retries"].map(|field| shown[field].clone());
+    assert_eq!(Value::from(fields.to_vec()), json!(["Europe/Vienna", "skip", 2]));
+    let named = ["jobs", "import", "k8s", &manifest, "--service", "shop"];
+    let ended = run(&named, &[], "").await.expect(0);
+    assert!(ended.stdout.contains("name = \"shop.invoices\""), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_read_as_a_whole_prints_nothing() {
+    let broken = MANIFEST.replace("Forbid", "[");
+    let large = "# much\n".repeat(200_000);
+    for (form, text, part) in [
+        ("k8s", broken.as_str(), "line "),
+        ("crontab", &large, "at most"),
+        ("k8s", &large, "at most"),
+    ] {
+        let ended = run(&["jobs", "import", form, "-"], &[], text).await.expect(1);
+        assert_eq!(ended.stdout, "");
+        let told = ended.stderr.contains(part) && ended.stderr.contains("nothing was imported");
+        assert!(told, "{}", ended.stderr);
+    }
+    let wrong = ["jobs", "import", "crontab", "-", "--tz", "Europe/Viena"];
+    let ended = run(&wrong, &[], "").await.expect(2);
+    assert!(ended.stderr.contains("did you mean Europe/Vienna?"), "{}", ended.stderr);
+    run(&["jobs", "import", "crontab", "-", "--service", "a b"], &[], "").await.expect(2);
+}
