@@ -106,7 +106,7 @@ impl Reader<'_> {
             }
         } else {
             let description = std::mem::take(&mut self.above).join(" ");
-            match self.entry(number, line, description) {
+            match self.entry(number, line, &description) {
                 Ok(entry) => self.imported.entries.push(entry),
                 Err(why) => self.imported.leave_out(LeftOut::new(number, true, line, why)),
             }
@@ -125,7 +125,7 @@ impl Reader<'_> {
         }
     }
 
-    fn entry(&mut self, line: usize, text: &str, description: String) -> Result<Entry, String> {
+    fn entry(&mut self, line: usize, text: &str, description: &str) -> Result<Entry, String> {
         let parts = split(text, self.options.system)?;
         let zone = self.variables.zone()?;
         let schedule = spread(parts.schedule);
@@ -141,7 +141,7 @@ impl Reader<'_> {
             line,
             task: name.clone(),
             name,
-            description: shorten(&description, MAX_DESCRIPTION_BYTES).to_owned(),
+            description: shorten(description, MAX_DESCRIPTION_BYTES).to_owned(),
             schedule,
             zone,
             overlap: None,

@@ -92,14 +92,14 @@ fn without_wrappers<'w>(words: &[&'w str]) -> Vec<&'w str> {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         })
     };
-    let (mut wrapped, mut named) = (false, false);
+    let (mut behind, mut named) = (false, false);
     let rest = words.iter().skip_while(|word| {
         let wrapper = WRAPPERS.contains(word);
         // Options of the wrapper, and what belongs to them: a number, or whose rights it takes.
-        let option = wrapped
-            && (named || word.starts_with('-') || word.chars().all(|c| c.is_ascii_digit()));
-        named = wrapped && matches!(**word, "-u" | "-g");
-        wrapped |= wrapper;
+        let option =
+            behind && (named || word.starts_with('-') || word.chars().all(|c| c.is_ascii_digit()));
+        named = behind && matches!(**word, "-u" | "-g");
+        behind |= wrapper;
         wrapper || option || assigns(word)
     });
     rest.copied().collect()

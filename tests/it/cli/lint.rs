@@ -62,10 +62,9 @@ async fn the_findings_of_files_have_their_line_and_job() {
     };
     let mut jobs =
         "[[job]]\ntask = \"t\"\nname = \"a.b\"\nschedule = \"0 0 13 * FRI\"\n".to_owned();
-    for n in 0..10 {
-        jobs +=
-            &format!("[[job]]\nname = \"many.job{n}\"\ntask = \"t\"\nschedule = \"0 3 * * *\"\n");
-    }
+    let many =
+        |n| format!("[[job]]\nname = \"many.job{n}\"\ntask = \"t\"\nschedule = \"0 3 * * *\"\n");
+    jobs.extend((0..10).map(many));
     let jobs = file("jobs.toml", &jobs);
     let answer = expression(&["-f", &jobs]).await.expect(8).json();
     assert_eq!(codes(&answer), ["day_fields", "same_minute"]);

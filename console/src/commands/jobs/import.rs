@@ -100,9 +100,9 @@ fn tell(
     if told.is_empty() {
         return Ok(());
     }
-    let list: String = told.iter().map(|left| format!("{name}: {left}\n")).collect();
+    let list: Vec<String> = told.iter().map(|left| format!("{name}: {left}")).collect();
     let count = imported.left_out.len() + imported.more_left_out;
-    let message = format!("{}{count} left out of the jobs file", lines(&list));
+    let message = format!("{}\n{count} left out of the jobs file", lines(&list.join("\n")));
     Err(Failure::Told { exit: Exit::Partly, message })
 }
 

@@ -146,7 +146,10 @@ fn nothing_in_a_crontab_gets_out_of_a_comment_or_a_text() {
     let text = "# \u{1b}[2J\u{202e} \"\n0 1 * * * echo \"\u{1b}\\\" '''\u{feff}\r\nX=\u{7f}\n@reboot \u{9b}\n1 1 * * * y\n";
     let imported = read(text, false);
     let file = jobs_file(&imported, "made\nby \u{1b}");
-    assert!(!file.chars().any(|c| c != '\n' && c.is_control()), "{file:?}");
+    for text in [&file, &tasks_file(&imported)] {
+        assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text:?}");
+    }
+    assert!(tasks_file(&imported).contains("\\U0000001B"), "as TOML writes it");
     assert_eq!(jobs(&imported).len(), 2);
     assert!(imported.entries[0].program.command[2].contains('\u{1b}'), "as it was");
 }

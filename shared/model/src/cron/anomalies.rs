@@ -91,8 +91,8 @@ impl Expression {
 impl Zoned<'_> {
     fn anomaly(&self, seam: Seam) -> Option<Anomaly> {
         let Seam { at_s, before_s, after_s } = seam;
-        let (least_s, most_s) = (before_s.min(after_s), before_s.max(after_s));
-        let (first_s, last_s, walls) = self.walls(at_s + least_s, at_s + most_s - 1)?;
+        let (low_s, high_s) = (before_s.min(after_s), before_s.max(after_s));
+        let (first_s, last_s, walls) = self.walls(at_s + low_s, at_s + high_s - 1)?;
         let gap = before_s < after_s;
         let everything = self.expression.wildcard;
         let kind = match self.dst {

@@ -30,16 +30,16 @@ pub fn same_minute(jobs: &[JobSpec], least: usize, now: DateTime<Utc>) -> Vec<(S
             continue;
         }
         let Ok(timetable) = Timetable::of(job) else { continue };
-        let (mut at, mut last) = (now, None);
+        let (mut at, mut previous) = (now, None);
         for _ in 0..FIRINGS {
             let Some(firing) = timetable.next_after(at).filter(|at| *at - now <= WITHIN) else {
                 break;
             };
             let minute = firing.timestamp().div_euclid(60);
-            if last != Some(minute) {
+            if previous != Some(minute) {
                 minutes.entry(minute).or_default().push(index);
             }
-            (at, last) = (firing, Some(minute));
+            (at, previous) = (firing, Some(minute));
         }
     }
     let mut full: Vec<(i64, Vec<usize>)> =

@@ -13,27 +13,27 @@ fn cron(name: &str, text: &str) -> JobSpec {
     JobSpec::new(name, "t", Schedule::Cron { expression: text.to_owned() })
 }
 
-fn took(seconds: u64, runs: u32) -> Option<RunTimes> {
-    Some(RunTimes { runs, p95: Duration::from_secs(seconds) })
+fn took(seconds: u64, runs: u32) -> RunTimes {
+    RunTimes { runs, p95: Duration::from_secs(seconds) }
 }
 
 #[test]
 fn a_job_that_is_due_again_before_it_usually_ends_is_a_finding() {
-    let codes = |job: &JobSpec, times| {
+    let codes = |job: &JobSpec, times: Option<RunTimes>| {
         of_job(job, times, now()).iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
     let quarter = cron("a.b", "*/15 * * * *");
-    assert_eq!(codes(&quarter, took(901, 20)), [Code::TooOften]);
-    assert_eq!(codes(&quarter, took(900, 20)), []);
-    assert_eq!(codes(&quarter, took(5_000, MIN_RUNS - 1)), [], "too few to say");
+    assert_eq!(codes(&quarter, Some(took(901, 20))), [Code::TooOften]);
+    assert_eq!(codes(&quarter, Some(took(900, 20))), []);
+    assert_eq!(codes(&quarter, Some(took(5_000, MIN_RUNS - 1))), [], "too few to say");
     assert_eq!(codes(&quarter, None), []);
     // The closest two firings count, not the usual ones.
-    assert_eq!(codes(&cron("a.b", "0,5 3 * * *"), took(301, 20)), [Code::TooOften]);
+    assert_eq!(codes(&cron("a.b", "0,5 3 * * *"), Some(took(301, 20))), [Code::TooOften]);
     let every = JobSpec::new("a.b", "t", Schedule::Every { period: Duration::from_mins(1) });
-    assert_eq!(codes(&every, took(61, 20)), [Code::TooOften]);
+    assert_eq!(codes(&every, Some(took(61, 20))), [Code::TooOften]);
     let none = JobSpec::new("a.b", "t", Schedule::None);
-    assert_eq!(codes(&none, took(61, 20)), []);
-    let said = &of_job(&quarter, took(1_200, 20), now())[0];
+    assert_eq!(codes(&none, Some(took(61, 20))), []);
+    let said = &of_job(&quarter, Some(took(1_200, 20)), now())[0];
     assert!(said.message.contains("every 15m") && said.message.contains("up to 20m"), "{said:?}");
 }
 

@@ -82,6 +82,9 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
         ),
         ("*/25 * * * *", "the last step is 10m in place of 25m | every = \"25m\""),
         ("30 4 31 * *", "it does not fire in February, April, June, September, November"),
+        ("0 4 13 * FRI", "a day fires that either selects"),
+        ("0 4 */2 * MON", "only days fire that both select"),
+        ("0 4 1-31 * MON", "the other field says nothing"),
         ("0 0 29 2 *", "it fires in leap years alone"),
         ("* 4 * * *", "0 4 …"),
     ] {
