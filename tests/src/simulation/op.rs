@@ -133,7 +133,7 @@ pub enum Op {
     Overlap { job: u8, policy: u8 },
     /// Somebody triggers a job with a key of his own.
     Trigger { key: u8, cut: Cut },
-    /// Somebody backfills a job's last or first firings, at a rate or at once.
+    /// Somebody backfills a job's last firings, or the oldest that are gone, at a rate or at once.
     Backfill { job: u8, firings: u8, cut: Cut },
     /// Another program publishes a task.
     Foreign { key: u8 },

@@ -1,5 +1,6 @@
 //! What comes from outside: the broker's faults, people, other programs.
 
+use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
 use sexton_model::state::{Cause, State};
 use sexton_store::backfill::{self, Backfill, BackfillError};
@@ -168,8 +169,9 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// Somebody wants the last or the first firings of a job to have run. What has an execution is left alone, and
-    /// what retention may have removed is refused: its key would be new again.
+    /// Somebody wants the last firings of a job to have run, or the oldest that retention has removed.
+    /// What has an execution is left alone, and what may have been removed is refused: its key would be
+    /// new again.
     pub(super) async fn backfill(&mut self, job: u8, firings: u8, cut: Cut) -> Result<(), Stop> {
         let Some(index) = pick(job, self.jobs.len()).filter(|_| cut != Cut::Before) else {
             return Ok(());
@@ -178,10 +180,14 @@ impl Simulation<'_> {
         let (first, period) = (self.jobs[index].first, self.jobs[index].period);
         let (Some(first), Some(period)) = (first, period) else { return Ok(()) };
         let length = period * i32::from(firings / 2 % MOST_BACKFILLED + 1);
+        // What retention has removed is where a backfill could do harm.
+        let instant = |key: &str| key.split_once('-')?.1.parse::<DateTime<Utc>>().ok();
+        let removed = self.ledger.removed_keys.iter().filter(|(job, _)| *job == id);
+        let oldest = removed.filter_map(|(_, key)| instant(key)).min().unwrap_or(first);
         let (from, to) = if firings.is_multiple_of(2) {
             (now - length, now)
         } else {
-            (first, now.min(first + length))
+            (oldest, now.min(oldest + length))
         };
         if to < from {
             return Ok(());

@@ -95,8 +95,8 @@ impl<'a> Story<'a> {
 
     async fn plan(&mut self) {
         let (planner, _dispatcher) = self.f.planner();
-        let planned = planner.run_once(Some(self.now)).await.unwrap();
-        assert_eq!(planned.set_aside, 0);
+        let report = planner.run_once(Some(self.now)).await.unwrap();
+        assert_eq!(report.set_aside, 0);
         self.oracle.plan(self.now);
     }
 
@@ -234,20 +234,15 @@ impl<'a> Story<'a> {
                 .unwrap()
                 .unwrap();
             let place = walk.partition_point(|told| told.at < at);
-            match walk.get(place).filter(|told| told.at == at) {
-                Some(told) => {
-                    assert_eq!(
-                        answer.firings[0].disposition, told.disposition,
-                        "story {seed}: {at}"
-                    );
-                }
-                None => {
-                    let none = answer.no_firing.unwrap();
-                    let before = place.checked_sub(1).map(|place| walk[place].at);
-                    assert_eq!(none.before, before, "story {seed}: before {at}");
-                    let after = walk.get(place).map(|told| told.at);
-                    assert!(after.is_none() || none.after == after, "story {seed}: after {at}");
-                }
+            if let Some(told) = walk.get(place).filter(|told| told.at == at) {
+                let said = &answer.firings[0].disposition;
+                assert_eq!(said, &told.disposition, "story {seed}: {at}");
+            } else {
+                let none = answer.no_firing.unwrap();
+                let before = place.checked_sub(1).map(|place| walk[place].at);
+                assert_eq!(none.before, before, "story {seed}: before {at}");
+                let after = walk.get(place).map(|told| told.at);
+                assert!(after.is_none() || none.after == after, "story {seed}: after {at}");
             }
         }
     }
@@ -268,7 +263,7 @@ fn definition(draw: &mut Draw, name: &str) -> (JobSpec, Pattern) {
     let limit = draw.one_of(&[1, 3, 50]);
     let spec = JobSpec {
         overlap: draw.one_of(&[Overlap::Allow, Overlap::Skip]),
-        misfire: Misfire { policy, window, limit, ..Misfire::default() },
+        misfire: Misfire { policy, window, limit },
         ..JobSpec::new(name, "work", schedule)
     };
     (spec, pattern)
