@@ -1,3 +1,4 @@
+DROP INDEX jobs_zone_data;
 ALTER TABLE instances DROP COLUMN tz_version;
 ALTER TABLE executions DROP COLUMN tz_version;
 ALTER TABLE jobs

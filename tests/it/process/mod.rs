@@ -3,6 +3,7 @@
 mod accounts;
 mod burst;
 mod cancel;
+mod clocks;
 mod consuming;
 mod draining;
 mod examples;

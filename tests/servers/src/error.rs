@@ -59,6 +59,20 @@ pub enum ServersError {
         running: String,
     },
 
+    /// Programs cannot be given wrong clocks: install the library, or name it.
+    #[error(
+        "there is no faketime/libfaketime.so.1 below {folder}, and it cannot be installed from here \
+         ({why}): install libfaketime, or name its file in {variable}"
+    )]
+    NoFaketime {
+        /// Where it was looked for.
+        folder: &'static str,
+        /// The variable that names it.
+        variable: &'static str,
+        /// What kept the distribution's package from being installed.
+        why: String,
+    },
+
     /// A private server was started and is not usable: its log says why.
     #[error("the private {server} did not get ready: {reason}; its log ends:\n{log_tail}")]
     NotReady {

@@ -25,6 +25,7 @@
 
 mod compose;
 mod error;
+mod faketime;
 mod folder;
 mod guard;
 mod install;
@@ -45,6 +46,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 pub use error::ServersError;
+pub use faketime::faketime_library;
 pub use postgres::{Durability, PostgresOptions, PostgresServer};
 pub use rabbit::{RabbitOptions, RabbitServer};
 

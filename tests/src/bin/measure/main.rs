@@ -1,14 +1,15 @@
 //! `make measure`: how soon a firing starts on an idle machine, what the idle programs occupy, what a
-//! command costs, how soon a cancel arrives, and what it costs that tasks write.
+//! command costs, how soon a cancel arrives, and what it costs that tasks write and that jobs are many.
 //!
 //! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
 //! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
 //! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
-//! a time: [`command`] and [`output`].
+//! a time: [`command`], [`output`] and [`schedules`].
 
 mod command;
 mod figures;
 mod output;
+mod schedules;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,6 +49,7 @@ async fn main() -> Result<()> {
     command::measure(&platform, &mut figures).await?;
     output::measure(&platform, &worker, &mut figures).await?;
     drop(platform);
+    schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
     servers.shutdown().await?;
     if let Some(report) = arguments.report {
         reliability::write(&report, "measure", &section(&figures))?;
