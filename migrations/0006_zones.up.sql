@@ -15,8 +15,9 @@ COMMENT ON COLUMN jobs.timezone IS 'IANA name of the zone whose clocks a cron ex
 COMMENT ON COLUMN jobs.dst IS 'What a change of those clocks means for fixed times of the day: vixie, skip or wall.';
 COMMENT ON COLUMN jobs.planned_until IS 'next_fire_at is the first firing after this instant; null: of a version before.';
 COMMENT ON COLUMN jobs.tz_version IS 'Release of the time zone data (2025b) by which next_fire_at was computed; null: of a version before.';
--- Which cursors older data computed. Asked once an hour, and nearly always there are none.
-CREATE INDEX jobs_zone_data ON jobs (tz_version COLLATE "C")
+-- Which cursors older data computed: asked once an hour, in the order of the index. Nearly always there
+-- are none.
+CREATE INDEX jobs_zone_data ON jobs ((coalesce(tz_version, '') COLLATE "C"), id)
     WHERE schedule_kind = 'cron' AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
           AND planned_until IS NOT NULL;
 

@@ -48,7 +48,7 @@ impl Cursors {
         let mut looked = Looked::default();
         let mut after = None;
         loop {
-            let batch = within(ANSWER, recompute(&self.store, after, BATCH)).await?;
+            let batch = within(ANSWER, recompute(&self.store, after.as_ref(), BATCH)).await?;
             batch.moved.iter().for_each(tell);
             looked.outdated += batch.jobs;
             looked.moved.extend(batch.moved);

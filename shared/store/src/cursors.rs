@@ -41,15 +41,23 @@ pub struct Recomputed {
     /// Those whose cursor moved.
     pub moved: Vec<MovedCursor>,
     /// Where the next batch begins; `None`: this was the last one.
-    pub next: Option<JobId>,
+    pub next: Option<LookedAt>,
+}
+
+/// The last job that a batch looked at, in the order in which they are looked at: by the release of the
+/// data that computed the cursor, then by id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LookedAt {
+    version: String,
+    id: JobId,
 }
 
 /// Computes the cursors of up to `limit` jobs anew that older data computed, from the job after
-/// `after` on in the order of ids. Jobs that somebody else has locked are passed over: ask again
-/// later. One transaction; a crash leaves the cursors as they were.
+/// `after` on. Jobs that somebody else has locked are passed over: ask again later. One transaction; a
+/// crash leaves the cursors as they were. Reads no more of the table than these jobs, however many there are.
 pub async fn recompute(
     store: &Store,
-    after: Option<JobId>,
+    after: Option<&LookedAt>,
     limit: i64,
 ) -> Result<Recomputed, StoreError> {
     let mut tx = store.begin().await?;
@@ -61,12 +69,13 @@ pub async fn recompute(
         FROM jobs
         WHERE schedule_kind = 'cron' AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
           AND planned_until IS NOT NULL
-          AND (tz_version IS NULL OR tz_version COLLATE "C" < $1 COLLATE "C")
-          AND ($2::uuid IS NULL OR id > $2)
-        ORDER BY id LIMIT $3
+          AND coalesce(tz_version, '') COLLATE "C" < $1 COLLATE "C"
+          AND (coalesce(tz_version, '') COLLATE "C", id) > ($2 COLLATE "C", $3)
+        ORDER BY coalesce(tz_version, '') COLLATE "C", id LIMIT $4
         FOR NO KEY UPDATE SKIP LOCKED"#,
         tz_data_version(),
-        after.map(JobId::get),
+        after.map_or("", |after| after.version.as_str()),
+        after.map_or(Uuid::nil(), |after| after.id.get()),
         limit
     )
     .fetch_all(Bounded(&mut *tx))
@@ -74,7 +83,7 @@ pub async fn recompute(
     let mut done = Recomputed {
         jobs: rows.len(),
         moved: Vec::new(),
-        next: rows.last().filter(|_| rows.len() as i64 == limit).map(|row| JobId::new(row.id)),
+        next: rows.last().filter(|_| rows.len() as i64 == limit).map(Row::looked_at),
     };
     // A schedule that cannot be read is told by the planner when it is due.
     let read: Vec<(Row, Timetable)> = rows
@@ -116,6 +125,10 @@ struct Row {
 }
 
 impl Row {
+    fn looked_at(&self) -> LookedAt {
+        LookedAt { version: self.tz_version.clone().unwrap_or_default(), id: JobId::new(self.id) }
+    }
+
     fn timetable(&self) -> Option<Timetable> {
         let expression = self.schedule_expression.as_deref();
         let schedule = Schedule::from_columns(&self.schedule_kind, expression).ok()?;
