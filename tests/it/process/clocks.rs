@@ -19,13 +19,11 @@ fn jobs(once: DateTime<Utc>) -> String {
         + &job("once", &format!("at = \"{}\"", once.format("%Y-%m-%dT%H:%M:%SZ")))
 }
 
+/// How a program of some kind is started.
+type Start = fn(&Platform, &str, &[(&str, &str)]) -> anyhow::Result<Program>;
+
 /// Starts a program whose clock is `seconds` off, and shows by its log that it is.
-async fn start(
-    platform: &Platform,
-    kind: fn(&Platform, &str, &[(&str, &str)]) -> anyhow::Result<Program>,
-    name: &str,
-    seconds: i64,
-) -> Program {
+async fn start(platform: &Platform, kind: Start, name: &str, seconds: i64) -> Program {
     let library = faketime_library().await.unwrap();
     let off = format!("{seconds:+}s");
     let env = [
