@@ -18,6 +18,8 @@ const DUE_EACH_MINUTE: i64 = 100;
 /// How many there are in all.
 const FEW: i64 = 1_000;
 const MANY: i64 = 1_000_000;
+/// Rows of one statement, which has to end within the limits of any other.
+const FILLED_AT_ONCE: i64 = 20_000;
 /// How long it is looked at.
 const WINDOW: Duration = Duration::from_mins(1);
 /// How many are applied from a file.
@@ -116,6 +118,19 @@ fn processor_time(program: &Program) -> Result<Duration> {
 async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
     let one = "[[job]]\nname = \"many.first\"\ntask = \"noop\"\nschedule = \"0 0 1 1 *\"\n";
     platform.apply(one).await?;
+    let there = "SELECT count(*) FROM jobs";
+    let mut there: i64 = sqlx::query_scalar(there).fetch_one(platform.store().pool()).await?;
+    while there < jobs {
+        let upto = jobs.min(there + FILLED_AT_ONCE);
+        copy(platform, there, upto - 1).await?;
+        there = upto;
+    }
+    sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
+    Ok(())
+}
+
+/// Adds the copies of these numbers.
+async fn copy(platform: &Platform, first: i64, last: i64) -> Result<()> {
     sqlx::query(
         "INSERT INTO jobs SELECT (jsonb_populate_record(j, jsonb_build_object(
              'id', gen_random_uuid(), 'name', 'many.' || n,
@@ -124,13 +139,13 @@ async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
              'next_fire_at', CASE WHEN n <= $2
                  THEN date_trunc('minute', now()) + interval '1 minute' + (n % 60) * interval '1 second'
                  ELSE now() + interval '1 year' END))).*
-         FROM jobs j, generate_series((SELECT count(*) FROM jobs), $1) n WHERE j.name = 'many.first'",
+         FROM jobs j, generate_series($1, $3) n WHERE j.name = 'many.first'",
     )
-    .bind(jobs)
+    .bind(first)
     .bind(DUE_EACH_MINUTE)
+    .bind(last)
     .execute(platform.store().pool())
     .await?;
-    sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
     Ok(())
 }
 
