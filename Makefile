@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench-model soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench-model bench-graveyard soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -47,8 +47,14 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@$(CARGO) build -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/reliability.md
 
-bench-model: ## Measure how long reading a cron expression and finding its next firing take
-	@$(CARGO) bench -q -p sexton-model --bench cron
+bench-model: ## Measure how long reading a cron expression, finding its next firing and planning take
+	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan
+
+# Ten million executions need some minutes and 12 GB; SCALE=100000 needs seconds.
+bench-graveyard: with-servers ## Measure what the graveyard is asked, among SCALE (10000000) executions
+	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
+	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
+		--report docs/graveyard.md --limit-ms $(or $(LIMIT_MS),100)
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

@@ -24,6 +24,24 @@ pub fn claimer() -> String {
     format!("{}:{}", host(), std::process::id())
 }
 
+/// Where that one sits: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are
+/// known. `ops1:4123 pts/0 ssh 10.1.2.3`.
+pub fn place() -> String {
+    let terminal = ["0", "2"].into_iter().find_map(|fd| {
+        let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
+        Some(link.strip_prefix("/dev").ok()?.to_str()?.to_owned())
+    });
+    let terminal = terminal.filter(|name| name.starts_with("pts/") || name.starts_with("tty"));
+    let remote = std::env::var("SSH_CONNECTION").ok();
+    let remote = remote.as_deref().and_then(|text| text.split_whitespace().next());
+    let parts = [
+        Some(claimer()),
+        terminal.map(|name| plain(&name)),
+        remote.map(|from| format!("ssh {}", plain(from))),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 fn user() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .into_iter()

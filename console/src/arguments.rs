@@ -3,10 +3,14 @@
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sexton_service::settings::{Program, help};
 
+use crate::commands::audit::AuditCommand;
 use crate::commands::cron::CronCommand;
+use crate::commands::doctor::Doctor;
 use crate::commands::executions::ExecutionsCommand;
 use crate::commands::failed::FailedCommand;
 use crate::commands::jobs::JobsCommand;
+use crate::commands::migrate::Migrate;
+use crate::commands::status::Status;
 use crate::exit::Exit;
 
 /// Shows and steers the platform: jobs, executions, failed tasks.
@@ -25,7 +29,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Bring the database's schema up to this program's version
-    Migrate,
+    Migrate(Migrate),
     /// Definitions: what runs, when
     #[command(subcommand)]
     Jobs(JobsCommand),
@@ -34,9 +38,14 @@ pub enum Command {
     Executions(ExecutionsCommand),
     /// Tasks that failed and wait for an operator
     #[command(subcommand)]
-    Failed(FailedCommand),
+    Failed(Box<FailedCommand>),
+    /// What operators did: who, when, from where, why
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Instances, queues, what waits and what failed
-    Status,
+    Status(Status),
+    /// What is wrong with the platform, what shows it, and what to do
+    Doctor(Doctor),
     /// Try and check cron expressions; needs no server
     #[command(subcommand)]
     Cron(CronCommand),

@@ -1,9 +1,11 @@
 //! What each command does: ask, decide what to say, say it.
 
+pub mod audit;
 pub mod cron;
+pub mod doctor;
 pub mod executions;
 pub mod failed;
-mod instant;
+pub(crate) mod instant;
 pub mod jobs;
 pub mod migrate;
 mod reference;

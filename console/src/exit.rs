@@ -27,11 +27,13 @@ pub enum Exit {
     Findings = 8,
     /// Only part of it could be carried over.
     Partly = 9,
+    /// What was looked at has warnings, and nothing worse.
+    Warnings = 10,
 }
 
 impl Exit {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -42,6 +44,7 @@ impl Exit {
         Self::Unconfirmed,
         Self::Findings,
         Self::Partly,
+        Self::Warnings,
     ];
 
     /// The number.
@@ -59,8 +62,9 @@ impl Exit {
             Self::Unreachable => "the database does not answer or refuses the connection",
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
-            Self::Findings => "`cron lint` has findings",
+            Self::Findings => "`cron lint` has findings, or `doctor` has one that is an error",
             Self::Partly => "`jobs import` had to leave something out; the answer lists it",
+            Self::Warnings => "`doctor` has warnings, or `status --check` has",
         }
     }
 

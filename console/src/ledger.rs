@@ -9,7 +9,7 @@ mod words;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::explain::{Disposition, NoFiring, disposition, no_firing};
+use sexton_model::explain::{Disposition, NoFiring, RecordedGap, no_firing, of_nominal};
 use sexton_store::jobs::{self, Job};
 use sexton_store::ledger::{FiringExecution, Page, Wanted, page};
 use sexton_store::{Store, StoreError, attempts, executions, operator};
@@ -192,8 +192,11 @@ fn explained(
     execution: Option<&FiringExecution>,
 ) -> Explained {
     let recorded = execution.map(|execution| &execution.recorded);
-    let found = disposition(at, recorded, &page.gaps, &page.job, page.now);
-    let gap = page.gaps.iter().find(|gap| (gap.first..=gap.last).contains(&at));
+    let found = of_nominal(at, &page.history, recorded, &page.gaps, (&page.job, page.now));
+    // The gap of an excluded day may lie within a longer one.
+    let is_such = |gap: &&RecordedGap| (gap.reason == "excluded") == (found.word() == "excluded");
+    let mut gaps = page.gaps.iter().filter(is_such);
+    let gap = gaps.find(|gap| (gap.first..=gap.last).contains(&at));
     let (mut actor, mut reason) = match (&found, gap) {
         (Disposition::Paused(pause), _) => (pause.actor.clone(), pause.why.clone()),
         (Disposition::NotRun(_), Some(gap)) => (gap.actor.clone(), gap.why.clone()),
@@ -218,7 +221,9 @@ fn explained(
             _ => None,
         },
         due_at: match &found {
-            Disposition::NotYet | Disposition::Due => Some(at),
+            Disposition::NotYet | Disposition::Due => {
+                page.job.due_at.filter(|_| page.job.next_fire_at == Some(at)).or(Some(at))
+            }
             Disposition::Running(_) => execution.and_then(|execution| execution.next_attempt_at),
             _ => None,
         },

@@ -2,23 +2,35 @@
 //!
 //! It talks to PostgreSQL, where everything is recorded, and asks RabbitMQ only how full its queues
 //! are. It publishes nothing: what an operator puts back is owed by its row, and a scheduler's relay
-//! publishes it. So a console that is killed in the middle leaves nothing half done.
+//! publishes it. So a console that is killed in the middle leaves nothing half done. Only the doctor
+//! does more with the broker: it declares what is missing, if it is told to.
 //!
+//! - [`graveyard`] says what failed and why, for commands and for whoever else asks.
+//! - [`editor`] lets a person change a text; [`changes`] says what was changed.
 //! - [`ledger`] says what became of firings, for commands and for whoever else asks.
+//! - [`doctor`] says what is wrong with the platform, and puts right what is safe to put right.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
+//! - [`raw`] shows and exports messages of the failed queue that no row knows.
 //! - [`import`] reads what other schedulers are told, and writes a jobs file of it.
+//! - [`verify`] asks a command whether a failed task has had its effect.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
 
 pub mod actor;
 pub mod arguments;
+pub mod changes;
 pub mod commands;
 pub mod confirm;
+pub mod doctor;
+pub mod editor;
 pub mod exit;
 pub mod failure;
+pub mod graveyard;
 pub mod import;
 pub mod ledger;
+pub mod raw;
 pub mod session;
 pub mod show;
+pub mod verify;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
@@ -32,11 +44,13 @@ use sexton_service::fault;
 /// [`Failure`], for `main` to tell.
 pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
-        Command::Migrate => commands::migrate::run(session).await,
+        Command::Migrate(arguments) => commands::migrate::run(&arguments, session).await,
+        Command::Audit(command) => commands::audit::run(command, session).await,
         Command::Jobs(command) => commands::jobs::run(command, session).await,
         Command::Executions(command) => commands::executions::run(command, session).await,
-        Command::Failed(command) => commands::failed::run(command, session).await,
-        Command::Status => commands::status::run(session).await,
+        Command::Failed(command) => commands::failed::run(*command, session).await,
+        Command::Status(arguments) => commands::status::run(&arguments, session).await,
+        Command::Doctor(arguments) => commands::doctor::run(&arguments, session).await,
         Command::Cron(command) => commands::cron::run(&command, session).await,
     }
 }

@@ -58,6 +58,7 @@ impl Session {
             pool_size: CONNECTIONS,
             // The answer about an unreachable server is the probe's.
             acquire_timeout: CONNECT_TIMEOUT * 2,
+            from_where: Some(actor::place()),
             ..StoreOptions::new(url, APPLICATION)
         };
         let store = Store::open(&options)?;

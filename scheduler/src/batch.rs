@@ -1,13 +1,14 @@
 //! Plans a batch of due jobs: what one claim transaction writes. Pure.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::key;
-use sexton_model::plan::{Disposition, Due, GapReason, Plan, Timetable, plan_at_most};
+use sexton_model::plan::{
+    Cursor, Disposition, Due, Gap, GapReason, Plan, Timetable, excluded, first_firing, plan_at_most,
+};
 use sexton_store::cursors::MovedCursor;
-use sexton_store::firing::{Claim, DueJob, GapBehind, GapRow, UnreadableJob};
+use sexton_store::firing::{Claim, DueJob, GapBehind, GapRow, MovedOn, UnreadableJob};
 use sexton_store::tickets::OwedTicket;
 
 use crate::timetables::Timetables;
@@ -15,8 +16,6 @@ use crate::timetables::Timetables;
 /// Rows after which no further job is planned in the same transaction. One job adds at most about a
 /// thousand.
 const ENOUGH_ROWS: usize = 5_000;
-/// Firings of one job that are looked at for one transaction; the planner comes back for the rest.
-const FIRINGS_OF_A_JOB: usize = 2_000;
 
 /// What a claim transaction writes.
 #[derive(Debug, Default)]
@@ -28,22 +27,26 @@ pub(crate) struct Batch {
     /// Claims that take the place of what is under way of their jobs, if they are new.
     pub(crate) replacing: Vec<(JobId, ExecutionId)>,
     /// Where the planned jobs stand next.
-    pub(crate) cursors: Vec<(JobId, Option<DateTime<Utc>>)>,
+    pub(crate) cursors: Vec<MovedOn>,
+    /// Of these jobs so many firings may still run.
+    left: HashMap<JobId, u32>,
     /// Firings without rows.
     pub(crate) gaps: Vec<GapRow>,
+    /// Late firings that are set aside.
+    pub(crate) held: Vec<(JobId, Gap)>,
     /// Cursors that stood elsewhere by older data of the zones.
     pub(crate) moved: Vec<MovedCursor>,
     /// Jobs whose schedule makes no timetable.
     pub(crate) unreadable: Vec<UnreadableJob>,
-    /// Whether firings are left that are due: of jobs not planned for want of room, or of a job with
-    /// very many.
+    /// Whether firings are left that are due: of jobs not planned for want of room.
     pub(crate) more: bool,
 }
 
 impl Batch {
-    /// Plans `jobs` in their order until there are enough rows.
+    /// Plans `jobs` in their order until there are enough rows; `held`: catch-up is held.
     pub(crate) fn plan(
         jobs: &[DueJob],
+        held: bool,
         timetables: &mut Timetables,
         mut id: impl FnMut(DateTime<Utc>) -> ExecutionId,
     ) -> Self {
@@ -56,18 +59,21 @@ impl Batch {
             match timetables.of(job) {
                 Ok(timetable) => {
                     let Some(next_fire_at) = batch.cursor(job, &timetable) else {
-                        batch.cursors.push((job.id, None));
+                        batch.cursors.push(MovedOn { job: job.id, next: None, runs: 0 });
                         continue;
                     };
+                    let left = job.terms.runs_left(job.runs_used);
                     let due = Due {
                         timetable: &timetable,
                         overlap: job.overlap,
                         misfire: job.misfire,
                         next_fire_at,
                         under_way: job.under_way,
+                        held,
                     };
-                    let plan = plan_at_most(&due, job.now, FIRINGS_OF_A_JOB);
-                    batch.add(index, job, plan, &mut id);
+                    let plan = plan_at_most(&due, left, job.now);
+                    batch.left.extend(left.map(|left| (job.id, left)));
+                    batch.add(index, job, &timetable, plan, &mut id);
                 }
                 Err(error) => batch.unreadable.push(UnreadableJob {
                     id: job.id,
@@ -82,7 +88,7 @@ impl Batch {
     /// Where the job's cursor stands by this program's data of the zones.
     fn cursor(&mut self, job: &DueJob, timetable: &Timetable) -> Option<DateTime<Utc>> {
         let Some(planned_until) = job.outdated_since else { return Some(job.next_fire_at) };
-        let cursor = timetable.next_after(planned_until);
+        let cursor = first_firing(timetable, planned_until);
         if cursor != Some(job.next_fire_at) {
             self.moved.push(MovedCursor {
                 name: job.name.clone(),
@@ -99,49 +105,55 @@ impl Batch {
         &mut self,
         index: usize,
         job: &DueJob,
+        timetable: &Timetable,
         plan: Plan,
         id: &mut impl FnMut(DateTime<Utc>) -> ExecutionId,
     ) {
-        // After more firings than one call looks at, the one that runs for these is not known yet.
+        // Coalesced firings are part of what the oldest of those says that get a row.
         let runs = plan.firings.first().map(|firing| firing.key.clone());
         let gaps = plan.gaps;
         for firing in plan.firings {
-            let template = job.idempotency_template.as_deref();
             let id = id(job.now);
             let skipped = matches!(firing.disposition, Disposition::Skipped(_));
             if !skipped && job.overlap.replaces(job.under_way) {
                 self.replacing.push((job.id, id));
             }
             self.job_of.push(index);
-            self.claims.push(Claim {
-                id,
-                job_id: job.id,
-                idempotency_key: key::idempotency(template, &job.name, &firing.key),
-                execution_key: firing.key,
-                scheduled_for: firing.scheduled_for,
-                skip_reason: match firing.disposition {
-                    Disposition::Run | Disposition::Waits(_) => None,
-                    Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
-                },
-                waits: match firing.disposition {
-                    Disposition::Waits(why) => Some(why),
-                    Disposition::Run | Disposition::Skipped(_) => None,
-                },
-            });
+            self.claims.push(Claim::of(job, firing, id));
         }
-        self.gaps.extend(gaps.into_iter().map(|gap| GapRow {
-            job_id: job.id,
-            first: gap.first,
-            last: gap.last,
-            count: gap.count,
-            reason: gap.reason.as_str().to_owned(),
-            behind: GapBehind {
-                into_key: runs.clone().filter(|_| gap.reason == GapReason::Coalesced),
-                ..GapBehind::default()
-            },
+        let next = plan.next_fire_at.map(|nominal| Cursor::on(timetable, nominal));
+        let excluded = excluded_until(job, timetable, next);
+        self.gaps.extend(gaps.iter().chain(&excluded).map(|gap| {
+            let into_key = runs.clone().filter(|_| gap.reason == GapReason::Coalesced);
+            GapRow::of(job.id, gap).with(GapBehind { into_key, ..GapBehind::default() })
         }));
-        self.more |= plan.next_fire_at.is_some_and(|next| next <= job.now);
-        self.cursors.push((job.id, plan.next_fire_at));
+        self.held.extend(plan.held.map(|gap| (job.id, gap)));
+        // Where the runs that may be ended the plan, the next transaction knows how many are left.
+        self.more |= next.is_some_and(|next| next.due <= job.now);
+        self.cursors.push(MovedOn { job: job.id, next, runs: 0 });
+    }
+
+    /// Counts the runs of jobs that have a limit of them, by the claims that became new rows: a key that
+    /// was there before uses nothing. A job without any left has no next firing; what is due of it all
+    /// the same is left to the next transaction, which says so.
+    pub(crate) fn count_runs(&mut self, inserted: &[ExecutionId], now: DateTime<Utc>) {
+        if self.left.is_empty() {
+            return;
+        }
+        let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
+        let mut runs: HashMap<JobId, u32> = HashMap::new();
+        for claim in &self.claims {
+            if claim.skip_reason.is_none() && inserted.contains(&claim.id) {
+                *runs.entry(claim.job_id).or_default() += 1;
+            }
+        }
+        for moved in &mut self.cursors {
+            let Some(left) = self.left.get(&moved.job) else { continue };
+            moved.runs = runs.get(&moved.job).copied().unwrap_or(0);
+            if moved.runs >= *left {
+                moved.next = moved.next.filter(|next| next.due <= now);
+            }
+        }
     }
 
     /// Of the claims that take others' places, those that became new rows.
@@ -156,15 +168,30 @@ impl Batch {
         waits.filter(|claim| inserted.contains(&claim.id)).count()
     }
 
-    /// The tickets of those claims that became new rows and are to run now. `jobs` are the planned ones.
+    /// How many of the new rows record a firing that does not run.
+    pub(crate) fn skipped(&self, inserted: &[ExecutionId]) -> usize {
+        let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
+        let skips = self.claims.iter().filter(|claim| claim.skip_reason.is_some());
+        skips.filter(|claim| inserted.contains(&claim.id)).count()
+    }
+
+    /// The tickets of those claims that became new rows and are to run at once. `jobs` are the planned ones.
     pub(crate) fn tickets(self, jobs: &[DueJob], inserted: &[ExecutionId]) -> Vec<OwedTicket> {
         let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
         let runs = self.claims.into_iter().zip(self.job_of);
-        let now = |claim: &Claim| claim.skip_reason.is_none() && claim.waits.is_none();
-        runs.filter(|(claim, _)| now(claim) && inserted.contains(&claim.id))
+        runs.filter(|(claim, _)| claim.runs_now() && inserted.contains(&claim.id))
             .map(|(claim, index)| claim.into_ticket(&jobs[index]))
             .collect()
     }
+}
+
+/// The excluded nominal times up to where the job is accounted for now.
+fn excluded_until(job: &DueJob, timetable: &Timetable, next: Option<Cursor>) -> Vec<Gap> {
+    let from = job.planned_until.unwrap_or(job.next_fire_at);
+    let to = next.map_or(job.now, |next| next.nominal.min(job.now));
+    // What comes after the last run that may be is past the end of the job, and no firing.
+    let is_last = next.is_none() && job.terms.runs_left(job.runs_used) != Some(0);
+    excluded(timetable, from, to, is_last)
 }
 
 #[cfg(test)]
@@ -180,7 +207,7 @@ mod tests {
 
     fn plan(jobs: &[DueJob]) -> Batch {
         let mut next = 1_000;
-        Batch::plan(jobs, &mut Timetables::default(), |_| {
+        Batch::plan(jobs, false, &mut Timetables::default(), |_| {
             next += 1;
             ExecutionId::new(Uuid::from_u128(next))
         })
@@ -215,10 +242,9 @@ mod tests {
         let jobs = [job(1, "often"), job(2, "0 8 * * *")];
         let batch = plan(&jobs);
         assert_eq!(batch.unreadable.len(), 1);
-        assert_eq!(
-            batch.cursors,
-            [(jobs[1].id, Some(jobs[1].next_fire_at + chrono::Days::new(1)))]
-        );
+        let next = jobs[1].next_fire_at + chrono::Days::new(1);
+        let next = Some(Cursor { nominal: next, due: next });
+        assert_eq!(batch.cursors, [MovedOn { job: jobs[1].id, next, runs: 0 }]);
     }
 
     #[test]
@@ -229,6 +255,7 @@ mod tests {
                 policy: MisfirePolicy::FireAll,
                 window: std::time::Duration::from_hours(24),
                 limit: 1_000,
+                rate: None,
             };
             job.now = job.next_fire_at + chrono::Duration::seconds(1_500);
             job
@@ -236,7 +263,30 @@ mod tests {
         let jobs: Vec<_> = (1..=50).map(late).collect();
         let batch = plan(&jobs);
         assert!(batch.more);
-        assert!(batch.claims.len() < ENOUGH_ROWS + FIRINGS_OF_A_JOB, "{}", batch.claims.len());
+        assert!(batch.claims.len() < ENOUGH_ROWS + 1_100, "{}", batch.claims.len());
         assert!(batch.cursors.len() < jobs.len());
+    }
+
+    #[test]
+    fn only_claims_that_became_rows_use_up_the_runs_of_a_job() {
+        let limited = |runs_used| {
+            let mut job = job(1, "* * * * * *");
+            job.terms.max_runs = Some(5);
+            job.runs_used = runs_used;
+            job.now = job.next_fire_at + chrono::Duration::milliseconds(3_500);
+            job
+        };
+        for (used, taken, runs, ends) in
+            [(0, 4, 4, false), (1, 4, 4, true), (1, 3, 3, false), (2, 3, 3, false)]
+        {
+            let jobs = [limited(used)];
+            let mut batch = plan(&jobs);
+            let ids: Vec<_> = batch.claims.iter().map(|claim| claim.id).take(taken).collect();
+            batch.count_runs(&ids, jobs[0].now);
+            let moved = batch.cursors[0];
+            assert_eq!((moved.runs, moved.next.is_none()), (runs, ends), "{used} {taken}");
+            // Where one is due that may not run, the next transaction says so.
+            assert_eq!(batch.more, used == 2, "{used}");
+        }
     }
 }

@@ -8,6 +8,7 @@
 //! | [`planner`] | claims the firings that are due |
 //! | [`dispatch`] | publishes freshly claimed tickets |
 //! | [`relay`] | publishes what is still owed |
+//! | [`bulks`] | carries out what operators asked for of many executions at once |
 //! | [`rescuer`] | ends attempts whose worker vanished |
 //! | [`reconciler`] | owes again what the broker lost |
 //! | [`sweep`] | keeps the failed queue in step with the rows |
@@ -22,11 +23,14 @@
 mod admission;
 mod batch;
 mod broker;
+pub mod bulks;
 pub mod cron_jobs;
 pub mod cursors;
 pub mod dispatch;
 mod draw;
 pub mod environment;
+mod holds;
+mod notice;
 pub mod outbox;
 mod planned;
 pub mod planner;
@@ -35,6 +39,7 @@ pub mod program;
 pub mod pruner;
 mod quarantine;
 pub mod reconciler;
+pub mod registrar;
 pub mod relay;
 pub mod rescuer;
 pub mod runner;

@@ -19,6 +19,8 @@ pub struct Planned {
     pub known: usize,
     /// Firings without a row.
     pub missed: u64,
+    /// Late firings that were set aside, because catch-up is held.
+    pub held: u64,
     /// Of `claimed`, those whose tickets are left to the relay.
     pub left_to_relay: usize,
     /// Jobs that were set aside.
@@ -35,12 +37,13 @@ impl Planned {
         self.skipped += other.skipped;
         self.known += other.known;
         self.missed += other.missed;
+        self.held += other.held;
         self.left_to_relay += other.left_to_relay;
     }
 
     /// Firings, however they were disposed of.
     pub(crate) fn found(&self) -> u64 {
-        (self.claimed + self.waiting + self.skipped + self.known) as u64 + self.missed
+        (self.claimed + self.waiting + self.skipped + self.known) as u64 + self.missed + self.held
     }
 
     pub(crate) fn tell(&self) {
@@ -49,6 +52,13 @@ impl Planned {
                 firings.missed = self.missed,
                 "{} firings will not run, by their jobs' misfire policies; their gaps say why",
                 self.missed
+            );
+        }
+        if self.held > 0 {
+            tracing::info!(
+                firings.held = self.held,
+                "{} late firings are set aside, because catch-up is held",
+                self.held
             );
         }
         if self.found() > 0 {

@@ -31,6 +31,7 @@ use crate::batch::Batch;
 use crate::cursors;
 use crate::dispatch::Dispatch;
 use crate::draw;
+use crate::holds;
 pub use crate::planned::Planned;
 use crate::portion::Portion;
 use crate::quarantine::Quarantine;
@@ -57,6 +58,7 @@ pub struct Planner {
     timetables: Mutex<Timetables>,
     quarantine: Quarantine,
     portion: Portion,
+    hold_after: Option<Duration>,
 }
 
 /// A transaction that did not come to its end.
@@ -83,7 +85,16 @@ impl Planner {
             timetables: Mutex::default(),
             quarantine: Quarantine::default(),
             portion: Portion::up_to(BATCH),
+            hold_after: None,
         }
+    }
+
+    /// Catch-up is held after the database's time jumped by more than `limit`, or back. Without this
+    /// a planner notices no jump; it keeps to a hold that others have begun.
+    #[must_use]
+    pub fn hold_after(mut self, limit: Duration) -> Self {
+        self.hold_after = Some(limit);
+        self
     }
 
     /// Jobs may have been corrected: none is set aside any longer.
@@ -139,6 +150,7 @@ impl Planner {
         let mut except = self.quarantine.jobs(Instant::now());
         except.extend_from_slice(put_off);
         let mut transaction = within(ANSWER, ClaimTransaction::begin(&self.store, now)).await?;
+        let look = within(ANSWER, transaction.look_at_clock(self.hold_after, &self.by)).await?;
         let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
             self.set_aside(job, planned);
@@ -148,7 +160,10 @@ impl Planner {
         let waits = !due.put_off.is_empty();
         put_off.extend(due.put_off);
         if due.jobs.is_empty() && due.paused.is_empty() {
-            if waits {
+            if look.wrote {
+                within(ANSWER, transaction.commit()).await?;
+                look.noticed.iter().for_each(holds::tell);
+            } else if waits {
                 // Not only dropped: their rows are somebody's who is about to end.
                 within(ANSWER, transaction.rollback()).await?;
             }
@@ -157,7 +172,7 @@ impl Planner {
         let jobs = due.jobs;
         let batch = {
             let mut timetables = self.timetables.lock().unwrap_or_else(PoisonError::into_inner);
-            Batch::plan(&jobs, &mut timetables, draw::execution_id)
+            Batch::plan(&jobs, look.held, &mut timetables, draw::execution_id)
         };
         for job in &batch.unreadable {
             self.set_aside(job, planned);
@@ -166,6 +181,7 @@ impl Planner {
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
                 due.paused.iter().for_each(tell_paused);
+                look.noticed.iter().for_each(holds::tell);
                 self.portion.written(jobs.len());
                 planned.add(&written);
                 Ok(more)
@@ -190,10 +206,10 @@ impl Planner {
     async fn write(
         &self,
         mut transaction: ClaimTransaction,
-        batch: Batch,
+        mut batch: Batch,
         jobs: &[DueJob],
     ) -> Result<Planned, StepError> {
-        let (inserted, replaced) = match self.record(&mut transaction, &batch).await {
+        let (inserted, replaced) = match self.record(&mut transaction, &mut batch, jobs).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 if is_about_a_row(&error) {
@@ -218,14 +234,16 @@ impl Planner {
             waiting,
             replaced: replaced.running + replaced.cancelled,
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
+            held: batch.held.iter().map(|(_, gap)| u64::from(gap.count)).sum(),
             ..Planned::default()
         };
+        written.skipped = batch.skipped(&inserted);
+        written.claimed = inserted.len() - written.skipped - waiting;
         let tickets = batch.tickets(jobs, &inserted);
         if !tickets.is_empty() {
             fault::point("scheduler.claimed");
         }
-        written.claimed = tickets.len();
-        written.skipped = inserted.len() - tickets.len() - waiting;
+        written.left_to_relay = written.claimed - tickets.len();
         if !self.dispatch.offer(tickets) {
             written.left_to_relay = written.claimed;
         }
@@ -236,9 +254,13 @@ impl Planner {
     async fn record(
         &self,
         transaction: &mut ClaimTransaction,
-        batch: &Batch,
+        batch: &mut Batch,
+        jobs: &[DueJob],
     ) -> Result<(Vec<ExecutionId>, Replaced), StepError> {
         let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+        if let Some(job) = jobs.first() {
+            batch.count_runs(&inserted, job.now);
+        }
         let by = batch.replacements(&inserted);
         let replaced = within(ANSWER, transaction.replace(&by)).await?;
         let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
@@ -246,6 +268,7 @@ impl Planner {
             return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
         }
         within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
+        within(ANSWER, transaction.set_aside(&batch.held)).await?;
         Ok((inserted, replaced))
     }
 
@@ -278,7 +301,7 @@ impl Step for Planner {
         let all = self.claim_all(now, &mut planned).await?;
         if all {
             planned.sleep = self.look_ahead(now, planned.found() > 0).await?;
-        } else if planned.claimed == 0 {
+        } else if planned.found() == 0 {
             // More jobs than can be set aside cannot be planned.
             planned.sleep = POLL;
         }

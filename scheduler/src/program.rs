@@ -26,12 +26,14 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::broker;
+use crate::bulks::Bulks;
 use crate::cursors::Cursors;
 use crate::dispatch::dispatch;
 use crate::outbox::Outbox;
 use crate::planner::Planner;
 use crate::pruner::Pruner;
 use crate::reconciler::Reconciler;
+use crate::registrar::Registrar;
 use crate::relay::Relay;
 use crate::rescuer::Rescuer;
 use crate::runner::{Around, run};
@@ -72,7 +74,7 @@ pub async fn scheduler(
         liveness,
         database,
     };
-    let who = introduction(&service.instance);
+    let who = introduction(&service.instance, service.db_pool_size);
     let me = who.id;
     let loops = Loops { lifecycle: &lifecycle, around, store: &store, link: &link };
     loops.begin(who, jobs, readiness);
@@ -127,12 +129,15 @@ impl Loops<'_> {
         let outbox = Arc::new(Outbox::new(store.clone(), link.clone(), publisher.clone()));
         let (dispatch, dispatcher) = dispatch(Arc::clone(&outbox));
         let by = format!("{}:{}", service.instance, std::process::id());
-        let planner = Arc::new(Planner::new(store.clone(), dispatch, by));
+        let planner = Planner::new(store.clone(), dispatch, by).hold_after(settings.hold_after);
+        let planner = Arc::new(planner);
         let (jobs, owed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let bulks = Arc::new(Notify::new());
         let wakes = Wakes {
             planner: Arc::clone(&planner),
             jobs: Arc::clone(&jobs),
             owed: Arc::clone(&owed),
+            bulks: Arc::clone(&bulks),
         };
         // One long-held connection at a time, so that the smallest pool of three is enough.
         let held = Arc::default();
@@ -145,8 +150,10 @@ impl Loops<'_> {
         });
         self.lifecycle.spawn("wakes", wakes.run(store.clone(), self.around.clone()));
         self.spawn(planner, &jobs);
+        self.spawn(Bulks::new(store.clone(), Arc::clone(&outbox)), &bulks);
         self.spawn(Relay::new(store.clone(), outbox), &owed);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
+        self.spawn(Registrar::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
         self.spawn(Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&owed)), &quiet);
         let quiet = Arc::default();
@@ -196,7 +203,7 @@ fn retry_defaults(service: &ServiceSettings) -> RetryPolicy {
     }
 }
 
-fn introduction(instance: &str) -> Introduction {
+fn introduction(instance: &str, db_connections: u32) -> Introduction {
     Introduction {
         id: ProcessId::new(Uuid::now_v7()),
         kind: "scheduler",
@@ -208,5 +215,6 @@ fn introduction(instance: &str) -> Introduction {
         slots: 0,
         pool_slots: None,
         seat: None,
+        db_connections,
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::{Now, Store, firing, retention};
+use sexton_store::{Now, Store, firing, raw, retention};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -68,7 +68,7 @@ pub struct Pruned {
     pub deleted: u64,
     /// Executions with a caller's own key that were stripped to it.
     pub stripped: u64,
-    /// Gaps and instances that went.
+    /// Gaps, instances and messages that no row knew that went.
     pub other: u64,
     /// Whether it came to the end.
     pub complete: bool,
@@ -134,6 +134,14 @@ impl Pruner {
                 }
                 let instances = retention::prune_instances(&self.store, days, now);
                 pruned.other += within(ANSWER, instances).await?;
+                loop {
+                    let raw = within(ANSWER, raw::prune(&self.store, days, now)).await?;
+                    pruned.other += raw;
+                    if raw < BATCH as u64 || Instant::now() >= until {
+                        break;
+                    }
+                    within(ANSWER, lock.confirm()).await?;
+                }
                 pruned.complete = true;
                 break;
             }

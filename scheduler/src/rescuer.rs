@@ -15,6 +15,7 @@ use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
 use crate::draw;
+use crate::notice::tell_parked;
 use crate::step::{ANSWER, Pause, Step, StepError};
 
 /// Attempts of one round.
@@ -75,6 +76,7 @@ impl Step for Rescuer {
             fault::point("scheduler.rescued");
             self.relay.notify_one();
         }
+        tell_parked(&self.store, &ended).await;
         Ok(Rescued { found: overdue.len(), lost: ended.len() })
     }
 

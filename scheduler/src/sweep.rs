@@ -4,7 +4,8 @@
 //! messages with tools of their own. So every now and then, when the numbers do not fit, one replica
 //! goes through the queue once: takes a message, *then* reads its row, and keeps or removes it by
 //! the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read are
-//! nobody's to remove, so they stay. After a complete pass, failed rows whose message was not there
+//! nobody's to remove, so they stay, and are written down ([`sexton_store::raw`]) for operators to
+//! look at; only those that an operator has discarded go. After a complete pass, failed rows whose message was not there
 //! owe it again: that is how the graveyard of a wiped broker heals.
 //!
 //! **Failures.** Each message is settled by itself; a crash or an error in the middle leaves the
@@ -13,6 +14,7 @@
 
 mod cause;
 mod pass;
+mod raw;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -97,7 +99,8 @@ impl Sweep {
             Err(error) => return Err(error.into()),
         };
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = is_cause(ready, published, last, self.every, Instant::now());
+        let cause = is_cause(ready, published, last, self.every, Instant::now())
+            || sexton_store::raw::has_work(&self.store, ready == 0).await?;
         Ok((ready as i64 - published as i64, cause))
     }
 
@@ -142,6 +145,9 @@ impl Step for Sweep {
         let Ok(_held) = self.held.try_lock() else { return Ok(Swept::Elsewhere) };
         let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
         let Some(lock) = lock else { return Ok(Swept::Elsewhere) };
+        let queue = names::failed_queue(self.link.namespace());
+        let restoring = raw::restore(&self.store, &self.publisher, &queue, now).await;
+        restoring.inspect_err(|_| self.rest())?;
         let mut pass = Pass::begin(self, lock, now).await.inspect_err(|_| self.rest())?;
         let tally = pass.run().await.inspect_err(|_| self.rest())?;
         self.remember(&tally, surplus);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sexton_model::cron::{Dst, depends_on_name};
-use sexton_model::job::Schedule;
+use sexton_model::job::{Schedule, Terms};
 use sexton_model::plan::{Timetable, TimetableError};
 use sexton_model::zone::Zone;
 use sexton_store::firing::DueJob;
@@ -39,15 +39,23 @@ impl Timetables {
             dst: job.dst,
             name: depends_on_name(expression).then(|| job.name.clone()),
         };
-        if let Some(known) = self.0.get(&key) {
-            return Ok(Arc::clone(known));
+        let known = self.0.get(&key).cloned();
+        let bare = known.map_or_else(|| self.parse(key, job), Ok)?;
+        // Few jobs have terms, and the terms are the job's own.
+        if job.terms == Terms::default() {
+            return Ok(bare);
         }
-        let timetable = Arc::new(job.timetable()?);
+        Ok(Arc::new(job.under_its_terms(Timetable::clone(&bare))))
+    }
+
+    fn parse(&mut self, key: Key, job: &DueJob) -> Result<Arc<Timetable>, TimetableError> {
+        let bare = Timetable::new(&job.name, &job.schedule, job.timezone, job.dst)?;
+        let bare = Arc::new(bare);
         if self.0.len() >= MOST {
             self.0.clear();
         }
-        self.0.insert(key, Arc::clone(&timetable));
-        Ok(timetable)
+        self.0.insert(key, Arc::clone(&bare));
+        Ok(bare)
     }
 }
 

@@ -1,4 +1,5 @@
-//! News from the database: wakes the planner when jobs change and the relay when tickets are owed.
+//! News from the database: wakes the planner when jobs change, the relay when tickets are owed, and the
+//! bulks when one was asked for.
 //!
 //! A notification can be lost with its connection, so every loop also polls, and whenever this
 //! connection is made anew everybody looks for work once.
@@ -33,6 +34,8 @@ pub struct Wakes {
     pub jobs: Arc<Notify>,
     /// Ends the relay's rest.
     pub owed: Arc<Notify>,
+    /// Ends the rest of the loop of bulks.
+    pub bulks: Arc<Notify>,
 }
 
 impl Wakes {
@@ -83,6 +86,9 @@ impl Wakes {
         }
         if matches!(news, None | Some(Wake::Owed)) {
             self.owed.notify_one();
+        }
+        if matches!(news, None | Some(Wake::Bulk)) {
+            self.bulks.notify_one();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 messages.py URL publish QUEUE BODY [--message-id ID]
 messages.py URL move FROM TO [--copies N]      moves what is in FROM, as it is, N times
+messages.py URL copy FROM TO                   copies what is in FROM, as it is, and leaves it there
 """
 
 import argparse
@@ -19,6 +20,9 @@ move = commands.add_parser("move")
 move.add_argument("source")
 move.add_argument("target")
 move.add_argument("--copies", type=int, default=1)
+copy = commands.add_parser("copy")
+copy.add_argument("source")
+copy.add_argument("target")
 arguments = parser.parse_args()
 
 connection = pika.BlockingConnection(pika.URLParameters(arguments.url))
@@ -30,6 +34,16 @@ if arguments.command == "publish":
         content_type="application/json", delivery_mode=2, message_id=arguments.message_id
     )
     channel.basic_publish("", arguments.queue, arguments.body, properties, mandatory=True)
+elif arguments.command == "copy":
+    # Held until all are copied, and given back with the connection: a nack would return the first.
+    copied = 0
+    while True:
+        method, properties, body = channel.basic_get(arguments.source)
+        if method is None:
+            break
+        channel.basic_publish("", arguments.target, body, properties, mandatory=True)
+        copied += 1
+    print(f"copied {copied} message(s)")
 else:
     moved = 0
     while True:

@@ -2,13 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where it stands")]
 
+mod amends;
 mod bad_input;
 mod broker;
 mod cli;
 mod demo;
-mod docs;
+pub(crate) mod docs;
+mod doctor;
+mod graveyard;
 mod network;
 mod process;
+mod raw;
 mod scheduler;
 mod servers;
 mod simulation;

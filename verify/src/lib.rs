@@ -26,6 +26,7 @@ pub mod document;
 pub mod fences;
 pub mod graph;
 mod hasher;
+pub mod hold;
 pub mod leads;
 pub mod overlap;
 pub mod parts;

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use anyhow::{bail, ensure};
 use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
-use sexton_verify::{document, overlap, words};
+use sexton_verify::{document, hold, overlap, words};
 
 fn main() -> anyhow::Result<()> {
     let (mut large, mut write) = (false, false);
@@ -39,8 +39,17 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
+    let (bounds, holds_name) =
+        if large { (&hold::LARGE[..], "large holds") } else { (&hold::SMALL[..], "holds") };
+    let holds = hold::table(bounds).map_err(|broken| {
+        anyhow::anyhow!("not so: {}\n{}", broken.property.sentence(), hold::tell(&broken))
+    })?;
+    println!("{holds}");
     if write {
         document::replace(name, &table)?;
+        document::replace(holds_name, &holds)?;
+        document::replace("hold counterexamples", &hold::counterexamples())?;
+        document::replace("hold limit", &hold::limit())?;
         let overlaps = overlap::table().map_err(|broken| anyhow::anyhow!("{broken:?}"))?;
         document::replace("overlaps", &overlaps)?;
         document::replace("overlap counterexamples", &overlap::counterexamples())?;
@@ -48,8 +57,9 @@ fn main() -> anyhow::Result<()> {
     }
     let text = fs::read_to_string(document::path())?;
     let written = document::block(&text, name).unwrap_or_default();
+    let written_holds = document::block(&text, holds_name).unwrap_or_default();
     ensure!(
-        written.trim_end() == table,
+        written.trim_end() == table && written_holds.trim_end() == holds,
         "docs/proof.md has other numbers; run the same with --write and look at the difference"
     );
     Ok(())

@@ -343,7 +343,7 @@ impl World {
 fn forced(cause: Cause) -> State {
     match cause {
         Cause::Open => State::Running,
-        Cause::Succeed => State::Succeeded,
+        Cause::Succeed | Cause::Resolve => State::Succeeded,
         Cause::Retry => State::Retrying,
         Cause::Fail | Cause::Restore => State::Failed,
         Cause::Cancel => State::Cancelled,

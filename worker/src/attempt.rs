@@ -28,6 +28,7 @@ use crate::ending::{self, Meaning, meaning, sanitise};
 use crate::executor::{HostInstant, Outcome, Recorded, TaskEnd, TaskRun, TaskSupervisor};
 use crate::journal::JournalError;
 use crate::keeper::{keep, lease_end};
+use crate::notice::tell_parked;
 use crate::output::{OutputLimits, Recorder};
 
 /// What a worker says of a task that it killed by its own clock.
@@ -178,6 +179,9 @@ async fn record_alone(
             tell(opened, meaning, state, &verdict);
             if let Some(owed) = owed {
                 publish(context, &owed).await;
+            }
+            if state == State::Failed {
+                tell_parked(&context.store, opened.execution_id).await;
             }
         }
         Some(_) if perhaps => match recorded(context, opened).await.as_deref() {
@@ -335,16 +339,8 @@ fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Verdict) {
             "attempt {attempt} of {job} ended badly ({reason}); the next is due in {} ms",
             after.as_millis()
         ),
-        (State::Failed, _) => tracing::error!(
-            task.r#type = opened.task_type,
-            job.name = job,
-            execution.id = %id,
-            attempt.number = attempt,
-            retry.count = opened.used.retries,
-            failed_at = %clock::now(),
-            reason,
-            "{job} is parked: {reason}; `sexton failed show {id}` tells more"
-        ),
+        // Told as its row has it, once its ticket is published.
+        (State::Failed, _) => {}
         _ => tracing::info!(
             job.name = job,
             execution.id = %id,

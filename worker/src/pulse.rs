@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::retry::{Ending, LOST, decide};
+use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
 use sexton_store::StoreError;
 use sexton_store::answer::within;
 use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
 use sexton_store::listen::{Listener, Wake};
-use sexton_store::lost::{self, Which};
+use sexton_store::lost::{self, Overdue, Which};
 
 use crate::context::Context;
+use crate::notice::tell_parked;
 use crate::seat::Seat;
 
 /// Between two heartbeats.
@@ -127,6 +128,12 @@ impl Pulse {
             }
             for id in &settled {
                 tracing::warn!(execution.id = %id, "the attempt of a dead predecessor is lost");
+                let failed = |(one, verdict): &(Overdue, Verdict)| {
+                    one.execution_id == *id && matches!(verdict, Verdict::Fail { .. })
+                };
+                if lost.iter().any(failed) {
+                    tell_parked(store, *id).await;
+                }
             }
             // What is locked by somebody else is the rescuer's.
             if settled.is_empty() {

@@ -1,7 +1,7 @@
 //! `sexton executions`: what ran, runs and will run.
 
 mod browse;
-mod history;
+pub(super) mod history;
 pub mod logs;
 
 use chrono::{DateTime, Utc};
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, ago, line, roughly};
 
-pub(super) use browse::{show, tell_list};
+pub(super) use browse::{facts, tell_hints};
 
 /// What ran, runs and will run.
 #[derive(Debug, Subcommand)]
@@ -121,7 +121,7 @@ fn parse_state(text: &str) -> Result<State, String> {
 pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Failure> {
     match command {
         ExecutionsCommand::List(list) => browse::list(&list, session).await,
-        ExecutionsCommand::Show(reference) => show(&reference.id, session).await,
+        ExecutionsCommand::Show(reference) => browse::show(&reference.id, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
     }
@@ -174,7 +174,9 @@ pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
                 state.as_str()
             ))
         }
-        error @ OperatorError::Asked(_) => Failure::NothingDone(error.to_string()),
+        error @ (OperatorError::Asked(_) | OperatorError::Edited(_)) => {
+            Failure::NothingDone(error.to_string())
+        }
         error @ OperatorError::Locked(_) => Failure::Failed(error.to_string()),
         OperatorError::Store(error) => error.into(),
     }

@@ -1,53 +1,64 @@
 //! `sexton failed`: what failed and waits for an operator.
 
+mod bulk;
+mod bulks;
 mod deeds;
+mod edit;
+mod filter;
+mod groups;
+mod list;
+pub mod raw;
+mod show;
+mod verify;
+mod watch;
+mod which;
 
 use clap::{Args, Subcommand};
-use sexton_model::state::State;
-use sexton_store::executions::ExecutionFilter;
+use sexton_model::pool::PoolName;
 
-use crate::commands::{executions, reference};
+use crate::commands::executions;
 use crate::failure::Failure;
 use crate::session::Session;
+pub use bulk::Manner;
+pub use bulks::{BulkCommand, Bulks, Reference as BulkReference, Steer, Verify};
+pub use edit::Edit;
+pub use which::Which;
 
 /// Tasks that failed and wait for an operator.
 #[derive(Debug, Subcommand)]
 pub enum FailedCommand {
-    /// List failed executions, newest first
-    List(List),
-    /// Show one: its error, its attempts, what was done to it
+    /// List failed executions, newest failure first
+    List(Box<list::List>),
+    /// Show one: its error and group, its attempts and output, its message, what was done to it
     Show(executions::Reference),
+    /// List groups of what failed alike, with counts, trend, note and state
+    Groups(groups::List),
+    /// Note something about a group, mute it, resolve it, open it again
+    #[command(subcommand)]
+    Group(groups::GroupCommand),
     /// Run failed executions again, with fresh retries
     Requeue(Requeue),
+    /// Change a failed execution's params or pool, and run it again
+    Edit(Edit),
     /// Give failed executions up; `restore` takes it back
     Discard(Discard),
     /// Take discards back: the executions are failed again
     Restore(Restore),
-}
-
-/// Which failed executions to list.
-#[derive(Debug, Args)]
-pub struct List {
-    /// Of this job
-    #[arg(long, value_name = "NAME")]
-    job: Option<String>,
-    /// Those that were discarded instead
-    #[arg(long)]
-    discarded: bool,
-    /// At most so many
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
-    limit: i64,
-    /// Only older ones than this: where the page before ended
-    #[arg(long, value_name = "ID")]
-    before: Option<String>,
+    /// List what was asked for of many at once, newest first
+    Bulks(Bulks),
+    /// Show, watch, stop or resume what was asked for of many
+    #[command(subcommand)]
+    Bulk(BulkCommand),
+    /// Messages of the failed queue that no row knows
+    #[command(subcommand)]
+    Raw(raw::RawCommand),
 }
 
 /// What to run again.
 #[derive(Debug, Args)]
 pub struct Requeue {
-    /// Ids, or their beginnings as far as they are unique
-    #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    which: Which,
     /// Only if this attempt is still the next, as `failed show` and the lists have it; without it, as
     /// the execution is now. Goes with one id
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
@@ -55,34 +66,48 @@ pub struct Requeue {
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
-    /// Do not ask when there are several
+    /// So many first, and the rest only when all of these have ended well
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    canary: Option<u32>,
+    /// Ask this command (by sh) of each first whether its effect has happened: exit status 0 says yes, and
+    /// it ends well without running; 1 says no; anything else leaves it as it is
+    #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    verify: Option<String>,
+    /// Send them to this pool
+    #[arg(long, value_name = "POOL")]
+    to_pool: Option<PoolName>,
+    /// Send them there though no worker consumes from it
     #[arg(long)]
-    yes: bool,
+    force: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// What to give up.
 #[derive(Debug, Args)]
 pub struct Discard {
-    /// Ids, or their beginnings as far as they are unique
-    #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    which: Which,
     /// Why, for whoever asks later
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// What to take back.
 #[derive(Debug, Args)]
 pub struct Restore {
-    /// Ids, or their beginnings as far as they are unique
-    #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
-    ids: Vec<String>,
+    #[command(flatten)]
+    which: Which,
+    /// All that this bulk has discarded
+    #[arg(long, value_name = "ID")]
+    bulk: Option<i64>,
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
+    #[command(flatten)]
+    manner: Manner,
 }
 
 /// Runs the command.
@@ -92,22 +117,16 @@ pub struct Restore {
 /// [`Failure`].
 pub async fn run(command: FailedCommand, session: &Session) -> Result<(), Failure> {
     match command {
-        FailedCommand::List(arguments) => list(&arguments, session).await,
-        FailedCommand::Show(reference) => executions::show(reference.id(), session).await,
+        FailedCommand::List(arguments) => list::run(&arguments, session).await,
+        FailedCommand::Show(reference) => show::run(reference.id(), session).await,
+        FailedCommand::Groups(arguments) => groups::list(&arguments, session).await,
+        FailedCommand::Group(command) => groups::decide(&command, session).await,
         FailedCommand::Requeue(arguments) => deeds::requeue(&arguments, session).await,
+        FailedCommand::Edit(arguments) => edit::run(&arguments, session).await,
         FailedCommand::Discard(arguments) => deeds::discard(&arguments, session).await,
         FailedCommand::Restore(arguments) => deeds::restore(&arguments, session).await,
+        FailedCommand::Bulks(arguments) => bulks::list(&arguments, session).await,
+        FailedCommand::Bulk(command) => bulks::run(&command, session).await,
+        FailedCommand::Raw(command) => raw::run(command, session).await,
     }
-}
-
-async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
-    let store = session.store().await?;
-    let state = if arguments.discarded { State::Discarded } else { State::Failed };
-    let before = match &arguments.before {
-        Some(id) => Some(reference::execution(&store, id).await?),
-        None => None,
-    };
-    let filter =
-        ExecutionFilter { states: vec![state.as_str().to_owned()], before, ..Default::default() };
-    executions::tell_list(&store, filter, arguments.job.as_deref(), arguments.limit, session).await
 }

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 /// # Errors
 ///
 /// [`Failure::Usage`] that says what can be written.
-pub(super) fn parse(
+pub(crate) fn parse(
     option: &str,
     text: &str,
     now: DateTime<Utc>,

@@ -3,6 +3,7 @@
 mod apply;
 mod backfill;
 mod browse;
+mod catch_up;
 pub(super) mod coming;
 mod delete;
 mod explain;
@@ -52,6 +53,8 @@ pub enum JobsCommand {
     Backfill(Backfill),
     /// End a job for good: it never fires again, its name is free, what it ran stays
     Delete(Delete),
+    /// What becomes of late firings: shown, or decided where catch-up is held
+    CatchUp(CatchUp),
 }
 
 /// Which files to apply, and how.
@@ -219,6 +222,31 @@ pub struct Resume {
     reason: Option<String>,
 }
 
+/// Which late firings, and what to do with them.
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+#[command(group = clap::ArgGroup::new("deed").required(true).args(["dry_run", "release", "discard"]))]
+pub struct CatchUp {
+    /// Only of these jobs; the hold itself ends only without names
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Only show what the planner would claim now, and what a release would make of what is held
+    #[arg(long)]
+    dry_run: bool,
+    /// Let the jobs' misfire policies judge what is held, as of when it was set aside
+    #[arg(long)]
+    release: bool,
+    /// Give up what is held: it becomes gaps with the reason `held`
+    #[arg(long)]
+    discard: bool,
+    /// Do not ask before
+    #[arg(long)]
+    yes: bool,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -234,6 +262,7 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
         JobsCommand::Import(import) => import::run(&import, session),
         JobsCommand::Trigger(trigger) => start::trigger(&trigger, session).await,
         JobsCommand::Pause(pause) => start::pause(&pause, session).await,
+        JobsCommand::CatchUp(arguments) => catch_up::run(&arguments, session).await,
         JobsCommand::Resume(resume) => start::resume(&resume, session).await,
         JobsCommand::Explain(arguments) => explain::run(&arguments, session).await,
         JobsCommand::Backfill(arguments) => backfill::run(&arguments, session).await,
@@ -253,7 +282,7 @@ fn parse_limit(text: &str) -> Result<usize, String> {
 }
 
 /// There is no such job; names that are like it are offered.
-pub(super) async fn missing(store: &Store, name: &str) -> Failure {
+pub(crate) async fn missing(store: &Store, name: &str) -> Failure {
     let similar = jobs::similar_names(store, name).await.unwrap_or_default();
     let hint = if similar.is_empty() {
         "`sexton jobs list` shows those there are".to_owned()

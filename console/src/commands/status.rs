@@ -1,7 +1,8 @@
 //! `sexton status`: is it well?
 //!
 //! Whatever it shows, it has done what was asked, and its exit status says so: what is not well stands in
-//! the answer, `warnings` among it.
+//! the answer, `warnings` among it. With `--check`, warnings are an exit status of their own, for whatever
+//! wakes people up.
 //!
 //! The rows are the record and make up the answer; the broker is asked beside them how full its
 //! queues are, and when it does not answer, that is part of the answer too.
@@ -10,11 +11,14 @@ mod queues;
 mod warnings;
 
 use chrono::{DateTime, Utc};
+use clap::Args;
 use serde_json::{Value, json};
 use sexton_service::clock;
+use sexton_store::catch_up;
 use sexton_store::instances::{self, Instance};
 use sexton_store::status::{self, Overview, PoolCounts};
 
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, duration, instant};
@@ -25,15 +29,25 @@ use warnings::Warning;
 const SILENT_MS: i64 = 30_000;
 /// Tickets are published within a second or so; the relay takes over after five.
 const OWED_MS: i64 = 15_000;
+/// The time that `FAILED_WARN_PER_HOUR` is about.
+const FAILED_WITHIN_S: i64 = 3_600;
 /// Clocks of hosts that keep time differ by less.
 const CLOCK_DIFFERENCE_MS: i64 = 1_000;
+
+/// How to look.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// End with status 10 if there are warnings
+    #[arg(long)]
+    check: bool,
+}
 
 /// Shows instances, pools with their queues, what failed and what is owed.
 ///
 /// # Errors
 ///
 /// [`Failure`]; a broker that does not answer is none.
-pub async fn run(session: &Session) -> Result<(), Failure> {
+pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let overview = status::overview(&store, None).await?;
     let host_now = clock::now();
@@ -41,10 +55,18 @@ pub async fn run(session: &Session) -> Result<(), Failure> {
     let instances = instances::list(&store, None).await?;
     let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
     let queues = queues::ask(session, &names).await;
-    let warnings: Vec<Warning> = pools.iter().filter_map(Warning::of).collect();
+    let held = catch_up::hold(&store).await?.map(Warning::held);
+    let limits = session.settings()?.failed;
+    let recent = status::failed_since(&store, FAILED_WITHIN_S, None).await?;
+    let warnings: Vec<Warning> = held
+        .into_iter()
+        .chain(pools.iter().filter_map(Warning::of))
+        .chain(Warning::of_failed(&overview, recent, limits))
+        .collect();
     if session.out.is_json() {
         let document = json!({
             "database": overview,
+            "failed_last_hour": recent,
             "instances": instances,
             "pools": pools.iter().map(|pool| with_queue(pool, &queues)).collect::<Vec<_>>(),
             "warnings": warnings,
@@ -54,7 +76,8 @@ pub async fn run(session: &Session) -> Result<(), Failure> {
                 Err(why) => json!({"reachable": false, "error": why, "failed_ready": null}),
             },
         });
-        return session.out.document(&document);
+        session.out.document(&document)?;
+        return arguments.judge(&warnings);
     }
     let mut facts = facts(&overview, host_now, &queues);
     for warning in &warnings {
@@ -65,9 +88,24 @@ pub async fn run(session: &Session) -> Result<(), Failure> {
     session.out.table(pools_table(&pools, &queues))?;
     session.out.say("")?;
     if instances.is_empty() {
-        return session.out.say("No scheduler and no worker has been heard of for a day.");
+        session.out.say("No scheduler and no worker has been heard of for a day.")?;
+    } else {
+        session.out.table(instances_table(&instances, overview.now))?;
     }
-    session.out.table(instances_table(&instances, overview.now))
+    arguments.judge(&warnings)
+}
+
+impl Status {
+    fn judge(&self, warnings: &[Warning]) -> Result<(), Failure> {
+        let message = match warnings.len() {
+            1 => "1 warning".to_owned(),
+            count => format!("{count} warnings"),
+        };
+        if self.check && !warnings.is_empty() {
+            return Err(Failure::Told { exit: Exit::Warnings, message });
+        }
+        Ok(())
+    }
 }
 
 fn with_queue(pool: &PoolCounts, queues: &Result<Queues, String>) -> Value {

@@ -143,6 +143,8 @@ fn not_run(word: &str, by: &str) -> String {
         "rescheduled" => {
             format!("it was due and not claimed yet when the schedule was changed{by}")
         }
+        "excluded" => "it is on a day on which the job does not fire".to_owned(),
+        "past_end" => "as many firings as may run had been claimed before".to_owned(),
         "deleted" => format!("it was due and not claimed yet when the job was deleted{by}"),
         other => format!("it did not run: {other}{by}"),
     }

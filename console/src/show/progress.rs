@@ -35,6 +35,12 @@ impl Progress {
     pub fn step(&self) {
         self.0.inc(1);
     }
+
+    /// So many of so many are done.
+    pub fn at(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
 }
 
 impl Drop for Progress {

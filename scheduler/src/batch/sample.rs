@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::{Misfire, Overlap, Schedule};
+use sexton_model::job::{Misfire, Overlap, Schedule, Terms};
 use sexton_model::overlap::UnderWay;
 use sexton_model::pool::PoolName;
 use sexton_model::zone::Zone;
@@ -17,6 +17,9 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         id: JobId::new(Uuid::from_u128(number)),
         name: format!("job{number}"),
         schedule: Schedule::Cron { expression: expression.to_owned() },
+        terms: Terms::default(),
+        runs_used: 0,
+        planned_until: None,
         timezone: Zone::UTC,
         dst: Dst::default(),
         outdated_since: None,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use sexton_broker::screen::Flaw;
-use sexton_broker::{FailedQueue, InspectError, PublishError};
+use sexton_broker::{FailedQueue, InspectError, Parked, PublishError};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::sweep::{Verdict, judge};
 use sexton_model::ticket::{Envelope, Incoming, read};
@@ -16,7 +16,8 @@ use sexton_store::exclusive::Exclusive;
 use sexton_store::{Now, StoreError, parked};
 use tokio::time::Instant;
 
-use super::Sweep;
+use super::{Sweep, raw};
+use crate::notice::tell_parked;
 use crate::step::{ANSWER, StepError};
 use sexton_store::answer::within;
 
@@ -39,6 +40,8 @@ pub struct Tally {
     pub unowned: u64,
     /// Messages that went.
     pub removed: u64,
+    /// Of those, the ones that no row knew and that an operator had discarded.
+    pub discarded: u64,
     /// Executions that were failed because the broker had parked their ticket, and that owe a message
     /// of their own now. What the broker had parked was removed.
     pub failed: u64,
@@ -91,6 +94,9 @@ impl<'a> Pass<'a> {
         if self.tally.complete {
             self.owe_unseen().await?;
         }
+        let (store, began) = (&self.sweep.store, self.lock.began());
+        let gone = sexton_store::raw::gone(store, began, self.tally.complete, self.now);
+        within(ANSWER, gone).await?;
         Ok(self.tally)
     }
 
@@ -121,7 +127,8 @@ impl<'a> Pass<'a> {
         });
         let mut row = None;
         let mut verdict = Verdict::Keep;
-        if let Incoming::Ticket { execution_id, attempt } = incoming {
+        if let Incoming::Ticket { execution_id, attempt } = &incoming {
+            let (execution_id, attempt) = (*execution_id, *attempt);
             row = within(ANSWER, parked::row(&mut self.lock, execution_id)).await?;
             self.confirmed = Instant::now();
             let last_death = message.delivery.last_death.as_deref();
@@ -132,6 +139,9 @@ impl<'a> Pass<'a> {
             if verdict == Verdict::Keep && row.is_some() {
                 self.seen.insert(execution_id);
             }
+        }
+        if verdict == Verdict::Keep && row.is_none() {
+            verdict = self.unowned(&message, &incoming).await?;
         }
         // Acks are not answered: one that is lost brings the message back, to be judged again.
         let _ = match verdict {
@@ -155,6 +165,20 @@ impl<'a> Pass<'a> {
         Ok(true)
     }
 
+    /// Judges a message that no row knows: it stays, unless an operator has discarded it.
+    async fn unowned(
+        &mut self,
+        message: &Parked,
+        incoming: &Incoming,
+    ) -> Result<Verdict, StepError> {
+        let (store, began) = (&self.sweep.store, self.lock.began());
+        if !raw::note(store, message, incoming, began, self.now).await? {
+            return Ok(Verdict::Keep);
+        }
+        self.tally.discarded += 1;
+        Ok(Verdict::Remove)
+    }
+
     async fn fail(
         &mut self,
         id: ExecutionId,
@@ -170,6 +194,7 @@ impl<'a> Pass<'a> {
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");
+            tell_parked(store, &[id]).await;
         }
         Ok(())
     }
@@ -189,7 +214,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-fn put_back(error: PublishError) -> StepError {
+pub(super) fn put_back(error: PublishError) -> StepError {
     match error {
         PublishError::Unavailable { .. } | PublishError::TimedOut { .. } => {
             InspectError::Unavailable(error.to_string()).into()
@@ -212,6 +237,13 @@ impl Tally {
                 executions.failed = self.failed,
                 "{} executions failed because the broker had parked their tickets",
                 self.failed
+            );
+        }
+        if self.discarded > 0 {
+            tracing::info!(
+                messages.discarded = self.discarded,
+                "removed {} messages from the failed queue that an operator had discarded",
+                self.discarded
             );
         }
         tracing::debug!(

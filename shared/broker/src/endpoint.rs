@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use lapin::uri::AMQPUri;
+use lapin::uri::{AMQPScheme, AMQPUri};
 
 /// Seconds between heartbeats unless the URL says otherwise. A dead host (no reset on the wire) is
 /// noticed after about two of them, and its unacknowledged messages are given to others.
@@ -58,6 +58,16 @@ impl Endpoint {
     /// Host and port.
     pub(crate) fn address(&self) -> (&str, u16) {
         (&self.uri.authority.host, self.uri.authority.port)
+    }
+
+    /// Whether the connection is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.uri.scheme == AMQPScheme::AMQPS
+    }
+
+    /// The host, for messages.
+    pub fn host(&self) -> &str {
+        &self.uri.authority.host
     }
 
     /// The user's name, for messages.

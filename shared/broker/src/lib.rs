@@ -6,7 +6,7 @@
 //! here, never the record: whatever is lost or doubled on the way is put right by the rows.
 //!
 //! Reading order: [`names`] and [`topology`] (what exists on the broker), [`link`] (a connection
-//! that comes back by itself), [`publish`], [`consume`], [`inspect`] and [`failed`].
+//! that comes back by itself), [`publish`], [`consume`], [`inspect`], [`failed`] and [`examine`].
 //!
 //! The client library reports its own troubles through `tracing` under the target `lapin`, with the
 //! bodies of returned messages in them. Programs must switch that target off; everything worth
@@ -15,6 +15,7 @@
 pub mod consume;
 pub mod delivery;
 pub mod endpoint;
+pub mod examine;
 pub mod failed;
 pub mod inspect;
 mod lane;

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a client of AMQP 0-9-1 says first. A broker that speaks TLS answers with an alert or hangs
 /// up, which will do.
-const HELLO: &[u8] = b"AMQP\x00\x00\x09\x01";
+pub(crate) const HELLO: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 /// Waits until something is heard of the broker, without end. Cancel-safe.
 pub(crate) async fn sign_of_life(endpoint: &Endpoint) {

@@ -219,7 +219,7 @@ async fn limited<T>(
     }
 }
 
-fn translate(what: &str, error: &lapin::Error) -> TopologyError {
+pub(crate) fn translate(what: &str, error: &lapin::Error) -> TopologyError {
     if let ErrorKind::ProtocolError(complaint) = error.kind()
         && let Some(found) = mismatch::read(complaint.get_message().as_str())
     {

@@ -5,20 +5,25 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::cron::Dst;
+use crate::moment::Moment;
 use crate::pool::PoolName;
+use crate::rate::Rate;
 use crate::zone::Zone;
 
 mod columns;
 mod diff;
+mod exclusions;
 mod name;
+mod terms;
 
-pub use columns::{COLUMNS, ColumnError};
+pub use columns::{COLUMNS, ColumnError, TermColumns};
 pub use diff::{FieldChange, diff};
+pub use exclusions::{Days, DaysError, Exclusions, MAX_EXCLUDED};
 pub use name::{NameError, check_class, check_name, check_task_type};
+pub use terms::Terms;
 
 /// Longest job name, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -56,9 +61,13 @@ pub struct JobSpec {
     pub target: Option<String>,
     /// When it fires.
     pub schedule: Schedule,
-    /// The zone whose clocks a cron expression is about.
+    /// What its schedule is subject to.
+    pub terms: Terms,
+    /// What becomes of an instant that is past when the job is applied. Asked then and not kept.
+    pub past: Past,
+    /// The zone whose clocks its schedule and its terms are about.
     pub timezone: Zone,
-    /// What a change of those clocks means for it.
+    /// What a change of those clocks means for a cron expression.
     pub dst: Dst,
     /// What a worker's catalogue is asked for.
     pub task_type: String,
@@ -107,14 +116,26 @@ pub enum Schedule {
     Every {
         /// Whole milliseconds, [`MIN_PERIOD`] to [`MAX_PERIOD`].
         period: Duration,
+        /// How long after each multiple of the period. Whole milliseconds, less than the period.
+        phase: Duration,
     },
     /// Once.
     At {
-        /// The instant, in whole milliseconds.
-        at: DateTime<Utc>,
+        /// When.
+        at: Moment,
     },
     /// Never by itself: only when triggered.
     None,
+}
+
+/// What becomes of a job that fires once, and whose instant is past when it is applied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Past {
+    /// It is refused: mostly the instant is mistaken.
+    #[default]
+    Refuse,
+    /// It runs at once.
+    Run,
 }
 
 impl JobSpec {
@@ -125,6 +146,8 @@ impl JobSpec {
             description: String::new(),
             target: None,
             schedule,
+            terms: Terms::default(),
+            past: Past::default(),
             timezone: Zone::UTC,
             dst: Dst::default(),
             task_type: task_type.into(),
@@ -146,13 +169,20 @@ impl JobSpec {
 }
 
 impl JobSpec {
-    /// Whether it fires at the same instants as `other` of the same name.
+    /// Whether it has the same firings as `other` of the same name. When they become due, and how many
+    /// of them may run, may differ.
     pub fn fires_as(&self, other: &Self) -> bool {
         (&self.schedule, self.timezone, self.dst) == (&other.schedule, other.timezone, other.dst)
+            && self.terms.hold_as(&other.terms)
     }
 }
 
 impl Schedule {
+    /// A period at its multiples.
+    pub const fn every(period: Duration) -> Self {
+        Self::Every { period, phase: Duration::ZERO }
+    }
+
     /// The kind, as the database and `--json` name it.
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -189,6 +219,8 @@ pub struct Misfire {
     /// The most late firings that `FireAll` claims for one stretch of absence, up to
     /// [`Misfire::MAX_LIMIT`]; the newest are kept.
     pub limit: u32,
+    /// How fast `FireAll` lets them begin; `None`: all at once.
+    pub rate: Option<Rate>,
 }
 
 impl Misfire {
@@ -200,7 +232,12 @@ impl Misfire {
 
 impl Default for Misfire {
     fn default() -> Self {
-        Self { policy: MisfirePolicy::FireOnce, window: Duration::from_hours(24), limit: 100 }
+        Self {
+            policy: MisfirePolicy::FireOnce,
+            window: Duration::from_hours(24),
+            limit: 100,
+            rate: None,
+        }
     }
 }
 
@@ -258,5 +295,6 @@ macro_rules! text_enum {
 }
 pub(crate) use text_enum;
 
+text_enum!(Past { Refuse => "refuse", Run => "run" });
 text_enum!(Overlap { Allow => "allow", Skip => "skip", Queue => "queue", Replace => "replace" });
 text_enum!(MisfirePolicy { Skip => "skip", FireOnce => "fire_once", FireAll => "fire_all" });

@@ -4,16 +4,23 @@
 //! PostgreSQL or RabbitMQ, reads a clock or draws a random number, so everything here can be tested
 //! as a table and checked as a model.
 
+pub mod bulk;
 pub mod cron;
 pub mod duration;
 pub mod echo;
 pub mod explain;
+pub mod fingerprint;
+pub mod graveyard;
+mod hash;
+pub mod hold;
 pub mod id;
 pub mod job;
 pub mod jobs_file;
 pub mod key;
 pub mod ladder;
 pub mod lint;
+pub mod moment;
+pub mod notice;
 pub mod open;
 pub mod output;
 pub mod overlap;
@@ -25,6 +32,7 @@ pub mod rate;
 pub mod result;
 pub mod retry;
 pub mod state;
+mod steps;
 mod suggest;
 pub mod sweep;
 pub mod ticket;

@@ -53,6 +53,23 @@ impl Rate {
         start.checked_add_signed(TimeDelta::microseconds(after))
     }
 
+    /// How many are due by `now`, the first of which is due at `start`: the inverse of [`Self::due`].
+    pub fn due_by(self, start: DateTime<Utc>, now: DateTime<Utc>) -> u64 {
+        let Some(micros) = now.signed_duration_since(start).num_microseconds() else {
+            return if now > start { u64::MAX } else { 0 };
+        };
+        let Ok(micros) = u64::try_from(micros) else { return 0 };
+        // The so-many-th is due after its number times the unit, divided by the count and rounded down.
+        let scaled = (u128::from(micros) + 1) * u128::from(self.count);
+        u64::try_from(scaled.div_ceil(self.unit.micros() as u128)).unwrap_or(u64::MAX)
+    }
+
+    /// How long the so-many-th (from 0) waits after the first. No stretch of a unit's length has more
+    /// than are allowed.
+    pub fn wait(self, index: u64) -> Duration {
+        self.duration_of(index.saturating_add(1))
+    }
+
     /// How long so many take, from the first to the last.
     pub fn duration_of(self, count: u64) -> Duration {
         let last = u128::from(count.saturating_sub(1));
@@ -95,6 +112,19 @@ mod tests {
     }
 
     #[test]
+    fn no_unit_of_time_begins_more_than_are_allowed() {
+        for (text, unit) in [("10/m", 60), ("7/s", 1), ("3/h", 3_600), ("1000/m", 60)] {
+            let rate: Rate = text.parse().unwrap();
+            let waits: Vec<Duration> = (0..3_000).map(|index| rate.wait(index)).collect();
+            for window in waits.windows(rate.count as usize + 1) {
+                let (first, last) = (window[0], window[window.len() - 1]);
+                assert!(first + Duration::from_secs(unit) <= last, "{text}");
+            }
+            assert_eq!(waits[0], Duration::ZERO);
+        }
+    }
+
+    #[test]
     fn what_is_due_is_spread_evenly_and_nothing_is_lost_to_rounding() {
         let start = DateTime::UNIX_EPOCH;
         let rate: Rate = "7/m".parse().unwrap();
@@ -103,5 +133,19 @@ mod tests {
         assert_eq!(rate.duration_of(8), Duration::from_mins(1));
         assert_eq!(rate.duration_of(0), Duration::ZERO);
         assert_eq!(rate.due(start, u64::MAX), None);
+    }
+
+    #[test]
+    fn how_many_are_due_is_the_inverse_of_when_each_is() {
+        let start = DateTime::UNIX_EPOCH;
+        for text in ["7/m", "3/s", "100000/s", "1/d", "999/h"] {
+            let rate: Rate = text.parse().unwrap();
+            for index in (0..50).chain([1_000, 123_457]) {
+                let due = rate.due(start, index).unwrap();
+                let just_before = due - TimeDelta::microseconds(1);
+                assert_eq!(rate.due_by(start, due), index + 1, "{text} {index}");
+                assert_eq!(rate.due_by(start, just_before), index, "{text} {index}");
+            }
+        }
     }
 }

@@ -92,11 +92,13 @@ pub enum Cause {
     Discard,
     /// An operator takes a discard back.
     Restore,
+    /// An operator knows that a failed task has had its effect: it has ended well, without another attempt.
+    Resolve,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Open,
         Self::Succeed,
         Self::Retry,
@@ -106,6 +108,7 @@ impl Cause {
         Self::Requeue,
         Self::Discard,
         Self::Restore,
+        Self::Resolve,
     ];
 
     const fn label(self) -> &'static str {
@@ -119,6 +122,7 @@ impl Cause {
             Self::Requeue => "requeue",
             Self::Discard => "discard",
             Self::Restore => "restore",
+            Self::Resolve => "resolve",
         }
     }
 }
@@ -128,7 +132,7 @@ pub const fn next(from: State, cause: Cause) -> Option<State> {
     use State::{Cancelled, Discarded, Failed, Pending, Retrying, Running, Skipped, Succeeded};
     match (from, cause) {
         (Pending | Retrying | Failed, Cause::Open) => Some(Running),
-        (Running, Cause::Succeed) => Some(Succeeded),
+        (Running, Cause::Succeed) | (Failed, Cause::Resolve) => Some(Succeeded),
         (Running, Cause::Retry) => Some(Retrying),
         (Pending | Running | Retrying, Cause::Fail) | (Discarded, Cause::Restore) => Some(Failed),
         (Pending | Running | Retrying, Cause::Cancel) => Some(Cancelled),

@@ -20,6 +20,7 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
 
 use crate::echo::quoted;
+use crate::steps::step;
 use crate::suggest::nearness;
 
 /// No zone has a stretch of constant offset that is shorter, in seconds. The shortest known are a
@@ -39,6 +40,10 @@ const STEP_S: i64 = SHORTEST_STRETCH_S / 2;
 
 /// The most names that a refusal suggests.
 const MAX_SUGGESTED: usize = 3;
+
+mod wall;
+
+pub use wall::Shown;
 
 /// The release of the time zone database in this build, such as `2025b`.
 pub const fn tz_data_version() -> &'static str {
@@ -96,6 +101,7 @@ impl Zone {
 
     /// How far the zone's clocks are ahead of UTC at an instant, in seconds; both of Unix time.
     pub fn offset_s(self, at_s: i64) -> i64 {
+        step();
         let utc = match DateTime::from_timestamp(at_s, 0) {
             Some(at) => at.naive_utc(),
             None if at_s < 0 => NaiveDateTime::MIN,

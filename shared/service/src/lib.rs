@@ -7,6 +7,7 @@
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez` and `/readyz`.
 //! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
+//! - [`notice`]: what is said of a parked task.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
 //! It knows neither PostgreSQL nor RabbitMQ nor what a job is.
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod fault;
 pub mod health;
 pub mod lifecycle;
+pub mod notice;
 pub mod outage;
 pub mod settings;
 pub mod telemetry;

@@ -24,7 +24,8 @@ mod unknown;
 pub use help::{help, markdown};
 pub use problem::{Problem, SettingsErrors};
 pub use programs::{
-    ConsoleSettings, RetryDefaults, SchedulerSettings, ServiceSettings, WorkerSettings,
+    ConsoleSettings, FailedLimits, RetryDefaults, SchedulerSettings, ServiceSettings,
+    WorkerSettings,
 };
 pub use rule::LogFormat;
 pub use server_url::{ServerKind, ServerUrl, ServerUrlError};

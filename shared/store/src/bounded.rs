@@ -31,8 +31,14 @@ impl Store {
     }
 
     /// Begins a transaction.
+    ///
+    /// In a task of its own, which whoever gives the wait up leaves to its end: dropped in the middle, the
+    /// library would put a connection back into the pool on which a transaction has begun, and what others
+    /// did on it, and were told was done, would be undone with it.
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, Postgres>, Error> {
-        bounded(Box::pin(self.pool().begin())).await
+        let pool = self.pool().clone();
+        let begun = tokio::spawn(async move { bounded(Box::pin(pool.begin())).await });
+        begun.await.unwrap_or(Err(Error::WorkerCrashed))
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
+pub(crate) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ pub struct StoreOptions {
     pub acquire_timeout: Duration,
     /// The server ends a statement of ours that takes longer.
     pub statement_timeout: Duration,
+    /// Where the operator is whose actions are recorded: host, process, terminal.
+    pub from_where: Option<String>,
 }
 
 impl StoreOptions {
@@ -38,6 +40,7 @@ impl StoreOptions {
             pool_size: 10,
             acquire_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(30),
+            from_where: None,
         }
     }
 }
@@ -70,6 +73,11 @@ impl Store {
     /// The pool, for this crate's functions and for tests that look at rows.
     pub fn pool(&self) -> &PgPool {
         &self.pool
+    }
+
+    /// The most connections that the pool opens.
+    pub fn connections(&self) -> u32 {
+        self.pool.options().get_max_connections()
     }
 
     /// A place for one connection that is nobody else's.
@@ -173,7 +181,11 @@ pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions
             ("tcp_keepalives_interval", "5"),
             ("tcp_keepalives_count", "3"),
         ]);
-    Ok(connect)
+    // The default of the audit's column, so that no statement can forget to say it.
+    Ok(match &options.from_where {
+        Some(place) => connect.options([("sexton.from_where", place)]),
+        None => connect,
+    })
 }
 
 /// Asked of a connection that comes back. The pool itself asks too, but waits for the answer without

@@ -8,8 +8,8 @@
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::Schedule;
-use sexton_model::plan::Timetable;
+use sexton_model::job::{Schedule, TermColumns, Terms};
+use sexton_model::plan::{Cursor, Timetable, first_firing};
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
@@ -64,10 +64,10 @@ pub async fn recompute(
     let rows = sqlx::query_as!(
         Row,
         r#"-- outdated_cursors
-        SELECT id, name, schedule_kind, schedule_expression, timezone, dst,
-               next_fire_at AS "next_fire_at!", planned_until AS "planned_until!", tz_version
+        SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at, end_at, exclude,
+               jitter_ms, next_nominal_at, next_fire_at AS "next_fire_at!", planned_until AS "planned_until!", tz_version
         FROM jobs
-        WHERE schedule_kind = 'cron' AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
+        WHERE schedule_kind IN ('cron', 'once') AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
           AND planned_until IS NOT NULL
           AND coalesce(tz_version, '') COLLATE "C" < $1 COLLATE "C"
           AND (coalesce(tz_version, '') COLLATE "C", id) > ($2 COLLATE "C", $3)
@@ -91,20 +91,31 @@ pub async fn recompute(
         .filter_map(|row| row.timetable().map(|timetable| (row, timetable)))
         .collect();
     let ids: Vec<Uuid> = read.iter().map(|(row, _)| row.id).collect();
-    let next: Vec<Option<DateTime<Utc>>> =
-        read.iter().map(|(row, timetable)| timetable.next_after(row.planned_until)).collect();
+    let next: Vec<Option<Cursor>> = read
+        .iter()
+        .map(|(row, timetable)| {
+            let nominal = first_firing(timetable, row.planned_until)?;
+            Some(Cursor::on(timetable, nominal))
+        })
+        .collect();
+    let due: Vec<Option<DateTime<Utc>>> = next.iter().map(|next| next.map(|at| at.due)).collect();
+    let nominal: Vec<Option<DateTime<Utc>>> =
+        next.iter().map(|next| next.and_then(Cursor::nominal_if_other)).collect();
     sqlx::query!(
         "-- recompute_cursors
-        UPDATE jobs SET next_fire_at = c.next, tz_version = $3
-        FROM unnest($1::uuid[], $2::timestamptz[]) AS c (job_id, next) WHERE jobs.id = c.job_id",
+        UPDATE jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
+        FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS c (job_id, next, nominal)
+        WHERE jobs.id = c.job_id",
         &ids,
-        &next as &[Option<DateTime<Utc>>],
-        tz_data_version()
+        &due as &[Option<DateTime<Utc>>],
+        tz_data_version(),
+        &nominal as &[Option<DateTime<Utc>>]
     )
     .execute(Bounded(&mut *tx))
     .await?;
-    let moved = read.into_iter().zip(next).filter(|((row, _), to)| Some(row.next_fire_at) != *to);
-    done.moved = moved.map(|((row, _), to)| row.moved_to(to)).collect();
+    let to = next.into_iter().map(|next| next.map(|next| next.nominal));
+    let moved = read.into_iter().zip(to).filter(|((row, ..), to)| row.nominal() != *to);
+    done.moved = moved.map(|((row, ..), to)| row.moved_to(to)).collect();
     if !done.moved.is_empty() {
         wake(&mut tx, Wake::Jobs).await?;
     }
@@ -119,6 +130,11 @@ struct Row {
     schedule_expression: Option<String>,
     timezone: String,
     dst: String,
+    start_at: Option<String>,
+    end_at: Option<String>,
+    exclude: Vec<String>,
+    jitter_ms: Option<i64>,
+    next_nominal_at: Option<DateTime<Utc>>,
     next_fire_at: DateTime<Utc>,
     planned_until: DateTime<Utc>,
     tz_version: Option<String>,
@@ -129,20 +145,38 @@ impl Row {
         LookedAt { version: self.tz_version.clone().unwrap_or_default(), id: JobId::new(self.id) }
     }
 
-    fn timetable(&self) -> Option<Timetable> {
+    fn schedule(&self) -> Option<Schedule> {
         let expression = self.schedule_expression.as_deref();
-        let schedule = Schedule::from_columns(&self.schedule_kind, expression).ok()?;
+        Schedule::from_columns(&self.schedule_kind, expression).ok()
+    }
+
+    fn terms(&self) -> Option<Terms> {
+        Terms::from_columns(TermColumns {
+            start: self.start_at.as_deref(),
+            end: self.end_at.as_deref(),
+            exclude: &self.exclude,
+            jitter_ms: self.jitter_ms,
+            max_runs: None,
+        })
+        .ok()
+    }
+
+    fn timetable(&self) -> Option<Timetable> {
         let (zone, dst) = (Zone::parse(&self.timezone).ok()?, Dst::parse(&self.dst)?);
-        Timetable::new(&self.name, &schedule, zone, dst).ok()
+        let timetable = Timetable::new(&self.name, &self.schedule()?, zone, dst).ok()?;
+        Some(timetable.under(&self.terms()?, &self.name).since(Some(self.planned_until)))
+    }
+
+    /// Where the cursor stands, by its nominal time.
+    fn nominal(&self) -> Option<DateTime<Utc>> {
+        let (schedule, terms) = (self.schedule()?, self.terms()?);
+        let cursor =
+            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &terms);
+        Some(cursor.nominal)
     }
 
     fn moved_to(self, to: Option<DateTime<Utc>>) -> MovedCursor {
-        MovedCursor {
-            name: self.name,
-            timezone: self.timezone,
-            from: self.next_fire_at,
-            to,
-            by: self.tz_version,
-        }
+        let from = self.nominal().unwrap_or(self.next_fire_at);
+        MovedCursor { name: self.name, timezone: self.timezone, from, to, by: self.tz_version }
     }
 }

@@ -11,7 +11,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, Postgres, Transaction};
 
-use crate::bounded::{Bounded, bounded};
+use crate::bounded::{Bounded, bounded, commit};
 use crate::{Now, Store, StoreError};
 
 /// First half of the keys, apart from every single-number key that tasks or other programs use.
@@ -24,6 +24,8 @@ pub enum ExclusiveTask {
     Sweep,
     /// Removing what is old.
     Retention,
+    /// Adding up the groups of failures.
+    Graveyard,
 }
 
 impl ExclusiveTask {
@@ -31,6 +33,7 @@ impl ExclusiveTask {
         match self {
             Self::Sweep => 1,
             Self::Retention => 2,
+            Self::Graveyard => 3,
         }
     }
 }
@@ -78,6 +81,11 @@ impl Exclusive {
     /// Gives it back.
     pub async fn release(self) -> Result<(), StoreError> {
         Ok(bounded(self.tx.rollback()).await?)
+    }
+
+    /// Commits what was done on its connection, and gives it back.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        Ok(commit(self.tx).await?)
     }
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {

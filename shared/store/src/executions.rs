@@ -50,6 +50,7 @@ pub struct Execution {
     pub outcome: Option<String>,
     pub error_class: Option<String>,
     pub error_message: Option<String>,
+    pub fingerprint: Option<String>,
     pub result: Option<Value>,
     pub skip_reason: Option<String>,
     pub tz_version: Option<String>,
@@ -130,24 +131,14 @@ pub async fn list(
 
 /// One execution.
 pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreError> {
-    Ok(sqlx::query_as!(
-        Execution,
-        r#"-- find_execution
-        SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execution_key, e.own_key, e.scheduled_for, e.state,
-               e.attempt, e.rev, e.task_type, e.pool, e.target, e.params, e.idempotency_key,
-               e.claimed_by, e.claimed_at, e.ticket_published_at, e.relay_after, e.next_attempt_at,
-               e.reconcile_count, e.retries_used, e.timeouts_used, e.crashes_used, e.snoozes_used,
-               e.max_crashes,
-               e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
-               e.error_class, e.error_message, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
-               e.waits, e.admitted_at, e.replaced_by,
-               (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
-                   AND a.number = e.attempt) AS progress
-        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1"#,
-        id
-    )
-    .fetch_optional(store.bounded())
-    .await?)
+    Ok(of_ids(store, &[id]).await?.pop())
+}
+
+/// The executions that have these ids, in no particular order.
+pub async fn of_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, StoreError> {
+    Ok(sqlx::query_file_as!(Execution, "src/executions/of_ids.sql", ids)
+        .fetch_all(store.bounded())
+        .await?)
 }
 
 /// The ids from `first` to `last`, both included, ascending; at most `limit`. For ids that people

@@ -5,17 +5,23 @@
 //! the commit. A crash before the commit leaves nothing; a crash after it leaves owed tickets, which
 //! the relay publishes. The guard against a double firing is the unique row, not the lock.
 
+mod clock;
 mod due;
 mod failing;
+mod late;
 mod under_way;
+
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::key;
 use sexton_model::overlap::Waits;
+use sexton_model::plan::{Cursor, Disposition, Firing, Gap};
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
 use sexton_model::zone::tz_data_version;
-use sqlx::{Postgres, Transaction};
+use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, bounded, commit};
@@ -24,8 +30,11 @@ use crate::tickets::OwedTicket;
 use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
 
+pub use clock::{Look, Noticed};
 use due::DueRow;
+pub(crate) use due::rate;
 pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
+pub use late::{HeldRun, due_now, held_runs, jobs_of_held};
 pub use under_way::Replaced;
 
 /// A row to insert.
@@ -46,9 +55,38 @@ pub struct Claim {
     /// `None`: its ticket is owed at once. Otherwise it is held back until the job is free
     /// ([`crate::waiters`]). Of a claim that is not skipped.
     pub waits: Option<Waits>,
+    /// How long after the claim it may begin, in a catch-up with a rate: its ticket is left to the relay
+    /// until then. Of a claim that does not wait for its job.
+    pub after: Duration,
 }
 
 impl Claim {
+    /// The claim of a planned firing of `job`.
+    pub fn of(job: &DueJob, firing: Firing, id: ExecutionId) -> Self {
+        let template = job.idempotency_template.as_deref();
+        Self {
+            id,
+            job_id: job.id,
+            idempotency_key: key::idempotency(template, &job.name, &firing.key),
+            execution_key: firing.key,
+            scheduled_for: firing.scheduled_for,
+            skip_reason: match firing.disposition {
+                Disposition::Run | Disposition::Waits(_) => None,
+                Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
+            },
+            waits: match firing.disposition {
+                Disposition::Waits(why) => Some(why),
+                Disposition::Run | Disposition::Skipped(_) => None,
+            },
+            after: firing.after,
+        }
+    }
+
+    /// Whether its ticket may be published at once.
+    pub fn runs_now(&self) -> bool {
+        self.skip_reason.is_none() && self.waits.is_none() && self.after.is_zero()
+    }
+
     /// The ticket of the row that this claim became. `job` is the claimed one.
     pub fn into_ticket(self, job: &DueJob) -> OwedTicket {
         let (attempt, rev) = FRESH;
@@ -102,6 +140,37 @@ pub struct GapBehind {
     pub into_key: Option<String>,
 }
 
+impl GapRow {
+    /// The row of a gap that was planned.
+    pub fn of(job_id: JobId, gap: &Gap) -> Self {
+        Self {
+            job_id,
+            first: gap.first,
+            last: gap.last,
+            count: gap.count,
+            reason: gap.reason.as_str().to_owned(),
+            behind: GapBehind::default(),
+        }
+    }
+
+    /// The same with who or what is behind it.
+    #[must_use]
+    pub fn with(self, behind: GapBehind) -> Self {
+        Self { behind, ..self }
+    }
+}
+
+/// Where a planned job stands next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MovedOn {
+    /// The job.
+    pub job: JobId,
+    /// Its next firing; `None` ends its firings.
+    pub next: Option<Cursor>,
+    /// Firings that were claimed to run, of a job that has a limit of them; 0 otherwise.
+    pub runs: u32,
+}
+
 /// The instant the database would decide by, and when the next active job is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextDue {
@@ -149,10 +218,12 @@ impl ClaimTransaction {
         let rows = sqlx::query_as!(
             DueRow,
             r#"-- due_jobs
-            SELECT id, name, schedule_kind, schedule_expression, timezone, dst, planned_until,
+            SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at,
+                   end_at, exclude, jitter_ms, max_runs, runs_used, next_nominal_at, planned_until,
                    tz_version, task_type, target,
                    params::text AS "params!", pool, idempotency_template, overlap, misfire_policy,
-                   misfire_window_ms, misfire_limit, pause_after_failures, next_fire_at AS "next_fire_at!",
+                   misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
+                   next_fire_at AS "next_fire_at!",
                    coalesce($1, now()) AS "now!"
             FROM jobs
             WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
@@ -165,16 +236,9 @@ impl ClaimTransaction {
         )
         .fetch_all(Bounded(&mut *self.tx))
         .await?;
-        let mut due = DueJobs::default();
-        for row in rows {
-            let (id, name) = (JobId::new(row.id), row.name.clone());
-            match row.read() {
-                Ok(job) => due.jobs.push(job),
-                Err(why) => due.unreadable.push(UnreadableJob { id, name, why: why.to_string() }),
-            }
-        }
+        let mut due = DueJobs::read(rows);
         self.pause_the_failing(&mut due).await?;
-        under_way::look(&mut self.tx, &mut due).await?;
+        under_way::look(&mut self.tx, &mut due, true).await?;
         Ok(due)
     }
 
@@ -198,6 +262,7 @@ impl ClaimTransaction {
             claims.iter().map(|claim| claim.skip_reason.clone()).collect();
         let waits: Vec<Option<String>> =
             claims.iter().map(|claim| claim.waits.map(|why| why.as_str().to_owned())).collect();
+        let after: Vec<f64> = claims.iter().map(|claim| claim.after.as_millis() as f64).collect();
         let inserted = sqlx::query_scalar!(
             r#"-- insert_claims
             INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
@@ -207,13 +272,15 @@ impl ClaimTransaction {
                    CASE WHEN c.skip IS NULL THEN 'pending' ELSE 'skipped' END,
                    c.skip,
                    CASE WHEN c.skip IS NOT NULL THEN coalesce($8, now()) END,
-                   CASE WHEN c.skip IS NULL THEN coalesce($8, now()) END,
+                   CASE WHEN c.skip IS NULL
+                        THEN coalesce($8, now()) + c.after * interval '1 millisecond' END,
                    j.task_type, j.pool, j.target, j.params, $7, coalesce($8, now()),
-                   CASE WHEN c.waits IS NULL THEN coalesce($8, now()) + $9 * interval '1 millisecond'
-                        ELSE $11::timestamptz END, $10, c.waits
+                   CASE WHEN c.waits IS NOT NULL THEN $11::timestamptz
+                        WHEN c.after > 0 THEN coalesce($8, now()) + c.after * interval '1 millisecond'
+                        ELSE coalesce($8, now()) + $9 * interval '1 millisecond' END, $10, c.waits
             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],
-                        $12::text[])
-                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits)
+                        $12::text[], $13::float8[])
+                 AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after)
             JOIN jobs j ON j.id = c.job_id
             ON CONFLICT (job_id, execution_key) DO NOTHING
             RETURNING id"#,
@@ -228,7 +295,8 @@ impl ClaimTransaction {
             HEAD_START_MS as f64,
             tz_data_version(),
             NOT_BEFORE_ADMISSION,
-            &waits as &[Option<String>]
+            &waits as &[Option<String>],
+            &after
         )
         .fetch_all(Bounded(&mut *self.tx))
         .await?;
@@ -241,23 +309,33 @@ impl ClaimTransaction {
         under_way::replace(&mut self.tx, by, self.now).await
     }
 
-    /// Moves the jobs' cursors; `None` ends a job's firings. Returns how many rows changed, which is
-    /// as many as were given while their locks are held.
-    pub async fn advance(
-        &mut self,
-        cursors: &[(JobId, Option<DateTime<Utc>>)],
-    ) -> Result<u64, StoreError> {
-        let jobs: Vec<Uuid> = cursors.iter().map(|(job, _)| job.get()).collect();
-        let next: Vec<Option<DateTime<Utc>>> = cursors.iter().map(|(_, next)| *next).collect();
+    /// Moves the jobs' cursors, and counts their runs: in the transaction that claims them, so that both
+    /// are there or neither. Returns how many rows changed, which is as many as were given while their
+    /// locks are held. A job that fires once keeps the instant since which it is due
+    /// ([`Timetable::since`](sexton_model::plan::Timetable::since)): a release asks for it later.
+    pub async fn advance(&mut self, cursors: &[MovedOn]) -> Result<u64, StoreError> {
+        let jobs: Vec<Uuid> = cursors.iter().map(|moved| moved.job.get()).collect();
+        let at = |of: fn(Cursor) -> Option<DateTime<Utc>>| -> Vec<Option<DateTime<Utc>>> {
+            cursors.iter().map(|moved| moved.next.and_then(of)).collect()
+        };
+        let next = at(|cursor| Some(cursor.due));
+        let nominal = at(|cursor| Some(cursor.nominal));
+        let runs: Vec<i32> = cursors.iter().map(|moved| moved.runs as i32).collect();
         let done = sqlx::query!(
             "-- advance_cursors
             UPDATE jobs SET next_fire_at = c.next, tz_version = $4,
-                planned_until = least(coalesce($3, now()), c.next - interval '1 microsecond')
-            FROM unnest($1::uuid[], $2::timestamptz[]) AS c (job_id, next) WHERE jobs.id = c.job_id",
+                next_nominal_at = nullif(c.nominal, c.next), runs_used = jobs.runs_used + c.runs,
+                planned_until = CASE WHEN c.next IS NULL AND jobs.schedule_kind = 'once'
+                    THEN jobs.planned_until
+                    ELSE least(coalesce($3, now()), c.nominal - interval '1 microsecond') END
+            FROM unnest($1::uuid[], $2::timestamptz[], $5::timestamptz[], $6::int[])
+                 AS c (job_id, next, nominal, runs) WHERE jobs.id = c.job_id",
             &jobs,
             &next as &[Option<DateTime<Utc>>],
             self.now,
-            tz_data_version()
+            tz_data_version(),
+            &nominal as &[Option<DateTime<Utc>>],
+            &runs
         )
         .execute(Bounded(&mut *self.tx))
         .await?;
@@ -267,6 +345,11 @@ impl ClaimTransaction {
     /// Records firings that no execution stands for.
     pub async fn record_gaps(&mut self, gaps: &[GapRow]) -> Result<(), StoreError> {
         gaps::record(&mut self.tx, gaps, self.now).await
+    }
+
+    /// What it is carried out on, for statements of others that belong to it.
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
     }
 
     /// Undoes it all, and waits until its locks are gone.

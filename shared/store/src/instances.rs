@@ -30,10 +30,12 @@ pub struct Introduction {
     pub pool_slots: Option<Vec<i32>>,
     /// Identity of the lock file it holds.
     pub seat: Option<Uuid>,
+    /// Connections that it may hold for its own work: `DB_POOL_SIZE`.
+    pub db_connections: u32,
 }
 
 /// Introduces a process, or says that it is still there. Written anew where a restored backup has
-/// forgotten it.
+/// forgotten it, and not stopped any more where an operator took it for dead.
 pub async fn heartbeat(
     store: &Store,
     who: &Introduction,
@@ -43,11 +45,11 @@ pub async fn heartbeat(
     sqlx::query!(
         "-- instance_heartbeat
         INSERT INTO instances (id, kind, name, pid, version, pools, slots, seat, started_at,
-                               heartbeat_at, ready, pool_slots, tz_version)
+                               heartbeat_at, ready, pool_slots, tz_version, db_connections)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10, $11,
-                $12)
+                $12, $13)
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, ready = excluded.ready,
-            seat = excluded.seat",
+            seat = excluded.seat, stopped_at = NULL",
         who.id.get(),
         who.kind,
         who.name,
@@ -59,7 +61,8 @@ pub async fn heartbeat(
         now,
         ready,
         who.pool_slots.as_deref(),
-        who.tz_version
+        who.tz_version,
+        who.db_connections as i32
     )
     .execute(store.bounded())
     .await?;

@@ -16,14 +16,17 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sexton_model::cron::Dst;
-use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
-use sexton_model::plan::Timetable;
+use sexton_model::job::{
+    JobSpec, Misfire, MisfirePolicy, Overlap, Past, RetryOverrides, Schedule, TermColumns, Terms,
+};
+use sexton_model::plan::{Cursor, Timetable};
 use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, bounded};
 use crate::error::known;
+use crate::firing::rate;
 use crate::{Store, StoreError};
 
 pub use apply::{Applied, Apply, ApplyError, Changed, MAX_APPLIED, apply};
@@ -43,6 +46,11 @@ pub struct Job {
     pub schedule_expression: Option<String>,
     pub timezone: String,
     pub dst: String,
+    pub start_at: Option<String>,
+    pub end_at: Option<String>,
+    pub exclude: Vec<String>,
+    pub jitter_ms: Option<i64>,
+    pub max_runs: Option<i32>,
     pub task_type: String,
     pub params: Value,
     pub pool: String,
@@ -50,6 +58,7 @@ pub struct Job {
     pub misfire_policy: String,
     pub misfire_window_ms: i64,
     pub misfire_limit: i32,
+    pub misfire_rate: Option<String>,
     pub max_retries: Option<i32>,
     pub max_timeouts: Option<i32>,
     pub max_crashes: Option<i32>,
@@ -70,7 +79,9 @@ pub struct Job {
     pub paused_by: Option<String>,
     pub paused_why: Option<String>,
     pub paused_at: Option<DateTime<Utc>>,
+    pub runs_used: i32,
     pub next_fire_at: Option<DateTime<Utc>>,
+    pub next_nominal_at: Option<DateTime<Utc>>,
     pub planned_until: Option<DateTime<Utc>>,
     pub tz_version: Option<String>,
     pub revision: i32,
@@ -94,6 +105,8 @@ impl Job {
             description: self.description.clone(),
             target: self.target.clone(),
             schedule: self.schedule()?,
+            terms: self.terms()?,
+            past: Past::default(),
             timezone: known("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
             dst: known("jobs.dst", &self.dst, Dst::parse)?,
             task_type: self.task_type.clone(),
@@ -104,6 +117,7 @@ impl Job {
                 policy: known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?,
                 window: millis(self.misfire_window_ms),
                 limit: self.misfire_limit as u32,
+                rate: rate(self.misfire_rate.as_deref())?,
             },
             retry: RetryOverrides {
                 max_retries: self.max_retries.map(|retries| retries as u32),
@@ -135,10 +149,38 @@ impl Job {
         )
     }
 
-    pub(crate) fn timetable(&self) -> Result<Timetable, StoreError> {
-        Timetable::of(&self.spec()?).map_err(|error| StoreError::Inconsistent {
-            place: "jobs.schedule_expression",
+    fn terms(&self) -> Result<Terms, StoreError> {
+        Terms::from_columns(TermColumns {
+            start: self.start_at.as_deref(),
+            end: self.end_at.as_deref(),
+            exclude: &self.exclude,
+            jitter_ms: self.jitter_ms,
+            max_runs: self.max_runs,
+        })
+        .map_err(|error| StoreError::Inconsistent {
+            place: "jobs.start_at",
             value: format!("{error} (job {})", self.name),
+        })
+    }
+
+    /// Where the job's firings go on; `None`: it never fires again by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Job::spec`].
+    pub fn cursor(&self) -> Result<Option<Cursor>, StoreError> {
+        let Some(due) = self.next_fire_at else { return Ok(None) };
+        let (schedule, terms) = (self.schedule()?, self.terms()?);
+        Ok(Some(Cursor::from_columns(due, self.next_nominal_at, &schedule, &terms)))
+    }
+
+    pub(crate) fn timetable(&self) -> Result<Timetable, StoreError> {
+        let timetable = Timetable::of(&self.spec()?);
+        timetable.map(|timetable| timetable.since(self.planned_until)).map_err(|error| {
+            StoreError::Inconsistent {
+                place: "jobs.schedule_expression",
+                value: format!("{error} (job {})", self.name),
+            }
         })
     }
 }
@@ -255,11 +297,12 @@ async fn read(
         Job,
         r#"-- read_jobs
         SELECT id, coalesce(deleted_name, name) AS "name!", description, target, schedule_kind, schedule_expression, timezone, dst,
-               task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+               start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool, overlap,
+               misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
                idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, labels, status, paused_by,
-               paused_why, paused_at, next_fire_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
+               paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))
           AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)

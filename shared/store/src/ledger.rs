@@ -113,6 +113,8 @@ struct Found {
     now: DateTime<Utc>,
 }
 
+/// A single firing leaves `planned_until` where it was. So of one from before what retention has removed
+/// nobody can say that there was none.
 async fn standing(
     connection: &mut PgConnection,
     job: Uuid,
@@ -120,7 +122,11 @@ async fn standing(
 ) -> Result<Option<Found>, StoreError> {
     let row = sqlx::query!(
         r#"-- standing_of_job
-        SELECT next_fire_at, planned_until, status = 'paused' AS "paused!", paused_by, paused_why,
+        SELECT next_fire_at AS due_at, coalesce(next_nominal_at, next_fire_at) AS next_fire_at,
+               CASE WHEN schedule_kind = 'once' AND next_fire_at IS NULL
+                   THEN greatest(planned_until, (SELECT pruned_before - interval '1 microsecond'
+                                                 FROM retention))
+                   ELSE planned_until END AS planned_until, status = 'paused' AS "paused!", paused_by, paused_why,
                deleted_at, (SELECT pruned_before FROM retention) AS pruned_before,
                coalesce($2, now()) AS "now!"
         FROM jobs WHERE id = $1"#,
@@ -132,6 +138,7 @@ async fn standing(
     Ok(row.map(|row| Found {
         standing: Standing {
             next_fire_at: row.next_fire_at,
+            due_at: row.due_at,
             planned_until: row.planned_until,
             paused: row.paused.then_some(Pause { actor: row.paused_by, why: row.paused_why }),
             held: None,
@@ -143,7 +150,8 @@ async fn standing(
 }
 
 /// The newest revisions of a job. One is read as the job's row with the columns that it had: what a
-/// revision of an older version does not know is as it is now.
+/// revision of an older version does not know is as it is now; but the terms, which say what was a
+/// firing, are none.
 pub(crate) async fn revisions(
     connection: &mut PgConnection,
     job: Uuid,
@@ -151,7 +159,8 @@ pub(crate) async fn revisions(
     let rows = sqlx::query!(
         r#"-- revisions_of_job
         SELECT r.revision, r.valid_from,
-               to_jsonb(jsonb_populate_record(j, r.definition)) || jsonb_build_object(
+               to_jsonb(jsonb_populate_record(j, '{"start_at": null, "end_at": null, "exclude": [],
+                   "jitter_ms": null, "max_runs": null}'::jsonb || r.definition)) || jsonb_build_object(
                    'params', '{}'::jsonb, 'name', coalesce(j.deleted_name, j.name)) AS "job!"
         FROM job_revisions r JOIN jobs j ON j.id = r.job_id
         WHERE r.job_id = $1 ORDER BY r.revision DESC LIMIT $2"#,
@@ -248,9 +257,24 @@ async fn gaps(
         last,
         2 * firings as i64 + 10
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(Bounded(&mut *connection))
     .await?;
     gaps.reverse();
+    let held = sqlx::query!(
+        "-- held_between
+        SELECT first_firing, last_firing FROM held_firings
+        WHERE job_id = $1 AND first_firing <= $3 AND last_firing >= $2
+        ORDER BY first_firing LIMIT $4",
+        job,
+        first,
+        last,
+        firings as i64 + 10
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    gaps.extend(
+        held.into_iter().map(|run| RecordedGap::set_aside(run.first_firing, run.last_firing)),
+    );
     Ok(gaps)
 }
 

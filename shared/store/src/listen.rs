@@ -19,6 +19,8 @@ pub enum Wake {
     Owed,
     /// A running execution is to be cancelled: the journal renews at once.
     Cancel,
+    /// A bulk was asked for or steered: a scheduler carries it out.
+    Bulk,
 }
 
 impl Wake {
@@ -28,11 +30,13 @@ impl Wake {
             Self::Jobs => "jobs",
             Self::Owed => "owed",
             Self::Cancel => "cancel",
+            Self::Bulk => "bulk",
         }
     }
 
     fn parse(text: &str) -> Option<Self> {
-        [Self::Jobs, Self::Owed, Self::Cancel].into_iter().find(|wake| wake.as_str() == text)
+        let all = [Self::Jobs, Self::Owed, Self::Cancel, Self::Bulk];
+        all.into_iter().find(|wake| wake.as_str() == text)
     }
 }
 

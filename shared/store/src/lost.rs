@@ -4,13 +4,17 @@
 //! again, or a worker that starts in the seat of a dead one. The statement repeats the condition, so
 //! a renewal that came in between wins.
 
+use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
 use sexton_model::job::RetryOverrides;
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{LOST, Used, Verdict};
 use uuid::Uuid;
 
 use crate::open::{RetryColumns, number, used};
 use crate::{Now, Store, StoreError};
+
+/// What is recorded of a lost attempt.
+const MESSAGE: &str = "the worker was not heard of again before the lease ran out";
 
 /// An open attempt whose lease is over.
 #[derive(Clone, PartialEq, Debug)]
@@ -160,7 +164,7 @@ pub async fn settle(
                 crashes_used = l.crashes,
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = 'lost', error_class = 'lost',
-                error_message = 'the worker was not heard of again before the lease ran out'
+                fingerprint = CASE WHEN l.becomes = 'failed' THEN $9 END, error_message = $8::text
                     || CASE WHEN l.becomes = 'failed' THEN (
                         SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
                             format('attempt %s %s on %s, begun %s%s', t.number,
@@ -175,8 +179,7 @@ pub async fn settle(
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
             UPDATE attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',
-                error_class = 'lost',
-                error_message = 'the worker was not heard of again before the lease ran out'
+                error_class = 'lost', error_message = $8
             FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
         SELECT id AS "id!" FROM u"#,
         &ids,
@@ -185,7 +188,9 @@ pub async fn settle(
         &waits,
         &crashes,
         workers.as_deref(),
-        now
+        now,
+        MESSAGE,
+        fingerprint(LOST, MESSAGE).to_string()
     )
     .fetch_all(store.bounded())
     .await?;

@@ -6,6 +6,9 @@
 //! owed. Of two operators who do the same at once, one does it and the other is told.
 
 mod audit;
+mod browse;
+mod edit;
+pub(crate) mod moves;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -18,15 +21,17 @@ use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
 use crate::open::number;
-use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{Now, Store, StoreError};
 
 pub(crate) use audit::{
     Deed as AuditDeed, bound_waiting, is_lock_timeout as lock_timed_out, record as record_deeds,
-    wake,
+    record_of_bulk, wake,
 };
 use audit::{Deed, is_lock_timeout};
 pub use audit::{OperatorAction, of_execution, of_job};
+pub use browse::{ActionFilter, From as Beginning, actions};
+pub use edit::{Edit, edit};
+pub use moves::Terms;
 
 /// Who acts, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +62,9 @@ pub enum OperatorError {
     /// The execution is running, and its cancel was asked for before.
     #[error("the cancel of execution {0} was asked for before; its worker ends it")]
     Asked(ExecutionId),
+    /// Its params are not those any more that the operator had before him.
+    #[error("somebody else has edited execution {0} meanwhile; look at it and edit it again")]
+    Edited(ExecutionId),
     /// Somebody kept the row locked for 5 s. Try again.
     #[error("execution {0} is locked by somebody else; try again")]
     Locked(ExecutionId),
@@ -89,35 +97,28 @@ pub async fn requeue(
     by: By<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
+    requeue_to(store, id, seen, Terms::default(), by, now).await
+}
+
+/// The same under other terms: sent to another pool, or asked first whether it has happened.
+///
+/// # Errors
+///
+/// As [`requeue`].
+pub async fn requeue_to(
+    store: &Store,
+    id: ExecutionId,
+    seen: AttemptNumber,
+    terms: Terms<'_>,
+    by: By<'_>,
+    now: Now,
+) -> Result<(), OperatorError> {
     let mut row = Locked::take(store, id, now).await?;
     row.may(Cause::Requeue, Some(seen))?;
-    let done = sqlx::query!(
-        r#"-- requeue
-        UPDATE executions e SET state = 'pending', rev = e.rev + 1, ticket_published_at = NULL,
-            relay_after = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
-                THEN $4::timestamptz ELSE $3 END,
-            waits = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
-                THEN 'turn' END, admitted_at = NULL,
-            next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
-            crashes_used = 0, snoozes_used = 0, cancel_requested = false, finished_at = NULL,
-            reconcile_count = 0
-        FROM jobs j
-        WHERE e.id = $1 AND e.state = 'failed' AND e.attempt = $2 AND j.id = e.job_id
-        RETURNING e.waits IS NOT NULL AS "waits!""#,
-        id.get(),
-        seen.get(),
-        row.now,
-        NOT_BEFORE_ADMISSION
-    )
-    .fetch_optional(Bounded(&mut *row.tx))
-    .await
-    .map_err(StoreError::from)?;
-    let after = json!({
-        "state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0, "snoozes_used": 0
-    });
-    let waits = done.as_ref().is_some_and(|done| done.waits);
+    let moved = moves::requeue(&mut row.tx, &[(id, seen)], terms, row.now, row.now).await?;
+    let waits = moved.waits > 0;
     let news = if waits { Wake::Jobs } else { Wake::Owed };
-    row.finish(done.map_or(0, |_| 1), "requeue", by, after, Some(news)).await
+    row.finish(moved.ids.len(), "requeue", by, moves::after_requeue(terms), Some(news)).await
 }
 
 /// Gives a failed execution up. It can be restored until retention removes it; its parked message is
@@ -134,17 +135,8 @@ pub async fn discard(
 ) -> Result<(), OperatorError> {
     let mut row = Locked::take(store, id, now).await?;
     row.may(Cause::Discard, None)?;
-    let done = sqlx::query!(
-        "-- discard
-        UPDATE executions SET state = 'discarded', rev = rev + 1, finished_at = $2
-        WHERE id = $1 AND state = 'failed'",
-        id.get(),
-        row.now
-    )
-    .execute(Bounded(&mut *row.tx))
-    .await
-    .map_err(StoreError::from)?;
-    row.finish(done.rows_affected(), "discard", by, json!({"state": "discarded"}), None).await
+    let done = moves::discard(&mut row.tx, &[(id, row.attempt)], row.now).await?;
+    row.finish(done.len(), "discard", by, json!({"state": "discarded"}), None).await
 }
 
 /// Takes a discard back: the execution is failed again, and its parked message is owed.
@@ -160,19 +152,8 @@ pub async fn restore(
 ) -> Result<(), OperatorError> {
     let mut row = Locked::take(store, id, now).await?;
     row.may(Cause::Restore, None)?;
-    let done = sqlx::query!(
-        "-- restore
-        UPDATE executions SET state = 'failed', rev = rev + 1, finished_at = $2,
-            ticket_published_at = NULL, relay_after = $2
-        WHERE id = $1 AND state = 'discarded'",
-        id.get(),
-        row.now
-    )
-    .execute(Bounded(&mut *row.tx))
-    .await
-    .map_err(StoreError::from)?;
-    let after = json!({"state": "failed"});
-    row.finish(done.rows_affected(), "restore", by, after, Some(Wake::Owed)).await
+    let done = moves::restore(&mut row.tx, &[(id, row.attempt)], row.now).await?;
+    row.finish(done.len(), "restore", by, json!({"state": "failed"}), Some(Wake::Owed)).await
 }
 
 /// Ends an execution that has not ended. One that waits is cancelled at once; one that runs is
@@ -203,7 +184,7 @@ pub async fn cancel(
         .await
         .map_err(StoreError::from)?;
         let after = json!({"state": "cancelled"});
-        row.finish(done.rows_affected(), "cancel", by, after, None).await?;
+        row.finish(done.rows_affected() as usize, "cancel", by, after, None).await?;
         return Ok(Cancelled::AtOnce);
     }
     if row.before["cancel_requested"] == true {
@@ -218,7 +199,7 @@ pub async fn cancel(
     .await
     .map_err(StoreError::from)?;
     let after = json!({"state": "running", "cancel_requested": true});
-    row.finish(done.rows_affected(), "cancel", by, after, Some(Wake::Cancel)).await?;
+    row.finish(done.rows_affected() as usize, "cancel", by, after, Some(Wake::Cancel)).await?;
     Ok(Cancelled::Asked)
 }
 
@@ -242,7 +223,7 @@ impl Locked {
             SELECT job_id, state, attempt, coalesce($2, now()) AS "now!",
                    jsonb_build_object('state', state, 'attempt', attempt, 'retries_used', retries_used,
                        'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
-                       'snoozes_used', snoozes_used, 'cancel_requested', cancel_requested,
+                       'snoozes_used', snoozes_used, 'cancel_requested', cancel_requested, 'pool', pool,
                        'error_class', error_class, 'error_message', error_message) AS "before!"
             FROM executions WHERE id = $1 FOR NO KEY UPDATE"#,
             id.get(),
@@ -280,7 +261,7 @@ impl Locked {
 
     async fn finish(
         mut self,
-        rows: u64,
+        rows: usize,
         action: &'static str,
         by: By<'_>,
         after: Value,

@@ -1,5 +1,8 @@
 //! The failed queue's side of an execution: what the sweep and the workers ask and write.
 
+mod notices;
+
+use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_model::sweep::ParkedRow;
@@ -11,6 +14,8 @@ use crate::error::known;
 use crate::exclusive::Exclusive;
 use crate::open::number;
 use crate::{Now, Store, StoreError};
+
+pub use notices::notices;
 
 /// Reads the row behind a parked message; `None`: there is none. On the connection that holds the
 /// sweep's lock, so that an answer also proves that no other sweep has begun.
@@ -54,18 +59,20 @@ pub async fn fail_unopened(
     reason: &str,
     now: Now,
 ) -> Result<bool, StoreError> {
+    let reason = shorten(reason, MAX_REASON_BYTES);
     let done = sqlx::query!(
         "-- fail_unopened
         UPDATE executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
             next_attempt_at = NULL, finished_at = coalesce($5, now()),
             ticket_published_at = NULL, relay_after = coalesce($5, now()),
-            outcome = 'unopened', error_class = $3, error_message = $4
+            outcome = 'unopened', error_class = $3, error_message = $4, fingerprint = $6
         WHERE id = $1 AND attempt = $2 AND state IN ('pending', 'retrying')",
         id.get(),
         attempt.get(),
         class,
-        shorten(reason, MAX_REASON_BYTES),
-        now
+        reason,
+        now,
+        fingerprint(class, reason).to_string()
     )
     .execute(store.bounded())
     .await?;

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use serde_json::Value;
+use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{ExecutionId, ProcessId};
 use sexton_model::retry::{Used, Verdict};
 use sexton_model::state::State;
@@ -72,6 +73,14 @@ fn columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
         }
         Verdict::Fail { used } => (State::Failed.as_str(), 0, Some(*used)),
     }
+}
+
+/// The fingerprint of a failure for good; of the attempt's own message, not of the crashes that the
+/// statement tells besides.
+fn failure(settlement: &Settlement) -> Option<String> {
+    let (class, message) = settlement.error.as_ref().map_or(("", ""), |error| (&error.0, &error.1));
+    matches!(settlement.verdict, Verdict::Fail { .. })
+        .then(|| fingerprint(class, message).to_string())
 }
 
 /// Records a batch, at most one settlement per execution. Answers in the order given. The message of a
@@ -164,6 +173,7 @@ async fn run(
         each().map(|s| s.error.as_ref().map(|e| e.0.clone())).collect();
     let messages: Vec<Option<String>> =
         each().map(|s| s.error.as_ref().map(|e| e.1.clone())).collect();
+    let fingerprints: Vec<Option<String>> = each().map(failure).collect();
     let codes: Vec<Option<i32>> = each().map(|s| s.exit_code).collect();
     let signals: Vec<Option<i32>> = each().map(|s| s.signal).collect();
     let none = OutputPart::default();
@@ -177,12 +187,13 @@ async fn run(
             SELECT * FROM unnest($1::uuid[], $2::int[], $3::uuid[], $4::text[], $5::bigint[],
                                  $6::int[], $7::int[], $8::text[], $9::text[], $10::text[],
                                  $11::int[], $12::int[], $13::jsonb[], $14::jsonb[], $17::int[],
-                                 $18::bigint[], $19::bigint[], $28::int[])
+                                 $18::bigint[], $19::bigint[], $28::int[], $30::text[])
                  AS r (id, attempt, token, state, wait_ms, retries, crashes, outcome, class, message,
-                       exit_code, signal, progress, result, timeouts, above, below, snoozes)),
+                       exit_code, signal, progress, result, timeouts, above, below, snoozes, fingerprint)),
         l AS MATERIALIZED (
             SELECT r.id, r.attempt, r.token, r.state, r.wait_ms, r.retries, r.crashes, r.exit_code,
                    r.signal, r.progress, r.result, r.timeouts, r.above, r.below, r.snoozes,
+                   r.fingerprint,
                    -- What was replaced does not succeed, however well its task has ended.
                    CASE WHEN e.replaced_by IS NOT NULL
                           OR r.state <> 'succeeded' AND e.cancel_requested THEN 'cancelled'
@@ -216,6 +227,7 @@ async fn run(
                 cancel_requested = e.cancel_requested AND l.becomes = 'cancelled',
                 outcome = l.outcome,
                 error_class = l.class,
+                fingerprint = CASE WHEN l.becomes = 'failed' THEN l.fingerprint END,
                 error_message = CASE WHEN l.becomes <> 'failed' OR l.crashes = e.crashes_used
                     THEN l.message ELSE left(l.message, 250) || (
                         SELECT format('; %s crashed, no more are allowed: ', l.crashes) || string_agg(
@@ -286,7 +298,8 @@ async fn run(
         &output.to,
         &output.contents as &[&str],
         &snoozes as &[Option<i32>],
-        with_effects
+        with_effects,
+        &fingerprints as &[Option<String>]
     )
     .fetch_all(executor)
     .await

@@ -124,6 +124,19 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     })
 }
 
+/// How many executions failed within the last `seconds` and are failed still.
+pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- failed_since
+        SELECT count(*) AS "failed!" FROM executions
+        WHERE state = 'failed' AND finished_at > coalesce($2, now()) - $1 * interval '1 second'"#,
+        seconds as f64,
+        now
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
 /// Reads the counts of each pool that has jobs, workers or work, by name; at most 1,000.
 pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreError> {
     Ok(sqlx::query_as!(

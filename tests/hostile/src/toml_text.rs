@@ -22,8 +22,15 @@ fn job(job: &JobSpec) -> String {
     text("timeout", &duration::format(job.timeout));
     match job.schedule.to_columns() {
         ("cron", Some(expression)) => text("schedule", &expression),
-        ("every", Some(period)) => text("every", &period),
-        ("once", Some(at)) => text("at", &at),
+        ("every", Some(expression)) => {
+            let (period, phase) = expression.split_once('+').unwrap_or((&expression, "0s"));
+            text("every", period);
+            text("phase", phase);
+        }
+        ("once", Some(at)) => {
+            text("at", &at);
+            text("past", job.past.as_str());
+        }
         _ => assert_eq!(job.schedule, Schedule::None),
     }
     text("timezone", job.timezone.name());
@@ -35,7 +42,13 @@ fn job(job: &JobSpec) -> String {
             text(name, value);
         }
     }
+    for (name, value) in [("start", job.terms.start), ("end", job.terms.end)] {
+        if let Some(value) = value {
+            text(name, &value.to_string());
+        }
+    }
     let spans = [
+        ("jitter", job.terms.jitter),
         ("lease", job.lease),
         ("expect_within", job.expect_within),
         ("stale_after", job.stale_after),
@@ -44,6 +57,13 @@ fn job(job: &JobSpec) -> String {
         if let Some(value) = value {
             text(name, &duration::format(value));
         }
+    }
+    if let Some(most) = job.terms.max_runs {
+        lines.push(format!("max_runs = {most}"));
+    }
+    if !job.terms.exclude.is_empty() {
+        let days: Vec<_> = job.terms.exclude.to_texts().iter().map(|days| quoted(days)).collect();
+        lines.push(format!("exclude = [{}]", days.join(", ")));
     }
     if let Some(number) = job.lock_key {
         lines.push(format!("lock_key = {number}"));
@@ -62,6 +82,9 @@ fn misfire(job: &JobSpec) -> String {
     let mut fields = vec![("policy", policy), ("window", window)];
     if job.misfire.policy == MisfirePolicy::FireAll {
         fields.push(("limit", job.misfire.limit.to_string()));
+        if let Some(rate) = job.misfire.rate {
+            fields.push(("rate", quoted(&rate.to_string())));
+        }
     }
     table(fields)
 }

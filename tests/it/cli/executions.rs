@@ -6,7 +6,7 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 42] = [
+const ROW: [&str; 43] = [
     "admitted_at",
     "attempt",
     "backfill",
@@ -17,6 +17,7 @@ const ROW: [&str; 42] = [
     "error_class",
     "error_message",
     "execution_key",
+    "fingerprint",
     "finished_at",
     "id",
     "idempotency_key",
@@ -115,7 +116,20 @@ async fn listed_and_shown_executions_bear_the_columns_names() {
     );
     assert_eq!(
         keys(&shown["operator_actions"][0]),
-        ["action", "actor", "after", "at", "before", "execution_id", "id", "job_id", "reason"]
+        [
+            "action",
+            "actor",
+            "after",
+            "at",
+            "before",
+            "bulk_id",
+            "execution_id",
+            "from_address",
+            "from_where",
+            "id",
+            "job_id",
+            "reason",
+        ]
     );
 }
 

@@ -4,18 +4,25 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 mod applying;
+mod audit;
+mod bulks;
+mod catch_up;
 mod coming;
 mod cron;
+mod edits;
 mod executions;
 mod failed;
 pub(crate) mod followed;
+mod graveyard;
 mod importing;
 mod jobs;
+mod kinds;
 mod ledger;
 mod lint;
 mod logs;
 mod races;
 mod servers;
+mod verifying;
 
 use std::path::PathBuf;
 use std::process::Stdio;

@@ -116,3 +116,21 @@ async fn two_applies_of_the_same_new_jobs_at_once_both_succeed() {
     assert_eq!(a.created.len() + b.created.len(), 500);
     assert_eq!(a.unchanged.len() + b.unchanged.len(), 500);
 }
+
+#[tokio::test]
+async fn of_two_edits_at_once_the_second_does_not_overwrite_the_first() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let other = console.db.other_store().unwrap();
+    let seen = serde_json::json!({"customer": 4891});
+    let (one, two) = (serde_json::json!({"customer": 1}), serde_json::json!({"customer": 2}));
+    let edit = |params| operator::Edit { seen: &seen, params, pool: None, requeue: false };
+    let (a, b) = tokio::join!(
+        operator::edit(console.store(), id, second(), edit(&one), BY, None),
+        operator::edit(&other, id, second(), edit(&two), BY, None)
+    );
+    assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
+    let lost = a.err().or(b.err()).unwrap();
+    assert!(matches!(lost, OperatorError::Edited(_)), "{lost}");
+    assert_eq!(console.audit(id).await.len(), 2, "one edit is recorded");
+}

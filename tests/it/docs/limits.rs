@@ -6,6 +6,7 @@ use std::time::Duration;
 use sexton_console::import;
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
+use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
 use sexton_model::{cron, pool, ticket};
@@ -91,11 +92,19 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
         ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
         ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
         ("params", None, params_limit()),
+        ("exclude", None, format!("{} days or ranges of days", job::MAX_EXCLUDED)),
+        ("jitter", None, span(&limits::JITTER)),
+        ("max_runs", None, counts(&limits::MAX_RUNS)),
         ("misfire.window", Some(in_words(default.window)), span(&limits::MISFIRE_WINDOW)),
         (
             "misfire.limit",
             Some(default.limit.to_string()),
             format!("1 to {}", with_commas(Misfire::MAX_LIMIT as usize)),
+        ),
+        (
+            "misfire.rate",
+            None,
+            format!("1 to {} each `s`, `m`, `h` or `d`", with_commas(rate::MAX_COUNT as usize)),
         ),
         ("retry.max_retries", None, counts(&limits::MAX_RETRIES)),
         (

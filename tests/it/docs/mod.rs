@@ -8,6 +8,7 @@ mod faults;
 mod limits;
 mod links;
 mod names;
+mod operations;
 mod reliability;
 mod servers;
 mod shape;
@@ -30,7 +31,7 @@ pub(crate) fn text(path: impl AsRef<Path>) -> String {
 }
 
 /// All files whose names end with `ending`, as paths from the root, sorted.
-fn files(ending: &str) -> Vec<PathBuf> {
+pub(crate) fn files(ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -77,7 +78,7 @@ fn without_fences(document: &str) -> String {
 }
 
 /// The contents of the fenced blocks that begin with `` ```<info> ``.
-fn blocks(document: &str, info: &str) -> Vec<String> {
+pub(crate) fn blocks(document: &str, info: &str) -> Vec<String> {
     let opening = format!("```{info}");
     let mut found = Vec::new();
     let mut lines = document.lines();
@@ -91,7 +92,7 @@ fn blocks(document: &str, info: &str) -> Vec<String> {
 }
 
 /// What stands between `<!-- name -->` and `<!-- /name -->`.
-fn between<'a>(document: &'a str, name: &str) -> &'a str {
+pub(crate) fn between<'a>(document: &'a str, name: &str) -> &'a str {
     let (opening, closing) = (format!("<!-- {name} -->"), format!("<!-- /{name} -->"));
     let (_, rest) = document.split_once(&opening).unwrap_or_else(|| panic!("no {opening}"));
     rest.split_once(&closing).unwrap_or_else(|| panic!("no {closing}")).0

@@ -113,3 +113,38 @@ async fn a_parked_message_that_a_python_client_moves_is_a_requeue_and_moved_twic
         .await;
     assert_eq!(count(&platform, "attempts").await, 2);
 }
+
+#[tokio::test]
+async fn a_parked_message_that_a_python_client_copies_twice_runs_once_and_its_original_is_swept() {
+    let mut platform = Platform::new().await.unwrap();
+    let repaired = platform.folder().join("repaired");
+    let test = format!("test -e {}", repaired.display());
+    platform.catalogue(&format!("[tasks.work]\ncommand = [\"/bin/sh\", \"-c\", \"{test}\"]\n"));
+    platform.apply(&by_hand("a.b", "work", "retry = { max_retries = 0 }")).await.unwrap();
+    let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
+    let mut worker = platform.start_worker("w1", &[]).unwrap();
+    worker.ready().await;
+    platform.sexton(&["jobs", "trigger", "a.b"]).await;
+    until(&platform, "executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL", 1)
+        .await;
+    std::fs::write(&repaired, "").unwrap();
+    let failed = names::failed_queue(platform.namespace());
+    let main = names::main_queue(platform.namespace(), &PoolName::default_pool());
+    for _ in 0..2 {
+        let copied = python(&platform, &["copy", &failed, &main]).await;
+        assert!(
+            ["copied 1 message(s)", "copied 0 message(s)"].contains(&copied.trim()),
+            "{copied}"
+        );
+    }
+    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "operator_actions WHERE action = 'hand_requeue'", 1).await;
+    // What the client left in the failed queue is no longer true: the next sweep removes it.
+    platform
+        .eventually("the queues are empty", super::IN_THE_END, async || {
+            (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
+        })
+        .await;
+    assert_eq!(count(&platform, "attempts").await, 2, "the parked one, and one more");
+    assert_eq!(count(&platform, "operator_actions WHERE action = 'hand_requeue'").await, 1);
+}

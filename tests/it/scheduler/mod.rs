@@ -6,10 +6,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
+mod absences;
 mod admitting;
 mod claiming;
 mod dispatching;
 mod failing;
+mod holding;
+mod kinds;
 mod ledger;
 mod pruning;
 mod reconciling;

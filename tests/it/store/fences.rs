@@ -67,6 +67,7 @@ async fn a_firing_is_claimed_once_whoever_tries() {
         scheduled_for: at(0),
         skip_reason: None,
         waits: None,
+        after: std::time::Duration::ZERO,
     };
     let mut tx =
         sexton_store::firing::ClaimTransaction::begin(fixture.store(), None).await.unwrap();

@@ -1,5 +1,6 @@
 //! The rows' side of the protocol: each fence, each race, on a real PostgreSQL with the instant given.
 
+mod abandoned;
 mod fences;
 mod late;
 mod leases;
@@ -77,6 +78,7 @@ impl Fixture {
             scheduled_for: at(0),
             skip_reason: None,
             waits: None,
+            after: Duration::ZERO,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(0))).await.unwrap();
         assert_eq!(tx.insert(&[claim], "test:1").await.unwrap(), [id]);

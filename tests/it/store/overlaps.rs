@@ -46,6 +46,7 @@ impl Fixture {
             scheduled_for: at(60),
             skip_reason: None,
             waits: Some(Waits::Replace),
+            after: std::time::Duration::ZERO,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(60))).await.unwrap();
         let due = tx.due_jobs(10, &[]).await.unwrap();

@@ -2,6 +2,7 @@
 
 use sexton_model::state::{Cause, State, next};
 use sexton_tests::database::TestDatabase;
+use sexton_tests::factory::NewJob;
 
 use super::{Fixture, at, request};
 
@@ -113,6 +114,30 @@ async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
     assert!(db.store().check_schema().await.is_err());
     assert!(db.store().migrate().await.unwrap() > 0);
     db.store().check_schema().await.unwrap();
+}
+
+#[tokio::test]
+async fn going_down_records_what_is_set_aside_and_leaves_cursors_on_nominal_times() {
+    let db = TestDatabase::create().await.unwrap();
+    NewJob::new("a.b").cron("0 * * * *", at(3_600)).insert(db.pool()).await.unwrap();
+    sqlx::raw_sql(
+        "UPDATE jobs SET next_nominal_at = next_fire_at, next_fire_at = next_fire_at + interval '5 minutes';
+         INSERT INTO held_firings SELECT id, to_timestamp(0), to_timestamp(7200), 3, now() FROM jobs",
+    )
+    .execute(db.pool())
+    .await
+    .unwrap();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
+    migrator.undo(db.pool(), 10).await.unwrap();
+    let left: (String, i32, bool) = sqlx::query_as(
+        "SELECT g.reason, g.count, j.next_fire_at = $1 FROM gaps g JOIN jobs j ON j.id = g.job_id",
+    )
+    .bind(at(3_600))
+    .fetch_one(db.pool())
+    .await
+    .unwrap();
+    assert_eq!(left, ("held".to_owned(), 3, true));
 }
 
 #[tokio::test]

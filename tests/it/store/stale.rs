@@ -36,8 +36,8 @@ async fn asked(fixture: &Fixture, requests: &[OpenRequest], second: i64) -> Answ
 #[tokio::test]
 async fn a_firing_that_is_opened_too_late_is_skipped_and_one_on_the_last_instant_runs() {
     let fixture = fixture().await;
-    let every = Schedule::Every { period: std::time::Duration::from_mins(1) };
-    let once = Schedule::At { at: at(0) };
+    let every = Schedule::every(std::time::Duration::from_mins(1));
+    let once = Schedule::At { at: at(0).into() };
     for (schedule, second) in [(hourly(), 11), (every, 3_600), (once, 11)] {
         let id = fire(&fixture, &schedule).await;
         let opened = asked(&fixture, &[request(id, 1)], second).await;

@@ -30,7 +30,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// One program of a server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
@@ -103,6 +103,30 @@ impl Instance {
             }
         }
         processes::kill_all(&self.folder.run()).await?;
+        Err(ServersError::Program {
+            action: format!("run {}", launch.program.display()),
+            reason: self.folder.log_tail(),
+        })
+    }
+
+    /// Runs a tool of the server's to its end.
+    pub(super) async fn run(
+        &self,
+        launch: &Launch,
+        deadline: Duration,
+    ) -> Result<(), ServersError> {
+        let mut child = launch.spawn(&self.folder)?;
+        let end = Instant::now() + deadline;
+        while Instant::now() < end {
+            match child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(None) => tokio::time::sleep(LOOK_AGAIN).await,
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
+        // Ended already, or of no use any more.
+        child.kill().ok();
+        child.wait().ok();
         Err(ServersError::Program {
             action: format!("run {}", launch.program.display()),
             reason: self.folder.log_tail(),

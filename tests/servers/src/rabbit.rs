@@ -22,6 +22,9 @@ const NAME: &str = "RabbitMQ";
 /// Four seconds on an idle machine with 3.10, fourteen with 4.0; a busy machine is allowed for.
 const READY_DEADLINE: Duration = Duration::from_mins(5);
 
+/// A virtual machine starts for each command.
+const CONTROL_DEADLINE: Duration = Duration::from_mins(2);
+
 /// How many times other ports are tried.
 const PORT_TRIES: usize = 3;
 
@@ -45,6 +48,8 @@ pub struct RabbitServer {
     url: String,
     version: String,
     runner: Runner,
+    /// `rabbitmqctl`, without arguments; none for a container.
+    control: Option<Launch>,
 }
 
 impl RabbitServer {
@@ -74,6 +79,7 @@ impl RabbitServer {
         let url = format!("amqp://sexton:{password}@127.0.0.1:{port}/%2f");
         let mut lines = vec!["default_user = sexton".into(), format!("default_pass = {password}")];
         lines.extend(options.configuration.iter().cloned());
+        let mut control = None;
         let runner = match source {
             Source::Programs(programs) => {
                 lines.push(format!("listeners.tcp.1 = 127.0.0.1:{port}"));
@@ -82,6 +88,7 @@ impl RabbitServer {
                 folder.write("rabbitmq.conf", &(lines.join("\n") + "\n"))?;
                 folder.write("plugins", "[].\n")?;
                 let server = rabbitmq_server(&programs, &folder, epmd_port, distribution_port);
+                control = Some(rabbitmqctl(&programs, &server));
                 let programs = Programs {
                     create: None,
                     serve: vec![epmd(&programs, epmd_port), server],
@@ -99,7 +106,7 @@ impl RabbitServer {
             }
         };
         runner.create().await?;
-        let mut server = Self { url, version: String::new(), runner };
+        let mut server = Self { url, version: String::new(), runner, control };
         server.start().await?;
         server.version = versions::rabbit(&server.url).await?;
         Ok(server)
@@ -119,6 +126,20 @@ impl RabbitServer {
     /// The ids of the server's processes on this machine: none for a container.
     pub fn process_ids(&self) -> Vec<i32> {
         self.runner.process_ids()
+    }
+
+    /// Runs `rabbitmqctl` with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`ServersError::Program`] when it fails, and for a server in a container.
+    pub async fn control(&self, arguments: &[&str]) -> Result<(), ServersError> {
+        let (Some(control), Runner::Programs(instance)) = (&self.control, &self.runner) else {
+            let reason = "the server is in a container".to_owned();
+            return Err(ServersError::Program { action: "run rabbitmqctl".to_owned(), reason });
+        };
+        let arguments = arguments.iter().map(Into::into).collect();
+        instance.run(&Launch { arguments, ..control.clone() }, CONTROL_DEADLINE).await
     }
 
     /// Stops the server in good order; clients are told so.
@@ -169,6 +190,11 @@ impl RabbitServer {
         let connect = async || ready::rabbit(&self.url).await;
         self.runner.start(NAME, READY_DEADLINE, connect).await
     }
+}
+
+/// The tool beside the server's script, in the server's own environment.
+fn rabbitmqctl(programs: &RabbitPrograms, server: &Launch) -> Launch {
+    Launch { program: programs.server.with_file_name("rabbitmqctl"), ..server.clone() }
 }
 
 /// The port mapper, in the foreground and as a child. Left to itself, the server starts one as a

@@ -95,6 +95,11 @@ pub(super) struct Simulation<'a> {
     pub(super) replaced: u64,
     /// How often a cursor was set back.
     pub(super) set_back: u64,
+    /// How many backfills were done.
+    pub(super) backfills: u64,
+    /// How often the clock jumped, and what was set aside was decided.
+    pub(super) jumps: u64,
+    pub(super) released: u64,
 }
 
 impl<'a> Simulation<'a> {
@@ -133,6 +138,9 @@ impl<'a> Simulation<'a> {
             waited: 0,
             replaced: 0,
             set_back: 0,
+            backfills: 0,
+            jumps: 0,
+            released: 0,
         };
         for _ in 0..WORKERS {
             let process = ProcessId::new(simulation.fresh());
@@ -175,7 +183,8 @@ impl<'a> Simulation<'a> {
     pub(super) fn sight(&self) -> String {
         let held = (&self.schedulers, &self.sweep, &self.workers, &self.slots);
         let overlaps: Vec<Overlap> = self.jobs.iter().map(|job| job.overlap).collect();
-        format!("{:?}", (self.now, self.set_back, overlaps, &self.broker, held, &self.rows))
+        let counts = (self.set_back, self.jumps, self.released);
+        format!("{:?}", (self.now, counts, overlaps, &self.broker, held, &self.rows))
     }
 
     /// How many operations it has been through.
@@ -199,6 +208,8 @@ impl<'a> Simulation<'a> {
             Op::Admit { cut } => self.admit(cut).await?,
             Op::Overlap { job, policy } => self.set_overlap(job, policy).await?,
             Op::SetBack { job, firings } => self.set_back(job, firings).await?,
+            Op::Jump { back } => self.jump(back).await?,
+            Op::Release { discard, cut } => self.decide(discard, cut).await?,
             Op::Relay { limit, cut } => self.relay(limit, cut).await?,
             Op::Publish { ticket, cut } => self.publish(ticket, cut).await?,
             Op::Mark { cut } => self.mark(cut).await?,

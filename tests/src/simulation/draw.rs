@@ -91,7 +91,12 @@ impl Draw {
             23..25 => Op::EndLost { cut: self.cut() },
             25 => Op::Reconcile { wrong: self.below(4) == 0, cut: self.cut() },
             26..31 => Op::Sweep { cut: self.cut() },
-            31 => self.one_of(&[Op::SweepDies, Op::Prune]),
+            31 => {
+                let (back, discard, cut) = (self.below(2) == 0, self.below(2) == 0, self.cut());
+                let release = Op::Release { discard, cut };
+                let dies = Op::SweepDies;
+                self.one_of(&[dies, dies, dies, Op::Prune, Op::Jump { back }, release])
+            }
             _ => Op::Admit { cut: self.cut() },
         }
     }
@@ -212,7 +217,10 @@ impl Draw {
         let admit = [Op::Admit { cut }, publish, Op::Mark { cut }];
         let alone = [Op::Overlap { job: 0, policy: self.one_of(&[2, 3]) }];
         let well = Op::End { slot, end: End::Succeeds };
-        let pieces: &[&[Op]] = match self.below(28) {
+        let back = self.one_of(&[Op::MoveBack { message }, Op::CopyBack { message }]);
+        let jump = Op::Jump { back: self.below(2) == 0 };
+        let release = Op::Release { discard: self.below(3) == 0, cut: Cut::No };
+        let pieces: &[&[Op]] = match self.below(29) {
             0 => &[&relay],
             1 => &[&open],
             2 => &[&open, &write, &[end], &settle, &sent],
@@ -241,7 +249,18 @@ impl Draw {
             16 => &[&relay, &[Op::Wipe, Op::Wait { ms: 610_000 }, overdue], &relay, &open],
             17 => &[&[Op::Wait { ms: 31 * 86_400_000 }, Op::Prune]],
             // A person or a tool puts a parked message back, and drops what it does not know.
-            18 => &[&open, &[given_up], &settle, &sent, &[Op::MoveBack { message }, strip], &open],
+            18 => &[&open, &[given_up], &settle, &sent, &[back, strip], &open],
+            // Catch-up that is held, and some of it before that is noticed.
+            26 => &[&[
+                jump,
+                minute,
+                minute,
+                minute,
+                Op::Plan { cut },
+                minute,
+                Op::Plan { cut },
+                release,
+            ]],
             // A task that takes too long, over and over.
             19 => &[&open, &late, &settle, &sent, &[minute], &open, &late, &settle],
             // The same firings by a backfill and by the schedulers, also after retention.

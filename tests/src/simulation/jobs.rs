@@ -88,7 +88,9 @@ const DEFINITIONS: [Definition; 3] = [
 /// Empties the tables and inserts the jobs.
 pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, Stop> {
     let pool = simulation.store.pool();
-    for table in ["attempts", "gaps", "executions", "jobs"] {
+    let tables =
+        ["held_firings", "holds", "planner_clock", "attempts", "gaps", "executions", "jobs"];
+    for table in tables {
         sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(pool).await?;
     }
     sqlx::query("UPDATE retention SET pruned_before = NULL").execute(pool).await?;

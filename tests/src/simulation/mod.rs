@@ -25,6 +25,7 @@ mod broker;
 mod case;
 mod draw;
 mod ending;
+mod holds;
 mod jobs;
 mod ledger;
 mod op;

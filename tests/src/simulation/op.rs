@@ -66,6 +66,11 @@ pub enum Op {
     Admit { cut: Cut },
     /// A hand in the database sets a job's cursor back by some firings.
     SetBack { job: u8, firings: u8 },
+    /// The database's time jumps against what a planner last saw.
+    Jump { back: bool },
+    /// An operator decides what was set aside meanwhile; `Cut::After`: of one job, then his command
+    /// dies.
+    Release { discard: bool, cut: Cut },
     /// A relay takes owed tickets.
     Relay { limit: u8, cut: Cut },
     /// A scheduler publishes a ticket that it claimed or took.

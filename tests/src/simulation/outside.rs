@@ -205,6 +205,7 @@ impl Simulation<'_> {
             dry_run: false,
         };
         let store = self.writes();
+        self.backfills += 1;
         let fresh = || ExecutionId::new(self.fresh());
         match backfill::batch(store, request, None, fresh, BY, Some(now)).await {
             Ok(batch) => {

@@ -104,6 +104,9 @@ impl Stage {
     pub async fn create() -> Result<Self> {
         let database = TestDatabase::create().await?;
         let tables = [
+            "held_firings",
+            "holds",
+            "planner_clock",
             "attempt_output",
             "attempts",
             "gaps",

@@ -1,9 +1,10 @@
 //! The schedulers' loops over the rows, as in `scheduler/src`, one effect at a time.
 
+use std::time::Duration;
+
 use sexton_model::id::ExecutionId;
-use sexton_model::key;
-use sexton_model::plan::{Disposition, Due, plan_at_most};
-use sexton_store::firing::{Claim, ClaimTransaction, GapBehind, GapRow};
+use sexton_model::plan::{Cursor, Disposition, Due, plan};
+use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::tickets::OwedTicket;
 use sexton_store::{reconcile, relay, retention};
@@ -14,8 +15,8 @@ use super::op::Cut;
 use super::promises::promise;
 use super::stop::Stop;
 
-/// Firings of one job that one transaction looks at.
-const FIRINGS: usize = 10_000;
+/// How far the clock may jump before catch-up is held: farther than time passes in one operation.
+const HOLD_AFTER: Duration = Duration::from_hours(2);
 /// How far back a hand sets a cursor.
 const MOST_SET_BACK: u8 = 3;
 /// For how long retention keeps what has ended, in days.
@@ -33,10 +34,12 @@ pub(super) struct Schedulers {
 impl Simulation<'_> {
     pub(super) async fn plan(&mut self, cut: Cut) -> Result<(), Stop> {
         let mut transaction = ClaimTransaction::begin(self.store, Some(self.now)).await?;
+        let look = transaction.look_at_clock(Some(HOLD_AFTER), ACTOR).await?;
         let due = transaction.due_jobs(10, &[]).await?;
         promise!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
         let (mut claims, mut tickets) = (Vec::new(), Vec::new());
         let (mut cursors, mut gaps, mut replacing) = (Vec::new(), Vec::new(), Vec::new());
+        let mut held = Vec::new();
         for job in &due.jobs {
             let timetable =
                 job.timetable().map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
@@ -46,42 +49,23 @@ impl Simulation<'_> {
                 misfire: job.misfire,
                 next_fire_at: job.next_fire_at,
                 under_way: job.under_way,
+                held: look.held,
             };
-            let plan = plan_at_most(&due, job.now, FIRINGS);
+            let plan = plan(&due, job.now);
             for firing in plan.firings {
-                let template = job.idempotency_template.as_deref();
                 let id = ExecutionId::new(self.fresh());
                 let skipped = matches!(firing.disposition, Disposition::Skipped(_));
                 if !skipped && job.overlap.replaces(job.under_way) {
                     replacing.push((job.id, id));
                 }
-                let claim = Claim {
-                    id,
-                    job_id: job.id,
-                    idempotency_key: key::idempotency(template, &job.name, &firing.key),
-                    execution_key: firing.key,
-                    scheduled_for: firing.scheduled_for,
-                    skip_reason: match firing.disposition {
-                        Disposition::Run | Disposition::Waits(_) => None,
-                        Disposition::Skipped(reason) => Some(reason.as_str().to_owned()),
-                    },
-                    waits: match firing.disposition {
-                        Disposition::Waits(why) => Some(why),
-                        Disposition::Run | Disposition::Skipped(_) => None,
-                    },
-                };
+                let claim = Claim::of(job, firing, id);
                 tickets.push(claim.clone().into_ticket(job));
                 claims.push(claim);
             }
-            gaps.extend(plan.gaps.into_iter().map(|gap| GapRow {
-                job_id: job.id,
-                first: gap.first,
-                last: gap.last,
-                count: gap.count,
-                reason: gap.reason.as_str().to_owned(),
-                behind: GapBehind::default(),
-            }));
-            cursors.push((job.id, plan.next_fire_at));
+            gaps.extend(plan.gaps.iter().map(|gap| GapRow::of(job.id, gap)));
+            held.extend(plan.held.map(|gap| (job.id, gap)));
+            let next = plan.next_fire_at.map(|nominal| Cursor::on(&timetable, nominal));
+            cursors.push(MovedOn { job: job.id, next, runs: 0 });
         }
         let inserted = transaction.insert(&claims, ACTOR).await?;
         replacing.retain(|(_, id)| inserted.contains(id));
@@ -90,6 +74,7 @@ impl Simulation<'_> {
         let moved = transaction.advance(&cursors).await?;
         promise!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
         transaction.record_gaps(&gaps).await?;
+        transaction.set_aside(&held).await?;
         if cut == Cut::Before {
             return Ok(transaction.rollback().await?);
         }
@@ -97,10 +82,10 @@ impl Simulation<'_> {
         self.notes.planned = true;
         transaction.commit().await?;
         if cut == Cut::No {
-            let runs = claims.iter().zip(tickets).filter(|(claim, _)| {
-                let now = claim.skip_reason.is_none() && claim.waits.is_none();
-                now && inserted.contains(&claim.id)
-            });
+            let runs = claims
+                .iter()
+                .zip(tickets)
+                .filter(|(claim, _)| claim.runs_now() && inserted.contains(&claim.id));
             self.schedulers.outbox.extend(runs.map(|(_, ticket)| (ticket, false)));
         }
         Ok(())

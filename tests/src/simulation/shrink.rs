@@ -115,6 +115,10 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::MoveBack { .. } => vec![Op::MoveBack { message: 0 }],
         Op::CopyBack { .. } => vec![Op::CopyBack { message: 0 }],
         Op::MoveAway { .. } => vec![Op::MoveAway { message: 0 }],
+        Op::Jump { .. } => vec![Op::Jump { back: false }],
+        Op::Release { discard, .. } => {
+            vec![Op::Release { discard: false, cut }, Op::Release { discard, cut }]
+        }
         Op::SchedulerDies | Op::FindLost | Op::SweepDies | Op::Prune | Op::Wipe => Vec::new(),
     }
 }

@@ -4,6 +4,20 @@ use std::fmt;
 
 use sexton_service::fault::POINTS;
 
+/// The points at which no execution is under way, only what no row knows: no task can run twice by a death
+/// there, so they are left to the tests that strike single points.
+const WITHOUT_EXECUTIONS: [&str; 5] = [
+    "scheduler.sweep_noted",
+    "scheduler.sweep_restored",
+    "console.raw_discarded",
+    "console.raw_restored",
+    "console.fix_recorded",
+];
+
+fn is_struck(point: &str) -> bool {
+    !WITHOUT_EXECUTIONS.contains(&point)
+}
+
 /// One kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Fault {
@@ -98,7 +112,8 @@ pub enum Deed {
 impl Fault {
     /// All kinds, in the order of the report.
     pub fn all() -> Vec<Self> {
-        let points = POINTS.iter().map(|point| Self::Point(point.name));
+        let points = POINTS.iter().filter(|point| is_struck(point.name));
+        let points = points.map(|point| Self::Point(point.name));
         let programs = [Program::Scheduler, Program::Worker];
         let servers = [Server::RabbitMq, Server::PostgreSql];
         let processes = programs.into_iter().flat_map(|program| {
@@ -118,7 +133,8 @@ impl Fault {
                 .flat_map(move |server| losses.map(|loss| Self::Network(program, server, loss)))
         });
         // A command of the console is over in a moment, and has nobody who waits for it.
-        let standing = POINTS.iter().filter(|point| !point.name.starts_with("console."));
+        let standing = POINTS.iter().filter(|point| is_struck(point.name));
+        let standing = standing.filter(|point| !point.name.starts_with("console."));
         let at = standing.flat_map(move |point| servers.map(|server| Self::At(point.name, server)));
         let open = Self::Network(Program::Worker, Server::PostgreSql, Loss::AnswerToOpen);
         points
@@ -234,10 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_point_is_struck() {
+    fn every_fault_point_at_which_an_execution_is_under_way_is_struck() {
         let all = Fault::all();
         for point in POINTS {
-            assert!(all.contains(&Fault::Point(point.name)), "{}", point.name);
+            let expected = is_struck(point.name);
+            assert_eq!(all.contains(&Fault::Point(point.name)), expected, "{}", point.name);
+        }
+        for name in WITHOUT_EXECUTIONS {
+            assert!(POINTS.iter().any(|point| point.name == name), "{name}");
         }
         assert!(POINTS.len() >= 15, "{}", POINTS.len());
     }

@@ -1,5 +1,6 @@
 //! The checks of the test build.
 
+mod hold;
 mod mutants;
 mod overlap;
 mod parts;

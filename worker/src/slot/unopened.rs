@@ -5,7 +5,7 @@ use sexton_broker::{Delivery, Publication, PublishError, outgoing};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
 use sexton_model::open::Answer;
-use sexton_model::retry::{Ending, LOST, decide};
+use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_model::ticket::{Foreign, shorten};
 use sexton_service::{clock, fault};
 use sexton_store::foreign::{Adopted, FreshIds};
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{PAUSE, Slot};
 use crate::attempt::publish;
 use crate::context::Context;
+use crate::notice::tell_parked;
 
 /// Of a ticket whose execution is not there.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -97,7 +98,7 @@ impl Slot {
                 Ok(failed) => {
                     if failed {
                         fault::point("worker.gave_up");
-                        tracing::error!(execution.id = %id, reason, "parked without an attempt");
+                        tell_parked(&store, id).await;
                     }
                     let _ = delivery.ack().await;
                     return;
@@ -211,5 +212,11 @@ async fn settle_lost(context: &Context, id: ExecutionId) -> Result<usize, StoreE
             (one, verdict)
         })
         .collect();
-    Ok(lost::settle(store, &which, &lost, None).await?.len())
+    let ended = lost::settle(store, &which, &lost, None).await?;
+    for id in &ended {
+        if lost.iter().any(|(_, verdict)| matches!(verdict, Verdict::Fail { .. })) {
+            tell_parked(store, *id).await;
+        }
+    }
+    Ok(ended.len())
 }

@@ -44,7 +44,7 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
 }
 
 /// Lists what the filter finds, of one job if it is named.
-pub(in crate::commands) async fn tell_list(
+async fn tell_list(
     store: &Store,
     mut filter: ExecutionFilter,
     job: Option<&str>,
@@ -75,7 +75,7 @@ pub(in crate::commands) async fn tell_list(
 }
 
 /// Shows one execution.
-pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(), Failure> {
+pub(super) async fn show(id: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let id = reference::execution(&store, id).await?;
     let execution = executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
@@ -97,10 +97,20 @@ pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(),
         session.out.say("\nIts attempts were removed by retention; the row stays for its key.")?;
     }
     tell_actions(&actions, now, session)?;
+    tell_hints(&execution, !attempts.is_empty(), session)
+}
+
+/// What can be done about it. `written`: there may be output.
+pub(in crate::commands) fn tell_hints(
+    execution: &Execution,
+    written: bool,
+    session: &Session,
+) -> Result<(), Failure> {
+    let id = execution.id;
     match execution.state.as_str() {
         "failed" => {
             let mut hints = Facts::default();
-            if !attempts.is_empty() {
+            if written {
                 hints.add("its output", format!("sexton executions logs {id}"));
             }
             hints.add(
@@ -124,7 +134,8 @@ pub(in crate::commands) async fn show(id: &str, session: &Session) -> Result<(),
     }
 }
 
-fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
+/// The row, for people.
+pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> Facts {
     let at = |at: DateTime<Utc>| format!("{} ({})", show::precise(at), ago(at, now));
     let mut facts = Facts::default();
     facts.add("execution", execution.id.to_string());

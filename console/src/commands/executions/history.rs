@@ -34,13 +34,13 @@ enum Spent<'a> {
 
 /// Whether retention has removed the history, and has kept the row for its key: something was opened
 /// once, and no attempt is left of it.
-pub(super) const fn is_removed(execution: &Execution, attempts: &[Attempt]) -> bool {
+pub(in crate::commands) const fn is_removed(execution: &Execution, attempts: &[Attempt]) -> bool {
     execution.started_at.is_some() && attempts.is_empty()
 }
 
 /// The newest `most` numbers up to the row's own, `attempts` being the newest `most` attempts, oldest
 /// first. `None`: no number was spent yet, or the history [is removed](is_removed).
-pub(super) fn table(
+pub(in crate::commands) fn table(
     execution: &Execution,
     attempts: &[Attempt],
     most: i32,
@@ -113,7 +113,7 @@ fn outcome(attempt: &Attempt) -> Cell {
 }
 
 /// How far an attempt is, or had come, as its task said last.
-pub(super) fn progress(stored: &Value) -> Option<String> {
+pub(in crate::commands) fn progress(stored: &Value) -> Option<String> {
     // One that is not in the form is of another version; `--json` has it.
     let progress: Progress = serde_json::from_value(stored.clone()).ok()?;
     Some(line(&progress.to_string(), PROGRESS_MAX_CHARS))

@@ -1,37 +1,62 @@
-//! Requeue, discard, restore: of one or of several, each by itself.
+//! Requeue, discard, restore: of one or of several, each by itself; of many, as a bulk.
 //!
 //! Several are not one transaction: what can be done is done, what cannot is told, and the exit
 //! status is that of the worst. Doing it again does only the rest.
 
 use serde_json::{Value, json};
+use sexton_model::bulk::Kind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::pool::PoolName;
 use sexton_service::fault;
-use sexton_store::operator::{self, By};
-use sexton_store::{Store, executions};
+use sexton_store::bulk::{Asked, NewBulk, create};
+use sexton_store::operator::{self, By, OperatorError, Terms};
+use sexton_store::{Store, executions, instances};
 
+use super::bulk::{Deed, ask};
+use super::watch::{find, follow};
+use super::which::Meant;
 use super::{Discard, Requeue, Restore};
 use crate::commands::executions::not_done;
 use crate::commands::reference;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::show::Progress;
+use crate::show::{Progress, ago, line};
 
 pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolve(&store, &arguments.ids).await?;
+    let now = session.now(&store).await?;
+    let meant = arguments.which.meant(&store, false, now).await?;
     let seen = arguments.attempt.and_then(AttemptNumber::new);
+    if let Some(pool) = &arguments.to_pool {
+        known_pool(&store, pool, arguments.force).await?;
+    }
+    let pool = arguments.to_pool.as_ref().map(PoolName::as_str);
+    let manner = &arguments.manner;
+    let several = manner.rate.is_some()
+        || arguments.canary.is_some()
+        || arguments.verify.is_some()
+        || manner.dry_run;
+    let ids = match meant {
+        Meant::Ids(ids) if !several => ids,
+        _ if seen.is_some() => return Err(attempt_of_several()),
+        meant => {
+            let (canary, reason) = (arguments.canary, arguments.reason.as_deref());
+            let verify = arguments.verify.as_deref();
+            let deed = Deed { kind: Kind::Requeue, canary, pool, verify, reason };
+            return ask(&store, &meant, deed, manner, session).await;
+        }
+    };
     if seen.is_some() && ids.len() > 1 {
-        let text = "--attempt goes with one id; each execution has attempts of its own";
-        return Err(Failure::Usage(text.to_owned()));
+        return Err(attempt_of_several());
     }
     if ids.len() > 1 {
-        confirm(&format!("{} executions will be requeued", ids.len()), arguments.yes)?;
+        confirm(&format!("{} executions will be requeued", ids.len()), manner.yes)?;
     }
     let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
     let mut report = Report::new("requeued", "pending", ids.len());
     for id in ids {
-        let done = requeue_one(&store, id, seen, by).await;
+        let done = requeue_one(&store, id, seen, Terms { pool }, by).await;
         if done.is_ok() {
             fault::point("console.requeued");
         }
@@ -40,12 +65,18 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     report.tell(session)
 }
 
+fn attempt_of_several() -> Failure {
+    let text = "--attempt goes with one id; each execution has attempts of its own";
+    Failure::Usage(text.to_owned())
+}
+
 /// With the number that the operator saw, never a later failure than the one that was looked at;
 /// without, whichever there is now.
 async fn requeue_one(
     store: &Store,
     id: ExecutionId,
     seen: Option<AttemptNumber>,
+    terms: Terms<'_>,
     by: By<'_>,
 ) -> Result<(), Failure> {
     let seen = if let Some(seen) = seen {
@@ -54,51 +85,140 @@ async fn requeue_one(
         let row = executions::find(store, id.get()).await?.ok_or_else(|| reference::missing(id))?;
         AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST)
     };
-    operator::requeue(store, id, seen, by, None).await.map_err(|error| not_done(error, "requeued"))
+    match operator::requeue_to(store, id, seen, terms, by, None).await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(beaten(store, error, "requeued").await),
+    }
+}
+
+/// A pool in which a worker is at work, or one that somebody insists on.
+pub(super) async fn known_pool(store: &Store, pool: &PoolName, force: bool) -> Result<(), Failure> {
+    let all = instances::list(store, None).await?;
+    let mut pools: Vec<&str> =
+        all.iter().flat_map(|it| it.pools.iter().map(String::as_str)).collect();
+    if force || pools.contains(&pool.as_str()) {
+        return Ok(());
+    }
+    pools.sort_unstable();
+    pools.dedup();
+    Err(Failure::NotFound(format!(
+        "no worker consumes from the pool {pool}; there are {}; --force sends it there all the same, \
+         where it waits for one",
+        if pools.is_empty() { "none".to_owned() } else { line(&pools.join(", "), 500) }
+    )))
+}
+
+/// Why it was not done, and if somebody else was faster, who that was and when.
+pub(super) async fn beaten(store: &Store, error: OperatorError, done: &str) -> Failure {
+    let OperatorError::Moved { id, .. } = error else { return not_done(error, done) };
+    let failure = not_done(error, done);
+    let actions = operator::of_execution(store, id.get()).await.unwrap_or_default();
+    let now = sexton_store::status::clock(store).await;
+    match (failure, actions.last(), now) {
+        (Failure::NothingDone(text), Some(last), Ok(now)) => Failure::NothingDone(format!(
+            "{text}; the last that was done to it: {} by {}, {}",
+            line(&last.action, 50),
+            line(&last.actor, 200),
+            ago(last.at, now)
+        )),
+        (failure, ..) => failure,
+    }
 }
 
 pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolve(&store, &arguments.ids).await?;
+    let now = session.now(&store).await?;
+    let meant = arguments.which.meant(&store, false, now).await?;
+    let (manner, reason) = (&arguments.manner, Some(arguments.reason.as_str()));
+    let ids = match meant {
+        Meant::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        meant => {
+            let deed = Deed::of(Kind::Discard, reason);
+            return ask(&store, &meant, deed, manner, session).await;
+        }
+    };
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
-    confirm(&format!("{} {noun} will be given up", ids.len()), arguments.yes)?;
-    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    confirm(&format!("{} {noun} will be given up", ids.len()), manner.yes)?;
+    let by = By { actor: &session.actor, reason };
     let mut report = Report::new("discarded", "discarded", ids.len());
     for id in ids {
-        let done = operator::discard(&store, id, by, None).await;
-        if done.is_ok() {
-            fault::point("console.discarded");
-        }
-        report.add(id, done.map_err(|error| not_done(error, "discarded")))?;
+        let done = match operator::discard(&store, id, by, None).await {
+            Ok(()) => {
+                fault::point("console.discarded");
+                Ok(())
+            }
+            Err(error) => Err(beaten(&store, error, "discarded").await),
+        };
+        report.add(id, done)?;
     }
     report.tell(session)
 }
 
 pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolve(&store, &arguments.ids).await?;
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    if let Some(bulk) = arguments.bulk {
+        return restore_bulk(&store, bulk, arguments, session).await;
+    }
+    let now = session.now(&store).await?;
+    let meant = arguments.which.meant(&store, true, now).await?;
+    let (manner, reason) = (&arguments.manner, arguments.reason.as_deref());
+    let ids = match meant {
+        Meant::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        meant => {
+            let deed = Deed::of(Kind::Restore, reason);
+            return ask(&store, &meant, deed, manner, session).await;
+        }
+    };
+    let by = By { actor: &session.actor, reason };
     let mut report = Report::new("restored", "failed", ids.len());
     for id in ids {
-        let done = operator::restore(&store, id, by, None).await;
-        if done.is_ok() {
-            fault::point("console.restored");
-        }
-        report.add(id, done.map_err(|error| not_done(error, "restored")))?;
+        let done = match operator::restore(&store, id, by, None).await {
+            Ok(()) => {
+                fault::point("console.restored");
+                Ok(())
+            }
+            Err(error) => Err(beaten(&store, error, "restored").await),
+        };
+        report.add(id, done)?;
     }
     report.tell(session)
 }
 
-/// Every id is understood before anything is done; one that is given twice is meant once.
-async fn resolve(store: &Store, texts: &[String]) -> Result<Vec<ExecutionId>, Failure> {
-    let mut ids = Vec::with_capacity(texts.len());
-    for text in texts {
-        let id = ExecutionId::new(reference::execution(store, text).await?);
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
+/// Takes back what a bulk has discarded.
+async fn restore_bulk(
+    store: &Store,
+    id: i64,
+    arguments: &Restore,
+    session: &Session,
+) -> Result<(), Failure> {
+    let bulk = find(store, id).await?;
+    if bulk.kind != Kind::Discard.as_str() {
+        let text = format!("bulk {id} was a {}, there is nothing to restore", bulk.kind);
+        return Err(Failure::Usage(text));
     }
-    Ok(ids)
+    if !matches!(bulk.state.as_str(), "done" | "stopped") {
+        let text = format!(
+            "bulk {id} is {}, and would go on discarding; stop it first: sexton failed bulk stop {id}",
+            bulk.state
+        );
+        return Err(Failure::NothingDone(text));
+    }
+    if arguments.manner.dry_run {
+        return session.out.say(format!("{} executions would be restored.", bulk.done));
+    }
+    confirm(&format!("{} executions will be restored", bulk.done), arguments.manner.yes)?;
+    let new = NewBulk {
+        kind: Kind::Restore,
+        asked: Asked::Bulk(id),
+        asked_at: session.now(store).await?,
+        rate: arguments.manner.rate,
+        canary: None,
+        pool: None,
+        verify: None,
+    };
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let new = create(store, &new, by).await?;
+    follow(store, new, arguments.manner.detach, session).await
 }
 
 /// What became of each.

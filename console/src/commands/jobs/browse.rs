@@ -125,7 +125,8 @@ fn schedule(job: &Job) -> Cell {
         ("cron", Some(expression)) if job.timezone == "UTC" => Cell::new(expression),
         ("cron", Some(expression)) => Cell::new(format!("{expression} {}", job.timezone)),
         ("every", Some(period)) => Cell::new(format!("every {period}")),
-        ("once", Some(at)) => Cell::new(format!("at {at}")),
+        ("once", Some(at)) if job.timezone == "UTC" => Cell::new(format!("at {at}")),
+        ("once", Some(at)) => Cell::new(format!("at {at} {}", job.timezone)),
         _ => Cell::none(),
     }
 }
@@ -139,16 +140,18 @@ fn next(job: &Job, now: DateTime<Utc>) -> Cell {
     }
 }
 
-/// From the job's cursor on; empty if it never fires again by itself.
+/// The nominal times from the job's cursor on; empty if it never fires again by itself.
 fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
     let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
-    let mut at = job.next_fire_at;
+    let cursor = job.cursor().ok().flatten();
+    let left = job.max_runs.map_or(SHOWN, |most| i64::from(most - job.runs_used).clamp(0, SHOWN));
+    let mut at = cursor.map(|cursor| cursor.nominal);
     let firings = std::iter::from_fn(|| {
         let firing = at?;
         at = timetable.as_ref().and_then(|table| table.next_after(firing));
         Some(firing)
     });
-    firings.take(SHOWN as usize).collect()
+    firings.take(left as usize).collect()
 }
 
 fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
@@ -175,6 +178,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
         firings.iter().map(|at| format!("{} ({})", instant(*at), ago(*at, now))).collect();
     let shown = if job.status == "paused" { "if resumed" } else { "next" };
     facts.maybe(shown, Some(next.join(", ")).filter(|text| !text.is_empty()));
+    terms(&mut facts, job);
     facts.add("task", &job.task_type);
     facts.add("params", job.params.to_string());
     facts.maybe("target", job.target.as_ref());
@@ -194,6 +198,16 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.maybe("labels", labels.map(Value::to_string));
     facts.add("revision", format!("{}, changed {}", job.revision, show::ago(job.updated_at, now)));
     facts
+}
+
+fn terms(facts: &mut Facts, job: &Job) {
+    let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
+    facts.maybe("not before", job.start_at.as_ref());
+    facts.maybe("not after", job.end_at.as_ref());
+    facts.maybe("except on", Some(job.exclude.join(", ")).filter(|days| !days.is_empty()));
+    facts.maybe("spread", job.jitter_ms.map(|ms| format!("by up to {}", millis(ms))));
+    let runs = job.max_runs.map(|most| format!("{} of {most} claimed", job.runs_used));
+    facts.maybe("runs", runs);
 }
 
 fn retry(job: &Job) -> String {

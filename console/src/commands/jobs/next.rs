@@ -104,14 +104,20 @@ fn soonest<'j>(jobs: &'j [Found], arguments: &Next, now: DateTime<Utc>) -> Vec<C
         (Some(from), _) => after(index, from),
         // What passed while it was paused does not fire when it is resumed.
         (None, "paused") => after(index, now),
-        (None, _) => jobs[index].row.next_fire_at,
+        (None, _) => jobs[index].row.cursor().ok().flatten().map(|cursor| cursor.nominal),
     };
+    let mut left: Vec<Option<u32>> =
+        jobs.iter().map(|job| job.spec.terms.runs_left(job.row.runs_used.max(0) as u32)).collect();
     let mut heap: BinaryHeap<Reverse<(DateTime<Utc>, usize)>> =
         (0..jobs.len()).filter_map(|index| Some(Reverse((first(index)?, index)))).collect();
     let mut firings = Vec::new();
     while firings.len() < arguments.count
         && let Some(Reverse((at, index))) = heap.pop()
     {
+        if let Some(left) = &mut left[index] {
+            let Some(fewer) = left.checked_sub(1) else { continue };
+            *left = fewer;
+        }
         firings.push(Coming { job: &jobs[index], at });
         heap.extend(after(index, at).map(|next| Reverse((next, index))));
     }

@@ -124,7 +124,6 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
             "status": "active",
             "next_fire_at": resumed.next_fire_at,
             "passed": resumed.passed,
-            "passed_is_all": resumed.complete,
         }));
     }
     let now = session.now(&store).await?;
@@ -134,9 +133,8 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
     );
     session.out.say(format!("{name} is active; {next}."))?;
     if resumed.passed > 0 {
-        let least = if resumed.complete { "" } else { "at least " };
         session.out.say(format!(
-            "{least}{} firings passed meanwhile; they are recorded as a gap and do not run.",
+            "{} firings passed meanwhile; they are recorded as a gap and do not run.",
             resumed.passed
         ))?;
     }

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use serde::Serialize;
-use sexton_store::status::PoolCounts;
+use sexton_service::settings::FailedLimits;
+use sexton_store::catch_up::Hold;
+use sexton_store::status::{Overview, PoolCounts};
 
-use crate::show::{duration, line};
+use crate::show::{duration, instant, line};
 
 /// Something that somebody should look at.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -22,9 +24,59 @@ pub(super) enum Warning {
         /// Milliseconds for which the one that waits longest has been due; `None`: nothing is due.
         oldest_due_ms: Option<i64>,
     },
+    /// The database's time jumped, and late firings wait for an operator.
+    CatchUpHeld(Hold),
+    /// More executions are failed than somebody wants to have.
+    TooManyFailed {
+        /// How many.
+        failed: i64,
+        /// `FAILED_WARN_COUNT`.
+        limit: u32,
+    },
+    /// A failed execution waits for longer than somebody wants it to.
+    FailedForLong {
+        /// Milliseconds for which the oldest waits.
+        oldest_ms: i64,
+        /// `FAILED_WARN_AGE_MS`.
+        limit_ms: i64,
+    },
+    /// More executions failed lately than somebody expects.
+    FailingFast {
+        /// Those of the last hour that are failed still.
+        last_hour: i64,
+        /// `FAILED_WARN_PER_HOUR`.
+        limit: u32,
+    },
 }
 
 impl Warning {
+    /// What is to be said of a hold.
+    pub(super) fn held(hold: Hold) -> Self {
+        Self::CatchUpHeld(hold)
+    }
+
+    /// What is to be said of what failed; `last_hour` counts those of the last hour.
+    pub(super) fn of_failed(
+        overview: &Overview,
+        last_hour: i64,
+        limits: FailedLimits,
+    ) -> Vec<Self> {
+        let mut warnings = Vec::new();
+        if overview.failed > i64::from(limits.count) {
+            warnings.push(Self::TooManyFailed { failed: overview.failed, limit: limits.count });
+        }
+        let limit_ms = limits.age.as_millis() as i64;
+        let oldest = overview.oldest_failed_at;
+        let oldest_ms = oldest.map(|at| (overview.now - at).num_milliseconds());
+        if let Some(oldest_ms) = oldest_ms.filter(|ms| *ms > limit_ms) {
+            warnings.push(Self::FailedForLong { oldest_ms, limit_ms });
+        }
+        if last_hour > i64::from(limits.per_hour) {
+            warnings.push(Self::FailingFast { last_hour, limit: limits.per_hour });
+        }
+        warnings
+    }
+
     /// What is to be said of a pool.
     pub(super) fn of(counts: &PoolCounts) -> Option<Self> {
         let PoolCounts { pool, jobs, workers, oldest_due_ms, .. } = counts;
@@ -40,7 +92,34 @@ impl Warning {
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::PoolWithoutWorkers { pool, jobs, waiting, oldest_due_ms } = self;
+        let (pool, jobs, waiting, oldest_due_ms) = match self {
+            Self::PoolWithoutWorkers { pool, jobs, waiting, oldest_due_ms } => {
+                (pool, jobs, waiting, oldest_due_ms)
+            }
+            Self::CatchUpHeld(hold) => return held(hold, f),
+            Self::TooManyFailed { failed, limit } => {
+                return write!(
+                    f,
+                    "{failed} executions are failed, more than {limit} (FAILED_WARN_COUNT); `sexton failed \
+                     list` shows them"
+                );
+            }
+            Self::FailedForLong { oldest_ms, limit_ms } => {
+                return write!(
+                    f,
+                    "the oldest failed execution waits for {}, longer than {} (FAILED_WARN_AGE_MS)",
+                    duration(*oldest_ms),
+                    duration(*limit_ms)
+                );
+            }
+            Self::FailingFast { last_hour, limit } => {
+                return write!(
+                    f,
+                    "{last_hour} executions failed within the last hour, more than {limit} \
+                     (FAILED_WARN_PER_HOUR)"
+                );
+            }
+        };
         let pool = line(pool, 100);
         write!(f, "no worker takes tasks from pool {pool}: ")?;
         match (waiting, oldest_due_ms) {
@@ -50,6 +129,19 @@ impl fmt::Display for Warning {
         }
         write!(f, ", and {jobs} active jobs choose it; start a worker with it in WORKER_POOLS")
     }
+}
+
+fn held(hold: &Hold, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "catch-up is held since {}, when the database's time had gone {} from {}: {} late firings of {} \
+         jobs are set aside; `sexton jobs catch-up --dry-run` shows them, --release or --discard ends it",
+        instant(hold.noticed_at),
+        if hold.reason == "backward" { "back" } else { "ahead" },
+        instant(hold.last_seen),
+        hold.firings,
+        hold.jobs
+    )
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@
 //! and whoever accepts a job refuses it then.
 
 mod anomalies;
+mod count;
 mod dst;
 mod error;
 mod fields;
@@ -59,6 +60,7 @@ pub use error::{CronError, ECHO_BYTES, Field, Reason};
 pub use fields::MAX_BYTES;
 pub use lint::lint;
 
+use count::second_from;
 use fields::Fields;
 use sets::{Sets, is_starred};
 use zoned::Zoned;
@@ -105,6 +107,29 @@ impl Expression {
     /// represented.
     pub fn next_after(&self, from: DateTime<Utc>, zone: Zone, dst: Dst) -> Option<DateTime<Utc>> {
         Zoned { expression: self, zone, dst }.first_after(from)
+    }
+
+    /// How many firings there are from `from` on and before `until`.
+    ///
+    /// Costs a step for every two days and every month in between, and none for a firing.
+    pub fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>, zone: Zone, dst: Dst) -> u64 {
+        Zoned { expression: self, zone, dst }
+            .count_between(second_from(from), second_from(until) - 1)
+    }
+
+    /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
+    /// first; `None` if there are not so many. Costs about three times as much.
+    pub fn nth_last(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+        back: u64,
+        zone: Zone,
+        dst: Dst,
+    ) -> Option<DateTime<Utc>> {
+        let zoned = Zoned { expression: self, zone, dst };
+        let found_s = zoned.nth_last(second_from(from), second_from(until) - 1, back)?;
+        DateTime::from_timestamp(found_s, 0)
     }
 
     /// All firings strictly after `from`, ascending: what [`Self::next_after`] answers when asked

@@ -17,6 +17,7 @@ use super::fields::Fields;
 use super::item::Item;
 use super::month::Month;
 use super::relative::{RelativeDay, RelativeDays};
+use crate::steps::step;
 
 /// The numbers that each field selects, bit `n` for number `n`. None of the sets is empty but those
 /// of the day fields, and theirs only if there are `relative_days`.
@@ -94,6 +95,7 @@ impl Sets {
 
     /// The selected days of the month that begins at `first`, bit `n` for day `n`.
     pub(super) fn days_in(&self, first: NaiveDate) -> u64 {
+        step();
         if !self.selects_month(first) {
             return 0;
         }

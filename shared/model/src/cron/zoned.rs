@@ -91,7 +91,7 @@ impl Zoned<'_> {
     }
 
     /// Whether a fixed time of the day that the clocks pass over there fires at that instant.
-    fn fires_at(&self, seam: Seam) -> bool {
+    pub(super) fn fires_at(&self, seam: Seam) -> bool {
         let Seam { at_s, before_s, after_s } = seam;
         !self.expression.wildcard
             && self.dst != Dst::Skip
@@ -101,7 +101,7 @@ impl Zoned<'_> {
 
     /// The first instant since the seam at which a wall time fires that matches: where the clocks
     /// were set back, what they show a second time does not, unless it is to.
-    fn first_pass_ends(&self, seam: Seam) -> i64 {
+    pub(super) fn first_pass_ends(&self, seam: Seam) -> i64 {
         let repeated_s = (seam.before_s - seam.after_s).max(0);
         if self.expression.wildcard || self.dst == Dst::Wall {
             seam.at_s

@@ -2,7 +2,6 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::job::Schedule;
 use crate::plan::Timetable;
 
 /// The database's instants are whole microseconds.
@@ -72,26 +71,26 @@ impl History {
         self.until
     }
 
-    /// The oldest `most` firings from `from` to `to`, both included. Each belongs to the revision that
+    /// The oldest `most` nominal times from `from` to `to`, both included, also of excluded days. Each belongs to the revision that
     /// was in force: one begins strictly after the instant of the change, as applying does. Only a job
     /// that fires once has its instant also where that was past when it was applied.
     pub fn firings(&self, from: DateTime<Utc>, to: DateTime<Utc>, most: usize) -> Stretch {
         let mut found: Vec<Nominal> = Vec::new();
         for revision in &self.revisions {
-            if let Schedule::At { at } = revision.timetable.schedule()
-                && *at <= revision.from
-                && (from..=to).contains(at)
+            if let Some(at) = revision.timetable.once()
+                && at <= revision.from
+                && (from..=to).contains(&at)
             {
-                found.extend(revision.nominal(*at));
+                found.extend(revision.nominal(at));
             }
         }
         let belated = found.len();
         for (index, revision) in self.revisions.iter().enumerate() {
             let end = self.end(index).map_or(to, |end| end.min(to));
-            let mut at = revision.timetable.next_after(revision.from.max(from - TICK));
+            let mut at = revision.timetable.nominal_after(revision.from.max(from - TICK));
             while let Some(firing) = at.filter(|at| *at <= end && found.len() - belated <= most) {
                 found.extend(revision.nominal(firing));
-                at = revision.timetable.next_after(firing);
+                at = revision.timetable.nominal_after(firing);
             }
         }
         found.sort();
@@ -104,6 +103,12 @@ impl History {
     /// The firing at exactly that instant.
     pub fn at(&self, at: DateTime<Utc>) -> Option<Nominal> {
         self.firings(at, at, 1).firings.pop()
+    }
+
+    /// Whether an instant is on a day on which the schedule of then does not fire.
+    pub fn excludes(&self, at: DateTime<Utc>) -> bool {
+        let of_then = self.revisions.iter().rev().find(|revision| revision.from < at);
+        of_then.is_some_and(|revision| revision.timetable.excludes(at))
     }
 
     /// The first firing after an instant.

@@ -22,6 +22,7 @@ mod tests;
 
 use chrono::{DateTime, Utc};
 
+use crate::plan::GapReason;
 use crate::state::State;
 
 pub use history::{History, Nominal, Revision, Stretch};
@@ -54,6 +55,17 @@ pub struct RecordedGap {
     pub into_key: Option<String>,
 }
 
+impl RecordedGap {
+    /// The word for firings that are set aside while catch-up is held: no gap yet.
+    const SET_ASIDE: &str = "set_aside";
+
+    /// Firings that are set aside while catch-up is held, which are told like a gap.
+    pub fn set_aside(first: DateTime<Utc>, last: DateTime<Utc>) -> Self {
+        let reason = Self::SET_ASIDE.to_owned();
+        Self { first, last, reason, actor: None, why: None, into_key: None }
+    }
+}
+
 /// Who paused a job, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pause {
@@ -66,8 +78,10 @@ pub struct Pause {
 /// The job as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Standing {
-    /// The first firing that is not accounted for.
+    /// The nominal time of the first firing that is not accounted for.
     pub next_fire_at: Option<DateTime<Utc>>,
+    /// When that firing is due; `None`: at its nominal time.
+    pub due_at: Option<DateTime<Utc>>,
     /// Up to here all is accounted for.
     pub planned_until: Option<DateTime<Utc>>,
     /// It is paused.
@@ -183,11 +197,15 @@ pub fn disposition(
     if let Some(execution) = execution {
         return of_execution(execution);
     }
-    if let Some(gap) = gaps.iter().find(|gap| (gap.first..=gap.last).contains(&at)) {
+    // Of excluded days, which may lie within a longer one.
+    let mut of_others = gaps.iter().filter(|gap| gap.reason != GapReason::Excluded.as_str());
+    if let Some(gap) = of_others.find(|gap| (gap.first..=gap.last).contains(&at)) {
         return of_gap(gap);
     }
     let ahead = job.next_fire_at.is_some_and(|cursor| cursor <= at);
-    if ahead && at > now {
+    // Spread, a firing is due later than its nominal time, and those after it as well.
+    let spread = job.due_at.is_some_and(|due| due > now);
+    if ahead && (at > now || spread) {
         return Disposition::NotYet;
     }
     if ahead {
@@ -204,6 +222,21 @@ pub fn disposition(
         return Disposition::Unknown(Unknown::Pruned);
     }
     Disposition::Unknown(Unknown::Unaccounted)
+}
+
+/// [`disposition`] of a nominal time of `history`, which can be one of an excluded day: then no gap needs
+/// to say so yet. Somebody may have run it by hand all the same.
+pub fn of_nominal(
+    at: DateTime<Utc>,
+    history: &History,
+    execution: Option<&Recorded>,
+    gaps: &[RecordedGap],
+    (job, now): (&Standing, DateTime<Utc>),
+) -> Disposition {
+    if execution.is_none() && history.excludes(at) {
+        return Disposition::NotRun(GapReason::Excluded.as_str().to_owned());
+    }
+    disposition(at, execution, gaps, job, now)
 }
 
 /// What an instant is that is no firing of `history`.
@@ -235,6 +268,7 @@ fn of_gap(gap: &RecordedGap) -> Disposition {
     let reason = gap.reason.strip_suffix(", at least").unwrap_or(&gap.reason);
     match reason {
         "coalesced" => Disposition::Coalesced(gap.into_key.clone()),
+        RecordedGap::SET_ASIDE => Disposition::Held("the database's time has jumped".to_owned()),
         "paused" => Disposition::Paused(Pause { actor: gap.actor.clone(), why: gap.why.clone() }),
         other => Disposition::NotRun(other.to_owned()),
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cron::Dst;
-use crate::job::Schedule;
+use crate::job::{Exclusions, Schedule, Terms};
 use crate::plan::Timetable;
 use crate::zone::Zone;
 
@@ -21,7 +21,7 @@ fn timetable(schedule: &Schedule) -> Timetable {
 }
 
 fn every(number: i32, from: DateTime<Utc>, period: u64) -> Revision {
-    let schedule = Schedule::Every { period: Duration::from_secs(period) };
+    let schedule = Schedule::every(Duration::from_secs(period));
     Revision { number, from, timetable: timetable(&schedule) }
 }
 
@@ -65,7 +65,7 @@ fn a_job_that_fires_once_has_its_instant_even_if_that_was_past_and_only_once() {
     let once = |number, from| Revision {
         number,
         from,
-        timetable: timetable(&Schedule::At { at: seconds(10) }),
+        timetable: timetable(&Schedule::At { at: seconds(10).into() }),
     };
     let history = History::new(vec![once(1, seconds(20)), once(2, seconds(30))], None);
     let all = history.firings(seconds(0), seconds(100), 10);
@@ -136,6 +136,53 @@ fn an_execution_comes_before_a_gap_and_a_gap_before_the_job() {
     assert_eq!(of(25, None), Disposition::Unknown(Unknown::Unaccounted));
     assert_eq!(of(50, None), Disposition::Due);
     assert_eq!(of(61, None), Disposition::NotYet);
+}
+
+#[test]
+fn an_excluded_firing_is_told_as_such_before_its_gap_is_there_and_within_a_longer_one() {
+    let day = |text: &str| Exclusions::from_texts(&[text]).unwrap();
+    let terms = Terms { exclude: day("2026-01-02"), ..Terms::default() };
+    let bare = cron(1, "2026-01-01T00:00:00Z", "0 8 * * *");
+    let table = bare.timetable.clone().under(&terms, "a.b");
+    let history = History::new(vec![Revision { timetable: table, ..bare }], None);
+    let all = history.firings(at("2026-01-01T00:00:00Z"), at("2026-01-03T09:00:00Z"), 10);
+    assert_eq!(all.firings.len(), 3, "the excluded one has its time all the same");
+    let job = Standing { next_fire_at: Some(at("2026-01-05T08:00:00Z")), ..Standing::default() };
+    let now = at("2026-01-04T09:00:00Z");
+    let over = |reason: &str| RecordedGap {
+        first: at("2026-01-01T08:00:00Z"),
+        last: at("2026-01-03T08:00:00Z"),
+        ..gap(0, 0, reason)
+    };
+    let excluded = Disposition::NotRun("excluded".to_owned());
+    for (gaps, others) in [
+        (vec![over("outside_window")], Disposition::NotRun("outside_window".to_owned())),
+        // What belongs to excluded days says nothing of those around them.
+        (vec![over("excluded")], Disposition::Unknown(Unknown::Unaccounted)),
+        (vec![], Disposition::Unknown(Unknown::Unaccounted)),
+    ] {
+        for (instant, expected) in
+            [("2026-01-01", &others), ("2026-01-02", &excluded), ("2026-01-03", &others)]
+        {
+            let instant = at(&format!("{instant}T08:00:00Z"));
+            let found = of_nominal(instant, &history, None, &gaps, (&job, now));
+            assert_eq!(&found, expected, "{instant} {gaps:?}");
+        }
+    }
+    let ran = Recorded { state: State::Succeeded, skip_reason: None, held: false };
+    let by_hand = of_nominal(at("2026-01-02T08:00:00Z"), &history, Some(&ran), &[], (&job, now));
+    assert_eq!(by_hand, Disposition::Ran);
+}
+
+#[test]
+fn a_spread_firing_is_not_due_at_its_nominal_time() {
+    let job = Standing {
+        next_fire_at: Some(seconds(10)),
+        due_at: Some(seconds(25)),
+        ..Standing::default()
+    };
+    let of = |now| disposition(seconds(10), None, &[], &job, seconds(now));
+    assert_eq!((of(24), of(25)), (Disposition::NotYet, Disposition::Due));
 }
 
 #[test]

@@ -4,14 +4,16 @@
 //! people. Reading them back checks everything but the cron expression, which
 //! [`crate::plan::Timetable`] parses anyway.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule};
+use super::{DaysError, Exclusions, JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule, Terms};
 use crate::duration::{self, DurationError, to_millis};
+use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in the order in which people read a job.
-pub const COLUMNS: [&str; 30] = [
+pub const COLUMNS: [&str; 36] = [
     "name",
     "description",
     "target",
@@ -19,6 +21,11 @@ pub const COLUMNS: [&str; 30] = [
     "schedule_expression",
     "timezone",
     "dst",
+    "start_at",
+    "end_at",
+    "exclude",
+    "jitter_ms",
+    "max_runs",
     "task_type",
     "params",
     "pool",
@@ -26,6 +33,7 @@ pub const COLUMNS: [&str; 30] = [
     "misfire_policy",
     "misfire_window_ms",
     "misfire_limit",
+    "misfire_rate",
     "max_retries",
     "max_timeouts",
     "max_crashes",
@@ -56,22 +64,65 @@ pub enum ColumnError {
     /// A period that is no duration.
     #[error("the period {0}")]
     Period(#[from] DurationError),
-    /// A period outside the limits.
-    #[error("the period {0:?} is not between 1s and 366d")]
+    /// A period outside the limits, or a phase that is not below it.
+    #[error("the period {0:?} is not between 1s and 366d, or its phase not below it")]
     PeriodRange(String),
-    /// Not an RFC 3339 instant.
-    #[error("{0:?} is not an RFC 3339 instant")]
+    /// Neither an RFC 3339 instant nor one without an offset.
+    #[error("{0:?} is not an instant")]
     Instant(String),
+    /// Not a day or a range of days.
+    #[error("{0}")]
+    Days(#[from] DaysError),
+}
+
+/// The columns of [`Terms`] as they are read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TermColumns<'a> {
+    /// `start_at`.
+    pub start: Option<&'a str>,
+    /// `end_at`.
+    pub end: Option<&'a str>,
+    /// `exclude`.
+    pub exclude: &'a [String],
+    /// `jitter_ms`.
+    pub jitter_ms: Option<i64>,
+    /// `max_runs`.
+    pub max_runs: Option<i32>,
+}
+
+impl Terms {
+    /// The terms in a row.
+    ///
+    /// # Errors
+    ///
+    /// [`ColumnError`]: the row was written by another version or by hand.
+    pub fn from_columns(columns: TermColumns<'_>) -> Result<Self, ColumnError> {
+        Ok(Self {
+            start: columns.start.map(moment).transpose()?,
+            end: columns.end.map(moment).transpose()?,
+            exclude: Exclusions::from_texts(columns.exclude)?,
+            jitter: columns.jitter_ms.map(|ms| Duration::from_millis(ms.max(0) as u64)),
+            max_runs: columns.max_runs.map(|most| most.max(0) as u32),
+        })
+    }
+}
+
+fn moment(text: &str) -> Result<Moment, ColumnError> {
+    Moment::parse(text).map_err(|_| ColumnError::Instant(text.to_owned()))
 }
 
 impl Schedule {
-    /// The columns `schedule_kind` and `schedule_expression`: the cron text, `15m`, an RFC 3339
-    /// instant, or nothing.
+    /// The columns `schedule_kind` and `schedule_expression`: the cron text, `15m` or with its phase
+    /// `15m+5m`, an instant in RFC 3339 (without an offset: of the job's zone), or nothing. Schedulers
+    /// that know no phase and no zones of instants cannot read those, and set such a job aside.
     pub fn to_columns(&self) -> (&'static str, Option<String>) {
         let expression = match self {
             Self::Cron { expression } => Some(expression.clone()),
-            Self::Every { period } => Some(duration::format(*period)),
-            Self::At { at } => Some(at.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+            Self::Every { period, phase } if phase.is_zero() => Some(duration::format(*period)),
+            Self::Every { period, phase } => {
+                Some(format!("{}+{}", duration::format(*period), duration::format(*phase)))
+            }
+            Self::At { at } => Some(at.to_string()),
             Self::None => None,
         };
         (self.kind(), expression)
@@ -89,19 +140,17 @@ impl Schedule {
             "cron" => Ok(Self::Cron { expression: needed("cron")?.to_owned() }),
             "every" => {
                 let text = needed("every")?;
-                let period = duration::parse(text)?;
-                if (MIN_PERIOD..=MAX_PERIOD).contains(&period) {
-                    Ok(Self::Every { period })
+                let (period, phase) = match text.split_once('+') {
+                    Some((period, phase)) => (duration::parse(period)?, duration::parse(phase)?),
+                    None => (duration::parse(text)?, Duration::ZERO),
+                };
+                if (MIN_PERIOD..=MAX_PERIOD).contains(&period) && phase < period {
+                    Ok(Self::Every { period, phase })
                 } else {
                     Err(ColumnError::PeriodRange(text.to_owned()))
                 }
             }
-            "once" => {
-                let text = needed("once")?;
-                DateTime::parse_from_rfc3339(text)
-                    .map(|at| Self::At { at: at.with_timezone(&Utc) })
-                    .map_err(|_| ColumnError::Instant(text.to_owned()))
-            }
+            "once" => Ok(Self::At { at: moment(needed("once")?)? }),
             "none" if expression.is_some() => Err(ColumnError::Presence("none", "an expression")),
             "none" => Ok(Self::None),
             other => Err(ColumnError::Kind(other.to_owned())),
@@ -114,7 +163,7 @@ impl JobSpec {
     /// durations in milliseconds.
     pub fn to_json(&self) -> Value {
         let (kind, expression) = self.schedule.to_columns();
-        let millis = |duration: Option<std::time::Duration>| duration.map(to_millis);
+        let millis = |duration: Option<Duration>| duration.map(to_millis);
         json!({
             "name": self.name,
             "description": self.description,
@@ -123,6 +172,11 @@ impl JobSpec {
             "schedule_expression": expression,
             "timezone": self.timezone.name(),
             "dst": self.dst,
+            "start_at": self.terms.start.map(|start| start.to_string()),
+            "end_at": self.terms.end.map(|end| end.to_string()),
+            "exclude": self.terms.exclude.to_texts(),
+            "jitter_ms": millis(self.terms.jitter),
+            "max_runs": self.terms.max_runs,
             "task_type": self.task_type,
             "params": self.params,
             "pool": self.pool,
@@ -130,6 +184,7 @@ impl JobSpec {
             "misfire_policy": self.misfire.policy,
             "misfire_window_ms": to_millis(self.misfire.window),
             "misfire_limit": self.misfire.limit,
+            "misfire_rate": self.misfire.rate.map(|rate| rate.to_string()),
             "max_retries": self.retry.max_retries,
             "max_timeouts": self.retry.max_timeouts,
             "max_crashes": self.retry.max_crashes,
@@ -152,19 +207,23 @@ impl JobSpec {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    fn at(text: &str) -> Schedule {
+        Schedule::At { at: Moment::parse(text).unwrap() }
+    }
 
     #[test]
     fn every_schedule_survives_the_database() {
         for (schedule, columns) in [
             (Schedule::Cron { expression: "0 1 1 * *".into() }, ("cron", Some("0 1 1 * *"))),
-            (Schedule::Every { period: Duration::from_mins(90) }, ("every", Some("1h30m"))),
+            (Schedule::every(Duration::from_mins(90)), ("every", Some("1h30m"))),
             (
-                Schedule::At { at: "2025-12-15T15:00:00.250Z".parse().unwrap() },
-                ("once", Some("2025-12-15T15:00:00.250Z")),
+                Schedule::Every { period: Duration::from_mins(15), phase: Duration::from_mins(5) },
+                ("every", Some("15m+5m")),
             ),
+            (at("2025-12-15T15:00:00.250Z"), ("once", Some("2025-12-15T15:00:00.250Z"))),
+            (at("2025-12-15T15:00:00"), ("once", Some("2025-12-15T15:00:00"))),
             (Schedule::None, ("none", None)),
         ] {
             let (kind, expression) = schedule.to_columns();
@@ -180,6 +239,7 @@ mod tests {
             ("cron", None, ColumnError::Presence("cron", "no expression")),
             ("none", Some("x"), ColumnError::Presence("none", "an expression")),
             ("every", Some("1ms"), ColumnError::PeriodRange("1ms".into())),
+            ("every", Some("15m+15m"), ColumnError::PeriodRange("15m+15m".into())),
             ("every", Some("x"), ColumnError::Period(DurationError::Number("x".into()))),
             ("once", Some("tomorrow"), ColumnError::Instant("tomorrow".into())),
         ] {
@@ -188,8 +248,31 @@ mod tests {
     }
 
     #[test]
+    fn terms_survive_the_database() {
+        let exclude = ["2026-12-24..2026-12-26".to_owned()];
+        let columns = TermColumns {
+            start: Some("2026-01-01T00:00:00"),
+            end: Some("2026-12-31T23:00:00Z"),
+            exclude: &exclude,
+            jitter_ms: Some(60_000),
+            max_runs: Some(5),
+        };
+        let terms = Terms::from_columns(columns).unwrap();
+        let job = JobSpec { terms, ..JobSpec::new("a.b", "t", Schedule::None) };
+        let json = job.to_json();
+        assert_eq!(json["start_at"], "2026-01-01T00:00:00");
+        assert_eq!(json["end_at"], "2026-12-31T23:00:00Z");
+        assert_eq!(json["exclude"], json!(exclude));
+        assert_eq!((&json["jitter_ms"], &json["max_runs"]), (&json!(60_000), &json!(5)));
+        let wrong = TermColumns { start: Some("soon"), ..columns };
+        assert_eq!(Terms::from_columns(wrong), Err(ColumnError::Instant("soon".into())));
+        let wrong = TermColumns { exclude: &["never".to_owned()], ..columns };
+        assert!(matches!(Terms::from_columns(wrong), Err(ColumnError::Days(_))));
+    }
+
+    #[test]
     fn the_json_of_a_job_has_exactly_the_columns() {
-        let job = JobSpec::new("a.b", "report", Schedule::Every { period: MIN_PERIOD });
+        let job = JobSpec::new("a.b", "report", Schedule::every(MIN_PERIOD));
         let json = job.to_json();
         let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
         let mut columns = COLUMNS.to_vec();

@@ -80,7 +80,7 @@ mod tests {
         let new = JobSpec {
             overlap: Overlap::Skip,
             params: json!({"report": "invoices"}),
-            ..JobSpec::new("a", "t", Schedule::Every { period: MIN_PERIOD })
+            ..JobSpec::new("a", "t", Schedule::every(MIN_PERIOD))
         };
         let lines: Vec<_> = diff(&old, &new).iter().map(ToString::to_string).collect();
         assert_eq!(

@@ -10,22 +10,31 @@ use super::limits::{
     MAX_TARGET_BYTES, MAX_TEMPLATE_BYTES, MISFIRE_WINDOW, STALE_AFTER, TIMEOUT,
 };
 use super::{params, retry, schedule};
+use crate::duration;
 use crate::echo::quoted;
 use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
     Schedule, check_name, check_task_type,
 };
 use crate::pool::PoolName;
+use crate::rate::Rate;
 
-const KNOWN: [&str; 22] = [
+const KNOWN: [&str; 29] = [
     "name",
     "description",
     "target",
     "schedule",
     "every",
+    "phase",
     "at",
+    "past",
     "timezone",
     "dst",
+    "start",
+    "end",
+    "exclude",
+    "jitter",
+    "max_runs",
     "task",
     "params",
     "pool",
@@ -42,12 +51,14 @@ const KNOWN: [&str; 22] = [
     "labels",
 ];
 
-const LATER: [&str; 7] =
-    ["on_success", "start", "end", "jitter", "exclude", "holidays", "priority"];
+const LATER: [&str; 3] = ["on_success", "holidays", "priority"];
 
-const HINTS: [(&str, &str); 10] = [
+const HINTS: [(&str, &str); 13] = [
     ("cron", "write schedule = \"…\""),
     ("interval", "write every = \"…\""),
+    ("offset", "write phase = \"…\""),
+    ("limit", "write max_runs = …"),
+    ("until", "write end = \"…\""),
     ("tz", "write timezone = \"…\""),
     ("type", "write task = \"…\""),
     ("task_type", "write task = \"…\""),
@@ -63,14 +74,9 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
     let before = fields.problems();
     let name = name(fields, "name", check_name);
     let task_type = name_of_task(fields);
-    let schedule = schedule::read(fields, name.unwrap_or_default());
-    let defaults = JobSpec::new(
-        name.unwrap_or_default(),
-        task_type.unwrap_or_default(),
-        schedule.unwrap_or(Schedule::None),
-    );
-    let timezone = schedule::timezone(fields);
-    let dst = schedule::dst(fields);
+    let when = schedule::read(fields, name.unwrap_or_default());
+    let defaults =
+        JobSpec::new(name.unwrap_or_default(), task_type.unwrap_or_default(), when.schedule);
     let job = JobSpec {
         description: fields
             .text("description", MAX_DESCRIPTION_BYTES)
@@ -79,7 +85,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         params: params::read(fields),
         pool: pool(fields).unwrap_or(defaults.pool),
         overlap: overlap(fields).unwrap_or(defaults.overlap),
-        misfire: misfire(fields),
+        misfire: misfire(fields, &defaults.schedule),
         retry: retry::read(fields),
         timeout: fields.duration("timeout", TIMEOUT).unwrap_or(DEFAULT_TIMEOUT),
         lease: fields.duration("lease", LEASE),
@@ -93,10 +99,13 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,
-        timezone: timezone.unwrap_or(defaults.timezone),
-        dst: dst.unwrap_or(defaults.dst),
+        terms: when.terms,
+        past: when.past,
+        timezone: when.timezone,
+        dst: when.dst,
         task_type: defaults.task_type,
     };
+    check_stale(fields, &job);
     fields.refuse_others(&KNOWN, &LATER, &HINTS);
     (fields.problems() == before).then_some(job)
 }
@@ -151,11 +160,25 @@ fn pool(fields: &mut Fields<'_, '_, '_>) -> Option<PoolName> {
     pool
 }
 
+/// A firing that is spread may not be stale before it is due.
+fn check_stale(fields: &mut Fields<'_, '_, '_>, job: &JobSpec) {
+    if let (Some(stale), Some(jitter)) = (job.stale_after, job.terms.jitter)
+        && stale <= jitter
+    {
+        let [stale, jitter] = [stale, jitter].map(duration::format);
+        let message = format!(
+            "{stale} is not longer than jitter = {jitter}, by which a firing can be later than its \
+             nominal time"
+        );
+        fields.problem("stale_after", message);
+    }
+}
+
 fn overlap(fields: &mut Fields<'_, '_, '_>) -> Option<Overlap> {
     fields.choice("overlap", Overlap::parse, &["allow", "skip", "queue", "replace"], &[])
 }
 
-fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {
+fn misfire(fields: &mut Fields<'_, '_, '_>, schedule: &Schedule) -> Misfire {
     let mut misfire = Misfire::default();
     let Some(mut inside) = fields.inside("misfire", "misfire.") else { return misfire };
     let words = ["skip", "fire_once", "fire_all"];
@@ -164,6 +187,17 @@ fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {
     }
     if let Some(window) = inside.duration("window", MISFIRE_WINDOW) {
         misfire.window = window;
+        if let Schedule::Every { period, .. } = schedule
+            && window < *period
+            && misfire.policy != MisfirePolicy::Skip
+        {
+            let [window, period] = [window, *period].map(duration::format);
+            let message = format!(
+                "{window} is shorter than every = {period}, so a firing can be too old for it while \
+                 it is still the newest; write at least {period}, or policy = \"skip\""
+            );
+            inside.problem("window", message);
+        }
     }
     if let Some(limit) = inside.integer("limit", 1..=i64::from(Misfire::MAX_LIMIT)) {
         misfire.limit = limit as u32;
@@ -171,7 +205,16 @@ fn misfire(fields: &mut Fields<'_, '_, '_>) -> Misfire {
             inside.problem("limit", "has a meaning only with policy = \"fire_all\"");
         }
     }
-    inside.refuse_others(&["policy", "window", "limit"], &["rate"], &[]);
+    if let Some(text) = inside.text("rate", usize::MAX) {
+        match text.parse::<Rate>() {
+            Ok(_) if misfire.policy != MisfirePolicy::FireAll => {
+                inside.problem("rate", "has a meaning only with policy = \"fire_all\"");
+            }
+            Ok(rate) => misfire.rate = Some(rate),
+            Err(error) => inside.problem("rate", format!("{} is none; {error}", quoted(text))),
+        }
+    }
+    inside.refuse_others(&["policy", "window", "limit", "rate"], &[], &[]);
     misfire
 }
 

@@ -19,6 +19,10 @@ pub const MAX_LABELS: usize = 50;
 pub(super) const MAX_LABEL_NAME_BYTES: usize = 100;
 /// Longest text of a label, in bytes.
 pub(super) const MAX_LABEL_BYTES: usize = 500;
+/// `jitter`.
+pub const JITTER: RangeInclusive<Duration> = SECOND..=DAY;
+/// `max_runs`.
+pub const MAX_RUNS: RangeInclusive<i64> = 1..=100_000;
 /// `timeout`.
 pub const TIMEOUT: RangeInclusive<Duration> = SECOND..=DAY.saturating_mul(30);
 /// `lease`.

@@ -22,6 +22,7 @@ mod params;
 mod problem;
 mod retry;
 mod schedule;
+mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ use crate::job::JobSpec;
 use fields::{Fields, kind};
 use problem::Report;
 
-pub use check::check_against;
+pub use check::{check_against, check_ready_against};
 pub use cron_jobs::{CRON_JOBS, parse_cron_jobs};
 pub use problem::{MAX_PROBLEMS, Problem};
 pub use retry::RETRY_FIELDS;

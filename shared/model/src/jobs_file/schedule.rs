@@ -1,20 +1,30 @@
 //! When a job fires: `schedule`, `every`, `at` or none of them, and the zone.
 
-use chrono::{DateTime, Datelike, NaiveDateTime, Timelike, Utc};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{Fields, kind};
+use super::terms;
 use crate::cron::{Dialect, Dst, Expression};
-use crate::echo::quoted;
-use crate::job::{MAX_PERIOD, MIN_PERIOD, Schedule};
+use crate::duration;
+use crate::job::{MAX_PERIOD, MIN_PERIOD, Past, Schedule, Terms};
+use crate::moment::Moment;
 use crate::zone::Zone;
 
 /// The fields of which a job has at most one.
 const KINDS: [&str; 3] = ["schedule", "every", "at"];
 
-/// Reads the schedule of the job called `name`; [`Schedule::None`] if the job has no such field. `None` if it was reported.
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
+/// What a job's fields say of when it fires. Of a field that was reported, the default.
+pub(super) struct When {
+    pub(super) schedule: Schedule,
+    pub(super) timezone: Zone,
+    pub(super) dst: Dst,
+    pub(super) terms: Terms,
+    pub(super) past: Past,
+}
+
+/// Reads when the job called `name` fires.
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> When {
     let given: Vec<_> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
     if let [_, second, ..] = given[..] {
         let given = given.join(" and ");
@@ -22,24 +32,46 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedu
     }
     // All are read, so that all problems are found.
     let cron = cron(fields, name);
-    let every =
-        fields.duration("every", MIN_PERIOD..=MAX_PERIOD).map(|period| Schedule::Every { period });
-    let at = at(fields);
-    match given[..] {
-        [] => Some(Schedule::None),
-        _ => cron.or(every).or(at),
+    let every = every(fields);
+    let at = moment(fields, "at");
+    let terms = terms::read(fields, &given);
+    let wall = [at, terms.start, terms.end].into_iter().flatten().any(Moment::is_wall);
+    let timezone = timezone(fields, wall);
+    let zone = timezone.unwrap_or(Zone::UTC);
+    // Without a zone that can be read, nothing can be said of what its clocks show.
+    let known = timezone.is_some() || !fields.has("timezone");
+    let mut settled = |name, moment: Option<Moment>| {
+        let moment = moment?;
+        if known && let Err(unclear) = moment.resolve(zone) {
+            fields.problem(name, unclear.to_string());
+        }
+        // One way to write one meaning.
+        Some(if zone.is_utc() { moment.in_utc() } else { moment })
+    };
+    let at = settled("at", at);
+    let (start, end) = (settled("start", terms.start), settled("end", terms.end));
+    let terms = Terms { start, end, ..terms };
+    if known {
+        terms::check_order(fields, &terms, zone);
+    }
+    When {
+        schedule: cron.or(every).or(at.map(|at| Schedule::At { at })).unwrap_or(Schedule::None),
+        timezone: zone,
+        dst: dst(fields).unwrap_or_default(),
+        terms,
+        past: past(fields).unwrap_or_default(),
     }
 }
 
-/// Reads the zone. It says nothing of a schedule without wall times, and so is refused there.
-pub(super) fn timezone(fields: &mut Fields<'_, '_, '_>) -> Option<Zone> {
+/// Reads the zone. Where nothing is said by the clocks of one, it is refused.
+fn timezone(fields: &mut Fields<'_, '_, '_>, wall: bool) -> Option<Zone> {
     const FIELD: &str = "timezone";
     let name = fields.text(FIELD, usize::MAX)?;
     match Zone::parse(name) {
         Ok(zone) => {
-            if !zone.is_utc() && !fields.has("schedule") {
-                let message = "has a meaning only with schedule: periods count in UTC, and an \
-                               instant says its own offset";
+            if !zone.is_utc() && !wall && !fields.has("schedule") && !fields.has("exclude") {
+                let message = "has a meaning only with schedule, with exclude, or with at, start or \
+                               end without an offset: periods count in UTC";
                 fields.problem(FIELD, message);
             }
             // One name for one meaning: no change where only the name is another.
@@ -53,12 +85,20 @@ pub(super) fn timezone(fields: &mut Fields<'_, '_, '_>) -> Option<Zone> {
 }
 
 /// Reads what a change of the clocks means.
-pub(super) fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
+fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
     let dst = fields.choice("dst", Dst::parse, &Dst::WORDS, &[])?;
     if !fields.has("schedule") {
         fields.problem("dst", "has a meaning only with schedule");
     }
     Some(dst)
+}
+
+fn past(fields: &mut Fields<'_, '_, '_>) -> Option<Past> {
+    let past = fields.choice("past", Past::parse, &["refuse", "run"], &[])?;
+    if !fields.has("at") {
+        fields.problem("past", "has a meaning only with at");
+    }
+    Some(past)
 }
 
 fn cron(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
@@ -73,80 +113,38 @@ fn cron(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Schedule> {
     }
 }
 
-fn at(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
-    let parsed = match fields.raw("at").map(Spanned::get_ref)? {
-        DeValue::String(text) => instant(text),
-        DeValue::Datetime(datetime) => instant(&datetime.to_string()),
+fn every(fields: &mut Fields<'_, '_, '_>) -> Option<Schedule> {
+    let period = fields.duration("every", MIN_PERIOD..=MAX_PERIOD);
+    let phase = fields.duration("phase", std::time::Duration::ZERO..=MAX_PERIOD);
+    if phase.is_some() && !fields.has("every") {
+        fields.problem("phase", "has a meaning only with every");
+    }
+    let (period, phase) = (period?, phase.unwrap_or_default());
+    if phase >= period {
+        let [phase, period] = [phase, period].map(duration::format);
+        let message = format!(
+            "{phase} is not less than every = {period}; a firing is that much after a multiple of \
+             the period"
+        );
+        fields.problem("phase", message);
+    }
+    Some(Schedule::Every { period, phase })
+}
+
+/// Reads an instant, or a wall time of the job's zone.
+pub(super) fn moment(fields: &mut Fields<'_, '_, '_>, name: &str) -> Option<Moment> {
+    let parsed = match fields.raw(name).map(Spanned::get_ref)? {
+        DeValue::String(text) => Moment::parse(text).map_err(|error| error.to_string()),
+        DeValue::Datetime(datetime) => {
+            Moment::parse(&datetime.to_string()).map_err(|error| error.to_string())
+        }
         other => Err(format!("must be an instant, not {}", kind(other))),
     };
     match parsed {
-        Ok(at) => Some(Schedule::At { at }),
+        Ok(moment) => Some(moment),
         Err(message) => {
-            fields.problem("at", message);
+            fields.problem(name, message);
             None
-        }
-    }
-}
-
-/// RFC 3339, or the same without an offset, which is UTC.
-fn instant(text: &str) -> Result<DateTime<Utc>, String> {
-    let local = || {
-        ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
-            .iter()
-            .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok())
-    };
-    let instant = DateTime::parse_from_rfc3339(text)
-        .map(|at| at.with_timezone(&Utc))
-        .ok()
-        .or_else(|| local().map(|local| local.and_utc()))
-        .filter(|at| (1970..=9999).contains(&at.year()))
-        .ok_or_else(|| {
-            let example = "write one such as \"2025-12-15T15:00:00Z\"";
-            format!("{} is not an instant; {example}", quoted(text))
-        })?;
-    // A leap second has more than a thousand million nanoseconds.
-    if instant.nanosecond() >= 1_000_000_000 {
-        Err("is a leap second, which no clock here shows; write the second before".to_owned())
-    } else if instant.nanosecond() % 1_000_000 != 0 {
-        Err("is finer than a millisecond".to_owned())
-    } else {
-        Ok(instant)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instant_without_an_offset_is_utc() {
-        for (text, rfc3339) in [
-            ("2025-12-15T15:00:00", "2025-12-15T15:00:00Z"),
-            ("2025-12-15 15:00:00", "2025-12-15T15:00:00Z"),
-            ("2025-12-15T15:00", "2025-12-15T15:00:00Z"),
-            ("2025-12-15T15:00:00Z", "2025-12-15T15:00:00Z"),
-            ("2025-12-15T15:00:00.250+01:00", "2025-12-15T14:00:00.250Z"),
-        ] {
-            assert_eq!(instant(text), Ok(rfc3339.parse().unwrap()), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_instant_is_refused() {
-        for text in [
-            "",
-            "tomorrow",
-            "2025-12-15",
-            "15:00:00",
-            "2025-02-30T00:00:00",
-            "2025-12-15T25:00:00",
-            "12025-12-15T15:00:00",
-            "1969-12-15T15:00:00",
-            "2025-12-15T15:00:00 Europe/Vienna",
-            "2016-12-31T23:59:60Z",
-            "2025-12-15T15:00:00.0001Z",
-        ] {
-            assert!(instant(text).is_err(), "{text} was accepted");
         }
     }
 }

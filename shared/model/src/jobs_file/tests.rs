@@ -1,5 +1,7 @@
 //! Whole files: what is understood, what is refused and in which words.
 
+mod when;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -7,7 +9,11 @@ use serde_json::json;
 
 use super::*;
 use crate::cron::Dst;
-use crate::job::{Misfire, MisfirePolicy, Overlap, RetryOverrides, Schedule};
+use crate::job::{
+    Exclusions, MAX_EXCLUDED, Misfire, MisfirePolicy, Overlap, Past, RetryOverrides, Schedule,
+    Terms,
+};
+use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::zone::Zone;
 
@@ -37,11 +43,16 @@ fn a_full_job_is_read_field_by_field() {
         schedule = "0 1 1 * *"
         timezone = "Europe/Vienna"
         dst = "skip"
+        start = 2026-01-01T00:00:00
+        end = "2026-12-31T23:00:00Z"
+        exclude = ["2026-12-24..2026-12-26", 2026-08-15]
+        jitter = "10m"
+        max_runs = 5
         task = "report"
         params = { report = "invoices", since = 2025-12-01, deep = { list = [1, 2.5, true] } }
         pool = "batch"
         overlap = "skip"
-        misfire = { policy = "fire_all", window = "1h", limit = 7 }
+        misfire = { policy = "fire_all", window = "1h", limit = 7, rate = "10/m" }
         retry = { max_retries = 3, max_timeouts = 2, max_crashes = 1, delay = "30s", multiplier = 2, max_delay = "1h", jitter = 0.1, permanent = ["exit_3", "http_404"] }
         timeout = "45m"
         lease = "20s"
@@ -60,6 +71,14 @@ fn a_full_job_is_read_field_by_field() {
         schedule: Schedule::Cron { expression: "0 1 1 * *".into() },
         timezone: Zone::parse("Europe/Vienna").unwrap(),
         dst: Dst::Skip,
+        terms: Terms {
+            start: Some(Moment::parse("2026-01-01T00:00:00").unwrap()),
+            end: Some(Moment::parse("2026-12-31T23:00:00Z").unwrap()),
+            exclude: Exclusions::from_texts(&["2026-08-15", "2026-12-24..2026-12-26"]).unwrap(),
+            jitter: Some(Duration::from_mins(10)),
+            max_runs: Some(5),
+        },
+        past: Past::Refuse,
         task_type: "report".into(),
         params: json!({
             "report": "invoices", "since": "2025-12-01", "deep": {"list": [1, 2.5, true]}
@@ -70,6 +89,7 @@ fn a_full_job_is_read_field_by_field() {
             policy: MisfirePolicy::FireAll,
             window: Duration::from_hours(1),
             limit: 7,
+            rate: "10/m".parse().ok(),
         },
         retry: RetryOverrides {
             max_retries: Some(3),
@@ -101,12 +121,17 @@ fn what_is_not_said_is_at_its_default() {
 
 #[test]
 fn a_job_fires_by_cron_by_period_once_or_by_trigger_only() {
-    let at = "2025-12-15T15:00:00Z".parse().unwrap();
+    let at = Moment::parse("2025-12-15T15:00:00Z").unwrap();
     for (lines, schedule) in [
         ("", Schedule::None),
         ("schedule = \"@daily\"", Schedule::Cron { expression: "@daily".into() }),
-        ("every = \"1m30s\"", Schedule::Every { period: Duration::from_secs(90) }),
+        ("every = \"1m30s\"", Schedule::every(Duration::from_secs(90))),
         ("at = \"2025-12-15T16:00:00+01:00\"", Schedule::At { at }),
+        (
+            "every = \"15m\"\nphase = \"5m\"",
+            Schedule::Every { period: Duration::from_mins(15), phase: Duration::from_mins(5) },
+        ),
+        ("at = 2025-12-15T15:00:00", Schedule::At { at }),
         ("at = 2025-12-15T15:00:00\ntimezone = \"Etc/UTC\"", Schedule::At { at }),
     ] {
         assert_eq!(one(lines).schedule, schedule, "{lines}");
@@ -178,7 +203,7 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ),
         (
             "every = \"1h\"\ntimezone = \"Europe/Vienna\"",
-            "timezone: has a meaning only with schedule: periods count in UTC, and an instant says its own offset",
+            "timezone: has a meaning only with schedule, with exclude, or with at, start or end without an offset",
         ),
         ("every = \"1h\"\ndst = \"skip\"", "dst: has a meaning only with schedule"),
         (
@@ -241,7 +266,7 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
         ("labels = { team = 5 }", "labels.team: must be text in quotes, not a whole number"),
         ("labels = { \"\" = \"x\" }", "labels.: a label needs a name"),
         ("on_success = [\"x\"]", "on_success: is not supported yet"),
-        ("jitter = \"5s\"", "jitter: is not supported yet"),
+        ("priority = 5", "priority: is not supported yet"),
         ("command = [\"rm\"]", "command: is not a field; a job names a task type"),
         ("shedule = \"* * * * *\"", "shedule: is not a field; did you mean \"schedule\"?"),
         ("colour = \"red\"", "colour: is not a field; the fields are name, description"),

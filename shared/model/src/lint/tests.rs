@@ -29,7 +29,7 @@ fn a_job_that_is_due_again_before_it_usually_ends_is_a_finding() {
     assert_eq!(codes(&quarter, None), []);
     // The closest two firings count, not the usual ones.
     assert_eq!(codes(&cron("a.b", "0,5 3 * * *"), Some(took(301, 20))), [Code::TooOften]);
-    let every = JobSpec::new("a.b", "t", Schedule::Every { period: Duration::from_mins(1) });
+    let every = JobSpec::new("a.b", "t", Schedule::every(Duration::from_mins(1)));
     assert_eq!(codes(&every, Some(took(61, 20))), [Code::TooOften]);
     let none = JobSpec::new("a.b", "t", Schedule::None);
     assert_eq!(codes(&none, Some(took(61, 20))), []);

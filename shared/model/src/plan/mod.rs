@@ -3,21 +3,29 @@
 //! # Guarantees
 //!
 //! * Every firing between the job's cursor and `now` gets exactly one disposition: it runs, it is
-//!   recorded as skipped with the reason, or it is counted in a gap. Gaps count exactly.
-//! * The new cursor lies strictly after `now`, so that planning again at once plans nothing; except
-//!   after more firings than one call looks at ([`MAX_LOOKED_AT`]). Then the plan holds gaps for the
-//!   oldest and the cursor stands on the first firing that was not decided; the planner calls again
-//!   until the cursor is past `now`. At one `now`, the calls together decide what a single one over
-//!   all firings would have: which of the late ones run is left to the call that sees the newest.
-//!   If `now` moves on between the calls, a firing can be late that was on time before, no more.
+//!   recorded as skipped with the reason, or it is counted in a gap. Gaps count exactly, up to
+//!   [`Gap::MAX_COUNT`].
+//! * The new cursor's firing is due strictly after `now`, so that planning again at once plans nothing.
+//! * Nothing is decided before it is due, and lateness is counted from then; cursors, rows and gaps are
+//!   of nominal times.
+//! * What is not to run is counted and not visited, so a plan costs what its rows cost and a few
+//!   hundred steps for each year of absence, however often the job fires.
 //! * On time, that is at most [`Misfire::ON_TIME`] late, means run, whatever the misfire policy.
 //!
 //! # What it does not do
 //!
-//! It does not know what has been claimed: two planners with one cursor make the same plan, with the
+//! It does not know of excluded days, on which a [`Timetable`] has no firings: [`excluded()`] accounts for
+//! these. It does not know what has been claimed: two planners with one cursor make the same plan, with the
 //! same execution keys, and the unique row lets each firing through once. It does not judge paused
 //! jobs; [`pass_over`] accounts for what passed meanwhile.
 
+mod count;
+mod cursor;
+mod excluded;
+mod firings;
+mod jitter;
+mod limit;
+mod rule;
 mod timetable;
 
 #[cfg(test)]
@@ -25,18 +33,17 @@ mod tests;
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::job::{Misfire, MisfirePolicy, Overlap, Schedule, text_enum};
+use crate::job::{Misfire, MisfirePolicy, Overlap, text_enum};
 use crate::overlap::{UnderWay, Waits};
 
+pub use cursor::Cursor;
+pub use excluded::excluded;
+pub use limit::{plan_at_most, release_at_most};
 pub use timetable::{Timetable, TimetableError, first_firing};
 
-/// The most firings of one job that one call looks at.
-pub const MAX_LOOKED_AT: usize = 10_000;
-
-/// The most firings that can be on time at once: one a second, both ends included.
-const MAX_ON_TIME: usize = Misfire::ON_TIME.as_secs() as usize + 1;
+use firings::{Firings, after};
 
 /// A job whose cursor may have been reached.
 #[derive(Clone, Copy, Debug)]
@@ -47,10 +54,13 @@ pub struct Due<'a> {
     pub overlap: Overlap,
     /// The job's misfire policy. Its limit counts up to [`Misfire::MAX_LIMIT`].
     pub misfire: Misfire,
-    /// The cursor: the first firing without a disposition. Taken as a firing as it stands.
+    /// The cursor: the nominal time of the first firing without a disposition. Taken as a firing as it
+    /// stands.
     pub next_fire_at: DateTime<Utc>,
     /// What of the job has not ended.
     pub under_way: UnderWay,
+    /// Whether catch-up is held: then late firings are set aside, and those on time go on.
+    pub held: bool,
 }
 
 /// What becomes of a firing that gets a row.
@@ -84,6 +94,8 @@ pub struct Firing {
     pub key: String,
     /// What becomes of it.
     pub disposition: Disposition,
+    /// How long after the decision it may begin: the rate of a catch-up. Zero for those on time.
+    pub after: Duration,
 }
 
 /// A run of firings that were not executed.
@@ -99,6 +111,11 @@ pub struct Gap {
     pub reason: GapReason,
 }
 
+impl Gap {
+    /// The largest count: the column's. Seconds for 68 years.
+    pub const MAX_COUNT: u32 = i32::MAX as u32;
+}
+
 /// Why firings were not executed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GapReason {
@@ -112,6 +129,16 @@ pub enum GapReason {
     OverLimit,
     /// The job was paused.
     Paused,
+    /// The job was given another schedule before they were noticed.
+    Rescheduled,
+    /// Catch-up was held, and an operator gave them up.
+    Held,
+    /// The job was deleted before they were noticed.
+    Deleted,
+    /// They fell on days that the job excludes.
+    Excluded,
+    /// As many as may run had been claimed.
+    PastEnd,
 }
 
 text_enum!(GapReason {
@@ -120,6 +147,11 @@ text_enum!(GapReason {
     Coalesced => "coalesced",
     OverLimit => "over_limit",
     Paused => "paused",
+    Rescheduled => "rescheduled",
+    Held => "held",
+    Deleted => "deleted",
+    Excluded => "excluded",
+    PastEnd => "past_end",
 });
 
 /// What one call decided.
@@ -129,122 +161,146 @@ pub struct Plan {
     pub firings: Vec<Firing>,
     /// Firings that do not, oldest first; none is newer than the first of `firings`.
     pub gaps: Vec<Gap>,
-    /// The new cursor; `None`: the job never fires again.
+    /// Late firings that are set aside because catch-up is held; a gap to be, if they are given up.
+    pub held: Option<Gap>,
+    /// The new cursor, a nominal time; `None`: the job never fires again.
     pub next_fire_at: Option<DateTime<Utc>>,
 }
 
 /// Decides what becomes of the firings that are due at `now`.
-pub fn plan(due: &Due<'_>, now: DateTime<Utc>) -> Plan {
-    plan_at_most(due, now, MAX_LOOKED_AT)
-}
-
-/// [`plan`], looking at no more than `most` firings, for a planner that has many jobs to get through
-/// in one transaction. It looks at no fewer than twice what could still run, so as to get on.
-pub fn plan_at_most(due: &Due<'_>, now: DateTime<Utc>, most: usize) -> Plan {
-    let undecided = MAX_ON_TIME + late_runs(&due.misfire);
-    let Stretch { mut firings, mut next } =
-        Stretch::look(due.timetable, due.next_fire_at, now, most.max(2 * undecided));
-    let cut = next.is_some_and(|next| next <= now);
-    if cut {
-        // The newest of these could still run: how many newer ones there are is not known yet.
-        let decided = firings.len() - undecided;
-        next = Some(firings[decided]);
-        firings.truncate(decided);
-    }
-    let (kept_from, gaps) = not_executed(&firings, &due.misfire, now, cut);
-    Plan { firings: with_overlap(due, &firings[kept_from..]), gaps, next_fire_at: next }
-}
-
-/// Accounts for the firings from `next_fire_at` to `now` as one gap of the given reason, for a job
-/// that was paused. As with [`plan`], the cursor is still due after more than [`MAX_LOOKED_AT`].
-pub fn pass_over(
-    timetable: &Timetable,
-    next_fire_at: DateTime<Utc>,
-    now: DateTime<Utc>,
-    reason: GapReason,
-) -> Plan {
-    let Stretch { firings, next } = Stretch::look(timetable, next_fire_at, now, MAX_LOOKED_AT);
-    let gaps = gap(&firings, reason).into_iter().collect();
-    Plan { firings: Vec::new(), gaps, next_fire_at: next }
-}
-
-/// The oldest firings that are due, and the first one after them.
-struct Stretch {
-    firings: Vec<DateTime<Utc>>,
-    next: Option<DateTime<Utc>>,
-}
-
-impl Stretch {
-    fn look(timetable: &Timetable, first: DateTime<Utc>, now: DateTime<Utc>, most: usize) -> Self {
-        let mut firings = Vec::new();
-        // A cursor on a job without a schedule is left from an earlier one: nothing is due.
-        let mut next = Some(first).filter(|_| *timetable.schedule() != Schedule::None);
-        while let Some(firing) = next.filter(|firing| *firing <= now && firings.len() < most) {
-            firings.push(firing);
-            next = timetable.next_after(firing);
-        }
-        Self { firings, next }
-    }
-}
-
-/// How many late firings may run.
-fn late_runs(misfire: &Misfire) -> usize {
-    match misfire.policy {
-        MisfirePolicy::Skip => 0,
-        MisfirePolicy::FireOnce => 1,
-        MisfirePolicy::FireAll => misfire.limit.min(Misfire::MAX_LIMIT) as usize,
-    }
-}
-
-/// The gaps at the old end of `firings`, and the index of the first firing that gets a row.
 ///
 /// Older firings are never better off than newer ones, so the whole decision is three borders:
-/// outside the window | given up by the policy | late but run, or on time.
-fn not_executed(
-    firings: &[DateTime<Utc>],
-    misfire: &Misfire,
+/// outside the window | given up by the policy | late but run, or on time. Only the last part, of
+/// [`Misfire::MAX_LIMIT`] and what can be on time at the most, is visited.
+pub fn plan(due: &Due<'_>, now: DateTime<Utc>) -> Plan {
+    let firings = Firings::new(due.timetable, due.next_fire_at);
+    // A firing is as late as it is due: the borders lie between nominal times.
+    let until = firings.due_from(after(now));
+    let next_fire_at = firings.first_from(until);
+    if due.held {
+        let on_time_from = firings.due_from(before(now, Misfire::ON_TIME));
+        return Plan {
+            firings: with_keys(due, 0, firings.list(on_time_from, until), on_time_from),
+            held: firings.gap(due.next_fire_at, on_time_from, GapReason::Held),
+            next_fire_at,
+            ..Plan::default()
+        };
+    }
+    let (rows, gaps) = judge(due, 0, &firings, now, until);
+    Plan { firings: rows, gaps, held: None, next_fire_at }
+}
+
+/// Decides what becomes of late firings that were set aside at `held_at` while catch-up was held: from
+/// `due`'s cursor to `last`. They are judged as they would have been then, by the policy of now; what
+/// was on time then has been claimed. Of the same catch-up `begun` firings begin before these, by the
+/// job's rate. The cursor of the plan says nothing.
+pub fn release(due: &Due<'_>, begun: u64, last: DateTime<Utc>, held_at: DateTime<Utc>) -> Plan {
+    let firings = Firings::new(due.timetable, due.next_fire_at);
+    let (rows, gaps) = judge(due, begun, &firings, held_at, after(last));
+    Plan { firings: rows, gaps, ..Plan::default() }
+}
+
+/// Judges by the misfire policy, as of `now`; rows are made of what is before `until`.
+fn judge(
+    due: &Due<'_>,
+    begun: u64,
+    firings: &Firings<'_>,
     now: DateTime<Utc>,
-    cut: bool,
-) -> (usize, Vec<Gap>) {
-    let older_than = |age: Duration| {
-        firings.partition_point(|firing| (now - *firing).to_std().is_ok_and(|late| late > age))
+    until: DateTime<Utc>,
+) -> (Vec<Firing>, Vec<Gap>) {
+    let misfire = &due.misfire;
+    let due_until = firings.due_from(after(now));
+    let on_time_from = firings.due_from(before(now, Misfire::ON_TIME));
+    let in_window_from = firings.due_from(before(now, misfire.window.max(Misfire::ON_TIME)));
+    let superseded = misfire.policy == MisfirePolicy::FireOnce
+        && firings.first_from(on_time_from).is_some_and(|firing| firing < due_until);
+    let runs_from = match late_runs(misfire) {
+        0 => on_time_from,
+        _ if superseded => on_time_from,
+        most => firings.nth_last(in_window_from, on_time_from, most).unwrap_or(in_window_from),
     };
-    let on_time_from = older_than(Misfire::ON_TIME);
-    let in_window_from = older_than(misfire.window).min(on_time_from);
-    let superseded =
-        cut || (misfire.policy == MisfirePolicy::FireOnce && on_time_from < firings.len());
-    let late_runs = if superseded { 0 } else { late_runs(misfire) };
-    let runs_from = on_time_from.saturating_sub(late_runs).max(in_window_from);
     let given_up = match misfire.policy {
         MisfirePolicy::Skip => GapReason::MisfireSkip,
         MisfirePolicy::FireOnce => GapReason::Coalesced,
         MisfirePolicy::FireAll => GapReason::OverLimit,
     };
     let gaps = [
-        gap(&firings[..in_window_from], GapReason::OutsideWindow),
-        gap(&firings[in_window_from..runs_from], given_up),
+        firings.gap(due.next_fire_at, in_window_from, GapReason::OutsideWindow),
+        firings.gap(in_window_from, runs_from, given_up),
     ];
-    (runs_from, gaps.into_iter().flatten().collect())
+    let rows = with_keys(due, begun, firings.list(runs_from, until), on_time_from);
+    (rows, gaps.into_iter().flatten().collect())
 }
 
-fn gap(firings: &[DateTime<Utc>], reason: GapReason) -> Option<Gap> {
-    let (&first, &last) = (firings.first()?, firings.last()?);
-    let count = u32::try_from(firings.len()).unwrap_or(u32::MAX);
-    Some(Gap { first, last, count, reason })
+/// Accounts for the firings from `next_fire_at` on that are due at `now` as one gap of the given reason,
+/// for a job that was paused.
+pub fn pass_over(
+    timetable: &Timetable,
+    next_fire_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+    reason: GapReason,
+) -> Plan {
+    let firings = Firings::new(timetable, next_fire_at);
+    let until = firings.due_from(after(now));
+    Plan {
+        firings: Vec::new(),
+        gaps: firings.gap(next_fire_at, until, reason).into_iter().collect(),
+        held: None,
+        next_fire_at: firings.first_from(until),
+    }
 }
 
-/// Gives each its key, and what the overlap policy makes of it, oldest first.
-fn with_overlap(due: &Due<'_>, firings: &[DateTime<Utc>]) -> Vec<Firing> {
+/// The firings from `next_fire_at` to `now` by their nominal times as one gap, due or not: for a job that
+/// goes on under another schedule from `now` on.
+pub fn give_up(
+    timetable: &Timetable,
+    next_fire_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+    reason: GapReason,
+) -> Option<Gap> {
+    Firings::new(timetable, next_fire_at).gap(next_fire_at, after(now), reason)
+}
+
+/// How many late firings may run.
+fn late_runs(misfire: &Misfire) -> u64 {
+    match misfire.policy {
+        MisfirePolicy::Skip => 0,
+        MisfirePolicy::FireOnce => 1,
+        MisfirePolicy::FireAll => u64::from(misfire.limit.min(Misfire::MAX_LIMIT)),
+    }
+}
+
+/// The instant that was so long before `now`.
+fn before(now: DateTime<Utc>, age: Duration) -> DateTime<Utc> {
+    TimeDelta::from_std(age)
+        .ok()
+        .and_then(|age| now.checked_sub_signed(age))
+        .unwrap_or(DateTime::<Utc>::MIN_UTC)
+}
+
+/// Gives each its key, and what the overlap policy makes of it, oldest first; late ones that run wait
+/// for their turn, after `begun` of before.
+fn with_keys(
+    due: &Due<'_>,
+    begun: u64,
+    firings: impl Iterator<Item = DateTime<Utc>>,
+    on_time_from: DateTime<Utc>,
+) -> Vec<Firing> {
     let mut under_way = due.under_way;
-    firings
-        .iter()
-        .enumerate()
-        .filter_map(|(index, &scheduled_for)| {
-            // Only a job without a schedule has no keys, and it has no firings either.
-            let key = due.timetable.key_of(scheduled_for)?;
-            let newest = index + 1 == firings.len();
-            let disposition = due.overlap.disposition(&mut under_way, newest);
-            Some(Firing { scheduled_for, key, disposition })
-        })
-        .collect()
+    let mut late = begun;
+    let mut firings = firings.peekable();
+    let mut rows = Vec::new();
+    while let Some(scheduled_for) = firings.next() {
+        // Only a job without a schedule has no keys, and it has no firings either.
+        let Some(key) = due.timetable.key_of(scheduled_for) else { continue };
+        let newest = firings.peek().is_none();
+        let disposition = due.overlap.disposition(&mut under_way, newest);
+        let mut after = Duration::ZERO;
+        if disposition == Disposition::Run && scheduled_for < on_time_from {
+            after = due.misfire.rate.map_or(Duration::ZERO, |rate| rate.wait(late));
+            late += 1;
+        }
+        rows.push(Firing { scheduled_for, key, disposition, after });
+    }
+    rows
 }

@@ -94,6 +94,8 @@ pub struct SchedulerSettings {
     pub cron_jobs: Option<String>,
     /// How long finished executions are kept; 1..=3650 days.
     pub retention_days: u32,
+    /// How far the database's time may jump before catch-up is held; 1 minute to 31 days.
+    pub hold_after: Duration,
 }
 
 impl SchedulerSettings {
@@ -110,8 +112,15 @@ impl SchedulerSettings {
         let job_prefix = reader.value(&table::SEXTON_SERVICE);
         let cron_jobs = reader.value(&table::CRON_JOBS);
         let retention_days = reader.value(&table::RETENTION_DAYS);
+        let hold_after = reader.value(&table::CATCH_UP_HOLD_MS);
         let settings = || {
-            Some(Self { service: service?, job_prefix, cron_jobs, retention_days: retention_days? })
+            Some(Self {
+                service: service?,
+                job_prefix,
+                cron_jobs,
+                retention_days: retention_days?,
+                hold_after: hold_after?,
+            })
         };
         reader.finish(settings())
     }
@@ -196,6 +205,17 @@ impl WorkerSettings {
     }
 }
 
+/// From when on `sexton status` warns of what failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedLimits {
+    /// More than so many wait.
+    pub count: u32,
+    /// The oldest has waited for longer.
+    pub age: Duration,
+    /// More than so many failed within an hour, and still wait.
+    pub per_hour: u32,
+}
+
 /// The settings of `sexton`.
 ///
 /// Its commands need different servers, some none; so a missing URL is a problem only for the
@@ -206,6 +226,8 @@ pub struct ConsoleSettings {
     amqp_url: Option<ServerUrl>,
     /// What every queue's name begins with.
     pub namespace: String,
+    /// From when on what failed is too much.
+    pub failed: FailedLimits,
     /// Logs.
     pub telemetry: TelemetrySettings,
 }
@@ -223,9 +245,19 @@ impl ConsoleSettings {
         let database_url = reader.value_if_set(&table::DATABASE_URL);
         let amqp_url = reader.value_if_set(&table::AMQP_URL);
         let namespace = reader.value(&table::SEXTON_NAMESPACE);
+        let count = reader.value(&table::FAILED_WARN_COUNT);
+        let age = reader.value(&table::FAILED_WARN_AGE_MS);
+        let per_hour = reader.value(&table::FAILED_WARN_PER_HOUR);
         let telemetry = read_telemetry(&mut reader);
-        let settings =
-            || Some(Self { database_url, amqp_url, namespace: namespace?, telemetry: telemetry? });
+        let settings = || {
+            Some(Self {
+                database_url,
+                amqp_url,
+                namespace: namespace?,
+                failed: FailedLimits { count: count?, age: age?, per_hour: per_hour? },
+                telemetry: telemetry?,
+            })
+        };
         reader.finish(settings())
     }
 

@@ -3,14 +3,16 @@
 //! The order is the order of the documentation and of the reported problems. Texts are for the
 //! person who deploys, so they say what happens, not how it is done.
 
+mod failed;
 mod jobs;
 mod running;
 mod servers;
 mod work;
 
+pub(crate) use failed::{FAILED_WARN_AGE_MS, FAILED_WARN_COUNT, FAILED_WARN_PER_HOUR};
 pub(crate) use jobs::{
-    CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS, CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS,
-    SEXTON_SERVICE,
+    CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
+    CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
 };
 pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, RUST_LOG, SHUTDOWN_GRACE_MS};
 pub(crate) use servers::{
@@ -31,6 +33,7 @@ pub(crate) static GROUPS: &[Group] = &[
     ("Servers", &[&DATABASE_URL, &AMQP_URL, &SEXTON_NAMESPACE, &DB_POOL_SIZE]),
     ("Identity", &[&SEXTON_INSTANCE, &SEXTON_STATE_DIR]),
     ("Jobs from the environment", &[&SEXTON_SERVICE, &CRON_JOBS]),
+    ("Catch-up", &[&CATCH_UP_HOLD_MS]),
     (
         "Retries and retention",
         &[&CRON_MAX_RETRIES, &CRON_RETRY_DELAY_MS, &CRON_RETRY_DELAY_MULTIPLIER, &RETENTION_DAYS],
@@ -39,6 +42,7 @@ pub(crate) static GROUPS: &[Group] = &[
         "Work",
         &[&WORKER_TASKS, &WORKER_POOLS, &WORKER_SLOTS, &WORKER_PREFETCH, &LEASE_MS, &WORKER_MASK],
     ),
+    ("What failed", &[&FAILED_WARN_COUNT, &FAILED_WARN_AGE_MS, &FAILED_WARN_PER_HOUR]),
     ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
 ];
 

@@ -6,10 +6,11 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
+use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule, TermColumns, Terms};
 use sexton_model::overlap::UnderWay;
-use sexton_model::plan::{Timetable, TimetableError};
+use sexton_model::plan::{Cursor, Timetable, TimetableError};
 use sexton_model::pool::PoolName;
+use sexton_model::rate::Rate;
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
@@ -25,10 +26,16 @@ pub struct DueJob {
     pub name: String,
     /// When it fires.
     pub schedule: Schedule,
+    /// What that is subject to.
+    pub terms: Terms,
+    /// How many of the firings that may run have been claimed.
+    pub runs_used: u32,
     /// The zone that is meant in.
     pub timezone: Zone,
     /// What a change of its clocks means.
     pub dst: Dst,
+    /// Up to when its firings are accounted for; `None`: not known.
+    pub planned_until: Option<DateTime<Utc>>,
     /// Its cursor was computed by older data of the zones, as the first firing after this instant.
     pub outdated_since: Option<DateTime<Utc>>,
     /// The data that its cursor was computed by; `None`: not known.
@@ -47,7 +54,8 @@ pub struct DueJob {
     pub overlap: Overlap,
     /// What happens to late firings.
     pub misfire: Misfire,
-    /// The first firing that is not accounted for yet.
+    /// The nominal time of the first firing that is not accounted for yet. It is due by now, by the data
+    /// that its cursor was computed by.
     pub next_fire_at: DateTime<Utc>,
     /// After so many failures in a row it is paused instead.
     pub pause_after_failures: Option<u32>,
@@ -65,7 +73,13 @@ impl DueJob {
     ///
     /// [`TimetableError`]: the row was written by hand or by another version.
     pub fn timetable(&self) -> Result<Timetable, TimetableError> {
-        Timetable::new(&self.name, &self.schedule, self.timezone, self.dst)
+        let timetable = Timetable::new(&self.name, &self.schedule, self.timezone, self.dst)?;
+        Ok(self.under_its_terms(timetable))
+    }
+
+    /// The timetable of its schedule, under the terms that this job has.
+    pub fn under_its_terms(&self, timetable: Timetable) -> Timetable {
+        timetable.under(&self.terms, &self.name).since(self.planned_until)
     }
 }
 
@@ -106,6 +120,26 @@ pub struct UnreadableJob {
     pub why: String,
 }
 
+impl DueJobs {
+    /// Reads rows, in their order.
+    pub(super) fn read(rows: Vec<DueRow>) -> Self {
+        let mut due = Self::default();
+        for row in rows {
+            let (id, name) = (JobId::new(row.id), row.name.clone());
+            match row.read() {
+                Ok(job) => due.jobs.push(job),
+                Err(why) => due.unreadable.push(UnreadableJob { id, name, why: why.to_string() }),
+            }
+        }
+        due
+    }
+}
+
+/// The rate in a row of `jobs`.
+pub(crate) fn rate(text: Option<&str>) -> Result<Option<Rate>, StoreError> {
+    text.map(|text| known("jobs.misfire_rate", text, |text| text.parse().ok())).transpose()
+}
+
 /// A due job as it stands in its row. The params come as text, because one that this program cannot
 /// parse would otherwise fail the whole batch in the driver.
 pub(super) struct DueRow {
@@ -115,6 +149,13 @@ pub(super) struct DueRow {
     pub(super) schedule_expression: Option<String>,
     pub(super) timezone: String,
     pub(super) dst: String,
+    pub(super) start_at: Option<String>,
+    pub(super) end_at: Option<String>,
+    pub(super) exclude: Vec<String>,
+    pub(super) jitter_ms: Option<i64>,
+    pub(super) max_runs: Option<i32>,
+    pub(super) runs_used: i32,
+    pub(super) next_nominal_at: Option<DateTime<Utc>>,
     pub(super) planned_until: Option<DateTime<Utc>>,
     pub(super) tz_version: Option<String>,
     pub(super) task_type: String,
@@ -127,6 +168,7 @@ pub(super) struct DueRow {
     pub(super) misfire_window_ms: i64,
     pub(super) misfire_limit: i32,
     pub(super) pause_after_failures: Option<i32>,
+    pub(super) misfire_rate: Option<String>,
     pub(super) next_fire_at: DateTime<Utc>,
     pub(super) now: DateTime<Utc>,
 }
@@ -144,13 +186,29 @@ impl DueRow {
                     place: "jobs.schedule_expression",
                     value: error.to_string(),
                 })?;
+        let terms = Terms::from_columns(TermColumns {
+            start: self.start_at.as_deref(),
+            end: self.end_at.as_deref(),
+            exclude: &self.exclude,
+            jitter_ms: self.jitter_ms,
+            max_runs: self.max_runs,
+        })
+        .map_err(|error| StoreError::Inconsistent {
+            place: "jobs.start_at",
+            value: error.to_string(),
+        })?;
+        let cursor =
+            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &terms);
         let outdated = self.tz_version.as_deref().is_none_or(|by| by < tz_data_version());
-        let outdated_since = self.planned_until.filter(|_| outdated && schedule.kind() == "cron");
+        let outdated_since = self.planned_until.filter(|_| outdated && depends_on_zones(&schedule));
         let policy = known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?;
         Ok(DueJob {
             id: JobId::new(self.id),
             name: self.name,
             schedule,
+            terms,
+            runs_used: self.runs_used.max(0) as u32,
+            planned_until: self.planned_until,
             timezone: known("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
             dst: known("jobs.dst", &self.dst, Dst::parse)?,
             outdated_since,
@@ -165,11 +223,21 @@ impl DueRow {
                 policy,
                 window: Duration::from_millis(self.misfire_window_ms as u64),
                 limit: self.misfire_limit as u32,
+                rate: rate(self.misfire_rate.as_deref())?,
             },
-            next_fire_at: self.next_fire_at,
+            next_fire_at: cursor.nominal,
             pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
             under_way: UnderWay::default(),
             now: self.now,
         })
+    }
+}
+
+/// Whether new data of the zones can move the firings. (Of a period only where its terms lie.)
+fn depends_on_zones(schedule: &Schedule) -> bool {
+    match schedule {
+        Schedule::Cron { .. } => true,
+        Schedule::At { at } => at.is_wall(),
+        Schedule::Every { .. } | Schedule::None => false,
     }
 }

@@ -21,7 +21,8 @@ const ACTOR: &str = "sexton";
 impl ClaimTransaction {
     /// Pauses those of the due jobs whose last executions failed, and takes them out.
     ///
-    /// Asked after the jobs are locked, in a statement of its own, as what is under way is. Succeeded and failed executions count, in the order in
+    /// Asked after the jobs are locked, in a statement of its own, as what is under way is. Succeeded and
+    /// failed executions count, in the order in
     /// which they ended; what was skipped, cancelled or given up by an operator says nothing of the job.
     /// They are looked for among the newest claims, ten times as many and a hundred more.
     pub(super) async fn pause_the_failing(&mut self, due: &mut DueJobs) -> Result<(), StoreError> {

@@ -40,10 +40,12 @@ pub struct Replaced {
     pub cancelled: u64,
 }
 
-/// Fills in what is under way, and puts off the jobs whose rows somebody has locked.
+/// Fills in what is under way, and puts off the jobs whose rows somebody has locked. Without
+/// `replaces` nothing is locked and no job put off: nothing can be replaced then.
 pub(super) async fn look(
     connection: &mut PgConnection,
     due: &mut DueJobs,
+    replaces: bool,
 ) -> Result<(), StoreError> {
     let such = |jobs: &[DueJob], policy: fn(Overlap) -> bool| -> Vec<Uuid> {
         jobs.iter().filter(|job| policy(job.overlap)).map(|job| job.id.get()).collect()
@@ -59,7 +61,8 @@ pub(super) async fn look(
     if alone.is_empty() {
         return Ok(());
     }
-    let replacing = such(&due.jobs, |policy| policy == Overlap::Replace);
+    let mut replacing = such(&due.jobs, |policy| policy == Overlap::Replace);
+    replacing.retain(|_| replaces);
     let locked = lock(connection, &replacing).await?;
     let mut found: HashMap<Uuid, UnderWay> = HashMap::new();
     let mut put_off: HashSet<Uuid> = HashSet::new();

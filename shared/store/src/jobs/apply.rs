@@ -5,9 +5,11 @@
 //! before they are compared; a planner that holds one is waited for.
 //!
 //! A job whose schedule stays keeps its cursor. One whose schedule changes starts at its first
-//! firing after the present; what was due under the old schedule and not yet claimed becomes a gap.
+//! firing after the present; what had its time under the old schedule and was not yet claimed becomes a
+//! gap.
 //! Applying never pauses (except by `prune`) and never resumes.
 
+pub(super) mod place;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -16,9 +18,8 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::id::JobId;
 use sexton_model::job::{FOREIGN_PREFIX, FieldChange, JobSpec, diff};
-use sexton_model::jobs_file::{Problem, check_against};
-use sexton_model::plan::{GapReason, Timetable, first_firing};
-use sexton_model::zone::tz_data_version;
+use sexton_model::jobs_file::{Problem, check_ready_against};
+use sexton_model::plan::{Cursor, GapReason, Timetable, TimetableError};
 use sqlx::{PgConnection, Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
@@ -27,6 +28,8 @@ use crate::firing::{GapBehind, GapRow};
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, bound_waiting, lock_timed_out, record_deeds, wake};
 use crate::{Now, Store, StoreError, gaps};
+
+use place::{Place, Ready};
 
 /// The most jobs that one call takes.
 pub const MAX_APPLIED: usize = 20_000;
@@ -103,6 +106,8 @@ pub async fn apply(
     if request.specs.len() > MAX_APPLIED {
         return Err(ApplyError::TooMany(request.specs.len()));
     }
+    // Before the transaction: thousands take a while, and a server ends one in which nothing happens.
+    let timetables: Vec<_> = request.specs.iter().map(Timetable::of).collect();
     let mut tx = store.begin().await.map_err(StoreError::from)?;
     let (at, existing) = match look(&mut tx, &request, now).await {
         Ok(found) => found,
@@ -110,7 +115,7 @@ pub async fn apply(
         Err(error) => return Err(StoreError::from(error).into()),
     };
     let jobs = existing_jobs(&mut tx, existing).await?;
-    let work = decide(&request, &jobs, fresh_id, at)?;
+    let work = decide(&request, &timetables, &jobs, fresh_id, at)?;
     let done = work.applied;
     if !request.dry_run && !work.deeds.is_empty() {
         for batch in work.created.chunks(BATCH) {
@@ -120,6 +125,9 @@ pub async fn apply(
             write::update(&mut tx, batch, at).await?;
         }
         write::prune(&mut tx, &done.paused, request.actor, at).await?;
+        let behind = GapBehind { actor: Some(request.actor.to_owned()), ..GapBehind::default() };
+        let reason = GapReason::Rescheduled;
+        gaps::of_held(&mut tx, &work.rescheduled, reason, &behind, at).await?;
         gaps::record(&mut tx, &work.gaps, Some(at)).await?;
         for batch in work.deeds.chunks(BATCH) {
             record_deeds(&mut tx, request.actor, batch, at).await?;
@@ -190,11 +198,14 @@ struct Work {
     created: Vec<Value>,
     changed: Vec<Value>,
     gaps: Vec<GapRow>,
+    /// Jobs that were there and fire otherwise from now on.
+    rescheduled: Vec<JobId>,
     deeds: Vec<AuditDeed>,
 }
 
 fn decide(
     request: &Apply<'_>,
+    timetables: &[Result<Timetable, TimetableError>],
     jobs: &[Job],
     mut fresh_id: impl FnMut() -> JobId,
     at: DateTime<Utc>,
@@ -202,7 +213,8 @@ fn decide(
     let by_name: HashMap<&str, &Job> = jobs.iter().map(|job| (job.name.as_str(), job)).collect();
     let mut work = Work::default();
     let mut rescheduled = Vec::new();
-    for spec in request.specs {
+    for (spec, timetable) in request.specs.iter().zip(timetables) {
+        let ready = Ready { spec, timetable: timetable.as_ref().ok() };
         if let Some(job) = by_name.get(spec.name.as_str()) {
             let old = job.spec()?;
             let changes = diff(&old, spec);
@@ -214,15 +226,15 @@ fn decide(
                 continue;
             }
             if !old.fires_as(spec) {
-                rescheduled.push(spec);
+                rescheduled.push((spec, timetable));
             }
-            work.change(job, &old, spec, changes, request.actor, at);
+            work.change(job, &old, ready, changes, request.actor, at)?;
         } else {
-            rescheduled.push(spec);
-            work.create(spec, fresh_id(), at);
+            rescheduled.push((spec, timetable));
+            work.create(ready, fresh_id(), at);
         }
     }
-    let problems = check_against(rescheduled, at);
+    let problems = check_ready_against(rescheduled, at);
     if !problems.is_empty() {
         return Err(ApplyError::Problems(problems));
     }
@@ -236,84 +248,56 @@ fn decide(
     Ok(work)
 }
 
-/// Where a job's cursor stands and what it was computed by.
-struct Cursor {
-    next_fire_at: Option<DateTime<Utc>>,
-    planned_until: Option<DateTime<Utc>>,
-    tz_version: Option<String>,
-}
-
-impl Cursor {
-    /// Of a job that starts under its schedule; one that cannot be read is refused elsewhere.
-    fn start(spec: &JobSpec, at: DateTime<Utc>) -> Self {
-        let timetable = Timetable::of(spec).ok();
-        Self {
-            next_fire_at: timetable.and_then(|timetable| first_firing(&timetable, at)),
-            planned_until: Some(at),
-            tz_version: Some(tz_data_version().to_owned()),
-        }
-    }
-
-    /// Of a job that keeps its place.
-    fn of(job: &Job) -> Self {
-        Self {
-            next_fire_at: job.next_fire_at,
-            planned_until: job.planned_until,
-            tz_version: job.tz_version.clone(),
-        }
-    }
-}
-
 /// The definition as a row, for `jsonb_populate_recordset`.
-fn row(spec: &JobSpec, id: JobId, cursor: &Cursor) -> Value {
-    let mut row = spec.to_json();
+fn row(mut row: Value, id: JobId, place: &Place) -> Value {
     row["id"] = json!(id);
-    row["next_fire_at"] = json!(cursor.next_fire_at);
-    row["planned_until"] = json!(cursor.planned_until);
-    row["tz_version"] = json!(cursor.tz_version);
+    row["runs_used"] = json!(place.runs_used);
+    row["next_fire_at"] = json!(place.cursor.map(|cursor| cursor.due));
+    row["next_nominal_at"] = json!(place.cursor.and_then(Cursor::nominal_if_other));
+    row["planned_until"] = json!(place.planned_until);
+    row["tz_version"] = json!(place.tz_version);
     row
 }
 
 impl Work {
-    fn create(&mut self, spec: &JobSpec, id: JobId, at: DateTime<Utc>) {
-        self.applied.created.push(spec.name.clone());
-        self.created.push(row(spec, id, &Cursor::start(spec, at)));
-        self.deeds.push(deed(id, None, Some(spec.to_json())));
+    fn create(&mut self, ready: Ready<'_>, id: JobId, at: DateTime<Utc>) {
+        let definition = ready.spec.to_json();
+        self.applied.created.push(ready.spec.name.clone());
+        self.created.push(row(definition.clone(), id, &Place::start(ready, 0, at)));
+        self.deeds.push(deed(id, None, Some(definition)));
     }
 
     fn change(
         &mut self,
         job: &Job,
         old: &JobSpec,
-        spec: &JobSpec,
+        ready: Ready<'_>,
         changes: Vec<FieldChange>,
         actor: &str,
         at: DateTime<Utc>,
-    ) {
+    ) -> Result<(), StoreError> {
         let id = JobId::new(job.id);
-        let mut cursor = Cursor::of(job);
+        let spec = ready.spec;
         if !old.fires_as(spec) {
-            cursor = Cursor::start(spec, at);
-            let (reason, actor, why) = match job.status.as_str() {
-                "paused" => {
-                    (GapReason::Paused.as_str(), job.paused_by.clone(), job.paused_why.clone())
-                }
-                _ => ("rescheduled", Some(actor.to_owned()), None),
-            };
-            let behind = GapBehind { actor, why, into_key: None };
-            if let Ok(timetable) = Timetable::of(old)
-                && let Some(run) = gaps::passed(&timetable, job.next_fire_at, at).gap
-            {
-                self.gaps.push(run.row(job.id, reason, behind));
-            }
+            self.rescheduled.push(id);
         }
-        self.changed.push(row(spec, id, &cursor));
+        let (place, gaps) = place::moved(job, old, ready, at)?;
+        self.gaps.extend(gaps.iter().map(|gap| {
+            let (actor, why) = match gap.reason {
+                GapReason::Paused => (job.paused_by.clone(), job.paused_why.clone()),
+                GapReason::Rescheduled | GapReason::PastEnd => (Some(actor.to_owned()), None),
+                _ => (None, None),
+            };
+            GapRow::of(id, gap).with(GapBehind { actor, why, into_key: None })
+        }));
+        self.changed.push(row(spec.to_json(), id, &place));
         let side = |pick: fn(&FieldChange) -> &Value| {
             let fields = changes.iter().map(|c| (c.field.to_owned(), pick(c).clone()));
             Some(Value::Object(fields.collect::<Map<_, _>>()))
         };
         self.deeds.push(deed(id, side(|change| &change.from), side(|change| &change.to)));
         self.applied.changed.push(Changed { name: spec.name.clone(), changes });
+        Ok(())
     }
 
     fn pause(&mut self, job: &Job) {

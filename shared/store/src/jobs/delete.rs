@@ -10,13 +10,16 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
+use sexton_model::id::JobId;
 use sexton_model::job::FOREIGN_PREFIX;
+use sexton_model::plan::GapReason;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::apply::place::left_behind;
 use super::pause::{PauseError, locked};
 use crate::bounded::{Bounded, bounded, commit};
-use crate::firing::GapBehind;
+use crate::firing::{GapBehind, GapRow};
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, By, lock_timed_out, record_deeds, wake};
 use crate::{Now, Store, StoreError, gaps};
@@ -106,10 +109,13 @@ pub async fn delete(
         return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
     }
     // A schedule that cannot be read any more does not keep its job from being deleted.
-    let passed =
-        job.timetable().ok().and_then(|table| gaps::passed(&table, job.next_fire_at, at).gap);
-    let deleted =
-        Deleted { id: job.id, under_way, passed: passed.as_ref().map_or(0, |run| run.count) };
+    let (reason, actor, why) = match &job.paused_at {
+        Some(_) => (GapReason::Paused, job.paused_by.clone(), job.paused_why.clone()),
+        None => (GapReason::Deleted, Some(by.actor.to_owned()), by.reason.map(str::to_owned)),
+    };
+    let left = left_behind(&job, job.cursor().ok().flatten(), reason, at);
+    let passed = left.iter().find(|gap| gap.reason == reason).map_or(0, |gap| gap.count);
+    let deleted = Deleted { id: job.id, under_way, passed };
     if request.dry_run {
         // Waited for, so that whoever asks next finds the job unlocked.
         bounded(tx.rollback()).await.map_err(StoreError::from)?;
@@ -122,13 +128,16 @@ pub async fn delete(
             DeleteError::Store(error.into())
         }
     })?;
-    let (reason, actor, why) = match &job.paused_at {
-        Some(_) => ("paused", job.paused_by.clone(), job.paused_why.clone()),
-        None => ("deleted", Some(by.actor.to_owned()), by.reason.map(str::to_owned)),
-    };
     let behind = GapBehind { actor, why, into_key: None };
-    let row = passed.map(|run| run.row(job.id, reason, behind));
-    gaps::record(&mut tx, row.as_slice(), Some(at)).await?;
+    gaps::of_held(&mut tx, &[JobId::new(job.id)], reason, &behind, at).await?;
+    let rows: Vec<GapRow> = left
+        .iter()
+        .map(|gap| match gap.reason {
+            GapReason::Excluded => GapRow::of(JobId::new(job.id), gap),
+            _ => GapRow::of(JobId::new(job.id), gap).with(behind.clone()),
+        })
+        .collect();
+    gaps::record(&mut tx, &rows, Some(at)).await?;
     bury(&mut tx, job.id, by, at).await?;
     let deed = AuditDeed {
         action: "delete",
@@ -207,7 +216,7 @@ async fn bury(
         "-- delete_job
         UPDATE jobs SET status = 'paused', paused_by = coalesce(paused_by, $2),
             paused_why = coalesce(paused_why, $3), paused_at = coalesce(paused_at, $4),
-            next_fire_at = NULL, planned_until = $4, deleted_at = $4, deleted_name = name,
+            next_fire_at = NULL, next_nominal_at = NULL, planned_until = $4, deleted_at = $4, deleted_name = name,
             name = '~' || id, updated_at = $4
         WHERE id = $1",
         job,

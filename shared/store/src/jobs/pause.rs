@@ -6,13 +6,14 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sexton_model::plan::GapReason;
+use sexton_model::id::JobId;
+use sexton_model::plan::{Cursor, Gap, GapReason, excluded, pass_over};
 use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
 use crate::bounded::{Bounded, commit};
-use crate::firing::GapBehind;
+use crate::firing::{GapBehind, GapRow};
 use crate::gaps;
 use crate::listen::Wake;
 use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
@@ -45,8 +46,6 @@ pub struct Resumed {
     pub next_fire_at: Option<DateTime<Utc>>,
     /// How many firings passed during the pause.
     pub passed: u32,
-    /// Whether `passed` is all of them; otherwise there were more.
-    pub complete: bool,
 }
 
 /// Stops a job's firings.
@@ -101,17 +100,22 @@ pub async fn resume(
     if job.status != "paused" {
         return Err(PauseError::Active(name.to_owned()));
     }
-    let passed = gaps::passed(&job.timetable()?, job.next_fire_at, at);
+    let Passed { gap, next, excluded } = passed(&job, at)?;
+    let next_fire_at = next.map(|next| next.due);
     sqlx::query!(
         "-- resume_job
         UPDATE jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
-            next_fire_at = $2, planned_until = $3, tz_version = $4, updated_at = $3,
-            failures_since = $3
+            next_fire_at = $2, next_nominal_at = $5, tz_version = $4, updated_at = $3,
+            failures_since = $3,
+            planned_until = CASE WHEN $2::timestamptz IS NULL AND schedule_kind = 'once'
+                THEN planned_until ELSE least($3, $6::timestamptz - interval '1 microsecond') END
         WHERE id = $1",
         job.id,
-        passed.next_fire_at,
+        next_fire_at,
         at,
-        tz_data_version()
+        tz_data_version(),
+        next.and_then(Cursor::nominal_if_other),
+        next.map(|next| next.nominal)
     )
     .execute(Bounded(&mut *tx))
     .await
@@ -121,8 +125,11 @@ pub async fn resume(
         why: job.paused_why.clone(),
         ..GapBehind::default()
     };
-    let row = passed.gap.as_ref().map(|run| run.row(job.id, GapReason::Paused.as_str(), behind));
-    gaps::record(&mut tx, row.as_slice(), Some(at)).await?;
+    let id = JobId::new(job.id);
+    let paused = gap.as_ref().map(|gap| GapRow::of(id, gap).with(behind));
+    let rows: Vec<GapRow> =
+        paused.into_iter().chain(excluded.iter().map(|gap| GapRow::of(id, gap))).collect();
+    gaps::record(&mut tx, &rows, Some(at)).await?;
     let deed = AuditDeed {
         action: "resume",
         job_id: job.id,
@@ -132,16 +139,37 @@ pub async fn resume(
             "status": "paused", "paused_by": job.paused_by, "paused_why": job.paused_why,
             "paused_at": job.paused_at,
         })),
-        after: Some(json!({"status": "active", "next_fire_at": passed.next_fire_at})),
+        after: Some(json!({"status": "active", "next_fire_at": next_fire_at})),
     };
     record_deeds(&mut tx, by.actor, &[deed], at).await?;
     wake(&mut tx, Wake::Jobs).await?;
     commit(tx).await.map_err(StoreError::from)?;
-    Ok(Resumed {
-        next_fire_at: passed.next_fire_at,
-        passed: passed.gap.as_ref().map_or(0, |run| run.count),
-        complete: passed.gap.is_none_or(|run| run.complete),
-    })
+    Ok(Resumed { next_fire_at, passed: gap.map_or(0, |gap| gap.count) })
+}
+
+/// What a pause leaves behind.
+#[derive(Default)]
+struct Passed {
+    /// What became due during it.
+    gap: Option<Gap>,
+    /// Where the job goes on.
+    next: Option<Cursor>,
+    /// What of the time was excluded.
+    excluded: Vec<Gap>,
+}
+
+fn passed(job: &Job, at: DateTime<Utc>) -> Result<Passed, StoreError> {
+    let Some(cursor) = job.cursor()? else { return Ok(Passed::default()) };
+    let timetable = job.timetable()?;
+    let plan = pass_over(&timetable, cursor.nominal, at, GapReason::Paused);
+    let next = plan.next_fire_at.map(|nominal| match nominal {
+        same if same == cursor.nominal => cursor,
+        other => Cursor::on(&timetable, other),
+    });
+    let from = job.planned_until.unwrap_or(cursor.nominal);
+    let until = next.map_or(at, |next| next.nominal.min(at));
+    let excluded = excluded(&timetable, from, until, next.is_none());
+    Ok(Passed { gap: plan.gaps.into_iter().next(), next, excluded })
 }
 
 /// The job as it is, locked, and the instant of the decision.

@@ -25,6 +25,9 @@ pub struct OperatorAction {
     pub reason: Option<String>,
     pub before: Option<Value>,
     pub after: Option<Value>,
+    pub from_where: Option<String>,
+    pub from_address: Option<String>,
+    pub bulk_id: Option<i64>,
 }
 
 /// A deed to be recorded.
@@ -45,6 +48,17 @@ pub(crate) async fn record(
     deeds: &[Deed],
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
+    record_of_bulk(connection, actor, None, deeds, at).await
+}
+
+/// The same of what a bulk has done.
+pub(crate) async fn record_of_bulk(
+    connection: &mut PgConnection,
+    actor: &str,
+    bulk: Option<i64>,
+    deeds: &[Deed],
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let actions: Vec<String> = deeds.iter().map(|deed| deed.action.to_owned()).collect();
     let jobs: Vec<Uuid> = deeds.iter().map(|deed| deed.job_id).collect();
     let executions: Vec<Option<Uuid>> = deeds.iter().map(|deed| deed.execution_id).collect();
@@ -53,11 +67,12 @@ pub(crate) async fn record(
     let after: Vec<Option<Value>> = deeds.iter().map(|deed| deed.after.clone()).collect();
     sqlx::query!(
         "-- record_operator_actions
-        INSERT INTO operator_actions (at, actor, action, job_id, execution_id, reason, before, after)
-        SELECT $1, $2, d.*
-        FROM unnest($3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::jsonb[], $8::jsonb[]) AS d",
+        INSERT INTO operator_actions (at, actor, bulk_id, action, job_id, execution_id, reason, before, after)
+        SELECT $1, $2, $3, d.*
+        FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::jsonb[], $9::jsonb[]) AS d",
         at,
         actor,
+        bulk,
         &actions,
         &jobs,
         &executions as &[Option<Uuid>],
@@ -94,7 +109,8 @@ pub async fn of_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>
     Ok(sqlx::query_as!(
         OperatorAction,
         "-- actions_of_execution
-        SELECT id, at, actor, action, job_id, execution_id, reason, before, after
+        SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
+               host(from_address) AS from_address, bulk_id
         FROM operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
         id
     )
@@ -111,7 +127,8 @@ pub async fn of_job(
     Ok(sqlx::query_as!(
         OperatorAction,
         "-- actions_of_job
-        SELECT id, at, actor, action, job_id, execution_id, reason, before, after
+        SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
+               host(from_address) AS from_address, bulk_id
         FROM operator_actions WHERE job_id = $1 AND execution_id IS NULL ORDER BY id DESC LIMIT $2",
         id,
         limit

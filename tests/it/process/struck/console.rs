@@ -4,11 +4,18 @@ use std::os::unix::process::ExitStatusExt as _;
 
 use sexton_tests::platform::CommandOutput;
 
+use super::plan::SELDOM;
 use super::{JOB, Scene, count};
 
 const PARKED: &str = "state = 'failed' AND ticket_published_at IS NOT NULL";
 const DONE: &str = "state = 'succeeded' AND attempt = 1";
 const NOTHING_DONE: Option<i32> = Some(4);
+const HOLD: &str = "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+     VALUES ('forward', now() - interval '2 days', now(), 'test:1')";
+const SET_ASIDE: &str =
+    "INSERT INTO held_firings (job_id, first_firing, last_firing, count, held_at)
+     SELECT id, '2024-02-29T00:00:00Z', '2024-02-29T00:00:00Z', 1, '2024-02-29T00:05:00Z' FROM jobs
+     WHERE schedule_kind = 'cron'";
 
 #[tokio::test]
 async fn console_triggered() {
@@ -24,6 +31,20 @@ async fn console_triggered() {
 }
 
 #[tokio::test]
+async fn console_caught_up() {
+    let scene = Scene::new(SELDOM, ":").await;
+    scene.sql(HOLD).await;
+    assert_eq!(scene.sql(SET_ASIDE).await, 1);
+    let command = ["jobs", "catch-up", "--release", "--yes"];
+    scene.console_dies("console.caught_up", &command).await;
+    scene.holds("state = 'pending' AND ticket_published_at IS NULL", 1).await;
+    let again = scene.command(&command).await;
+    assert_eq!(again.status.code(), NOTHING_DONE, "{again}");
+    scene.ends(scene.successors(), "console.caught_up", DONE, [1, 1]).await;
+    scene.holds("true", 1).await;
+}
+
+#[tokio::test]
 async fn console_requeued() {
     let scene = Scene::plain().await;
     let ids = scene.parked(2).await;
@@ -35,6 +56,20 @@ async fn console_requeued() {
     assert_eq!(again.status.code(), NOTHING_DONE, "one was requeued before: {again}");
     scene.ends(scene.successors(), "console.requeued", DONE, [1, 1]).await;
     assert_eq!(scene.deeds("requeue").await, 2);
+}
+
+#[tokio::test]
+async fn console_edited() {
+    let scene = Scene::plain().await;
+    let ids = scene.parked(1).await;
+    let params = r#"{"customer": 7}"#;
+    let command = ["failed", "edit", &*ids[0], "--params", params, "--reason", "typo", "--yes"];
+    let command = [&["--json"], &command[..]].concat();
+    scene.console_dies("console.edited", &command).await;
+    scene.holds("state = 'pending' AND params ->> 'customer' = '7'", 1).await;
+    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    scene.ends(scene.successors(), "console.edited", DONE, [1, 1]).await;
+    assert_eq!((scene.deeds("edit").await, scene.deeds("requeue").await), (1, 1));
 }
 
 #[tokio::test]
@@ -166,13 +201,29 @@ async fn console_deleted() {
     scene.ends(scene.successors(), "console.deleted", "state = 'cancelled'", [0, 0]).await;
 }
 
+#[tokio::test]
+async fn console_grouped() {
+    let scene = Scene::plain().await;
+    scene.parked(1).await;
+    let group: String = sqlx::query_scalar("SELECT fingerprint FROM failures")
+        .fetch_one(scene.platform.store().pool())
+        .await
+        .unwrap();
+    let command = ["failed", "group", "mute", &group, "--reason", "known"];
+    scene.console_dies("console.grouped", &command).await;
+    assert_eq!(count(&scene.platform, "failure_groups WHERE state = 'muted'").await, 1);
+    assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
+    assert_eq!(scene.deeds("group_mute").await, 1);
+    scene.ends(scene.successors(), "console.grouped", "state = 'failed'", [0, 0]).await;
+}
+
 impl Scene {
-    async fn command(&self, args: &[&str]) -> CommandOutput {
+    pub(super) async fn command(&self, args: &[&str]) -> CommandOutput {
         self.platform.sexton(args).await
     }
 
     /// Runs a command that dies at `point`, before it has answered anything.
-    async fn console_dies(&self, point: &str, args: &[&str]) {
+    pub(super) async fn console_dies(&self, point: &str, args: &[&str]) {
         let output = self.platform.sexton_with(&[("FAULT_POINT", point)], args).await;
         assert_eq!(output.status.signal(), Some(9), "{output}");
         let line = format!("fault point {point}: killing this process");
@@ -180,7 +231,7 @@ impl Scene {
     }
 
     /// What the audit says was done so often.
-    async fn deeds(&self, action: &str) -> i64 {
+    pub(super) async fn deeds(&self, action: &str) -> i64 {
         count(&self.platform, &format!("operator_actions WHERE action = '{action}'")).await
     }
 }

@@ -6,10 +6,12 @@
 //! failed row and no other, and the ledger, which is kept outside the platform by the tasks themselves,
 //! shows for each idempotency key no run that the list of points does not allow.
 
+mod bulks;
 mod console;
 mod left;
 mod overlaps;
 mod plan;
+mod raw;
 mod scheduler;
 mod sql;
 mod sweep;

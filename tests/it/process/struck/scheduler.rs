@@ -2,8 +2,10 @@
 
 use lapin::options::{QueueDeleteOptions, QueuePurgeOptions};
 use sexton_broker::names;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::parked::fail_unopened;
 
-use super::{Scene, died};
+use super::{IN_THE_END, Scene, count, died};
 
 const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
 const PUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NOT NULL";
@@ -92,4 +94,52 @@ async fn scheduler_owed_again() {
     scene.scheduler_dies("scheduler.owed_again").await;
     scene.holds(&format!("{OWES} AND reconcile_count = 1"), 1).await;
     scene.ends(scene.successors(), "scheduler.owed_again", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_folded() {
+    let scene = Scene::plain().await;
+    scene.parked_by_hand().await;
+    scene.scheduler_dies("scheduler.folded").await;
+    let told = "failure_groups WHERE pattern IS NULL";
+    assert_eq!(count(&scene.platform, told).await, 1);
+    assert_eq!(count(&scene.platform, "failure_changes").await, 0);
+    let successors = scene.successors();
+    let named = async || (count(&scene.platform, told).await == 0).then_some(());
+    scene.platform.eventually("the group has its pattern", IN_THE_END, named).await;
+    scene.ends(successors, "scheduler.folded", "state = 'failed'", [0, 0]).await;
+}
+
+#[tokio::test]
+async fn scheduler_buried() {
+    let scene = Scene::plain().await;
+    // The register needs no broker, so the one that dies may never have declared a queue.
+    let mut first = scene.platform.start_scheduler("first", &[]).unwrap();
+    first.ready().await;
+    drop(first);
+    scene.parked_by_hand().await;
+    for sql in ["DELETE FROM failures", "UPDATE failures_fill SET done_at = NULL, filled_to = NULL"]
+    {
+        sqlx::query(sql).execute(scene.platform.store().pool()).await.unwrap();
+    }
+    scene.scheduler_dies("scheduler.buried").await;
+    assert_eq!(count(&scene.platform, "failures").await, 1);
+    scene.ends(scene.successors(), "scheduler.buried", "state = 'failed'", [0, 0]).await;
+    assert_eq!(count(&scene.platform, "failures").await, 1);
+    assert_eq!(count(&scene.platform, "failures_fill WHERE done_at IS NOT NULL").await, 1);
+}
+
+impl Scene {
+    /// An execution that has failed without an attempt.
+    async fn parked_by_hand(&self) {
+        self.trigger().await;
+        let id: uuid::Uuid = sqlx::query_scalar("SELECT id FROM executions")
+            .fetch_one(self.platform.store().pool())
+            .await
+            .unwrap();
+        let (id, first) = (ExecutionId::new(id), AttemptNumber::FIRST);
+        let (class, reason) = ("unopenable", "no worker could open its ticket");
+        let failing = fail_unopened(self.platform.store(), id, first, class, reason, None);
+        assert!(failing.await.unwrap());
+    }
 }

@@ -263,14 +263,14 @@ fn definition(draw: &mut Draw, name: &str) -> (JobSpec, Pattern) {
     let limit = draw.one_of(&[1, 3, 50]);
     let spec = JobSpec {
         overlap: draw.one_of(&[Overlap::Allow, Overlap::Skip]),
-        misfire: Misfire { policy, window, limit },
+        misfire: Misfire { policy, window, limit, rate: None },
         ..JobSpec::new(name, "work", schedule)
     };
     (spec, pattern)
 }
 
 fn every(seconds: u64) -> Schedule {
-    Schedule::Every { period: Duration::from_secs(seconds) }
+    Schedule::every(Duration::from_secs(seconds))
 }
 
 fn cron(expression: &str) -> Schedule {

@@ -28,6 +28,9 @@ struct Arguments {
     /// For how many seconds jobs fire
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Only what many jobs cost; told, and written nowhere
+    #[arg(long, conflicts_with = "report")]
+    schedules: bool,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -37,6 +40,11 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let servers = sexton_servers::provide(sexton_servers::Needed::Both).await?;
+    if arguments.schedules {
+        let mut figures = Figures::default();
+        schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
+        return Ok(servers.shutdown().await?);
+    }
     let mut platform = Platform::on(&servers.database_url, &servers.amqp_url).await?;
     let noop = "[tasks.noop]\ncommand = [\"/bin/true\"]\n";
     platform.catalogue(&[noop, &command::catalogue(), &output::catalogue()].concat());

@@ -132,14 +132,16 @@ async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
 /// Adds the copies of these numbers.
 async fn copy(platform: &Platform, first: i64, last: i64) -> Result<()> {
     sqlx::query(
-        "INSERT INTO jobs SELECT (jsonb_populate_record(j, jsonb_build_object(
+        // Lateral: a record that is made in the list of what is selected is made anew for each column.
+        "INSERT INTO jobs SELECT made.*
+         FROM jobs j, generate_series($1, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
              'id', gen_random_uuid(), 'name', 'many.' || n,
              'schedule_expression', CASE WHEN n <= $2 THEN (n % 60) || ' * * * * *'
                                          ELSE j.schedule_expression END,
              'next_fire_at', CASE WHEN n <= $2
                  THEN date_trunc('minute', now()) + interval '1 minute' + (n % 60) * interval '1 second'
-                 ELSE now() + interval '1 year' END))).*
-         FROM jobs j, generate_series($1, $3) n WHERE j.name = 'many.first'",
+                 ELSE now() + interval '1 year' END)) made
+         WHERE j.name = 'many.first'",
     )
     .bind(first)
     .bind(DUE_EACH_MINUTE)

@@ -7,6 +7,7 @@
 mod console;
 mod load;
 mod lost;
+mod register;
 mod sql;
 mod sweep;
 mod tickets;
@@ -39,6 +40,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.claiming" => load::claiming(arena, name).await,
         "scheduler.applied" => load::applied(arena, name).await,
         "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
+        "scheduler.folded" | "scheduler.buried" => register::strike(arena, name).await,
         "worker.seated" | "worker.inherited" => lost::inherited(arena, name).await,
         "worker.rescued" => lost::redelivered(arena, name).await,
         "worker.late" => lost::late(arena, name).await,

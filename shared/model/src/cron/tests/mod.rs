@@ -3,6 +3,7 @@
 
 mod anomalies;
 mod answers;
+mod count;
 mod days;
 mod errors;
 mod grammar;

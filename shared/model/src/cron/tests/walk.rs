@@ -114,7 +114,7 @@ fn found(expression: &Expression, tz: Tz, dst: Dst, from_s: i64, to_s: i64) -> V
 }
 
 /// Any year that has data, any zone there is.
-fn anywhere() -> impl Strategy<Value = (Zone, DateTime<Utc>)> {
+pub(super) fn anywhere() -> impl Strategy<Value = (Zone, DateTime<Utc>)> {
     let nanos = prop_oneof![Just(0_u32), Just(1), Just(999_999_999)];
     let all: Vec<Zone> = Zone::all().collect();
     (prop::sample::select(all), -4_260_000_000..4_200_000_000_i64, nanos)

@@ -1,5 +1,8 @@
 //! Firings of a job whose executions must not overlap, planned together.
 
+use proptest::prelude::*;
+
+use super::properties::{downtimes, misfires, placed, tables};
 use super::*;
 
 #[test]
@@ -25,7 +28,7 @@ proptest! {
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
         let under_way = UnderWay { running: busy, ..UnderWay::default() };
-        let allow = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way };
+        let allow = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way, held: false };
         let skip = Due { overlap: Overlap::Skip, ..allow };
         let (allowed, skipped) = (plan(&allow, now), plan(&skip, now));
         let runs = |plan: &Plan| -> Vec<DateTime<Utc>> {

@@ -86,6 +86,24 @@ pub(crate) static CRON_RETRY_DELAY_MULTIPLIER: Setting<Decimal> = Setting {
     rule: Decimal { min: 1.0, max: 100.0 },
 };
 
+pub(crate) static CATCH_UP_HOLD_MS: Setting<Milliseconds> = Setting {
+    about: About {
+        name: "CATCH_UP_HOLD_MS",
+        meaning: "After the database's time has jumped by more than this against the last instant \
+                  that a scheduler saw (or back by more than a minute), late firings are set aside \
+                  until an operator decides with `sexton jobs catch-up`. What is on time goes on.",
+        unit: "milliseconds",
+        fallback: Fallback::Text("43200000"),
+        trade_off: "An absence of all schedulers looks like a clock that was set forward or a backup \
+                    that was restored. Longer than the longest absence after which firings are to be \
+                    caught up without a person; shorter than the age of the backups that you would \
+                    restore. All schedulers should agree on it.",
+        programs: &[Scheduler],
+        secret: false,
+    },
+    rule: Milliseconds(Whole { min: 60_000, max: 2_678_400_000 }),
+};
+
 pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
     about: About {
         name: "RETENTION_DAYS",

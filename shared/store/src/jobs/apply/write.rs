@@ -17,16 +17,20 @@ pub(super) async fn insert(
     sqlx::query!(
         "-- insert_jobs
         INSERT INTO jobs (id, name, description, target, schedule_kind, schedule_expression,
-            timezone, dst, task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+            timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
+            overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, labels, next_fire_at, planned_until,
+            expect_within_ms, stale_after_ms, pause_after_failures, labels, runs_used, next_fire_at,
+            next_nominal_at, planned_until,
             tz_version, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression,
-            timezone, dst, task_type, params, pool, overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
+            timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
+            overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, labels, next_fire_at, planned_until, tz_version, $2, $2
+            expect_within_ms, stale_after_ms, pause_after_failures, labels, runs_used, next_fire_at,
+            next_nominal_at, planned_until, tz_version, $2, $2
         FROM jsonb_populate_recordset(NULL::jobs, $1)",
         Value::from(rows),
         at
@@ -45,10 +49,12 @@ pub(super) async fn update(
         "-- update_jobs
         UPDATE jobs SET description = r.description, target = r.target,
             schedule_kind = r.schedule_kind, schedule_expression = r.schedule_expression,
-            timezone = r.timezone, dst = r.dst,
+            timezone = r.timezone, dst = r.dst, start_at = r.start_at, end_at = r.end_at,
+            exclude = r.exclude, jitter_ms = r.jitter_ms, max_runs = r.max_runs,
             task_type = r.task_type, params = r.params, pool = r.pool, overlap = r.overlap,
             misfire_policy = r.misfire_policy, misfire_window_ms = r.misfire_window_ms,
-            misfire_limit = r.misfire_limit, max_retries = r.max_retries,
+            misfire_limit = r.misfire_limit, misfire_rate = r.misfire_rate,
+            max_retries = r.max_retries,
             max_timeouts = r.max_timeouts, max_crashes = r.max_crashes,
             permanent_classes = r.permanent_classes, retry_delay_ms = r.retry_delay_ms, retry_multiplier = r.retry_multiplier,
             retry_max_delay_ms = r.retry_max_delay_ms, retry_jitter = r.retry_jitter,
@@ -56,7 +62,8 @@ pub(super) async fn update(
             idempotency_template = r.idempotency_template, expect_within_ms = r.expect_within_ms,
             stale_after_ms = r.stale_after_ms,
             pause_after_failures = r.pause_after_failures, labels = r.labels,
-            next_fire_at = r.next_fire_at, planned_until = r.planned_until,
+            runs_used = r.runs_used, next_fire_at = r.next_fire_at,
+            next_nominal_at = r.next_nominal_at, planned_until = r.planned_until,
             tz_version = r.tz_version, revision = jobs.revision + 1, updated_at = $2
         FROM jsonb_populate_recordset(NULL::jobs, $1) AS r WHERE jobs.id = r.id",
         Value::from(rows),

@@ -20,9 +20,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         }
         "console.cancelled" => cancelled(arena, name).await,
         "console.applied" => applied(arena, name).await,
+        "console.caught_up" => caught_up(arena, name).await,
         "console.paused" | "console.resumed" => paused(arena, name).await,
         "console.backfilled" => backfilled(arena, name).await,
         "console.deleted" => deleted(arena, name).await,
+        "console.grouped" => grouped(arena, name).await,
         _ => bail!("there is no recipe for {name}: write one beside this"),
     }
 }
@@ -134,6 +136,26 @@ async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
 }
 
+async fn caught_up(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    // As if a scheduler had noticed a jump; what is late from here on is set aside until the release.
+    sqlx::query(
+        "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+         VALUES ('forward', now() - interval '2 days', now(), 'torture:1') ON CONFLICT DO NOTHING",
+    )
+    .execute(arena.pool())
+    .await?;
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let command = ["jobs", "catch-up", "--release", "--yes"];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM holds WHERE released_at IS NULL")
+        .fetch_one(arena.pool())
+        .await?;
+    follows(left == 0, "the hold was ended, and goes on")?;
+    carry(arena, id).await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
+}
+
 async fn paused(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let (pause, resume) =
         (["jobs", "pause", jobs::NOBODY, "--reason", "torture"], ["jobs", "resume", jobs::NOBODY]);
@@ -193,5 +215,25 @@ async fn deleted(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // Its ticket opens nothing.
     present(arena, id).await?;
     done_once(arena, id, "cancel").await?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
+}
+
+async fn grouped(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let group: String =
+        sqlx::query_scalar("SELECT fingerprint FROM failures WHERE execution_id = $1")
+            .bind(id)
+            .fetch_one(arena.pool())
+            .await?;
+    let note = Uuid::new_v4().to_string();
+    let command = ["failed", "group", "note", &group, &note];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    let noted: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM operator_actions WHERE after ->> 'note' = $1")
+            .bind(&note)
+            .fetch_one(arena.pool())
+            .await?;
+    follows(noted == 1, &format!("a note was audited {noted} times"))?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }

@@ -1,0 +1,129 @@
+//! What differs between two JSON documents, place by place.
+//!
+//! The places are told, and not what stands there: params may hold secrets, and what is told ends in terminals
+//! and logs. Both sides are in the audit.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The most differences that are told apart; further ones are one.
+pub const MOST: usize = 1_000;
+
+/// One difference.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// As a JSON pointer (RFC 6901); empty: the whole document.
+    pub place: String,
+    /// What happened there.
+    pub kind: ChangeKind,
+}
+
+/// What happened at a place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeKind {
+    /// Nothing was there.
+    Added,
+    /// Nothing is there any more.
+    Removed,
+    /// Something else is there.
+    Changed,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = match self.kind {
+            ChangeKind::Added => '+',
+            ChangeKind::Removed => '-',
+            ChangeKind::Changed => '~',
+        };
+        write!(f, "{sign} {}", if self.place.is_empty() { "/" } else { &self.place })
+    }
+}
+
+/// What has to be done to `before` so that it is `after`, in the order of the places.
+pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
+    let mut found = Vec::new();
+    compare(before, after, &mut String::new(), &mut found);
+    found
+}
+
+fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<Change>) {
+    if before == after || found.len() >= MOST {
+        return;
+    }
+    let changed = |kind| Change { place: place.clone(), kind };
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+            names.sort_unstable();
+            names.dedup();
+            for name in names {
+                let step = name.replace('~', "~0").replace('/', "~1");
+                inside(old.get(name), new.get(name), &step, place, found);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) => {
+            for index in 0..old.len().max(new.len()) {
+                inside(old.get(index), new.get(index), &index.to_string(), place, found);
+            }
+        }
+        _ => found.push(changed(ChangeKind::Changed)),
+    }
+}
+
+fn inside(
+    before: Option<&Value>,
+    after: Option<&Value>,
+    step: &str,
+    place: &mut String,
+    found: &mut Vec<Change>,
+) {
+    let length = place.len();
+    place.push('/');
+    place.push_str(step);
+    let kind = match (before, after) {
+        (Some(before), Some(after)) => {
+            compare(before, after, place, found);
+            None
+        }
+        (None, Some(_)) => Some(ChangeKind::Added),
+        (Some(_), None) => Some(ChangeKind::Removed),
+        (None, None) => None,
+    };
+    if let Some(kind) = kind
+        && found.len() < MOST
+    {
+        found.push(Change { place: place.clone(), kind });
+    }
+    place.truncate(length);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(before: &Value, after: &Value) -> Vec<String> {
+        changes(before, after).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn places_are_told_and_not_what_stands_there() {
+        let before = json!({"a": 1, "b": {"c/d": "secret", "e": [1, 2, 3]}, "gone": null});
+        let after = json!({"a": 1, "b": {"c/d": "other", "e": [1, 5]}, "new": {"x": 1}});
+        assert_eq!(
+            told(&before, &after),
+            ["~ /b/c~1d", "~ /b/e/1", "- /b/e/2", "- /gone", "+ /new"]
+        );
+        assert_eq!(told(&before, &before), Vec::<String>::new());
+        assert_eq!(told(&json!(1), &json!([])), ["~ /"]);
+    }
+
+    #[test]
+    fn very_many_differences_are_not_all_told() {
+        let many = json!(vec![0; 3 * MOST]);
+        assert_eq!(changes(&many, &json!([])).len(), MOST);
+    }
+}

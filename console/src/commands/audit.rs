@@ -1,0 +1,141 @@
+//! `sexton audit`: who did what, when, from where, and why.
+
+mod export;
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use sexton_store::operator::{ActionFilter, Beginning, OperatorAction, actions};
+use sexton_store::{Store, jobs};
+
+use crate::commands::{instant, jobs as job_commands, reference};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Table, line, precise};
+pub use export::{Export, Format};
+
+/// What operators did.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// List what was done, newest first
+    List(List),
+    /// Write all of it, oldest first, a line each
+    Export(Export),
+}
+
+/// Which actions; all that is given must hold.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// By this operator: as the audit has it, or only what stands before the @
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    /// This action: requeue, discard, restore, edit, cancel, pause, apply, bulk …
+    #[arg(long, value_name = "WORD")]
+    action: Option<String>,
+    /// On this job or its executions
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// On this execution
+    #[arg(long, value_name = "ID")]
+    execution: Option<String>,
+    /// By this bulk, or on it
+    #[arg(long, value_name = "ID")]
+    bulk: Option<i64>,
+    /// At or after this: 2025-12-01T08:00:00Z, 2025-12-01 or, so long ago, 36h
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Before this
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+}
+
+/// Which page.
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    which: Which,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only older ones than this: where the page before ended
+    #[arg(long, value_name = "ID")]
+    before: Option<i64>,
+}
+
+impl Which {
+    async fn filter(&self, store: &Store, now: DateTime<Utc>) -> Result<ActionFilter, Failure> {
+        let job = match &self.job {
+            None => None,
+            Some(name) => match jobs::find_ever(store, name).await? {
+                Some(job) => Some(job.id),
+                None => return Err(job_commands::missing(store, name).await),
+            },
+        };
+        let execution = match &self.execution {
+            Some(id) => Some(reference::execution(store, id).await?),
+            None => None,
+        };
+        let moment = |option, text: &Option<String>| {
+            text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
+        };
+        Ok(ActionFilter {
+            actor: self.actor.clone(),
+            action: self.action.clone(),
+            job,
+            execution,
+            bulk: self.bulk,
+            since: moment("--since", &self.since)?,
+            until: moment("--until", &self.until)?,
+        })
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(command: AuditCommand, session: &Session) -> Result<(), Failure> {
+    match command {
+        AuditCommand::List(arguments) => list(&arguments, session).await,
+        AuditCommand::Export(arguments) => export::run(&arguments, session).await,
+    }
+}
+
+async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let now = session.now(&store).await?;
+    let filter = arguments.which.filter(&store, now).await?;
+    let beginning = Beginning::Newest(arguments.before);
+    let found = actions(&store, &filter, beginning, arguments.limit).await?;
+    if session.out.is_json() {
+        return session.out.document(&found);
+    }
+    if found.is_empty() {
+        return session.out.say("There is nothing of that in the audit.");
+    }
+    session.out.table(table(&found))?;
+    if found.len() as i64 == arguments.limit
+        && let Some(last) = found.last()
+    {
+        session.out.say(format!("There may be more: add --before {}", last.id))?;
+    }
+    Ok(())
+}
+
+fn table(found: &[OperatorAction]) -> Table {
+    let mut table = Table::new(&["ID", "WHEN", "WHO", "WHAT", "ON", "WHY", "FROM"]).one_line_each();
+    for action in found {
+        let on = action.execution_id.or(action.job_id).map(|id| id.to_string());
+        let on = on.or_else(|| action.bulk_id.map(|id| format!("bulk {id}")));
+        table.row(vec![
+            Cell::number(action.id),
+            Cell::new(precise(action.at)),
+            Cell::new(line(&action.actor, 100)),
+            Cell::new(line(&action.action, 50)),
+            Cell::new(on.unwrap_or_default()),
+            Cell::new(line(action.reason.as_deref().unwrap_or(""), 200)),
+            Cell::new(line(action.from_where.as_deref().unwrap_or(""), 200)),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,136 @@
+//! `sexton audit export`: all of it, a page at a time in memory.
+//!
+//! It goes by the actions' numbers, so an export that broke off is gone on with behind the last number that it
+//! wrote. Numbers are drawn before a transaction commits: an action may appear a moment later than one with a
+//! higher number. So an export ends [`SETTLED_SECONDS`] before now, unless it is told otherwise; whoever goes
+//! on from the last number of the one before then misses nothing.
+
+use chrono::{TimeDelta, Utc};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use sexton_store::operator::{Beginning, OperatorAction, actions};
+
+use super::Which;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Actions of one page.
+const PAGE: i64 = 1_000;
+/// Longer than any transaction that records an action is open: the server ends its statements after 30 s.
+const SETTLED_SECONDS: i64 = 120;
+
+/// As which text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Format {
+    /// A JSON document a line
+    Jsonl,
+    /// Comma-separated values with a heading
+    Csv,
+}
+
+/// What to write, and how.
+#[derive(Debug, Args)]
+pub struct Export {
+    #[command(flatten)]
+    which: Which,
+    /// As which text
+    #[arg(long, value_enum, default_value = "jsonl")]
+    format: Format,
+    /// Only what is behind this one: the last of an export before
+    #[arg(long, value_name = "ID", default_value_t = 0)]
+    after: i64,
+    /// Up to now, though what is being recorded at this moment may be missing behind what is written
+    #[arg(long)]
+    unsettled: bool,
+}
+
+pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let now = session.now(&store).await?;
+    let mut filter = arguments.which.filter(&store, now).await?;
+    if !arguments.unsettled {
+        let settled = now - TimeDelta::seconds(SETTLED_SECONDS);
+        filter.until = Some(filter.until.map_or(settled, |until| until.min(settled)));
+    }
+    if arguments.format == Format::Csv {
+        session.out.say(COLUMNS.join(","))?;
+    }
+    let mut after = arguments.after;
+    loop {
+        let page = actions(&store, &filter, Beginning::After(after), PAGE).await?;
+        for action in &page {
+            match arguments.format {
+                Format::Jsonl => session.out.record(action)?,
+                Format::Csv => session.out.say(csv(action))?,
+            }
+        }
+        match page.last() {
+            Some(last) if page.len() as i64 == PAGE => after = last.id,
+            _ => return Ok(()),
+        }
+    }
+}
+
+const COLUMNS: [&str; 12] = [
+    "id",
+    "at",
+    "actor",
+    "action",
+    "job_id",
+    "execution_id",
+    "bulk_id",
+    "reason",
+    "from_where",
+    "from_address",
+    "before",
+    "after",
+];
+
+fn csv(action: &OperatorAction) -> String {
+    let text = |value: Option<String>| value.unwrap_or_default();
+    let json = |value: &Option<serde_json::Value>| value.as_ref().map(|it| json!(it).to_string());
+    let fields = [
+        action.id.to_string(),
+        action.at.with_timezone(&Utc).to_rfc3339(),
+        action.actor.clone(),
+        action.action.clone(),
+        text(action.job_id.map(|id| id.to_string())),
+        text(action.execution_id.map(|id| id.to_string())),
+        text(action.bulk_id.map(|id| id.to_string())),
+        text(action.reason.clone()),
+        text(action.from_where.clone()),
+        text(action.from_address.clone()),
+        text(json(&action.before)),
+        text(json(&action.after)),
+    ];
+    fields.map(|field| quoted(&field)).join(",")
+}
+
+/// As RFC 4180 has it, and one line each: a control character, a line's end among them, is written as an
+/// escape. What a spreadsheet would take for a formula begins with an apostrophe.
+fn quoted(field: &str) -> String {
+    let field: String = field
+        .chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect();
+    let formula = field.starts_with(['=', '+', '-', '@']);
+    let field = if formula { format!("'{field}") } else { field };
+    if field.contains(['"', ',', '\'']) || field.starts_with(' ') || field.ends_with(' ') {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_field_is_quoted_where_it_must_be_and_stays_on_its_line() {
+        assert_eq!(quoted("bank is back"), "bank is back");
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+        assert_eq!(quoted("one\ntwo\u{1b}[31m"), "one\\ntwo\\u{1b}[31m");
+        assert_eq!(quoted("=HYPERLINK(1)"), "\"'=HYPERLINK(1)\"");
+    }
+}

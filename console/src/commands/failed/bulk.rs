@@ -1,0 +1,180 @@
+//! Asking for a bulk: the preview, the question, and then watching.
+//!
+//! The program that asks does nothing itself. It may be killed at any time: before the bulk is written
+//! nothing was asked for, afterwards the schedulers carry it out.
+
+use clap::Args;
+use serde_json::{Value, json};
+use sexton_model::bulk::Kind;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::rate::Rate;
+use sexton_service::fault;
+use sexton_store::bulk::{self, Asked, NewBulk, Preview};
+use sexton_store::operator::By;
+use sexton_store::{Store, graveyard};
+
+use super::which::{Meant, seen};
+use super::{verify, watch};
+use crate::confirm::confirm;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Facts, ago, line};
+
+/// Jobs and pools that a preview names.
+const NAMED: usize = 10;
+
+/// How it is asked for.
+#[derive(Debug, Args, Default)]
+pub struct Manner {
+    /// Only show what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+    /// How fast, as in 50/s, 10/m or 1000/h; default: as fast as the tickets are published
+    #[arg(long)]
+    pub rate: Option<Rate>,
+    /// Do not wait until it is done
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// What is done, beside to which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deed<'a> {
+    /// The kind.
+    pub kind: Kind,
+    /// So many first.
+    pub canary: Option<u32>,
+    /// The pool they are sent to.
+    pub pool: Option<&'a str>,
+    /// The command that is asked of each first.
+    pub verify: Option<&'a str>,
+    /// Why, for the audit.
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> Deed<'a> {
+    /// Without any terms.
+    pub(super) const fn of(kind: Kind, reason: Option<&'a str>) -> Self {
+        Self { kind, canary: None, pool: None, verify: None, reason }
+    }
+}
+
+/// Previews, asks, writes the bulk, and watches it.
+///
+/// # Errors
+///
+/// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
+pub(super) async fn ask(
+    store: &Store,
+    meant: &Meant,
+    deed: Deed<'_>,
+    manner: &Manner,
+    session: &Session,
+) -> Result<(), Failure> {
+    if matches!(meant, Meant::Filter(_)) && !graveyard::is_filled(store).await? {
+        let text = "what failed before the migration is not all in the register yet, so a filter would miss \
+                    some; the schedulers bring it in, try again in a while, or name the ids";
+        return Err(Failure::Failed(text.to_owned()));
+    }
+    let (preview, ids) = match meant {
+        Meant::Filter(filter) => (bulk::preview(store, filter, None).await?, Vec::new()),
+        Meant::Ids(ids) => {
+            let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
+            (bulk::preview_ids(store, &raw).await?, seen(store, ids).await?)
+        }
+    };
+    if manner.dry_run {
+        if session.out.is_json() {
+            return session.out.document(&json!({"preview": preview, "bulk": null}));
+        }
+        return tell(&preview, deed.kind, session)
+            .and_then(|()| session.out.say("Nothing was done."));
+    }
+    if preview.count == 0 {
+        return Err(Failure::NothingDone(
+            "there are no such executions; nothing was done".to_owned(),
+        ));
+    }
+    if !manner.yes && !session.out.is_json() {
+        tell(&preview, deed.kind, session)?;
+    }
+    confirm(&format!("{} will be {}", counted(&preview), deed.kind.done()), manner.yes)?;
+    let asked = match meant {
+        Meant::Filter(filter) => &json!(filter),
+        Meant::Ids(_) => &Value::Null,
+    };
+    let id = create(store, asked, &ids, deed, manner, &preview, session).await?;
+    fault::point("console.bulk_asked");
+    if let Some(command) = deed.verify {
+        verify::all(store, id, command).await?;
+    }
+    watch::follow(store, id, manner.detach, session).await
+}
+
+async fn create(
+    store: &Store,
+    filter: &Value,
+    ids: &[(ExecutionId, AttemptNumber)],
+    deed: Deed<'_>,
+    manner: &Manner,
+    preview: &Preview,
+    session: &Session,
+) -> Result<i64, Failure> {
+    let asked = if filter.is_null() { Asked::Ids(ids) } else { Asked::Filter(filter) };
+    let new = NewBulk {
+        kind: deed.kind,
+        asked,
+        asked_at: preview.asked_at,
+        rate: manner.rate,
+        canary: deed.canary,
+        pool: deed.pool,
+        verify: deed.verify.map(|_| "command"),
+    };
+    let by = By { actor: &session.actor, reason: deed.reason };
+    Ok(bulk::create(store, &new, by).await?)
+}
+
+fn counted(preview: &Preview) -> String {
+    let noun = if preview.count == 1 { "execution" } else { "executions" };
+    if preview.more {
+        format!("more than {} {noun}", preview.count)
+    } else {
+        format!("{} {noun}", preview.count)
+    }
+}
+
+fn tell(preview: &Preview, kind: Kind, session: &Session) -> Result<(), Failure> {
+    let now = preview.asked_at;
+    let mut facts = Facts::default();
+    facts.add("what", format!("{} will be {}", counted(preview), kind.done()));
+    facts.maybe("first", preview.oldest.map(|at| ago(at, now)));
+    facts.maybe("last", preview.newest.map(|at| ago(at, now)));
+    facts.add("jobs", named(&preview.jobs));
+    facts.add("pools", named(&preview.pools));
+    if preview.succeeded_later > 0 && kind == Kind::Requeue {
+        facts.add(
+            "have succeeded since",
+            format!(
+                "{} have a later execution with the same idempotency key that succeeded; their effect \
+                 may have happened",
+                preview.succeeded_later
+            ),
+        );
+    }
+    if preview.more {
+        facts.add("looked at", format!("the first {} alone", bulk::MOST));
+    }
+    session.out.facts(facts)
+}
+
+fn named(all: &[(String, u64)]) -> String {
+    let mut parts: Vec<String> =
+        all.iter().take(NAMED).map(|(name, n)| format!("{} {n}", line(name, 100))).collect();
+    if all.len() > NAMED {
+        parts.push(format!("and {} more", all.len() - NAMED));
+    }
+    parts.join(", ")
+}

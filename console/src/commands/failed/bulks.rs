@@ -1,0 +1,188 @@
+//! `sexton failed bulks` and `sexton failed bulk`: what was asked for of many, and steering it.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use sexton_service::fault;
+use sexton_store::bulk::{self, Bulk, SteerError};
+use sexton_store::operator::By;
+
+use super::verify;
+use super::watch::{find, follow, summary};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::{Cell, Facts, Table, ago, line, precise};
+
+/// Items of one page.
+const PAGE: i64 = 100;
+
+/// Which bulks to list.
+#[derive(Debug, Args)]
+pub struct Bulks {
+    /// At most so many
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only older ones than this
+    #[arg(long, value_name = "ID")]
+    before: Option<i64>,
+}
+
+/// What was asked for of many executions.
+#[derive(Debug, Subcommand)]
+pub enum BulkCommand {
+    /// Show one, and which of its executions were refused
+    Show(Reference),
+    /// Watch one until it has ended
+    Watch(Reference),
+    /// Ask a command of those that nobody has answered for, and watch it
+    Verify(Verify),
+    /// Stop one: what is done stays done, the rest is left as it is
+    Stop(Steer),
+    /// Let one that was stopped or paused go on with the rest
+    Resume(Steer),
+}
+
+/// A bulk.
+#[derive(Debug, Args)]
+pub struct Reference {
+    /// The bulk's number
+    id: i64,
+}
+
+/// What to steer, and why.
+#[derive(Debug, Args)]
+pub struct Steer {
+    /// The bulk's number
+    id: i64,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// What to ask.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The bulk's number
+    id: i64,
+    /// The command, as in `failed requeue --verify`
+    #[arg(value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    command: String,
+}
+
+pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let bulks = bulk::list(&store, arguments.before, arguments.limit).await?;
+    if session.out.is_json() {
+        return session.out.document(&bulks);
+    }
+    if bulks.is_empty() {
+        return session.out.say("There are no bulks.");
+    }
+    let now = session.now(&store).await?;
+    let mut table = Table::new(&["ID", "WHAT", "STATE", "WHO", "WHEN", "HOW FAR"]);
+    for bulk in &bulks {
+        table.row(vec![
+            Cell::number(bulk.id),
+            Cell::new(&bulk.kind),
+            Cell::new(&bulk.state),
+            Cell::new(&bulk.actor),
+            Cell::new(ago(bulk.created_at, now)),
+            Cell::new(summary(bulk)),
+        ]);
+    }
+    session.out.table(table)
+}
+
+pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), Failure> {
+    match command {
+        BulkCommand::Show(reference) => show(reference.id, session).await,
+        BulkCommand::Watch(reference) => {
+            let store = session.store().await?;
+            follow(&store, reference.id, false, session).await
+        }
+        BulkCommand::Verify(asked) => {
+            let store = session.store().await?;
+            verify::all(&store, asked.id, &asked.command).await?;
+            follow(&store, asked.id, false, session).await
+        }
+        BulkCommand::Stop(steer) => stop(steer, session).await,
+        BulkCommand::Resume(steer) => resume(steer, session).await,
+    }
+}
+
+async fn show(id: i64, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let bulk = find(&store, id).await?;
+    let refused = bulk::items(&store, id, &["refused", "left"], 0, PAGE).await?;
+    if session.out.is_json() {
+        return session.out.document(&json!({"bulk": bulk, "refused": refused}));
+    }
+    let now = session.now(&store).await?;
+    session.out.facts(facts(&bulk, now))?;
+    if refused.is_empty() {
+        return Ok(());
+    }
+    session.out.say("\nNot done")?;
+    let mut table = Table::new(&["EXECUTION", "WHY"]);
+    for item in &refused {
+        let note = line(item.note.as_deref().unwrap_or_default(), 300);
+        table.row(vec![Cell::new(item.execution_id.to_string()), Cell::new(note)]);
+    }
+    session.out.table(table)
+}
+
+fn facts(bulk: &Bulk, now: chrono::DateTime<chrono::Utc>) -> Facts {
+    let mut facts = Facts::default();
+    facts.add("bulk", bulk.id.to_string());
+    facts.add("what", &bulk.kind);
+    facts.add("which", line(&bulk.asked.to_string(), 500));
+    facts.add("state", &bulk.state);
+    facts.maybe("because", bulk.why.as_deref().map(|why| line(why, 500)));
+    facts.add("how far", summary(bulk));
+    facts.add("who", &bulk.actor);
+    facts.maybe("from", bulk.from_where.as_ref());
+    facts.maybe("reason", bulk.reason.as_deref().map(|why| line(why, 500)));
+    facts.maybe("rate", bulk.rate.as_ref());
+    facts.maybe("canary", bulk.canary.map(|n| n.to_string()));
+    facts.maybe("to pool", bulk.pool.as_ref());
+    facts.add("asked for", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
+    facts.maybe("ended", bulk.ended_at.map(|at| format!("{} ({})", precise(at), ago(at, now))));
+    facts
+}
+
+async fn stop(steer: &Steer, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let by = By { actor: &session.actor, reason: steer.reason.as_deref() };
+    bulk::stop(&store, steer.id, by).await.map_err(|error| not_steered(error, "stopped"))?;
+    fault::point("console.bulk_stopped");
+    let bulk = find(&store, steer.id).await?;
+    if session.out.is_json() {
+        return session.out.document(&json!({"bulk": bulk}));
+    }
+    session.out.say(format!("Bulk {} is stopped: {}.", bulk.id, summary(&bulk)))
+}
+
+async fn resume(steer: &Steer, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let by = By { actor: &session.actor, reason: steer.reason.as_deref() };
+    bulk::resume(&store, steer.id, by).await.map_err(|error| not_steered(error, "resumed"))?;
+    fault::point("console.bulk_resumed");
+    follow(&store, steer.id, false, session).await
+}
+
+fn not_steered(error: SteerError, done: &str) -> Failure {
+    match error {
+        SteerError::Missing(id) => Failure::NotFound(format!(
+            "there is no bulk {id}; `sexton failed bulks` shows those there are"
+        )),
+        SteerError::Is(bulk) => {
+            let by = bulk.stopped_by.as_deref().map(|by| format!(" by {}", line(by, 200)));
+            Failure::NothingDone(format!(
+                "bulk {} cannot be {done}: it is {}{}",
+                bulk.id,
+                bulk.state,
+                by.unwrap_or_default()
+            ))
+        }
+        SteerError::Store(error) => error.into(),
+    }
+}

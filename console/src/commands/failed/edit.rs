@@ -1,0 +1,177 @@
+//! `sexton failed edit`: other params or another pool for a failed execution, and run it again.
+
+use std::io::Read as _;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::params::check;
+use sexton_model::pool::PoolName;
+use sexton_model::state::State;
+use sexton_service::fault;
+use sexton_store::executions::{self, Execution};
+use sexton_store::operator::{self, By, OperatorError};
+
+use super::deeds::{beaten, known_pool};
+use crate::changes::{Change, changes};
+use crate::commands::reference;
+use crate::confirm::confirm;
+use crate::editor::{self, Edited};
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::show::line;
+
+/// The longest params that are read, in bytes; what may be stored is less.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+/// Differences that are told.
+const TOLD: usize = 50;
+
+/// What to change.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
+#[derive(Debug, Args)]
+pub struct Edit {
+    /// The execution's id, or its beginning as far as it is unique
+    id: String,
+    /// The params it is to have: a JSON object, @FILE or - for standard input; without it, and without
+    /// --pool, an editor ($VISUAL, $EDITOR) opens those it has
+    #[arg(long, value_name = "JSON")]
+    params: Option<String>,
+    /// The pool it is to have
+    #[arg(long, value_name = "POOL")]
+    pool: Option<PoolName>,
+    /// That pool though no worker consumes from it
+    #[arg(long)]
+    force: bool,
+    /// Why, for the audit
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+    /// Only if this attempt is still the next
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    attempt: Option<i32>,
+    /// Leave it failed; `failed requeue` runs it later
+    #[arg(long)]
+    no_requeue: bool,
+    /// Only show which places would change
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let id = ExecutionId::new(reference::execution(&store, &arguments.id).await?);
+    let row = executions::find(&store, id.get()).await?.ok_or_else(|| reference::missing(id))?;
+    let state = State::parse(&row.state).unwrap_or(State::Pending);
+    let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
+    if state != State::Failed || arguments.attempt.is_some_and(|seen| seen != row.attempt) {
+        return Err(beaten(&store, OperatorError::Moved { id, state, attempt }, "requeued").await);
+    }
+    if let Some(pool) = &arguments.pool {
+        known_pool(&store, pool, arguments.force).await?;
+    }
+    let (params, edited) = asked(arguments, &row)?;
+    let found = changes(&row.params, &params);
+    let pool = arguments.pool.as_ref().map(PoolName::as_str).filter(|pool| *pool != row.pool);
+    if found.is_empty() && pool.is_none() {
+        return Err(Failure::NothingDone("nothing was changed, and nothing was done".to_owned()));
+    }
+    if !session.out.is_json() {
+        tell(&found, pool, session)?;
+    }
+    if arguments.dry_run {
+        return answer(id, &found, pool, "failed", session);
+    }
+    let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
+    let keep = |failure| match edited {
+        Some(edited) => edited.keep(failure),
+        None => failure,
+    };
+    if let Err(failure) = confirm(&format!("{id} will be {what}"), arguments.yes) {
+        return Err(keep(failure));
+    }
+    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let change =
+        operator::Edit { seen: &row.params, params: &params, pool, requeue: !arguments.no_requeue };
+    if let Err(error) = operator::edit(&store, id, attempt, change, by, None).await {
+        return Err(keep(beaten(&store, error, "requeued").await));
+    }
+    fault::point("console.edited");
+    if session.out.is_json() {
+        let state = if arguments.no_requeue { "failed" } else { "pending" };
+        return answer(id, &found, pool, state, session);
+    }
+    session.out.say(format!("{id} is {what}."))
+}
+
+fn answer(
+    id: ExecutionId,
+    found: &[Change],
+    pool: Option<&str>,
+    state: &str,
+    session: &Session,
+) -> Result<(), Failure> {
+    if !session.out.is_json() {
+        return session.out.say("Nothing was done.");
+    }
+    let places: Vec<String> = found.iter().map(ToString::to_string).collect();
+    session.out.document(&json!({"id": id, "state": state, "changes": places, "pool": pool}))
+}
+
+fn tell(found: &[Change], pool: Option<&str>, session: &Session) -> Result<(), Failure> {
+    for change in found.iter().take(TOLD) {
+        session.out.say(line(&change.to_string(), 200))?;
+    }
+    if found.len() > TOLD {
+        session.out.say(format!("and {} more", found.len() - TOLD))?;
+    }
+    match pool {
+        Some(pool) => session.out.say(format!("to pool {pool}")),
+        None => Ok(()),
+    }
+}
+
+/// The params it is to have, and where they were written if that was an editor.
+fn asked(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edited>), Failure> {
+    let Some(text) = &arguments.params else {
+        if arguments.pool.is_some() {
+            return Ok((row.params.clone(), None));
+        }
+        let before = serde_json::to_string_pretty(&row.params)
+            .map_err(|error| Failure::Failed(format!("its params are no JSON: {error}")))?;
+        let edited = editor::edit(&(before + "\n"))?;
+        return match parse(&edited.text) {
+            Ok(params) => Ok((params, Some(edited))),
+            Err(failure) => Err(edited.keep(failure)),
+        };
+    };
+    let read = |reader: &mut dyn std::io::Read, what: &str| {
+        let mut text = String::new();
+        reader
+            .take(MAX_BYTES)
+            .read_to_string(&mut text)
+            .map(|_| text)
+            .map_err(|error| Failure::Usage(format!("{what} cannot be read: {error}")))
+    };
+    let text = if text == "-" {
+        read(&mut std::io::stdin().lock(), "standard input")?
+    } else if let Some(path) = text.strip_prefix('@') {
+        let opened = std::fs::File::open(path);
+        let mut file =
+            opened.map_err(|error| Failure::Usage(format!("{path} cannot be read: {error}")))?;
+        read(&mut file, path)?
+    } else {
+        text.clone()
+    };
+    Ok((parse(&text)?, None))
+}
+
+fn parse(text: &str) -> Result<Value, Failure> {
+    let params: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
+        Failure::Usage(format!("the params are no JSON object: {error}; nothing was done"))
+    })?;
+    check(&params)
+        .map_err(|error| Failure::Usage(format!("the params {error}; nothing was done")))?;
+    Ok(Value::Object(params))
+}

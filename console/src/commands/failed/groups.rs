@@ -1,0 +1,247 @@
+//! `sexton failed groups` and `sexton failed group`.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+use sexton_model::graveyard::{Decision, GroupState};
+use sexton_service::fault;
+use sexton_store::graveyard::{
+    self, GroupChange, GroupFilter, GroupOrder, MAX_NOTE_CHARS, NotDecided,
+};
+use sexton_store::jobs;
+use sexton_store::operator::By;
+
+use crate::commands::jobs as job_commands;
+use crate::failure::Failure;
+use crate::graveyard::group::{self, Told};
+use crate::graveyard::sparkline::sparkline;
+use crate::session::Session;
+use crate::show::{Cell, Facts, Table, Tone, ago, line, precise};
+
+/// Of a note, in a table.
+const MAX_SHORT_NOTE_CHARS: usize = 40;
+
+/// Which groups to list.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Of failed executions of this job, and only those are counted
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// That stand so: open, muted, resolved or reopened
+    #[arg(long, value_parser = parse_state, value_name = "STATE")]
+    state: Option<GroupState>,
+    /// Those without a failed execution as well
+    #[arg(long)]
+    all: bool,
+    /// In which order
+    #[arg(long, value_enum, default_value_t = Sort::Count)]
+    sort: Sort,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+}
+
+/// The order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Sort {
+    /// Most failed executions first
+    Count,
+    /// Last failure first
+    Last,
+    /// Newest group first
+    First,
+}
+
+/// What to do about a group. FINGERPRINT may be its beginning as far as that is unique.
+#[derive(Debug, Subcommand)]
+pub enum GroupCommand {
+    /// Show one
+    Show(Reference),
+    /// Note something for whoever looks next; an empty text takes the note away
+    Note {
+        #[command(flatten)]
+        group: Reference,
+        /// The note
+        text: String,
+    },
+    /// Leave its executions out of lists; it is counted on
+    Mute(Deed),
+    /// Its cause is gone: say so if it comes back
+    Resolve(Deed),
+    /// Take a mute or resolve back
+    Reopen(Deed),
+}
+
+/// A group.
+#[derive(Debug, Args)]
+pub struct Reference {
+    /// Its fingerprint, or the beginning as far as it is unique
+    fingerprint: String,
+}
+
+/// A group, and why.
+#[derive(Debug, Args)]
+pub struct Deed {
+    #[command(flatten)]
+    group: Reference,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+fn parse_state(text: &str) -> Result<GroupState, String> {
+    GroupState::parse(text).ok_or_else(|| {
+        let all: Vec<&str> = GroupState::ALL.iter().map(|state| state.as_str()).collect();
+        format!("write one of {}", all.join(", "))
+    })
+}
+
+pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let now = session.now(&store).await?;
+    let job = match &arguments.job {
+        None => None,
+        Some(name) => match jobs::find_ever(&store, name).await? {
+            Some(job) => Some(job.id),
+            None => return Err(job_commands::missing(&store, name).await),
+        },
+    };
+    let filter =
+        GroupFilter { job, state: arguments.state, fingerprint: None, empty: arguments.all };
+    let order = match arguments.sort {
+        Sort::Count => GroupOrder::Count,
+        Sort::Last => GroupOrder::Last,
+        Sort::First => GroupOrder::First,
+    };
+    let groups = group::list(&store, &filter, order, arguments.limit, None).await?;
+    if session.out.is_json() {
+        return session.out.document(&groups);
+    }
+    if groups.is_empty() {
+        return session.out.say("There are no such groups.");
+    }
+    session.out.table(table(&groups, now))?;
+    if groups.len() as i64 == arguments.limit {
+        session.out.say("There may be more: give a larger --limit, --job or --state")?;
+    }
+    Ok(())
+}
+
+fn table(groups: &[Told], now: DateTime<Utc>) -> Table {
+    let headings =
+        ["FINGERPRINT", "STATE", "FAILED", "JOBS", "FIRST", "LAST", "24 HOURS", "CLASS", "WHAT"];
+    let mut table = Table::new(&headings).whole(0).one_line_each();
+    for told in groups {
+        let group = &told.group;
+        let at =
+            |at: Option<DateTime<Utc>>| at.map_or_else(Cell::none, |at| Cell::new(ago(at, now)));
+        let note = group.note.as_deref().map(|note| line(note, MAX_SHORT_NOTE_CHARS));
+        let what = note.map(|note| format!("{} [{note}]", group.pattern));
+        table.row(vec![
+            Cell::new(&group.fingerprint),
+            state(group.state),
+            Cell::number(group.standing),
+            Cell::number(group.jobs),
+            at(group.first_seen),
+            at(group.last_seen),
+            Cell::new(sparkline(&told.trend)),
+            Cell::new(&group.error_class),
+            Cell::new(what.as_ref().unwrap_or(&group.pattern)),
+        ]);
+    }
+    table
+}
+
+fn state(state: GroupState) -> Cell {
+    let tone = match state {
+        GroupState::Open => Tone::Plain,
+        GroupState::Muted => Tone::Faint,
+        GroupState::Resolved => Tone::Good,
+        GroupState::Reopened => Tone::Bad,
+    };
+    Cell::toned(state.as_str(), tone)
+}
+
+/// A group, for people.
+pub(super) fn facts(told: &Told, now: DateTime<Utc>) -> Facts {
+    let group = &told.group;
+    let at = |at: DateTime<Utc>| format!("{} ({})", precise(at), ago(at, now));
+    let mut facts = Facts::default();
+    facts.add("fingerprint", &group.fingerprint);
+    facts.cell("state", state(group.state));
+    let decided = group.decided_by.as_ref().zip(group.decided_at);
+    facts.maybe("decided", decided.map(|(by, when)| format!("{} by {by}", at(when))));
+    facts.maybe("note", group.note.as_ref());
+    facts.add("class", &group.error_class);
+    facts.add("pattern", &group.pattern);
+    facts.add("failed now", format!("{} of {} jobs", group.standing, group.jobs));
+    facts.maybe("first seen", group.first_seen.map(at));
+    facts.maybe("last seen", group.last_seen.map(at));
+    facts.add("last 24 hours", sparkline(&told.trend));
+    facts
+}
+
+pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<(), Failure> {
+    let (reference, change, reason, done) = match command {
+        GroupCommand::Show(reference) => return show(reference, session).await,
+        GroupCommand::Note { group, text } => {
+            if text.chars().count() > MAX_NOTE_CHARS || text.contains('\0') {
+                return Err(Failure::Usage(format!(
+                    "a note has at most {MAX_NOTE_CHARS} characters, none of them U+0000"
+                )));
+            }
+            (group, GroupChange::Note(text), None, "noted")
+        }
+        GroupCommand::Mute(deed) => {
+            (&deed.group, GroupChange::Decide(Decision::Muted), deed.reason.as_deref(), "muted")
+        }
+        GroupCommand::Resolve(deed) => (
+            &deed.group,
+            GroupChange::Decide(Decision::Resolved),
+            deed.reason.as_deref(),
+            "resolved",
+        ),
+        GroupCommand::Reopen(deed) => {
+            (&deed.group, GroupChange::Decide(Decision::Open), deed.reason.as_deref(), "open")
+        }
+    };
+    let store = session.store().await?;
+    let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
+    let by = By { actor: &session.actor, reason };
+    let decided = graveyard::decide(&store, &fingerprint, change, by, None).await;
+    let decided = decided.map_err(not_decided)?;
+    fault::point("console.grouped");
+    if session.out.is_json() {
+        return session.out.document(&json!({
+            "fingerprint": fingerprint, "state": decided.decision.as_str(), "note": decided.note,
+        }));
+    }
+    session.out.say(format!("Group {fingerprint} is {done}."))
+}
+
+async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
+    let missing = || Failure::NotFound(NotDecided::Missing(fingerprint.clone()).to_string());
+    let told = group::one(&store, &fingerprint).await?.ok_or_else(missing)?;
+    if session.out.is_json() {
+        return session.out.document(&told);
+    }
+    let now = session.now(&store).await?;
+    session.out.facts(facts(&told, now))?;
+    let mut hints = Facts::default();
+    hints.add("its executions", format!("sexton failed list --fingerprint {fingerprint}"));
+    hints.maybe("one of them", told.group.example.map(|id| format!("sexton failed show {id}")));
+    session.out.say("")?;
+    session.out.facts(hints)
+}
+
+fn not_decided(error: NotDecided) -> Failure {
+    let text = error.to_string();
+    match error {
+        NotDecided::Missing(_) => Failure::NotFound(text),
+        NotDecided::Already { .. } => Failure::NothingDone(text),
+        NotDecided::Locked(_) => Failure::Failed(text),
+        NotDecided::Store(error) => error.into(),
+    }
+}

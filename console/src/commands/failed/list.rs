@@ -1,0 +1,133 @@
+//! `sexton failed list`.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use sexton_model::graveyard::{Cursor, Order, masked};
+use sexton_store::Store;
+use sexton_store::graveyard::{self, Buried};
+
+use super::filter::FilterArguments;
+use crate::failure::Failure;
+use crate::graveyard::asked;
+use crate::session::Session;
+use crate::show::{Cell, Table, ago, line};
+
+/// Of a message, in a table.
+const MAX_MESSAGE_CHARS: usize = 200;
+
+/// Which failed executions to list.
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    filter: FilterArguments,
+    /// Those that were discarded instead
+    #[arg(long)]
+    discarded: bool,
+    /// In which order of their failures
+    #[arg(long, value_enum, default_value_t = Sort::Newest)]
+    sort: Sort,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only those behind this: the cursor that the page before ended with
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+/// The order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Sort {
+    /// The last failure first
+    Newest,
+    /// The first failure first
+    Oldest,
+}
+
+impl List {
+    const fn order(&self) -> Order {
+        match self.sort {
+            Sort::Newest => Order::Newest,
+            Sort::Oldest => Order::Oldest,
+        }
+    }
+
+    fn cursor(&self) -> Result<Option<Cursor>, Failure> {
+        let Some(text) = &self.after else { return Ok(None) };
+        let cursor: Cursor = text
+            .parse()
+            .map_err(|wrong| Failure::Usage(format!("--after {:?} {wrong}", line(text, 60))))?;
+        if cursor.order != self.order() {
+            return Err(Failure::Usage(
+                "--after is the cursor of a list in the other order; give the same --sort"
+                    .to_owned(),
+            ));
+        }
+        Ok(Some(cursor))
+    }
+}
+
+pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failure> {
+    let after = arguments.cursor()?;
+    let store = session.store().await?;
+    let now = session.now(&store).await?;
+    let filter = asked::filter(&store, &arguments.filter.asked(arguments.discarded), now).await?;
+    let order = arguments.order();
+    let (rows, next) = graveyard::page(&store, &filter, order, after, arguments.limit).await?;
+    if session.out.is_json() {
+        let documents =
+            rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
+        return session.out.document(&documents);
+    }
+    if rows.is_empty() {
+        session.out.say("There are no such executions.")?;
+    } else {
+        session.out.table(table(&rows, now))?;
+    }
+    if let Some(next) = next {
+        session.out.say(format!("There may be more: add --after {next}"))?;
+    }
+    tell_incomplete(&store, session).await
+}
+
+/// Says that lists lack what failed before the register was there, as long as they do.
+async fn tell_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
+    if graveyard::is_filled(store).await? {
+        return Ok(());
+    }
+    session.out.say(
+        "Some older failures are missing: a scheduler of this version is still bringing them in, or none \
+         runs.",
+    )
+}
+
+/// The row's columns, its worker, and the cursor behind it; params without secrets.
+fn document(row: &Buried, order: Order) -> Result<Value, Failure> {
+    let mut document = serde_json::to_value(row)
+        .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
+    document["params"] = masked(&row.execution.params);
+    let cursor = row.execution.finished_at.map(|at| Cursor { order, at, id: row.execution.id });
+    document["cursor"] = json!(cursor.map(|cursor| cursor.to_string()));
+    Ok(document)
+}
+
+fn table(rows: &[Buried], now: DateTime<Utc>) -> Table {
+    let mut table =
+        Table::new(&["ID", "JOB", "TRY", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
+            .whole(0)
+            .one_line_each();
+    for Buried { execution, worker } in rows {
+        let or_none = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::new);
+        table.row(vec![
+            Cell::new(execution.id.to_string()),
+            Cell::new(&execution.job_name),
+            Cell::number(execution.attempt.into()),
+            Cell::new(execution.finished_at.map(|at| ago(at, now)).unwrap_or_default()),
+            or_none(worker),
+            or_none(&execution.fingerprint),
+            or_none(&execution.error_class),
+            Cell::new(line(execution.error_message.as_deref().unwrap_or(""), MAX_MESSAGE_CHARS)),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,290 @@
+//! `sexton failed raw`: messages of the failed queue that no row knows, as the last sweep met them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use sexton_service::fault;
+use sexton_store::operator::By;
+use sexton_store::raw::{self, Marked, RawError, RawMessage};
+
+use crate::confirm::confirm;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::raw::{content, export, find, hex, hex_dump, state};
+use crate::session::Session;
+use crate::show::{Cell, Facts, Table, ago, instant, lines};
+
+/// Digits of an id that a table shows.
+const SHORT_ID: usize = 12;
+
+/// Messages of the failed queue that no row knows.
+#[derive(Debug, Subcommand)]
+pub enum RawCommand {
+    /// List them, oldest first, as the last sweep met them
+    List(List),
+    /// Show one: why it is nobody's, its properties, its body as text and in hexadecimal digits
+    Show(Show),
+    /// Write one to a file, byte for byte, and its properties beside it
+    Export(Export),
+    /// Have the next sweep remove some; `restore` takes it back
+    Discard(Discard),
+    /// Take discards back: the next sweep publishes what was removed
+    Restore(Restore),
+}
+
+/// Which to list.
+#[derive(Debug, Args)]
+pub struct List {
+    /// Also those that are gone from the queue, until retention
+    #[arg(long)]
+    all: bool,
+    /// At most so many
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
+    limit: i64,
+    /// Only later ones than this: where the page before ended
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
+}
+
+/// Which to show, and how much of it.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The id, or its beginning as far as it is unique
+    id: String,
+    /// At most so many bytes of the body
+    #[arg(long, default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    bytes: u32,
+}
+
+/// Which to write, and where to.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// The id, or its beginning as far as it is unique
+    id: String,
+    /// The file for the body, which must not exist; the properties go to the same name with `.json`
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Also if only the first part of the body is kept
+    #[arg(long)]
+    cut: bool,
+}
+
+/// What to give up.
+#[derive(Debug, Args)]
+pub struct Discard {
+    /// Ids, or their beginnings as far as they are unique
+    #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
+    ids: Vec<String>,
+    /// Why, for whoever asks later
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    reason: String,
+    /// Also those of which only the first part is kept: a restore could not put them back
+    #[arg(long)]
+    lose_the_rest: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What to take back.
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// Ids, or their beginnings as far as they are unique
+    #[arg(required = true, num_args = 1..=1_000, value_name = "ID")]
+    ids: Vec<String>,
+    /// Why, for the audit
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// [`Failure`].
+pub async fn run(command: RawCommand, session: &Session) -> Result<(), Failure> {
+    match command {
+        RawCommand::List(arguments) => list(&arguments, session).await,
+        RawCommand::Show(arguments) => show(&arguments, session).await,
+        RawCommand::Export(arguments) => write(&arguments, session).await,
+        RawCommand::Discard(arguments) => discard(&arguments, session).await,
+        RawCommand::Restore(arguments) => restore(&arguments, session).await,
+    }
+}
+
+async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let after = match &arguments.after {
+        Some(id) => Some(find(&store, id).await?.id),
+        None => None,
+    };
+    let found = raw::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
+    if session.out.is_json() {
+        return session.out.document(&found.iter().map(document).collect::<Vec<_>>());
+    }
+    if found.is_empty() {
+        return session.out.say("No raw messages: each message of the failed queue has its row.");
+    }
+    let now = session.now(&store).await?;
+    let headings = ["ID", "KIND", "BYTES", "COPIES", "FIRST SEEN", "STATE", "REASON"];
+    let mut table = Table::new(&headings).whole(0);
+    for one in &found {
+        table.row(vec![
+            Cell::new(&one.id[..one.id.len().min(SHORT_ID)]),
+            Cell::new(&one.kind),
+            Cell::number(one.body_bytes),
+            Cell::number(one.copies.into()),
+            Cell::new(ago(one.first_seen, now)),
+            Cell::new(state(one)),
+            Cell::new(&one.reason),
+        ]);
+    }
+    session.out.table(table)
+}
+
+fn document(one: &RawMessage) -> Value {
+    let mut document = json!(one);
+    document["state"] = json!(state(one));
+    document
+}
+
+async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let one = find(&store, &arguments.id).await?;
+    let kept = content(&store, &one.id).await?;
+    let most = arguments.bytes as usize;
+    let shown = &kept.body[..kept.body.len().min(most)];
+    if session.out.is_json() {
+        let mut document = document(&one);
+        document["properties"] = kept.properties;
+        document["body_text"] = json!(std::str::from_utf8(shown).ok());
+        document["body_hex"] = json!(hex(shown));
+        return session.out.document(&document);
+    }
+    let now = session.now(&store).await?;
+    let mut facts = Facts::default();
+    facts.add("id", &one.id);
+    facts.add("state", state(&one));
+    facts.add("kind", format!("{}: {}", one.kind, one.reason));
+    let whole = if i64::from(one.kept_bytes) < one.body_bytes {
+        format!("{}, of which the first {} are kept", one.body_bytes, one.kept_bytes)
+    } else {
+        one.body_bytes.to_string()
+    };
+    facts.add("bytes", whole);
+    facts.add("copies", one.copies.to_string());
+    let seen = format!("{}, last {}", ago(one.first_seen, now), ago(one.last_seen, now));
+    facts.add("first seen", seen);
+    if let (Some(at), Some(by), Some(why)) = (one.discard_at, &one.discard_by, &one.discard_reason)
+    {
+        facts.add("discarded", format!("{} by {by}: {why}", instant(at)));
+    }
+    facts.add("properties", kept.properties.to_string());
+    session.out.facts(facts)?;
+    session.out.say(format!("\n{}\n", lines(&String::from_utf8_lossy(shown))))?;
+    session.out.say(hex_dump(&kept.body, most).trim_end())
+}
+
+async fn write(arguments: &Export, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let one = find(&store, &arguments.id).await?;
+    if i64::from(one.kept_bytes) < one.body_bytes && !arguments.cut {
+        return Err(Failure::NothingDone(format!(
+            "only the first {} of its {} bytes are kept: take the message out of the queue with an \
+             AMQP tool, or add --cut for what is kept",
+            one.kept_bytes, one.body_bytes
+        )));
+    }
+    let kept = content(&store, &one.id).await?;
+    let beside = export(&one, &kept, &arguments.to)?;
+    let (body, beside) = (arguments.to.display().to_string(), beside.display().to_string());
+    if session.out.is_json() {
+        return session.out.document(&json!({
+            "id": one.id, "body": body, "properties": beside, "bytes": kept.body.len(),
+        }));
+    }
+    let said = format!("{} bytes are in {body}, their properties in {beside}.", kept.body.len());
+    session.out.say(lines(&said))
+}
+
+async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let mut ids = Vec::with_capacity(arguments.ids.len());
+    for text in &arguments.ids {
+        ids.push(find(&store, text).await?.id);
+    }
+    ids.dedup();
+    let noun = if ids.len() == 1 { "message" } else { "messages" };
+    confirm(&format!("{} {noun} will be removed from the failed queue", ids.len()), arguments.yes)?;
+    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let mut results = Vec::with_capacity(ids.len());
+    for id in ids {
+        let done = raw::discard(&store, &id, arguments.lose_the_rest, by, None).await;
+        if done.is_ok() {
+            fault::point("console.raw_discarded");
+        }
+        results.push((id, done));
+    }
+    tell(session, &results)
+}
+
+async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
+    let store = session.store().await?;
+    let mut ids = Vec::with_capacity(arguments.ids.len());
+    for text in &arguments.ids {
+        ids.push(find(&store, text).await?.id);
+    }
+    ids.dedup();
+    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let mut results = Vec::with_capacity(ids.len());
+    for id in ids {
+        let done = raw::restore(&store, &id, by, None).await;
+        if done.is_ok() {
+            fault::point("console.raw_restored");
+        }
+        results.push((id, done));
+    }
+    tell(session, &results)
+}
+
+const fn follows(marked: Marked) -> &'static str {
+    match marked {
+        Marked::Discard => "is discarded; the next sweep removes it",
+        Marked::Kept => "stays in the failed queue",
+        Marked::Restore => "is to be put back; the next sweep publishes it",
+    }
+}
+
+/// Says what became of each; the array of `--json` has them all, whatever the status.
+fn tell(session: &Session, results: &[(String, Result<Marked, RawError>)]) -> Result<(), Failure> {
+    let mut failed = Vec::new();
+    let mut all = Vec::new();
+    for (id, result) in results {
+        match result {
+            Ok(marked) => {
+                if !session.out.is_json() {
+                    let id = &id[..id.len().min(SHORT_ID)];
+                    session.out.say(format!("{id} {}.", follows(*marked)))?;
+                }
+                all.push(json!({"id": id, "done": true, "error": null}));
+            }
+            Err(error) => {
+                failed.push(error);
+                all.push(json!({"id": id, "done": false, "error": error.to_string()}));
+            }
+        }
+    }
+    if session.out.is_json() {
+        session.out.document(&all)?;
+    }
+    let exits = failed.iter().map(|error| match error {
+        RawError::Missing(_) => Exit::NotFound,
+        RawError::Store(error) if error.is_transient() => Exit::Unreachable,
+        RawError::Store(_) => Exit::Failed,
+        _ => Exit::NothingDone,
+    });
+    let Some(exit) = exits.max() else { return Ok(()) };
+    let message = failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    Err(Failure::Told { exit, message })
+}

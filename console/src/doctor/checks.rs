@@ -1,0 +1,26 @@
+//! The checks, one file per group. Each is a pure function of what was gathered.
+
+pub(super) mod capacity;
+pub(super) mod connections;
+pub(super) mod debts;
+pub(super) mod graveyard;
+pub(super) mod permissions;
+pub(super) mod processes;
+pub(super) mod schema;
+pub(super) mod time;
+pub(super) mod topology;
+
+/// As a process is silent: it writes its heartbeat every few seconds.
+const SILENT_MS: i64 = 60_000;
+
+/// `a, b and 3 more`.
+fn some<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    const SHOWN: usize = 5;
+    let mut items = items.into_iter();
+    let mut text: Vec<String> = items.by_ref().take(SHOWN).map(|it| it.to_string()).collect();
+    let more = items.count();
+    if more > 0 {
+        text.push(format!("and {more} more"));
+    }
+    text.join(", ")
+}

@@ -1,0 +1,165 @@
+//! Whether both servers are there, near, encrypted, and of a release that is known.
+
+use std::time::Duration;
+
+use crate::doctor::facts::{Broker, Database, Facts};
+use crate::doctor::{Code, Finding};
+
+/// The oldest PostgreSQL that has what the statements use, and the newest that was tried.
+const POSTGRES: [i32; 2] = [13, 17];
+/// The same of RabbitMQ, as `(major, minor)`; of a newer major, any minor counts.
+const RABBITMQ: [(u32, u32); 2] = [(3, 10), (4, 0)];
+/// From this release on, the feature flag is always enabled.
+const FLAG_REQUIRED: (u32, u32) = (3, 12);
+
+const DATABASE_LATENCY: Duration = Duration::from_millis(50);
+const BROKER_LATENCY: Duration = Duration::from_millis(100);
+
+pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+    match &facts.database {
+        Ok(database) => of_database(database, found),
+        Err(why) => found.push(Finding::new(Code::DatabaseUnreachable, why)),
+    }
+    match &facts.broker {
+        Ok(broker) => of_broker(broker, found),
+        Err(why) => found.push(Finding::new(Code::BrokerUnreachable, why)),
+    }
+}
+
+fn of_database(database: &Database, found: &mut Vec<Finding>) {
+    let Database { place, server, latency, .. } = database;
+    if server.read_only {
+        found.push(Finding::new(Code::DatabaseReadOnly, format!("{place} takes no writes")));
+    }
+    let [oldest, newest] = POSTGRES;
+    let major = server.version / 10_000;
+    let version = format!("PostgreSQL {} at {place}", server.version_text);
+    if major < oldest {
+        found.push(Finding::new(Code::DatabaseVersion, version));
+    } else if major > newest {
+        let text = format!("{version}; {newest} is the newest that was tried");
+        found.push(Finding::new(Code::DatabaseVersion, text).only_a_note());
+    }
+    if !database.local && !server.encrypted {
+        found.push(Finding::new(Code::DatabaseNotEncrypted, place));
+    }
+    if *latency > DATABASE_LATENCY {
+        found.push(Finding::new(Code::DatabaseSlow, trip(place, *latency)));
+    }
+}
+
+fn of_broker(broker: &Broker, found: &mut Vec<Finding>) {
+    let Broker { place, examined, .. } = broker;
+    if let Some(said) = &examined.version {
+        let evidence = format!("RabbitMQ {said} at {place}");
+        match release(said) {
+            Some(version) if version < RABBITMQ[0] => {
+                found.push(Finding::new(Code::BrokerVersion, evidence));
+            }
+            Some((major, _)) if major > RABBITMQ[1].0 => {
+                found.push(Finding::new(Code::BrokerVersion, evidence).only_a_note());
+            }
+            Some(version) if version < FLAG_REQUIRED => {
+                found.push(Finding::new(Code::BrokerFlagUnseen, evidence));
+            }
+            Some(_) => {}
+            None => found.push(Finding::new(Code::BrokerVersion, evidence).only_a_note()),
+        }
+    }
+    if !broker.local && !broker.encrypted {
+        found.push(Finding::new(Code::BrokerNotEncrypted, place));
+    }
+    if examined.latency > BROKER_LATENCY {
+        found.push(Finding::new(Code::BrokerSlow, trip(place, examined.latency)));
+    }
+}
+
+fn trip(place: &str, latency: Duration) -> String {
+    format!("{} ms to {place} and back", latency.as_millis())
+}
+
+/// `3.10.8` is `(3, 10)`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let mut numbers = version.split('.').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_broker::examine::Examined;
+    use sexton_model::lint::Severity;
+    use sexton_store::doctor::{Migrations, Server};
+
+    use super::*;
+
+    fn database(version: i32) -> Database {
+        let server = Server {
+            version,
+            version_text: "of a test".to_owned(),
+            encrypted: false,
+            read_only: false,
+            user: "u".to_owned(),
+            max_connections: 100,
+            reserved: 3,
+            connections: 1,
+            now: chrono::DateTime::UNIX_EPOCH,
+        };
+        Database {
+            place: "postgres://localhost/x".to_owned(),
+            local: true,
+            server,
+            latency: Duration::ZERO,
+            host_ahead_ms: 0,
+            migrations: Migrations::default(),
+            deaf: None,
+            withheld: Vec::new(),
+            rows: Err("not asked".to_owned()),
+        }
+    }
+
+    fn broker(version: &str) -> Broker {
+        Broker {
+            place: "amqp://localhost".to_owned(),
+            local: true,
+            encrypted: false,
+            user: "u".to_owned(),
+            examined: Examined { version: Some(version.to_owned()), ..Examined::default() },
+        }
+    }
+
+    /// No server of those releases is to be had for a test.
+    #[test]
+    fn doctor_finds_database_version() {
+        for (version, expected) in [
+            (120_019, Some(Severity::Error)),
+            (130_000, None),
+            (170_002, None),
+            (180_000, Some(Severity::Note)),
+        ] {
+            let mut found = Vec::new();
+            of_database(&database(version), &mut found);
+            let told: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
+            let expected: Vec<_> =
+                expected.map(|severity| (Code::DatabaseVersion, severity)).into_iter().collect();
+            assert_eq!(told, expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn doctor_finds_broker_version() {
+        for (version, expected) in [
+            ("3.9.29", Some((Code::BrokerVersion, Severity::Error))),
+            ("3.10.8", Some((Code::BrokerFlagUnseen, Severity::Note))),
+            ("3.11.0", Some((Code::BrokerFlagUnseen, Severity::Note))),
+            ("3.13.7", None),
+            ("4.2.0", None),
+            ("5.0.0", Some((Code::BrokerVersion, Severity::Note))),
+            ("tip", Some((Code::BrokerVersion, Severity::Note))),
+        ] {
+            let mut found = Vec::new();
+            of_broker(&broker(version), &mut found);
+            let told: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
+            assert_eq!(told, Vec::from_iter(expected), "{version}");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Whether the database's schema is this program's.
+
+use super::some;
+use crate::doctor::facts::Facts;
+use crate::doctor::{Code, Finding};
+
+pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+    let Ok(database) = &facts.database else { return };
+    let migrations = &database.migrations;
+    for (numbers, code) in [
+        (&migrations.missing, Code::MigrationsMissing),
+        (&migrations.unknown, Code::MigrationsUnknown),
+        (&migrations.changed, Code::MigrationsChanged),
+    ] {
+        if !numbers.is_empty() {
+            let numbers = some(numbers.iter().map(|number| format!("{number:04}")));
+            found.push(Finding::new(code, format!("migrations {numbers}")));
+        }
+    }
+    // That migrations are missing is told above.
+    if let Err(why) = &database.rows
+        && migrations.missing.is_empty()
+    {
+        found.push(Finding::new(Code::RowsUnread, why));
+    }
+}

@@ -1,0 +1,134 @@
+//! What `--fix` does: only what is safe while the platform works, and can be done twice.
+//!
+//! Each repair is one of the platform's own statements, or what a scheduler does when it connects.
+//! Whose decision needs settings that only a scheduler has (what follows a lost attempt) is left to
+//! it. A process that dies in between leaves the audit's record and perhaps the deed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sexton_broker::{Link, LinkState, PoolName};
+use sexton_service::{clock, fault};
+use sexton_store::doctor::fix as write;
+use sexton_store::operator::By;
+use sexton_store::{Store, parked, reconcile};
+use tokio::time::timeout;
+
+use super::facts::{Facts, Rows};
+use super::gather::link_settings;
+use super::{Code, Finding};
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// A process that was silent for so long is not heard of again, and if it is, says so itself.
+pub const SILENT_LONG_MS: i64 = 3_600_000;
+
+/// Rows that are owed again in one statement.
+const AT_ONCE: i64 = 500;
+/// For connecting and declaring.
+const DECLARED_WITHIN: Duration = Duration::from_secs(20);
+
+/// What became of a repair.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Fixed {
+    /// The finding.
+    pub code: Code,
+    /// Whether it was done.
+    pub done: bool,
+    /// What was done, or why not.
+    pub what: String,
+}
+
+/// Puts right what can be, each finding at most once.
+///
+/// # Errors
+///
+/// [`Failure`]: the database is away. What was done before that is done.
+pub async fn fix(
+    session: &Session,
+    facts: &Facts,
+    findings: &[Finding],
+) -> Result<Vec<Fixed>, Failure> {
+    let mut codes: Vec<Code> = findings.iter().filter(|one| one.fix).map(|one| one.code).collect();
+    codes.dedup();
+    let (Some(rows), false) = (facts.rows(), codes.is_empty()) else { return Ok(Vec::new()) };
+    let store = session.store().await?;
+    let by = By { actor: &session.actor, reason: Some("sexton doctor --fix") };
+    let mut all = Vec::with_capacity(codes.len());
+    for code in codes {
+        write::record(&store, code.as_str(), by, None).await?;
+        fault::point("console.fix_recorded");
+        let outcome = match code {
+            Code::TopologyMissing => declare(session, rows).await,
+            Code::TicketsLost => owe(&store, facts, rows).await,
+            Code::FailedWithoutMessages => owe_parked(&store, facts).await,
+            Code::ProcessSilent => stop(&store).await,
+            other => Err(format!("nothing is known that puts {} right", other.as_str())),
+        };
+        let done = outcome.is_ok();
+        let what = outcome.unwrap_or_else(|why| why);
+        all.push(Fixed { code, done, what });
+    }
+    Ok(all)
+}
+
+/// As a scheduler does when it connects.
+async fn declare(session: &Session, rows: &Rows) -> Result<String, String> {
+    let named = rows.pools.iter().filter_map(|counts| counts.pool.parse::<PoolName>().ok());
+    let pools: Vec<PoolName> = named.collect();
+    let link = Link::start(link_settings(session, &pools)?);
+    let up = timeout(DECLARED_WITHIN, link.up()).await;
+    let state = link.state().borrow().clone();
+    link.close().await;
+    match (up, state) {
+        (Ok(Some(_)), _) => Ok(format!("declared the topology of {} pools", pools.len())),
+        (_, LinkState::Fatal(error)) => Err(error.to_string()),
+        (_, LinkState::Down { reason: Some(reason) }) => Err(reason),
+        _ => Err("the broker does not answer".to_owned()),
+    }
+}
+
+async fn owe(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String> {
+    let broker = facts.broker.as_ref().map_err(Clone::clone)?;
+    let mut owed = 0;
+    for overdue in &rows.overdue {
+        let pool = overdue.pool.as_str();
+        // Of a queue that was not looked at nothing is known.
+        let empty = broker.examined.main_ready.get(pool).is_some_and(|ready| *ready == 0);
+        loop {
+            let again = reconcile::owe_again(store, &overdue.pool, empty, AT_ONCE, None);
+            let again = again.await.map_err(|error| error.to_string())?;
+            owed += again;
+            if again < AT_ONCE as u64 {
+                break;
+            }
+        }
+    }
+    Ok(format!("{owed} tickets are owed again; a scheduler's relay publishes them"))
+}
+
+async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
+    let broker = facts.broker.as_ref().map_err(Clone::clone)?;
+    if broker.examined.failed_ready.is_some_and(|ready| ready > 0) {
+        return Err("the failed queue is not empty any more; a sweep tells what is missing".into());
+    }
+    let mut owed = 0;
+    // What is published from now on is not missing.
+    let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
+    loop {
+        let again = parked::owe_unseen(store, &[], before, AT_ONCE, None);
+        let again = again.await.map_err(|error| error.to_string())?;
+        owed += again;
+        if again < AT_ONCE as u64 {
+            return Ok(format!(
+                "{owed} failed executions owe their message again; a scheduler's relay publishes it"
+            ));
+        }
+    }
+}
+
+async fn stop(store: &Store) -> Result<String, String> {
+    let stopped = write::stop_silent(store, SILENT_LONG_MS, None).await;
+    let names = stopped.map_err(|error| error.to_string())?;
+    Ok(format!("marked as stopped: {}", names.join(", ")))
+}

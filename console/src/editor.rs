@@ -1,0 +1,98 @@
+//! A person changes a text in an editor of his.
+//!
+//! The text is in a file that only he can read, in the folder for temporary files. It is removed when all is
+//! well; where what he has written cannot be used it stays, and he is told where.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use uuid::Uuid;
+
+use crate::failure::Failure;
+
+/// The longest text that is read back, in bytes.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What a person has written; the file is removed when this is dropped, unless it is kept.
+#[derive(Debug)]
+pub struct Edited {
+    /// The text.
+    pub text: String,
+    file: Option<PathBuf>,
+}
+
+impl Edited {
+    /// Leaves the file where it is, and adds to `failure` where that is.
+    pub fn keep(mut self, failure: Failure) -> Failure {
+        match self.file.take() {
+            Some(file) => with_place(failure, &file),
+            None => failure,
+        }
+    }
+}
+
+impl Drop for Edited {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            // What cannot be removed is private, and the folder is emptied by the system.
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+/// Opens `text` in `$VISUAL` or `$EDITOR` (or `vi`), and waits until it is closed.
+///
+/// # Errors
+///
+/// [`Failure::Failed`] when there is no such editor, it ends with an error, or what it has left cannot be
+/// read. What was written by then stays in the file, which is told.
+pub fn edit(text: &str) -> Result<Edited, Failure> {
+    let path = std::env::temp_dir().join(format!("sexton-{}.json", Uuid::new_v4()));
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(
+            |error| Failure::Failed(format!("{} cannot be written: {error}", path.display())),
+        )?;
+    let mut edited = Edited { text: String::new(), file: Some(path.clone()) };
+    file.write_all(text.as_bytes())?;
+    drop(file);
+    let editor = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.trim().is_empty()))
+        .unwrap_or_else(|| "vi".to_owned());
+    // A variable may hold arguments as well, so a shell takes it apart, as everywhere.
+    let status =
+        Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+    let failed = match status {
+        Ok(status) if status.success() => read(&path, &mut edited.text).err(),
+        Ok(status) => Some(format!("the editor {editor:?} ended with {status}")),
+        Err(error) => Some(format!("the editor {editor:?} cannot be started: {error}")),
+    };
+    match failed {
+        Some(why) => Err(edited.keep(Failure::Failed(format!("{why}; nothing was done")))),
+        None => Ok(edited),
+    }
+}
+
+fn read(path: &Path, text: &mut String) -> Result<(), String> {
+    let told = |error: std::io::Error| format!("what was written cannot be read: {error}");
+    // Opened anew: many editors write another file and give it this one's name.
+    let mut file = File::open(path).map_err(told)?.take(MAX_BYTES + 1);
+    file.read_to_string(text).map_err(told)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("what was written is longer than {MAX_BYTES} bytes"));
+    }
+    Ok(())
+}
+
+fn with_place(failure: Failure, file: &Path) -> Failure {
+    let place = format!("; what you wrote is in {}", file.display());
+    match failure {
+        Failure::NothingDone(text) => Failure::NothingDone(text + &place),
+        Failure::Unconfirmed(text) => Failure::Unconfirmed(text + &place),
+        Failure::Usage(text) => Failure::Usage(text + &place),
+        other => Failure::Failed(other.to_string() + &place),
+    }
+}

@@ -1,0 +1,166 @@
+//! All that is known of one execution of the graveyard.
+
+use serde_json::{Value, json};
+use sexton_model::graveyard::masked;
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::output::{Chunk, Line, Output};
+use sexton_model::ticket::{Parked, Ticket};
+use sexton_store::attempts::{self, Attempt};
+use sexton_store::executions::{self, Execution};
+use sexton_store::operator::OperatorAction;
+use sexton_store::{Store, operator, output};
+use uuid::Uuid;
+
+use super::group::{self, Told};
+use crate::commands::executions::logs;
+use crate::failure::Failure;
+
+/// The most attempts that are told.
+pub const MAX_ATTEMPTS: i32 = 100;
+/// The most lines of output.
+pub const TAIL_LINES: usize = 10;
+/// The most characters of a line of output.
+pub const TAIL_CHARS: usize = 400;
+/// More chunks than a worker leaves of one attempt.
+const MAX_CHUNKS: i64 = 1_000;
+
+/// What is known.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Story {
+    /// The row, its params masked.
+    pub execution: Execution,
+    /// The newest [`MAX_ATTEMPTS`], oldest first.
+    pub attempts: Vec<Attempt>,
+    /// The end of what the last attempt wrote.
+    pub tail: Option<Tail>,
+    /// Its group; `None`: its fingerprint is not read yet.
+    pub group: Option<Told>,
+    /// The parked message, if it is failed.
+    pub parked: Option<Message>,
+    /// What operators did, oldest first.
+    pub actions: Vec<OperatorAction>,
+}
+
+/// The end of what an attempt wrote.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tail {
+    /// The attempt.
+    pub number: i32,
+    /// Its last lines, each cut to [`TAIL_CHARS`].
+    pub lines: Vec<Line>,
+    /// How many lines it wrote before those.
+    pub before: i64,
+}
+
+/// The ticket in the failed queue.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Message {
+    /// When the broker confirmed it; `None`: it is owed.
+    pub published_at: Option<chrono::DateTime<chrono::Utc>>,
+    /// Its body, as it was or will be published, with the params masked.
+    pub body: Value,
+}
+
+/// Reads it; `None`: there is no such execution.
+///
+/// # Errors
+///
+/// Those of the database, and [`Failure::Failed`] for output that cannot be read.
+pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
+    let Some(mut execution) = executions::find(store, id).await? else { return Ok(None) };
+    execution.params = masked(&execution.params);
+    let attempts = attempts::of_execution(store, id, MAX_ATTEMPTS.into()).await?;
+    let tail = match attempts.last() {
+        Some(last) => tail(store, last).await?,
+        None => None,
+    };
+    let group = match &execution.fingerprint {
+        Some(fingerprint) => group::one(store, fingerprint).await?,
+        None => None,
+    };
+    let mut actions = operator::of_execution(store, id).await?;
+    for action in &mut actions {
+        action.before = action.before.as_ref().map(masked);
+        action.after = action.after.as_ref().map(masked);
+    }
+    let parked = (execution.state == "failed").then(|| parked(&execution)).flatten();
+    Ok(Some(Story { execution, attempts, tail, group, parked, actions }))
+}
+
+async fn tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, Failure> {
+    let (id, number) = (attempt.execution_id, attempt.number);
+    let chunks = output::chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    let output = if chunks.is_empty() {
+        let stored = attempts::output(store, id, Some(number)).await?;
+        let before = stored.and_then(|stored| stored.output);
+        match before.map(|value| logs::before(number, value)).transpose() {
+            Ok(output) => output,
+            Err(text) => return Err(Failure::Failed(text)),
+        }
+    } else {
+        Some(logs::whole(number, &chunks).map_err(Failure::Failed)?)
+    };
+    let written = chunks.last().map(|last: &Chunk| last.first_line + last.lines - 1);
+    Ok(output.filter(|output| !output.lines.is_empty()).map(|output| end(number, output, written)))
+}
+
+fn end(number: i32, output: Output, written: Option<i64>) -> Tail {
+    let kept = output.lines.len();
+    let written = written.unwrap_or(kept as i64);
+    let lines = output.lines.into_iter().skip(kept.saturating_sub(TAIL_LINES));
+    let lines: Vec<Line> = lines
+        .map(|line| {
+            let long = line.text.chars().count() > TAIL_CHARS;
+            let text = line.text.chars().take(TAIL_CHARS).collect::<String>();
+            Line { text: if long { text + "…" } else { text }, ..line }
+        })
+        .collect();
+    let before = (written - lines.len() as i64).max(0);
+    Tail { number, lines, before }
+}
+
+/// The message as a relay makes it of the row.
+fn parked(execution: &Execution) -> Option<Message> {
+    let ticket = Ticket {
+        execution_id: ExecutionId::new(execution.id),
+        attempt: AttemptNumber::new(execution.attempt)?,
+        job_id: JobId::new(execution.job_id),
+        job: execution.job_name.clone(),
+        task_type: execution.task_type.clone(),
+        target: execution.target.clone(),
+        params: execution.params.clone(),
+        execution_key: execution.execution_key.clone(),
+        scheduled_for: execution.scheduled_for,
+        idempotency_key: execution.idempotency_key.clone(),
+    };
+    let parked = Parked {
+        failed_at: execution.finished_at?,
+        failed_reason: execution.error_message.clone().unwrap_or_default(),
+        retry_count: execution.retries_used.max(0) as u32,
+    };
+    let body = serde_json::from_slice(&ticket.body(Some(&parked))).ok()?;
+    Some(Message { published_at: execution.ticket_published_at, body })
+}
+
+impl Story {
+    /// As one document: the row's columns, and besides `attempts`, `output_tail`, `group`,
+    /// `parked_message` and `operator_actions`.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Failed`], which never happens: every part is JSON.
+    pub fn document(&self) -> Result<Value, Failure> {
+        let mut document = serde_json::to_value(&self.execution)
+            .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
+        document["attempts"] = json!(self.attempts);
+        document["output_tail"] = json!(self.tail.as_ref().map(|tail| json!({
+            "number": tail.number, "lines": tail.lines, "lines_before": tail.before,
+        })));
+        document["group"] = json!(self.group);
+        document["parked_message"] = json!(self.parked.as_ref().map(|message| json!({
+            "published_at": message.published_at, "body": message.body,
+        })));
+        document["operator_actions"] = json!(self.actions);
+        Ok(document)
+    }
+}

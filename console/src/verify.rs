@@ -1,0 +1,85 @@
+//! Asks a command whether the effect of a failed task has happened.
+//!
+//! It runs by `sh -c` on the operator's machine, with the execution's JSON on standard input and what a task
+//! gets in its environment. It answers by its exit status: 0, it has happened; 1, it has not. Anything else,
+//! a signal or the end of its time is no answer, and the execution is left as it is.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use sexton_store::executions::Execution;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long a command may take.
+pub const LIMIT: Duration = Duration::from_mins(1);
+
+/// What it said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The effect has happened.
+    Happened,
+    /// It has not.
+    NotYet,
+    /// It gave no answer, for this reason.
+    Unknown(String),
+}
+
+/// Runs `command` for an execution. Dropped, it is killed.
+pub async fn ask(command: &str, execution: &Execution) -> Answer {
+    ask_within(command, execution, LIMIT).await
+}
+
+async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> Answer {
+    let unknown = |text: String| Answer::Unknown(text);
+    let Ok(document) = serde_json::to_vec(execution) else {
+        return unknown("the execution is no JSON".to_owned());
+    };
+    let spawned = Command::new("sh")
+        .args(["-c", command])
+        .env("SEXTON_EXECUTION_ID", execution.id.to_string())
+        .env("SEXTON_ATTEMPT", execution.attempt.to_string())
+        .env("SEXTON_JOB", &execution.job_name)
+        .env("SEXTON_TARGET", execution.target.as_deref().unwrap_or_default())
+        .env("SEXTON_EXECUTION_KEY", &execution.execution_key)
+        .env("SEXTON_SCHEDULED_FOR", execution.scheduled_for.to_rfc3339())
+        .env("SEXTON_IDEMPOTENCY_KEY", &execution.idempotency_key)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::inherit())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        Err(error) => return unknown(format!("it cannot be started: {error}")),
+    };
+    let stdin = child.stdin.take();
+    let answer = async {
+        if let Some(mut stdin) = stdin {
+            // One that reads nothing closes it early.
+            let _ = stdin.write_all(&document).await;
+        }
+        child.wait().await
+    };
+    match timeout(limit, answer).await {
+        Ok(Ok(status)) => match status.code() {
+            Some(0) => Answer::Happened,
+            Some(1) => Answer::NotYet,
+            _ => unknown(format!(
+                "it ended with {status}; 0 says that it has happened, 1 that it has not"
+            )),
+        },
+        Ok(Err(error)) => unknown(format!("it cannot be waited for: {error}")),
+        Err(_) => {
+            // All that it has started, too.
+            let group = child.id().and_then(|pid| i32::try_from(pid).ok());
+            if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let _ = child.wait().await;
+            unknown(format!("it gave no answer within {} s", limit.as_secs()))
+        }
+    }
+}

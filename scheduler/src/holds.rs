@@ -1,0 +1,27 @@
+//! Tells that catch-up is held: once, by the scheduler that noticed it, for whoever watches the logs.
+
+use sexton_model::hold::Jump;
+use sexton_store::firing::Noticed;
+
+/// A warning with what was seen and what to do.
+pub(crate) fn tell(noticed: &Noticed) {
+    let by_s = noticed.jump.by().num_seconds();
+    let remedy =
+        "sexton jobs catch-up --dry-run shows what is set aside; then --release or --discard";
+    match noticed.jump {
+        Jump::Forward(_) => tracing::warn!(
+            clock.last_seen = %noticed.last_seen,
+            clock.now = %noticed.now,
+            clock.jump_s = by_s,
+            "catch-up is held: the database's time is {by_s} s ahead of when a scheduler last saw it \
+             (a clock that was set, a backup, or an absence longer than CATCH_UP_HOLD_MS); {remedy}"
+        ),
+        Jump::Backward(_) => tracing::warn!(
+            clock.last_seen = %noticed.last_seen,
+            clock.now = %noticed.now,
+            clock.jump_s = -by_s,
+            "catch-up is held: the database's time is {by_s} s behind when a scheduler last saw it; \
+             {remedy}"
+        ),
+    }
+}

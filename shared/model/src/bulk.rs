@@ -1,0 +1,261 @@
+//! Bulks: one of an operator's actions on many executions, carried out portion by portion.
+//!
+//! What a bulk may do next is decided here: which states follow one another, how many its pace allows by
+//! now, and whether its canary has passed. Nothing of it is remembered outside the bulk's row, so any
+//! scheduler goes on where the one before has stopped.
+
+use chrono::{DateTime, Utc};
+
+use crate::job::text_enum;
+use crate::rate::Rate;
+use crate::state::{Cause, State};
+
+/// The most executions of one portion.
+pub const PORTION: u32 = 500;
+/// The most executions that a canary may have.
+pub const MAX_CANARY: u32 = 1_000;
+
+/// What is done to each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Run again.
+    Requeue,
+    /// Given up.
+    Discard,
+    /// The discard taken back.
+    Restore,
+}
+
+text_enum!(Kind { Requeue => "requeue", Discard => "discard", Restore => "restore" });
+
+impl Kind {
+    /// The move in the table of states.
+    pub const fn cause(self) -> Cause {
+        match self {
+            Self::Requeue => Cause::Requeue,
+            Self::Discard => Cause::Discard,
+            Self::Restore => Cause::Restore,
+        }
+    }
+
+    /// The state in which an execution has to be.
+    pub const fn from(self) -> State {
+        match self {
+            Self::Requeue | Self::Discard => State::Failed,
+            Self::Restore => State::Discarded,
+        }
+    }
+
+    /// What has been done, in a word.
+    pub const fn done(self) -> &'static str {
+        match self {
+            Self::Requeue => "requeued",
+            Self::Discard => "discarded",
+            Self::Restore => "restored",
+        }
+    }
+}
+
+/// Where a bulk is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BulkState {
+    /// Which executions it means is being written down.
+    Preparing,
+    /// It is carried out.
+    Running,
+    /// Its canary has failed again; an operator decides.
+    Paused,
+    /// An operator has stopped it; it can be resumed.
+    Stopped,
+    /// Nothing is left to do.
+    Done,
+}
+
+text_enum!(BulkState {
+    Preparing => "preparing",
+    Running => "running",
+    Paused => "paused",
+    Stopped => "stopped",
+    Done => "done",
+});
+
+impl BulkState {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Preparing, Self::Running, Self::Paused, Self::Stopped, Self::Done];
+
+    /// Whether a scheduler has something to do.
+    pub const fn is_alive(self) -> bool {
+        matches!(self, Self::Preparing | Self::Running)
+    }
+
+    /// Where an operator's stop takes it; `None`: there is nothing to stop.
+    pub const fn stopped(self) -> Option<Self> {
+        match self {
+            Self::Preparing | Self::Running | Self::Paused => Some(Self::Stopped),
+            Self::Stopped | Self::Done => None,
+        }
+    }
+
+    /// Where an operator's resume takes it; `None`: there is nothing to resume.
+    pub const fn resumed(self, prepared: bool) -> Option<Self> {
+        match self {
+            Self::Paused | Self::Stopped if prepared => Some(Self::Running),
+            Self::Paused | Self::Stopped => Some(Self::Preparing),
+            Self::Preparing | Self::Running | Self::Done => None,
+        }
+    }
+}
+
+/// How a pace has gone so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pace {
+    /// How fast.
+    pub rate: Rate,
+    /// When it began.
+    pub since: DateTime<Utc>,
+    /// How many have begun since then.
+    pub begun: u64,
+}
+
+/// How many may begin at `now`, at most [`PORTION`], and when the next after those may. At no instant have
+/// more begun than the rate allows since its beginning; what a scheduler that was away has missed is made up
+/// for no further than by one portion.
+pub fn allowed(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
+    let due = pace.rate.due_by(pace.since, now);
+    let count = due.saturating_sub(pace.begun).min(u64::from(PORTION)) as u32;
+    (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
+}
+
+/// From when on a pace counts after a portion: where more had been due than one portion takes, from `now` on,
+/// so that the time in which nobody was at work does not come back as a flood.
+pub fn went_on(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
+    let pace = Pace { begun: pace.begun + u64::from(begun), ..pace };
+    if pace.rate.due_by(pace.since, now) > pace.begun + 1 && begun >= PORTION {
+        // The next is due one interval after this instant, as after any that has just begun.
+        Pace { since: now, begun: 1, ..pace }
+    } else {
+        pace
+    }
+}
+
+/// How the executions of a canary stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CanaryCounts {
+    /// Done, and on their way or running.
+    pub under_way: u64,
+    /// Failed once more, given up after that, or cancelled.
+    pub failed: u64,
+    /// Ended well.
+    pub succeeded: u64,
+}
+
+/// What a canary says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Canary {
+    /// It may have this many more.
+    More(u32),
+    /// It has not ended.
+    Wait,
+    /// All ended well: the rest may follow.
+    Passed,
+    /// Some failed again: the bulk pauses.
+    Failed,
+}
+
+/// Judges a canary of `size` of which so many were done (and so many refused, which say nothing). One that
+/// fails is enough, also while others are under way. `left`: whether any item waits.
+pub const fn canary(size: u32, counts: CanaryCounts, left: bool) -> Canary {
+    let done = counts.under_way + counts.failed + counts.succeeded;
+    if counts.failed > 0 {
+        Canary::Failed
+    } else if done < size as u64 && left {
+        Canary::More((size as u64 - done) as u32)
+    } else if counts.under_way > 0 {
+        Canary::Wait
+    } else {
+        Canary::Passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::state::next;
+
+    fn at(millis: i64) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::milliseconds(millis)
+    }
+
+    #[test]
+    fn each_kind_is_a_move_of_the_table_from_the_state_that_it_names() {
+        for (kind, to) in [
+            (Kind::Requeue, State::Pending),
+            (Kind::Discard, State::Discarded),
+            (Kind::Restore, State::Failed),
+        ] {
+            assert_eq!(next(kind.from(), kind.cause()), Some(to), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_stays_done_and_the_rest_can_be_stopped_and_resumed() {
+        for state in BulkState::ALL {
+            let ended = state == BulkState::Done;
+            assert_eq!(state.stopped().is_none() && state.resumed(true).is_none(), ended);
+            if let Some(stopped) = state.stopped() {
+                assert!(stopped.resumed(true).is_some_and(BulkState::is_alive));
+                assert_eq!(stopped.resumed(false), Some(BulkState::Preparing));
+            }
+        }
+    }
+
+    #[test]
+    fn a_canary_waits_for_all_and_one_failure_is_enough() {
+        let counts = |under_way, failed, succeeded| CanaryCounts { under_way, failed, succeeded };
+        assert_eq!(canary(10, counts(0, 0, 0), true), Canary::More(10));
+        assert_eq!(canary(10, counts(4, 0, 0), true), Canary::More(6));
+        assert_eq!(canary(10, counts(4, 0, 0), false), Canary::Wait, "there are no more");
+        assert_eq!(canary(10, counts(1, 0, 9), true), Canary::Wait);
+        assert_eq!(canary(10, counts(0, 0, 10), true), Canary::Passed);
+        assert_eq!(canary(10, counts(9, 1, 0), true), Canary::Failed);
+        assert_eq!(canary(10, counts(0, 0, 0), false), Canary::Passed, "all were refused");
+    }
+
+    #[test]
+    fn an_absence_is_not_made_up_for_by_a_flood() {
+        let pace = Pace { rate: "50/s".parse().unwrap(), since: at(0), begun: 0 };
+        let hour = 3_600_000;
+        let (count, _) = allowed(pace, at(hour));
+        assert_eq!(count, PORTION);
+        let pace = went_on(pace, count, at(hour));
+        let (count, next) = allowed(pace, at(hour));
+        assert_eq!((count, next), (0, Some(at(hour + 20))));
+        assert_eq!(allowed(pace, at(hour + 1_000)).0, 50);
+    }
+
+    proptest! {
+        /// Whatever the instants of the portions: never more than the rate allows, nothing is lost.
+        #[test]
+        fn a_pace_is_kept_and_reached(
+            count in 1_u32..=200,
+            steps in prop::collection::vec(1_i64..=900, 1..60),
+        ) {
+            let rate: Rate = format!("{count}/s").parse().unwrap();
+            let mut pace = Pace { rate, since: at(0), begun: 0 };
+            let (mut now, mut begun) = (0, 0_u64);
+            for step in steps {
+                now += step;
+                let (more, next) = allowed(pace, at(now));
+                prop_assert!(next.is_none_or(|next| more == PORTION || next > at(now)));
+                pace = went_on(pace, more, at(now));
+                begun += u64::from(more);
+                prop_assert!(begun <= now as u64 * u64::from(count) / 1_000 + 1);
+                prop_assert_eq!(begun, now as u64 * u64::from(count) / 1_000 + 1);
+            }
+        }
+    }
+}

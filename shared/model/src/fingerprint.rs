@@ -1,0 +1,165 @@
+//! What failures have in common: the fingerprint of an error, and the pattern that people read.
+//!
+//! Two failures belong to one group if class and message are the same but for what changes from one run
+//! to the next: numbers and ids, addresses, paths, and whatever is quoted. Those become placeholders; the
+//! text with placeholders is the *pattern*, and the *fingerprint* is a hash of class and pattern. The rule
+//! is told to operators in `docs/graveyard.md`.
+//!
+//! # Guarantees
+//!
+//! The same class and message give the same fingerprint in every release and on every machine: groups,
+//! their notes and what is muted hang on it. Tests hold some values. A change of the rule is a migration.
+//! A pattern's own pattern is itself. Reading takes a time in proportion to the text, of which at most
+//! [`MAX_READ_BYTES`] are read, and gives at most [`MAX_PATTERN_CHARS`].
+
+mod matchers;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hash;
+
+/// What is read of a message; workers keep no more than half of it.
+pub const MAX_READ_BYTES: usize = 4_096;
+/// The longest pattern.
+pub const MAX_PATTERN_CHARS: usize = 160;
+/// The longest class that is told apart.
+const MAX_CLASS_BYTES: usize = 200;
+/// Digits of a fingerprint.
+pub const DIGITS: usize = 16;
+/// Placeholders may bring a text into a form that is read otherwise; it has settled long before this.
+const MAX_PASSES: usize = 8;
+
+/// The hash of an error's class and pattern, written as 16 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Fingerprint(u64);
+
+/// Not 16 hexadecimal digits.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a fingerprint has {DIGITS} hexadecimal digits, as `sexton failed groups` shows them")]
+pub struct NoFingerprint;
+
+/// The fingerprint of an error.
+pub fn fingerprint(class: &str, message: &str) -> Fingerprint {
+    // The pattern holds no control character, so nothing in it separates as 0xff does.
+    Fingerprint(hash::of(cut_bytes(class, MAX_CLASS_BYTES), pattern(message).as_bytes()))
+}
+
+/// The message with placeholders: its first line that says something.
+pub fn pattern(message: &str) -> String {
+    let read = cut_bytes(message, MAX_READ_BYTES);
+    let line = read.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
+    let mut text = pass(line);
+    for _ in 1..MAX_PASSES {
+        let next = pass(&text);
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
+}
+
+/// One reading, from the left to the right.
+fn pass(line: &str) -> String {
+    let mut out = Pattern::default();
+    let mut quotes = matchers::Quotes::default();
+    let mut rest = line;
+    while let Some(character) = rest.chars().next() {
+        if out.is_full() {
+            break;
+        }
+        if let Some(length) = quotes.matched(rest, out.last()) {
+            out.put("<quoted>");
+            rest = &rest[length..];
+        } else if let Some((placeholder, length)) = matchers::matched(rest, out.last()) {
+            out.put(placeholder);
+            rest = &rest[length..];
+        } else if character.is_alphanumeric() {
+            let length = runs::length(rest);
+            runs::put(&rest[..length], &mut out);
+            rest = &rest[length..];
+        } else {
+            out.push(character);
+            rest = &rest[character.len_utf8()..];
+        }
+    }
+    out.finish()
+}
+
+/// The text so far.
+#[derive(Debug, Default)]
+struct Pattern {
+    text: String,
+    chars: usize,
+}
+
+impl Pattern {
+    fn last(&self) -> Option<char> {
+        self.text.chars().next_back()
+    }
+
+    const fn is_full(&self) -> bool {
+        self.chars >= MAX_PATTERN_CHARS
+    }
+
+    fn put(&mut self, text: &str) {
+        text.chars().for_each(|character| self.push(character));
+    }
+
+    /// Blanks and control characters are one blank; what is too long is left out.
+    fn push(&mut self, character: char) {
+        let blank = character.is_whitespace() || character.is_control();
+        if self.is_full() || (blank && self.last().is_none_or(|last| last == ' ')) {
+            return;
+        }
+        self.text.push(if blank { ' ' } else { character });
+        self.chars += 1;
+    }
+
+    fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end().len());
+        self.text
+    }
+}
+
+fn cut_bytes(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = NoFingerprint;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NoFingerprint);
+        }
+        u64::from_str_radix(text, 16).map(Self).map_err(|_| NoFingerprint)
+    }
+}
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> Self {
+        fingerprint.to_string()
+    }
+}
+
+impl TryFrom<String> for Fingerprint {
+    type Error = NoFingerprint;
+
+    fn try_from(text: String) -> Result<Self, NoFingerprint> {
+        text.parse()
+    }
+}

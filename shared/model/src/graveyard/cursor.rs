@@ -1,0 +1,90 @@
+//! Where a page ended.
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+/// In which order executions are listed: by when they failed (or were discarded), then by id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// The last failure first.
+    #[default]
+    Newest,
+    /// The first failure first.
+    Oldest,
+}
+
+/// The last row of a page, by what it is ordered by; the next page begins behind it. So rows that come
+/// and go meanwhile neither move nor repeat the others: one that fails again is a new failure, at its new
+/// place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor {
+    /// The order it belongs to.
+    pub order: Order,
+    /// When the row failed, in whole microseconds, as the database keeps it.
+    pub at: DateTime<Utc>,
+    /// The execution.
+    pub id: Uuid,
+}
+
+/// No cursor.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("is no cursor; give the one that the page before ended with")]
+pub struct NoCursor;
+
+/// Digits of the instant.
+const AT: usize = 16;
+/// Digits of the id.
+const ID: usize = 32;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match self.order {
+            Order::Newest => 'n',
+            Order::Oldest => 'o',
+        };
+        write!(f, "{order}{:016x}{}", self.at.timestamp_micros(), self.id.simple())
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = NoCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoCursor> {
+        let (order, digits) = match text.split_at_checked(1) {
+            Some(("n", digits)) => (Order::Newest, digits),
+            Some(("o", digits)) => (Order::Oldest, digits),
+            _ => return Err(NoCursor),
+        };
+        if digits.len() != AT + ID || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NoCursor);
+        }
+        let (at, id) = digits.split_at(AT);
+        let micros = u64::from_str_radix(at, 16).map_err(|_| NoCursor)?.cast_signed();
+        let at = DateTime::from_timestamp_micros(micros).ok_or(NoCursor)?;
+        let id = u128::from_str_radix(id, 16).map_err(|_| NoCursor)?;
+        Ok(Self { order, at, id: Uuid::from_u128(id) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_as_it_is_written() {
+        for at in ["2026-01-01T00:00:00.123456Z", "1969-12-31T23:59:59.5Z"] {
+            for order in [Order::Newest, Order::Oldest] {
+                let at = at.parse().unwrap();
+                let cursor = Cursor { order, at, id: Uuid::from_u128(u128::MAX - 7) };
+                assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            }
+        }
+        let all = "f".repeat(48);
+        for text in ["", "n", "x", "ä", "n12", &format!("x{all}"), &format!("n7{}", &all[1..])] {
+            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+        }
+    }
+}

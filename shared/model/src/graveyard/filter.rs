@@ -1,0 +1,166 @@
+//! Which failed executions are meant.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+use super::ParamEquals;
+use crate::fingerprint::Fingerprint;
+use crate::id::JobId;
+
+/// Which executions of the graveyard; everything that is given must hold. The default: all that failed,
+/// but for those of muted groups.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Filter {
+    /// Those that were discarded instead of those that are failed.
+    #[serde(skip_serializing_if = "is_false")]
+    pub discarded: bool,
+    /// Of this job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Of this task type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_type: Option<String>,
+    /// Of this pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// With this class of error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_class: Option<String>,
+    /// Of this group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// Whose last attempt ran on the worker of this name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// With these words, one after the other, in the message; see [`super::text_query`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Failed (or discarded) at or after this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// Failed (or discarded) before this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<DateTime<Utc>>,
+    /// Of jobs that have all these labels, as they are now.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// With all these in their params.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<ParamEquals>,
+    /// Those of muted groups as well.
+    #[serde(skip_serializing_if = "is_false")]
+    pub muted: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Filter {
+    /// Whether nothing is asked for but the state: it matches whatever is failed (or discarded).
+    pub fn is_everything(&self) -> bool {
+        *self == Self { discarded: self.discarded, muted: self.muted, ..Self::default() }
+    }
+
+    /// Whether muted groups are left out. One that is asked for by its fingerprint is not, and what was
+    /// discarded never is.
+    pub const fn leaves_muted_out(&self) -> bool {
+        !self.muted && !self.discarded && self.fingerprint.is_none()
+    }
+}
+
+/// As the options that ask for it; a job by its id. Not made safe for a terminal.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.discarded { "discarded" } else { "failed" })?;
+        let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        let options = [
+            ("--job", self.job.map(|id| id.to_string())),
+            ("--task-type", self.task_type.clone()),
+            ("--pool", self.pool.clone()),
+            ("--error-class", self.error_class.clone()),
+            ("--fingerprint", self.fingerprint.map(|fingerprint| fingerprint.to_string())),
+            ("--worker", self.worker.clone()),
+            ("--text", self.text.clone()),
+            ("--since", self.since.map(at)),
+            ("--until", self.until.map(at)),
+        ];
+        for (option, value) in options.into_iter().filter_map(|(o, value)| Some((o, value?))) {
+            write!(f, " {option} {value}")?;
+        }
+        for (name, value) in &self.labels {
+            write!(f, " --label {name}={value}")?;
+        }
+        for condition in &self.params {
+            write!(f, " --params {condition}")?;
+        }
+        if self.muted { f.write_str(" --muted") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::fingerprint::fingerprint;
+
+    fn full() -> Filter {
+        Filter {
+            discarded: true,
+            job: Some(JobId::new(Uuid::from_u128(7))),
+            task_type: Some("charge".into()),
+            pool: Some("default".into()),
+            error_class: Some("exit_1".into()),
+            fingerprint: Some(fingerprint("exit_1", "exit code 1")),
+            worker: Some("worker-1".into()),
+            text: Some("card declined".into()),
+            since: Some("2026-01-01T00:00:00.000001Z".parse().unwrap()),
+            until: Some("2026-01-02T00:00:00Z".parse().unwrap()),
+            labels: [("team".to_owned(), "billing".to_owned())].into(),
+            params: vec!["order.id=7".parse().unwrap()],
+            muted: true,
+        }
+    }
+
+    #[test]
+    fn a_filter_is_read_back_as_it_was_stored() {
+        for filter in [Filter::default(), full()] {
+            let stored = serde_json::to_value(&filter).unwrap();
+            assert_eq!(serde_json::from_value::<Filter>(stored).unwrap(), filter);
+        }
+        assert_eq!(serde_json::to_value(Filter::default()).unwrap(), json!({}));
+        // A filter of a version to come would match more than was meant.
+        assert!(serde_json::from_value::<Filter>(json!({"colour": "red"})).is_err());
+    }
+
+    #[test]
+    fn only_a_filter_that_asks_for_nothing_is_everything() {
+        assert!(Filter::default().is_everything());
+        assert!(Filter { discarded: true, muted: true, ..Filter::default() }.is_everything());
+        let stored = serde_json::to_value(full()).unwrap();
+        for (name, value) in stored.as_object().unwrap() {
+            let one: Filter = serde_json::from_value(json!({name: value})).unwrap();
+            assert_eq!(
+                one.is_everything(),
+                ["discarded", "muted"].contains(&name.as_str()),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_filter_tells_itself_by_its_options() {
+        assert_eq!(Filter::default().to_string(), "failed");
+        let told = full().to_string();
+        for part in ["discarded --job 0000", "--label team=billing --params order.id=7 --muted"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Params as they are shown: without what looks like a secret.
+//!
+//! The rule is by name, told in `docs/graveyard.md`, and a courtesy: what people put under another name is
+//! shown. It changes what is shown only, never what is stored or handed to a task.
+
+use serde_json::{Map, Value};
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "***";
+
+/// Parts of names, without anything but letters and digits, in lower case.
+const PARTS: [&str; 13] = [
+    "accesskey",
+    "apikey",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "signingkey",
+    "token",
+];
+/// Whole names.
+const NAMES: [&str; 6] = ["auth", "cvc", "cvv", "pass", "pin", "pwd"];
+
+/// The value with what looks like a secret masked: under a name that says so, whatever it holds but
+/// nothing; and the password in an address such as `https://user:password@host`.
+#[must_use]
+pub fn masked(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .iter()
+                .map(|(name, value)| (name.clone(), field(name, value)))
+                .collect::<Map<_, _>>(),
+        ),
+        Value::Array(values) => values.iter().map(masked).collect(),
+        Value::String(text) => Value::String(address(text)),
+        other => other.clone(),
+    }
+}
+
+fn field(name: &str, value: &Value) -> Value {
+    let nothing = value.is_null() || value.as_str().is_some_and(str::is_empty);
+    if is_secret(name) && !nothing { Value::from(MASK) } else { masked(value) }
+}
+
+/// Whether a field of this name holds a secret.
+pub fn is_secret(name: &str) -> bool {
+    let plain: String =
+        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    NAMES.contains(&plain.as_str()) || PARTS.iter().any(|part| plain.contains(part))
+}
+
+/// With the password of each address masked.
+fn address(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        out.push_str(before);
+        out.push_str("://");
+        let end =
+            after.find(|c: char| c.is_whitespace() || "/?#\"'".contains(c)).unwrap_or(after.len());
+        rest = match after[..end].rsplit_once('@') {
+            Some((user, host)) => {
+                let (user, password) = user.split_once(':').unwrap_or((user, ""));
+                out.push_str(user);
+                if !password.is_empty() {
+                    out.push(':');
+                    out.push_str(MASK);
+                }
+                out.push('@');
+                &after[end - host.len()..]
+            }
+            None => after,
+        };
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_name_says_is_a_secret_is_masked_at_any_depth() {
+        let params = json!({
+            "customer": 7, "apiKey": "k", "API-KEY": 5, "db_password": {"a": 1}, "tokens": ["x"],
+            "nested": [{"client_secret": "s", "note": "fine"}], "pin": null, "secret": "",
+            "pinned": true, "author": "ann", "passenger": "bob", "monkey": "m",
+        });
+        assert_eq!(
+            masked(&params),
+            json!({
+                "customer": 7, "apiKey": "***", "API-KEY": "***", "db_password": "***", "tokens": "***",
+                "nested": [{"client_secret": "***", "note": "fine"}], "pin": null, "secret": "",
+                "pinned": true, "author": "ann", "passenger": "bob", "monkey": "m",
+            })
+        );
+    }
+
+    #[test]
+    fn the_password_of_an_address_is_masked() {
+        for (text, expected) in [
+            ("https://ann:x@y@shop.example/a?b=1", "https://ann:***@shop.example/a?b=1"),
+            ("amqp://u:p@h, amqp://u@h", "amqp://u:***@h, amqp://u@h"),
+            ("https://shop.example/@ann:x", "https://shop.example/@ann:x"),
+            ("a://", "a://"),
+        ] {
+            assert_eq!(masked(&json!(text)), json!(expected));
+        }
+    }
+}

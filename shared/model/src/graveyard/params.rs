@@ -1,0 +1,125 @@
+//! A condition on params: a path, and what must stand there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value, json};
+
+/// Steps of a path. Each that is a number doubles the shapes to look for.
+const MAX_STEPS: usize = 16;
+/// Shapes of one condition; further ones are left to the exact condition.
+const MAX_SHAPES: usize = 16;
+/// The longest condition, in bytes.
+const MAX_BYTES: usize = 1_000;
+
+/// A place in the params and the text that must stand there; numbers count as they are written.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ParamEquals {
+    /// Field names, and indexes of arrays, from the outside in.
+    pub path: Vec<String>,
+    /// The text.
+    pub value: String,
+}
+
+/// What is no condition.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "is no condition; write it as in customer=4891 or order.id=7, with at most {MAX_STEPS} steps and \
+     {MAX_BYTES} bytes"
+)]
+pub struct NoCondition;
+
+/// `a.b=value`: what stands before the first `=` is the path.
+impl FromStr for ParamEquals {
+    type Err = NoCondition;
+
+    fn from_str(text: &str) -> Result<Self, NoCondition> {
+        let (path, value) = text.split_once('=').ok_or(NoCondition)?;
+        let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+        let fits = path.len() <= MAX_STEPS && text.len() <= MAX_BYTES && !text.contains('\0');
+        if !fits || path.iter().any(String::is_empty) {
+            return Err(NoCondition);
+        }
+        Ok(Self { path, value: value.to_owned() })
+    }
+}
+
+impl fmt::Display for ParamEquals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.path.join("."), self.value)
+    }
+}
+
+impl ParamEquals {
+    /// Documents of which params that fulfil the condition contain at least one: what an index can be
+    /// asked for. Params that contain one need not fulfil it (an index in an array is not told).
+    /// `None`: there are too many.
+    pub fn shapes(&self) -> Option<Vec<Value>> {
+        let mut shapes = self.values();
+        for step in self.path.iter().rev() {
+            let indexes = step.parse::<i32>().is_ok();
+            let inside = std::mem::take(&mut shapes);
+            for value in inside {
+                if indexes {
+                    shapes.push(json!([value]));
+                }
+                shapes.push(json!({step: value}));
+            }
+            if shapes.len() > MAX_SHAPES {
+                return None;
+            }
+        }
+        Some(shapes)
+    }
+
+    /// What is written so: a text, and a number, a truth value or nothing. `None` of JSON is not matched
+    /// by any text, as in the exact condition.
+    fn values(&self) -> Vec<Value> {
+        let mut values = vec![Value::String(self.value.clone())];
+        match self.value.as_str() {
+            "true" => values.push(Value::Bool(true)),
+            "false" => values.push(Value::Bool(false)),
+            number => {
+                // As decimal digits the database keeps numbers; it compares them by their value.
+                values.extend(number.parse::<Number>().ok().map(Value::Number));
+            }
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(text: &str) -> Vec<Value> {
+        text.parse::<ParamEquals>().unwrap().shapes().unwrap()
+    }
+
+    #[test]
+    fn a_condition_is_a_path_and_a_text() {
+        let read: ParamEquals = "order.id=a=b".parse().unwrap();
+        assert_eq!(
+            (read.path.as_slice(), read.value.as_str()),
+            (&["order".into(), "id".into()][..], "a=b")
+        );
+        assert_eq!(read.to_string(), "order.id=a=b");
+        assert_eq!("a=".parse::<ParamEquals>().unwrap().value, "");
+        let deep = format!("{}=1", vec!["a"; MAX_STEPS + 1].join("."));
+        let long = format!("a={}", "x".repeat(MAX_BYTES));
+        for text in ["", "a", "=1", "a..b=1", ".a=1", "a=\0", &deep, &long] {
+            assert_eq!(text.parse::<ParamEquals>(), Err(NoCondition), "{text}");
+        }
+    }
+
+    #[test]
+    fn its_shapes_cover_texts_numbers_and_arrays() {
+        assert_eq!(shapes("a=x"), [json!({"a": "x"})]);
+        assert_eq!(shapes("a.b=7"), [json!({"a": {"b": "7"}}), json!({"a": {"b": 7}})]);
+        assert_eq!(shapes("a=true"), [json!({"a": "true"}), json!({"a": true})]);
+        assert_eq!(shapes("a.0=x"), [json!({"a": ["x"]}), json!({"a": {"0": "x"}})]);
+        let many: ParamEquals = format!("{}=1", ["0"; 6].join(".")).parse().unwrap();
+        assert_eq!(many.shapes(), None);
+    }
+}

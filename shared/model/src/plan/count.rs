@@ -1,0 +1,116 @@
+//! How often a schedule and a timetable fire in a range, without visiting each firing.
+
+use chrono::{DateTime, Utc};
+
+use super::firings::after;
+use super::rule::Rule;
+use super::timetable::Timetable;
+
+impl Timetable {
+    /// How many firings there are from `from` on and before `until`, exactly.
+    ///
+    /// Costs nothing that grows with their number: what the schedule has is counted between the days
+    /// that are excluded.
+    pub fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> u64 {
+        self.spans(from, until).iter().map(|(from, until)| self.rule.count(*from, *until)).sum()
+    }
+
+    /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
+    /// first; `None` if there are not so many. Costs a few times as much as counting.
+    pub fn nth_last(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+        mut back: u64,
+    ) -> Option<DateTime<Utc>> {
+        for (from, until) in self.spans(from, until).into_iter().rev() {
+            // The newest is asked for mostly, and found without being counted before.
+            if let Some(firing) = self.rule.nth_last(from, until, back) {
+                return Some(firing);
+            }
+            back = back.checked_sub(self.rule.count(from, until))?;
+        }
+        None
+    }
+
+    /// The parts of a range in which firings are: between start and end, without the excluded days.
+    /// In their order; half-open as the range.
+    fn spans(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Vec<(DateTime<Utc>, DateTime<Utc>)> {
+        let (mut from, until) = self.within(from, until);
+        let mut spans = Vec::new();
+        while from < until {
+            let excluded = self.exclude.next_from(from, self.zone);
+            let Some((begin, end)) = excluded.filter(|(begin, _)| *begin < until) else {
+                spans.push((from, until));
+                break;
+            };
+            if from < begin {
+                spans.push((from, begin));
+            }
+            from = end;
+        }
+        spans
+    }
+
+    /// What of a range lies between start and end.
+    pub(super) fn within(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> (DateTime<Utc>, DateTime<Utc>) {
+        let from = self.start.map_or(from, |start| start.max(from));
+        (from, self.end.map_or(until, |end| after(end).min(until)))
+    }
+}
+
+impl Rule {
+    /// How many nominal times there are from `from` on and before `until`, exactly: a period is
+    /// divided, a cron expression counted as
+    /// [`Expression::count`](crate::cron::Expression::count) does.
+    pub(super) fn count(&self, from: DateTime<Utc>, until: DateTime<Utc>) -> u64 {
+        match self {
+            Self::Cron { expression, zone, dst } => expression.count(from, until, *zone, *dst),
+            Self::Every { period_ms, phase_ms } => {
+                let [first, end] =
+                    [from, until].map(|at| periods_before(at, *period_ms, *phase_ms));
+                u64::try_from(end - first).unwrap_or(0)
+            }
+            Self::Once(at) => u64::from((from..until).contains(at)),
+            Self::Never => 0,
+        }
+    }
+
+    /// The `back`-th of these from the end, whose last is the first.
+    pub(super) fn nth_last(
+        &self,
+        from: DateTime<Utc>,
+        until: DateTime<Utc>,
+        back: u64,
+    ) -> Option<DateTime<Utc>> {
+        match self {
+            Self::Cron { expression, zone, dst } => {
+                expression.nth_last(from, until, back, *zone, *dst)
+            }
+            Self::Every { period_ms, phase_ms } => {
+                let back = i64::try_from(back).ok().filter(|back| *back > 0)?;
+                let firing = periods_before(until, *period_ms, *phase_ms).checked_sub(back)?;
+                let is_there = firing >= periods_before(from, *period_ms, *phase_ms);
+                DateTime::from_timestamp_millis(firing.checked_mul(*period_ms)? + *phase_ms)
+                    .filter(|_| is_there)
+            }
+            Self::Once(at) => (back == 1 && (from..until).contains(at)).then_some(*at),
+            Self::Never => None,
+        }
+    }
+}
+
+/// The number of the first firing that is not before `at`, where that of the epoch's phase is 0.
+fn periods_before(at: DateTime<Utc>, period_ms: i64, phase_ms: i64) -> i64 {
+    let part = i64::from(!at.timestamp_subsec_nanos().is_multiple_of(1_000_000));
+    let at_ms = at.timestamp_millis() + part - phase_ms;
+    at_ms.div_euclid(period_ms) + i64::from(at_ms.rem_euclid(period_ms) > 0)
+}

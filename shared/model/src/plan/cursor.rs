@@ -1,0 +1,79 @@
+//! Where a job's firings go on: a nominal time, and when its firing becomes due.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::Timetable;
+use crate::job::{Schedule, Terms};
+
+/// The first firing of a job that is not accounted for yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cursor {
+    /// What it is called by: its key, its row, the gap that counts it.
+    pub nominal: DateTime<Utc>,
+    /// When it is claimed: at its nominal time or later.
+    pub due: DateTime<Utc>,
+}
+
+impl Cursor {
+    /// On the firing at `nominal`.
+    pub fn on(timetable: &Timetable, nominal: DateTime<Utc>) -> Self {
+        Self { nominal, due: timetable.due(nominal) }
+    }
+
+    /// The cursor in the columns `next_fire_at` and `next_nominal_at` of a job.
+    ///
+    /// Programs that know no jitter, and people with psql, move `next_fire_at` alone. So a nominal time
+    /// that this one cannot belong to is not believed: then the firing is nominal when it is due.
+    pub fn from_columns(
+        next_fire_at: DateTime<Utc>,
+        next_nominal_at: Option<DateTime<Utc>>,
+        schedule: &Schedule,
+        terms: &Terms,
+    ) -> Self {
+        // An instant that was past when the job was applied is due since then.
+        let once = matches!(schedule, Schedule::At { .. });
+        let most = terms.jitter.and_then(|most| TimeDelta::from_std(most).ok());
+        let possible = |nominal: &DateTime<Utc>| {
+            let later = next_fire_at - *nominal;
+            later >= TimeDelta::zero() && (once || most.is_some_and(|most| later < most))
+        };
+        let nominal = next_nominal_at.filter(possible).unwrap_or(next_fire_at);
+        Self { nominal, due: next_fire_at }
+    }
+
+    /// The column `next_nominal_at`: where it is not what `next_fire_at` says.
+    pub fn nominal_if_other(self) -> Option<DateTime<Utc>> {
+        Some(self.nominal).filter(|nominal| *nominal != self.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_nominal_time_is_believed_only_if_the_firing_can_be_spread_as_far() {
+        let at = |second| DateTime::from_timestamp(second, 0).unwrap();
+        let cron = Schedule::Cron { expression: "* * * * *".into() };
+        let once = Schedule::At { at: at(60).into() };
+        let jitter = |seconds| Terms {
+            jitter: Some(seconds).filter(|s| *s > 0).map(Duration::from_secs),
+            ..Terms::default()
+        };
+        for (schedule, jitter, due, nominal, read) in [
+            (&cron, jitter(0), 100, None, 100),
+            (&cron, jitter(0), 100, Some(60), 100), // the jitter was taken away
+            (&cron, jitter(50), 100, Some(60), 60),
+            (&cron, jitter(40), 100, Some(60), 100), // moved on by who knows no jitter
+            (&cron, jitter(50), 50, Some(60), 50),   // moved back
+            (&once, jitter(0), 100, Some(60), 60),
+        ] {
+            let cursor = Cursor::from_columns(at(due), nominal.map(at), schedule, &jitter);
+            assert_eq!(cursor, Cursor { nominal: at(read), due: at(due) });
+            let again = cursor.nominal_if_other();
+            assert_eq!(Cursor::from_columns(at(due), again, schedule, &jitter), cursor);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What becomes of the nominal times on excluded days: one gap for each range of days.
+
+use chrono::{DateTime, Utc};
+
+use super::firings::after;
+use super::{Gap, GapReason, Timetable};
+
+/// The nominal times strictly after `from` and up to `to` on days that the job excludes, oldest first:
+/// a gap for each range of days, at most as many as the list has, counted and not visited.
+///
+/// `from` is up to when a job's firings are accounted for, so that each is accounted for once: when the
+/// first firing after it is claimed. Where there is none (`is_last`), up to the job's end, since nobody
+/// looks at it again.
+pub fn excluded(
+    timetable: &Timetable,
+    from: DateTime<Utc>,
+    to: DateTime<Utc>,
+    is_last: bool,
+) -> Vec<Gap> {
+    let to = if is_last { timetable.end.unwrap_or(to) } else { to };
+    let (mut from, until) = timetable.within(after(from), after(to));
+    let mut gaps = Vec::new();
+    while from < until {
+        let Some((begin, end)) = timetable.exclude.next_from(from, timetable.zone) else { break };
+        gaps.extend(gap(timetable, begin, end.min(until)));
+        from = end;
+    }
+    gaps
+}
+
+fn gap(timetable: &Timetable, from: DateTime<Utc>, until: DateTime<Utc>) -> Option<Gap> {
+    let rule = &timetable.rule;
+    let first = rule.next_after(super::timetable::before(from)).filter(|first| *first < until)?;
+    let last = rule.nth_last(first, until, 1)?;
+    let count = u32::try_from(rule.count(first, until)).unwrap_or(u32::MAX);
+    Some(Gap { first, last, count: count.min(Gap::MAX_COUNT), reason: GapReason::Excluded })
+}

@@ -1,0 +1,71 @@
+//! A job of whose firings only so many run.
+//!
+//! The number that is left is in the job's row, and what a claim uses of it is written in the claim's
+//! transaction, under the lock of the row. So the number holds with any number of schedulers, and a
+//! crash between claiming and counting does not exist.
+
+use chrono::{DateTime, Utc};
+
+use super::{Disposition, Due, Firing, Gap, GapReason, Plan, pass_over, plan, release};
+
+/// [`plan`], where no more than `left` firings may run; `None`: any number.
+///
+/// The oldest of those that would run do. If there are more, the plan ends before the first of these,
+/// which is due: rows that are there already use nothing, so only who has written them knows whether it
+/// may run. When none is left, what is due is past the end, and the job never fires again.
+pub fn plan_at_most(due: &Due<'_>, left: Option<u32>, now: DateTime<Utc>) -> Plan {
+    let Some(left) = left else { return plan(due, now) };
+    if left == 0 {
+        let over = pass_over(due.timetable, due.next_fire_at, now, GapReason::PastEnd);
+        return Plan { next_fire_at: None, ..over };
+    }
+    let mut plan = plan(due, now);
+    if let Some(over) = plan.cut_after(left).first() {
+        plan.next_fire_at = Some(over.scheduled_for);
+    }
+    plan
+}
+
+/// [`release`], where no more than `left` firings may run: what comes after them is past the end.
+pub fn release_at_most(
+    due: &Due<'_>,
+    (begun, left): (u64, Option<u32>),
+    last: DateTime<Utc>,
+    held_at: DateTime<Utc>,
+) -> Plan {
+    let mut plan = release(due, begun, last, held_at);
+    let over = left.map_or_else(Vec::new, |left| plan.cut_after(left));
+    if let (Some(first), Some(last)) = (over.first(), over.last()) {
+        let [first, last] = [first, last].map(|firing| firing.scheduled_for);
+        let count = u32::try_from(over.len()).unwrap_or(Gap::MAX_COUNT);
+        plan.gaps.push(Gap { first, last, count, reason: GapReason::PastEnd });
+    }
+    plan
+}
+
+impl Plan {
+    /// How many of its firings run.
+    pub fn runs(&self) -> u32 {
+        self.firings.iter().filter(|firing| runs(firing)).count() as u32
+    }
+
+    /// How many of its firings run without waiting for their job: those that a rate spreads, if they are
+    /// late.
+    pub fn begins(&self) -> u64 {
+        let begins = |firing: &&Firing| firing.disposition == Disposition::Run;
+        self.firings.iter().filter(begins).count() as u64
+    }
+
+    /// Takes away the first firing that runs after `left` of them, and all that come after it.
+    fn cut_after(&mut self, left: u32) -> Vec<Firing> {
+        let mut running = self.firings.iter().enumerate().filter(|(_, firing)| runs(firing));
+        match running.nth(left as usize) {
+            Some((index, _)) => self.firings.split_off(index),
+            None => Vec::new(),
+        }
+    }
+}
+
+const fn runs(firing: &Firing) -> bool {
+    !matches!(firing.disposition, Disposition::Skipped(_))
+}

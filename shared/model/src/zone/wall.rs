@@ -1,0 +1,153 @@
+//! From what a zone's clocks show to the instant: one, two, or none.
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime, Utc};
+
+use super::{FARTHEST_OFFSET_S, Zone};
+
+/// When a zone's clocks show a wall time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// At one instant.
+    Once(DateTime<Utc>),
+    /// At two: the clocks were set back between them.
+    Twice {
+        /// Before they were.
+        first: DateTime<Utc>,
+        /// And after.
+        second: DateTime<Utc>,
+    },
+    /// Never: the clocks were set forward over it.
+    Never {
+        /// The first instant after the change: what is nearest to it and was shown.
+        resumes: DateTime<Utc>,
+        /// What the clocks showed where it would have been, had they been set forward before.
+        earlier: DateTime<Utc>,
+        /// And had they not been.
+        later: DateTime<Utc>,
+    },
+}
+
+impl Shown {
+    /// One instant, whichever: the first of two; where there is none, the first after the change.
+    pub const fn one(self) -> DateTime<Utc> {
+        match self {
+            Self::Once(at) | Self::Twice { first: at, .. } | Self::Never { resumes: at, .. } => at,
+        }
+    }
+}
+
+impl Zone {
+    /// When the zone's clocks show `wall`. Of what cannot be represented as an instant, the nearest
+    /// that can is taken.
+    pub fn shows(self, wall: NaiveDateTime) -> Shown {
+        let wall_s = wall.and_utc().timestamp();
+        let fraction_ns = wall.and_utc().timestamp_subsec_nanos();
+        let at = |second: i64| {
+            DateTime::from_timestamp(second, fraction_ns).unwrap_or(DateTime::<Utc>::MAX_UTC)
+        };
+        let (from_s, to_s) = (wall_s - FARTHEST_OFFSET_S, wall_s + FARTHEST_OFFSET_S);
+        let before_s = self.offset_s(from_s);
+        let Some(change_s) = self.first_change_s(from_s, to_s) else {
+            return Shown::Once(at(wall_s - before_s));
+        };
+        let after_s = self.offset_s(change_s);
+        let (first_s, second_s) = (wall_s - before_s, wall_s - after_s);
+        match (first_s < change_s, second_s >= change_s) {
+            (true, true) => Shown::Twice { first: at(first_s), second: at(second_s) },
+            (true, false) => Shown::Once(at(first_s)),
+            (false, true) => Shown::Once(at(second_s)),
+            (false, false) => Shown::Never {
+                resumes: DateTime::from_timestamp(change_s, 0).unwrap_or(DateTime::<Utc>::MAX_UTC),
+                earlier: at(second_s),
+                later: at(first_s),
+            },
+        }
+    }
+
+    /// The first instant strictly after `from` at which the clocks show `wall` or, where they are set
+    /// forward over it, more; `None`: they showed it before and do not again.
+    pub(crate) fn reaches(self, wall: NaiveDateTime, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self.shows(wall) {
+            Shown::Twice { first, second } => [first, second].into_iter().find(|at| *at > from),
+            other => Some(other.one()).filter(|at| *at > from),
+        }
+    }
+
+    /// An instant as the zone's clocks show it, with their distance from UTC: what cannot be
+    /// misunderstood.
+    pub(crate) fn told(self, at: DateTime<Utc>) -> String {
+        let shown: DateTime<FixedOffset> = self.at(at);
+        shown.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn zone(name: &str) -> Zone {
+        Zone::parse(name).unwrap()
+    }
+
+    fn utc(text: &str) -> DateTime<Utc> {
+        text.parse().unwrap()
+    }
+
+    fn wall(text: &str) -> NaiveDateTime {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_wall_time_is_shown_once_twice_or_never() {
+        for (name, text, shown) in [
+            ("Europe/Vienna", "2026-01-01T00:00:00", Shown::Once(utc("2025-12-31T23:00:00Z"))),
+            (
+                "Europe/Vienna",
+                "2026-10-25T02:30:00",
+                Shown::Twice {
+                    first: utc("2026-10-25T00:30:00Z"),
+                    second: utc("2026-10-25T01:30:00Z"),
+                },
+            ),
+            (
+                "Europe/Vienna",
+                "2026-03-29T02:30:00",
+                Shown::Never {
+                    resumes: utc("2026-03-29T01:00:00Z"),
+                    earlier: utc("2026-03-29T00:30:00Z"),
+                    later: utc("2026-03-29T01:30:00Z"),
+                },
+            ),
+            ("Europe/Vienna", "2026-03-29T03:00:00", Shown::Once(utc("2026-03-29T01:00:00Z"))),
+            ("Europe/Vienna", "2026-10-25T03:00:00", Shown::Once(utc("2026-10-25T02:00:00Z"))),
+            ("Pacific/Apia", "2011-12-29T23:59:59", Shown::Once(utc("2011-12-30T09:59:59Z"))),
+            ("Pacific/Apia", "2011-12-31T00:00:00", Shown::Once(utc("2011-12-30T10:00:00Z"))),
+        ] {
+            assert_eq!(zone(name).shows(wall(text)), shown, "{text} in {name}");
+        }
+        let missing = zone("Pacific/Apia").shows(wall("2011-12-30T12:00:00"));
+        assert_eq!(missing.one(), utc("2011-12-30T10:00:00Z"));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_is_what_the_clocks_of_the_instants_show(
+            zone in prop::sample::select(Zone::all().collect::<Vec<_>>()),
+            second in 0_i64..4_000_000_000,
+        ) {
+            let at = DateTime::from_timestamp(second, 0).unwrap();
+            let wall = zone.at(at).naive_local();
+            match zone.shows(wall) {
+                Shown::Once(one) => prop_assert_eq!(one, at),
+                Shown::Twice { first, second } => {
+                    prop_assert!(first < second && (at == first || at == second));
+                    prop_assert_eq!(zone.at(first).naive_local(), wall);
+                    prop_assert_eq!(zone.at(second).naive_local(), wall);
+                }
+                never @ Shown::Never { .. } => prop_assert!(false, "{never:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Bulks: one of an operator's actions on many executions, at any size.
+//!
+//! **What is meant** is written down first. A bulk begins as `preparing`, and the schedulers select its items
+//! in portions, each up to where the one before came ([`prepare()`]), so that a million of them are neither one
+//! transaction nor in anybody's memory. Only what had ended when the operator looked is meant, at the attempt
+//! number that it had then.
+//!
+//! **It is carried out** by any scheduler, portion by portion ([`carry()`]): one transaction locks the bulk
+//! (so that two schedulers never share its pace and its canary), locks the executions in the order of their
+//! ids, moves those that are still as they were seen, records each in the audit, and counts. So after a crash
+//! anywhere every item is either done, recorded and counted, or none of it; and what an operator, a worker or
+//! another bulk did meanwhile is refused, and said so at the item.
+//!
+//! The program that asked may end at any time; it only watches.
+
+mod canary;
+mod carry;
+mod create;
+mod items;
+mod prepare;
+mod preview;
+mod rows;
+mod select;
+mod steer;
+mod verdict;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
+
+pub use carry::{Portion, carry};
+pub use create::{Asked, NewBulk, create};
+pub use items::{Item, items};
+pub use prepare::{Prepared, prepare};
+pub use preview::{MOST, Preview, preview, preview_ids};
+pub use steer::{SteerError, resume, stop};
+pub use verdict::{Verdict, judged};
+
+use crate::{Store, StoreError};
+
+/// A row of `bulks`; the fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct Bulk {
+    pub id: i64,
+    pub kind: String,
+    pub asked: Value,
+    pub asked_at: DateTime<Utc>,
+    pub actor: String,
+    pub from_where: Option<String>,
+    pub reason: Option<String>,
+    pub rate: Option<String>,
+    pub canary: Option<i32>,
+    pub pool: Option<String>,
+    pub verify: Option<String>,
+    pub state: String,
+    pub why: Option<String>,
+    pub stopped_by: Option<String>,
+    pub prepared_at: Option<DateTime<Utc>>,
+    pub canary_passed: bool,
+    pub selected: i64,
+    pub done: i64,
+    pub refused: i64,
+    pub resolved: i64,
+    pub left_alone: i64,
+    pub created_at: DateTime<Utc>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+impl Bulk {
+    /// How many items nothing was done about yet, of those that are selected.
+    pub const fn remaining(&self) -> i64 {
+        self.selected - self.done - self.refused - self.resolved - self.left_alone
+    }
+}
+
+/// One bulk.
+pub async fn find(store: &Store, id: i64) -> Result<Option<Bulk>, StoreError> {
+    Ok(sqlx::query_as!(
+        Bulk,
+        "-- find_bulk
+        SELECT id, kind, asked, asked_at, actor, from_where, reason, rate, canary, pool, verify, state,
+               why, stopped_by, prepared_at, canary_passed, selected, done, refused, resolved, left_alone,
+               created_at, ended_at
+        FROM bulks WHERE id = $1",
+        id
+    )
+    .fetch_optional(store.bounded())
+    .await?)
+}
+
+/// The newest bulks, at most `limit`; `before`: only older ones than this.
+pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<Bulk>, StoreError> {
+    Ok(sqlx::query_as!(
+        Bulk,
+        "-- list_bulks
+        SELECT id, kind, asked, asked_at, actor, from_where, reason, rate, canary, pool, verify, state,
+               why, stopped_by, prepared_at, canary_passed, selected, done, refused, resolved, left_alone,
+               created_at, ended_at
+        FROM bulks WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2",
+        before,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// Which bulks a scheduler has to look at, the oldest first; at most 100.
+pub async fn alive(store: &Store) -> Result<Vec<i64>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- bulks_alive
+        SELECT id FROM bulks WHERE state IN ('preparing', 'running') ORDER BY id LIMIT 100"
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}

@@ -1,0 +1,53 @@
+//! How the first executions of a bulk stand.
+
+use sexton_model::bulk::{CanaryCounts, MAX_CANARY, PORTION};
+use sqlx::PgConnection;
+
+use crate::StoreError;
+use crate::bounded::Bounded;
+
+/// What a canary's executions say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stands {
+    pub(super) counts: CanaryCounts,
+    /// The errors of those that failed again, without repetition; at most three.
+    pub(super) errors: Vec<String>,
+}
+
+/// Reads them: the items that are done, while no more are than a canary has. `accounted`: how many items
+/// are not open any more; only a portion whose rows somebody held can lie before the last of those.
+pub(super) async fn stands(
+    connection: &mut PgConnection,
+    bulk: i64,
+    accounted: i64,
+) -> Result<Stands, StoreError> {
+    let row = sqlx::query!(
+        r#"-- canary_stands
+        WITH c AS MATERIALIZED (
+            SELECT e.state, e.error_class, e.error_message
+            FROM bulk_items i LEFT JOIN executions e ON e.id = i.execution_id
+            WHERE i.bulk_id = $1 AND i.ordinal <= $2 AND i.state = 'done'
+            LIMIT $3)
+        SELECT count(*) FILTER (WHERE state IN ('pending', 'running', 'retrying')) AS "under_way!",
+               count(*) FILTER (WHERE state IN ('failed', 'discarded', 'cancelled')) AS "failed!",
+               -- One that retention has removed had ended well.
+               count(*) FILTER (WHERE state IS NULL OR state IN ('succeeded', 'skipped')) AS "succeeded!",
+               coalesce((SELECT array_agg(told) FROM (
+                   SELECT DISTINCT coalesce(error_class, 'cancelled') || ': '
+                       || left(coalesce(error_message, ''), 200) AS told
+                   FROM c WHERE state IN ('failed', 'discarded', 'cancelled') LIMIT 3) d), '{}')
+                   AS "errors!"
+        FROM c"#,
+        bulk,
+        accounted + i64::from(MAX_CANARY + PORTION),
+        i64::from(MAX_CANARY)
+    )
+    .fetch_one(Bounded(connection))
+    .await?;
+    let counts = CanaryCounts {
+        under_way: row.under_way as u64,
+        failed: row.failed as u64,
+        succeeded: row.succeeded as u64,
+    };
+    Ok(Stands { counts, errors: row.errors })
+}

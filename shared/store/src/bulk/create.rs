@@ -1,0 +1,129 @@
+//! Asking for a bulk: one transaction, after which the schedulers have it.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::rate::Rate;
+use uuid::Uuid;
+
+use crate::bounded::{Bounded, commit};
+use crate::listen::Wake;
+use crate::operator::{By, wake};
+use crate::{Store, StoreError};
+
+/// Which executions are meant.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Asked<'a> {
+    /// All that fit this filter, and had ended when it was asked.
+    Filter(&'a Value),
+    /// These, at these attempt numbers; at most 1,000.
+    Ids(&'a [(ExecutionId, AttemptNumber)]),
+    /// What another bulk has done.
+    Bulk(i64),
+}
+
+/// A bulk to ask for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewBulk<'a> {
+    /// What is to be done.
+    pub kind: Kind,
+    /// To which.
+    pub asked: Asked<'a>,
+    /// When the operator looked, by the database's clock: what ended later is not meant.
+    pub asked_at: DateTime<Utc>,
+    /// How fast; `None`: as fast as the tickets are published.
+    pub rate: Option<Rate>,
+    /// So many first, and no more before they have ended well; 1 to 1,000.
+    pub canary: Option<u32>,
+    /// The pool they are sent to; `None`: each to its own.
+    pub pool: Option<&'a str>,
+    /// `task` or `command`: who is asked first whether the effect has happened.
+    pub verify: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    fn told(&self) -> Value {
+        match self {
+            Self::Filter(filter) => json!({"filter": filter}),
+            Self::Ids(ids) => json!({"ids": ids.len()}),
+            Self::Bulk(id) => json!({"bulk": id}),
+        }
+    }
+}
+
+/// Writes the bulk and who asked for it. Returns its id. A crash before the commit leaves nothing; after it
+/// the schedulers carry it out, whether or not anybody watches.
+///
+/// # Errors
+///
+/// Those of the database: then it is not known whether it was asked for; `bulks` has it, or not.
+pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64, StoreError> {
+    let mut tx = store.begin().await?;
+    let asked = bulk.asked.told();
+    let state = match bulk.asked {
+        Asked::Ids(_) => BulkState::Running,
+        Asked::Filter(_) | Asked::Bulk(_) => BulkState::Preparing,
+    };
+    let rate = bulk.rate.map(|rate| rate.to_string());
+    let row = sqlx::query!(
+        r#"-- create_bulk
+        INSERT INTO bulks (kind, asked, asked_at, actor, reason, rate, canary, pool, verify, state,
+                           created_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now()) RETURNING id, created_at"#,
+        bulk.kind.as_str(),
+        asked,
+        bulk.asked_at,
+        by.actor,
+        by.reason,
+        rate,
+        bulk.canary.map(|canary| canary as i32),
+        bulk.pool,
+        bulk.verify,
+        state.as_str()
+    )
+    .fetch_one(Bounded(&mut *tx))
+    .await?;
+    if let Asked::Ids(ids) = bulk.asked {
+        let (ids, seen): (Vec<Uuid>, Vec<i32>) =
+            ids.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip();
+        sqlx::query!(
+            "-- items_of_ids
+            WITH i AS (
+                INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+                SELECT $1, n, id, seen, $4
+                FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS s (id, seen, n) RETURNING 1)
+            UPDATE bulks SET selected = (SELECT count(*) FROM i), prepared_at = now() WHERE id = $1",
+            row.id,
+            &ids,
+            &seen,
+            first_state(bulk.verify)
+        )
+        .execute(Bounded(&mut *tx))
+        .await?;
+    }
+    let after = json!({
+        "bulk": row.id, "kind": bulk.kind.as_str(), "asked": asked, "rate": rate,
+        "canary": bulk.canary, "pool": bulk.pool, "verify": bulk.verify,
+    });
+    sqlx::query!(
+        "-- record_bulk
+        INSERT INTO operator_actions (at, actor, action, reason, after, bulk_id)
+        VALUES ($1, $2, 'bulk', $3, $4, $5)",
+        row.created_at,
+        by.actor,
+        by.reason,
+        after,
+        row.id
+    )
+    .execute(Bounded(&mut *tx))
+    .await?;
+    wake(&mut tx, Wake::Bulk).await?;
+    commit(tx).await?;
+    Ok(row.id)
+}
+
+/// In which an item begins.
+pub(super) fn first_state(verify: Option<&str>) -> &'static str {
+    if verify == Some("command") { "unasked" } else { "waiting" }
+}

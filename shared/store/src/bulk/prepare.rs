@@ -1,0 +1,172 @@
+//! Writing down what a bulk means, portion by portion.
+
+use serde_json::Value;
+use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::graveyard::Filter;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::create::first_state;
+use super::select;
+use crate::bounded::{Bounded, commit};
+use crate::error::known;
+use crate::{Now, Store, StoreError};
+
+/// What a portion has written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Prepared {
+    /// Items of this portion.
+    pub selected: usize,
+    /// Whether it was the last: the bulk runs now, or is done if it means nothing at all.
+    pub complete: bool,
+}
+
+struct Written {
+    selected: i64,
+    complete: bool,
+}
+
+/// Selects the next `limit` items of a bulk that is being prepared; `None`: it is not any more, or
+/// another scheduler is at it. The page is read without a lock, and written only if nobody has written it
+/// since. A crash before the commit leaves the portion unwritten, for whoever comes next.
+pub async fn prepare(
+    store: &Store,
+    id: i64,
+    limit: i64,
+    now: Now,
+) -> Result<Option<Prepared>, StoreError> {
+    let row = sqlx::query!(
+        "-- bulk_to_prepare
+        SELECT kind, asked, asked_at, verify, cursor_at, cursor_id, cursor_item FROM bulks
+        WHERE id = $1 AND state = 'preparing'",
+        id
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let kind = known("bulks.kind", &row.kind, Kind::parse)?;
+    let first = first_state(row.verify.as_deref());
+    let other = row.asked.get("bulk").and_then(Value::as_i64);
+    let found = if other.is_some() {
+        select::Page::default()
+    } else {
+        let filter = read(&row.asked["filter"])?;
+        let after = row.cursor_at.zip(row.cursor_id);
+        select::page(store, &filter, row.asked_at, after, limit).await?
+    };
+    let mut tx = store.begin().await?;
+    let mine = sqlx::query_scalar!(
+        "-- lock_bulk_to_prepare
+        SELECT id FROM bulks
+        WHERE id = $1 AND state = 'preparing' AND cursor_id IS NOT DISTINCT FROM $2
+          AND cursor_item IS NOT DISTINCT FROM $3
+        FOR NO KEY UPDATE SKIP LOCKED",
+        id,
+        row.cursor_id,
+        row.cursor_item
+    )
+    .fetch_optional(Bounded(&mut *tx))
+    .await?;
+    if mine.is_none() {
+        return Ok(None);
+    }
+    let page = match other {
+        Some(other) => of_bulk(&mut tx, id, other, first, limit).await?,
+        None => of_filter(&mut tx, id, kind, &found, first).await?,
+    };
+    if page.complete {
+        prepared(&mut tx, id, now).await?;
+    }
+    commit(tx).await?;
+    Ok(Some(Prepared { selected: page.selected as usize, complete: page.complete }))
+}
+
+/// A filter of a version to come would mean more than was asked for.
+fn read(filter: &Value) -> Result<Filter, StoreError> {
+    serde_json::from_value(filter.clone())
+        .map_err(|_| StoreError::Inconsistent { place: "bulks.asked", value: filter.to_string() })
+}
+
+async fn prepared(connection: &mut PgConnection, id: i64, now: Now) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- bulk_is_prepared
+        UPDATE bulks SET prepared_at = coalesce($2, now()),
+            state = CASE WHEN selected = 0 THEN $3 ELSE $4 END,
+            ended_at = CASE WHEN selected = 0 THEN coalesce($2, now()) END
+        WHERE id = $1",
+        id,
+        now,
+        BulkState::Done.as_str(),
+        BulkState::Running.as_str()
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}
+
+/// What the bulk `other` has done, in its order.
+async fn of_bulk(
+    connection: &mut PgConnection,
+    id: i64,
+    other: i64,
+    first: &str,
+    limit: i64,
+) -> Result<Written, StoreError> {
+    let row = sqlx::query!(
+        r#"-- items_of_bulk
+        WITH p AS MATERIALIZED (
+            SELECT o.ordinal, o.execution_id, o.seen, o.state FROM bulk_items o
+            WHERE o.bulk_id = $2 AND o.ordinal > coalesce((SELECT cursor_item FROM bulks WHERE id = $1), 0)
+            ORDER BY o.ordinal LIMIT $4),
+        i AS (
+            INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+            SELECT $1, b.selected + row_number() OVER (ORDER BY p.ordinal), p.execution_id, p.seen, $3
+            FROM p, bulks b WHERE b.id = $1 AND p.state = 'done' RETURNING 1),
+        u AS (
+            UPDATE bulks SET selected = selected + (SELECT count(*) FROM i),
+                cursor_item = coalesce((SELECT max(ordinal) FROM p), cursor_item)
+            WHERE id = $1)
+        SELECT (SELECT count(*) FROM p) AS "read!", (SELECT count(*) FROM i) AS "selected!""#,
+        id,
+        other,
+        first,
+        limit
+    )
+    .fetch_one(Bounded(connection))
+    .await?;
+    Ok(Written { selected: row.selected, complete: row.read < limit })
+}
+
+/// What was found, at the attempt numbers that they have now; what has moved on since is not meant.
+async fn of_filter(
+    connection: &mut PgConnection,
+    id: i64,
+    kind: Kind,
+    found: &select::Page,
+    first: &str,
+) -> Result<Written, StoreError> {
+    let ids: Vec<Uuid> = found.places.iter().map(|place| place.1).collect();
+    let selected = sqlx::query_scalar!(
+        r#"-- items_of_filter
+        WITH i AS (
+            INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+            SELECT $1, b.selected + row_number() OVER (ORDER BY p.n), e.id, e.attempt, $3
+            FROM bulks b, unnest($4::uuid[]) WITH ORDINALITY AS p (id, n)
+            JOIN executions e ON e.id = p.id AND e.state = $2
+            WHERE b.id = $1 AND e.finished_at <= b.asked_at RETURNING 1),
+        u AS (
+            UPDATE bulks SET selected = selected + (SELECT count(*) FROM i),
+                cursor_at = coalesce($5, cursor_at), cursor_id = coalesce($6, cursor_id)
+            WHERE id = $1)
+        SELECT count(*) AS "selected!" FROM i"#,
+        id,
+        kind.from().as_str(),
+        first,
+        &ids,
+        found.last.map(|place| place.0),
+        found.last.map(|place| place.1)
+    )
+    .fetch_one(Bounded(connection))
+    .await?;
+    Ok(Written { selected, complete: found.complete })
+}

@@ -1,0 +1,130 @@
+//! What a bulk would mean, before it is asked for.
+//!
+//! Read page by page, along the same statement that selects a bulk's items, so that the preview cannot mean
+//! anything else. Looked at are at most [`MOST`]; where there are more, it says so and is about those that
+//! failed first.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::graveyard::Filter;
+use uuid::Uuid;
+
+use super::select::{self, Place};
+use crate::{Now, Store, StoreError, status};
+
+/// The most executions that are looked at.
+pub const MOST: u64 = 100_000;
+/// Executions of one page.
+const PAGE: i64 = 5_000;
+
+/// What is meant.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Preview {
+    /// How many were looked at.
+    pub count: u64,
+    /// Whether there are more than were looked at.
+    pub more: bool,
+    /// How many of each job, the most first.
+    pub jobs: Vec<(String, u64)>,
+    /// How many of each pool, the most first.
+    pub pools: Vec<(String, u64)>,
+    /// When the first of them failed (or was discarded).
+    pub oldest: Option<DateTime<Utc>>,
+    /// And the last.
+    pub newest: Option<DateTime<Utc>>,
+    /// Of how many a later execution of the same job, with the same idempotency key, has succeeded: their
+    /// effect may have happened. Only where a job's template lets two executions have one key.
+    pub succeeded_later: u64,
+    /// By the database's clock, when it was made: what fails later is not meant.
+    pub asked_at: DateTime<Utc>,
+}
+
+struct Counts {
+    jobs: BTreeMap<String, u64>,
+    pools: BTreeMap<String, u64>,
+}
+
+/// Looks.
+pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview, StoreError> {
+    let asked_at = match now {
+        Some(now) => now,
+        None => status::clock(store).await?,
+    };
+    let mut preview = Preview { asked_at, ..Preview::default() };
+    let mut counts = Counts { jobs: BTreeMap::new(), pools: BTreeMap::new() };
+    let mut after: Option<Place> = None;
+    loop {
+        let page = select::page(store, filter, asked_at, after, PAGE).await?;
+        if preview.count >= MOST {
+            preview.more = !page.places.is_empty() || !page.complete;
+            break;
+        }
+        preview.oldest = preview.oldest.or_else(|| page.places.first().map(|place| place.0));
+        preview.newest = page.places.last().map(|place| place.0).or(preview.newest);
+        preview.count += page.places.len() as u64;
+        let ids: Vec<Uuid> = page.places.iter().map(|place| place.1).collect();
+        preview.succeeded_later += look(store, &ids, &mut counts).await?;
+        if page.complete {
+            break;
+        }
+        after = page.last;
+    }
+    preview.jobs = most_first(counts.jobs);
+    preview.pools = most_first(counts.pools);
+    Ok(preview)
+}
+
+/// The same of these executions.
+pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
+    let asked_at = status::clock(store).await?;
+    let mut counts = Counts { jobs: BTreeMap::new(), pools: BTreeMap::new() };
+    let succeeded_later = look(store, ids, &mut counts).await?;
+    let range = sqlx::query!(
+        "-- preview_range
+        SELECT min(finished_at) AS oldest, max(finished_at) AS newest FROM executions WHERE id = ANY ($1)",
+        ids
+    )
+    .fetch_one(store.bounded())
+    .await?;
+    Ok(Preview {
+        count: ids.len() as u64,
+        more: false,
+        jobs: most_first(counts.jobs),
+        pools: most_first(counts.pools),
+        oldest: range.oldest,
+        newest: range.newest,
+        succeeded_later,
+        asked_at,
+    })
+}
+
+async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- preview_page
+        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
+               count(*) FILTER (WHERE j.idempotency_template NOT LIKE '%{execution\_key}%' AND EXISTS (
+                   SELECT FROM executions s
+                   WHERE s.job_id = e.job_id AND s.claimed_at > e.claimed_at AND s.state = 'succeeded'
+                     AND s.idempotency_key = e.idempotency_key)) AS "later!"
+        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
+        GROUP BY 1, 2"#,
+        ids
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let mut later = 0;
+    for row in rows {
+        *counts.jobs.entry(row.job).or_default() += row.count as u64;
+        *counts.pools.entry(row.pool).or_default() += row.count as u64;
+        later += row.later as u64;
+    }
+    Ok(later)
+}
+
+fn most_first(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut all: Vec<(String, u64)> = counts.into_iter().collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    all
+}

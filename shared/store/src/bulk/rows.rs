@@ -1,0 +1,123 @@
+//! The rows that a portion reads and writes.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::bounded::Bounded;
+use crate::open::number;
+
+/// An item that nothing was done about yet.
+pub(super) struct Open {
+    pub(super) ordinal: i64,
+    pub(super) id: ExecutionId,
+    pub(super) seen: AttemptNumber,
+}
+
+/// An execution, locked until the transaction ends.
+pub(super) struct Locked {
+    pub(super) job: Uuid,
+    pub(super) state: String,
+    pub(super) attempt: i32,
+    pub(super) before: Value,
+}
+
+/// The next items that wait, in their order; at most `most`.
+pub(super) async fn open_items(
+    connection: &mut PgConnection,
+    id: i64,
+    most: u32,
+) -> Result<Vec<Open>, StoreError> {
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query!(
+        "-- open_items
+        SELECT ordinal, execution_id, seen FROM bulk_items
+        WHERE bulk_id = $1 AND state = 'waiting' ORDER BY ordinal LIMIT $2",
+        id,
+        i64::from(most)
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let (ordinal, id) = (row.ordinal, ExecutionId::new(row.execution_id));
+            Ok(Open { ordinal, id, seen: number(row.seen)? })
+        })
+        .collect()
+}
+
+/// Locks their executions, but for those that somebody else has locked.
+pub(super) async fn lock_executions(
+    connection: &mut PgConnection,
+    items: &[Open],
+) -> Result<HashMap<Uuid, Locked>, StoreError> {
+    let ids: Vec<Uuid> = items.iter().map(|item| item.id.get()).collect();
+    let rows = sqlx::query!(
+        r#"-- lock_executions_of_bulk
+        SELECT id, job_id, state, attempt,
+               jsonb_build_object('state', state, 'attempt', attempt, 'retries_used', retries_used,
+                   'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
+                   'snoozes_used', snoozes_used, 'pool', pool,
+                   'error_class', error_class, 'error_message', error_message) AS "before!"
+        FROM executions WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"#,
+        &ids
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    let locked = rows.into_iter().map(|row| {
+        let locked =
+            Locked { job: row.job_id, state: row.state, attempt: row.attempt, before: row.before };
+        (row.id, locked)
+    });
+    Ok(locked.collect())
+}
+
+/// Of those that could not be locked, the ones that exist: somebody has them.
+pub(super) async fn there(
+    connection: &mut PgConnection,
+    items: &[Open],
+    locked: &HashMap<Uuid, Locked>,
+) -> Result<HashSet<Uuid>, StoreError> {
+    let ids: Vec<Uuid> =
+        items.iter().map(|item| item.id.get()).filter(|id| !locked.contains_key(id)).collect();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let rows = sqlx::query_scalar!(
+        "-- executions_that_are_there\nSELECT id FROM executions WHERE id = ANY ($1)",
+        &ids
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+/// Writes what became of items, by their ordinals.
+pub(super) async fn write_items(
+    connection: &mut PgConnection,
+    bulk: i64,
+    written: &[(i64, &str, Option<String>)],
+) -> Result<(), StoreError> {
+    let ordinals: Vec<i64> = written.iter().map(|it| it.0).collect();
+    let states: Vec<String> = written.iter().map(|it| it.1.to_owned()).collect();
+    let notes: Vec<Option<String>> = written.iter().map(|it| it.2.clone()).collect();
+    sqlx::query!(
+        "-- write_items
+        UPDATE bulk_items i SET state = w.state, note = w.note
+        FROM unnest($2::bigint[], $3::text[], $4::text[]) AS w (ordinal, state, note)
+        WHERE i.bulk_id = $1 AND i.ordinal = w.ordinal",
+        bulk,
+        &ordinals,
+        &states,
+        &notes as &[Option<String>]
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! What a command has said of an item: whether its effect has happened.
+//!
+//! The command runs on the operator's machine; here is only its answer. One transaction for each: the item is
+//! locked, and counts only if nobody has answered for it before. So the command that asks may die at any time:
+//! what it had asked and not recorded is asked again.
+
+use serde_json::json;
+use sexton_model::id::ExecutionId;
+
+use crate::bounded::{Bounded, commit};
+use crate::listen::Wake;
+use crate::open::number;
+use crate::operator::{AuditDeed, moves, record_of_bulk, wake};
+use crate::{Now, Store, StoreError};
+
+/// An answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict<'a> {
+    /// It has happened: the execution has ended well, without another attempt.
+    Happened,
+    /// It has not: the item waits to be requeued.
+    NotYet,
+    /// No answer, for this reason: the execution is left as it is.
+    Unknown(&'a str),
+}
+
+/// Records an answer; returns whether it counted: `false` if somebody else has answered before, or the bulk
+/// was stopped.
+pub async fn judged(
+    store: &Store,
+    bulk: i64,
+    ordinal: i64,
+    verdict: Verdict<'_>,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let mut tx = store.begin().await?;
+    // The bulk first, as a portion does: its counts are changed by one at a time.
+    let row = sqlx::query!(
+        r#"-- lock_unasked_item
+        SELECT b.actor, b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!"
+        FROM bulks b JOIN bulk_items i ON i.bulk_id = b.id
+        WHERE b.id = $1 AND b.state IN ('preparing', 'running') AND i.ordinal = $2
+          AND i.state = 'unasked' FOR NO KEY UPDATE OF b, i"#,
+        bulk,
+        ordinal,
+        now
+    )
+    .fetch_optional(Bounded(&mut *tx))
+    .await?;
+    let Some(row) = row else { return Ok(false) };
+    let (state, note) = match verdict {
+        Verdict::NotYet => ("waiting", None),
+        Verdict::Unknown(why) => ("left", Some(why.to_owned())),
+        Verdict::Happened => {
+            let seen = (ExecutionId::new(row.execution_id), number(row.seen)?);
+            let moved = moves::resolve(&mut tx, &[seen], row.now).await?;
+            if moved.is_empty() {
+                ("refused", Some("it was not failed any more, or failed once more".to_owned()))
+            } else {
+                let job = sqlx::query_scalar!(
+                    "-- job_of_item\nSELECT job_id FROM executions WHERE id = $1",
+                    row.execution_id
+                )
+                .fetch_one(Bounded(&mut *tx))
+                .await?;
+                let deed = AuditDeed {
+                    action: "resolve",
+                    job_id: job,
+                    execution_id: Some(row.execution_id),
+                    reason: row.reason.clone(),
+                    before: Some(json!({"state": "failed", "attempt": row.seen})),
+                    after: Some(json!({"state": "succeeded", "outcome": "verified"})),
+                };
+                record_of_bulk(&mut tx, &row.actor, Some(bulk), &[deed], row.now).await?;
+                ("resolved", None)
+            }
+        }
+    };
+    sqlx::query!(
+        "-- judge_item
+        WITH i AS (
+            UPDATE bulk_items SET state = $3, note = $4 WHERE bulk_id = $1 AND ordinal = $2)
+        UPDATE bulks SET resolved = resolved + ($3 = 'resolved')::int,
+            refused = refused + ($3 = 'refused')::int, left_alone = left_alone + ($3 = 'left')::int
+        WHERE id = $1",
+        bulk,
+        ordinal,
+        state,
+        note
+    )
+    .execute(Bounded(&mut *tx))
+    .await?;
+    wake(&mut tx, Wake::Bulk).await?;
+    commit(tx).await?;
+    Ok(true)
+}

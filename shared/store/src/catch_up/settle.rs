@@ -1,0 +1,298 @@
+//! The operator's decision of what was set aside, carried out in batches.
+
+use serde_json::json;
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::plan::{Gap, GapReason, Plan};
+use sqlx::PgConnection;
+
+use super::{Before, MOST_LATE, SettleError, Settled, Verdict, released};
+use crate::bounded::Bounded;
+use crate::firing::{Claim, ClaimTransaction, DueJob, GapBehind, GapRow, HeldRun};
+use crate::listen::Wake;
+use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::{Now, Store, StoreError};
+
+/// Jobs that one transaction decides.
+const BATCH: i64 = 100;
+/// Rows after which no further job is decided in the same transaction. One job adds at most about a
+/// thousand for each run.
+const ENOUGH_ROWS: usize = 5_000;
+/// How often the end of a hold is tried while planners go on setting firings aside.
+const TRIES: usize = 5;
+
+/// Decides what was set aside: of the jobs `names`, or of all, which ends the hold. `fresh_id` is asked
+/// for the id of each new execution, `claimed_by` is `<instance>:<pid>` of the caller.
+///
+/// # Errors
+///
+/// [`SettleError`]; what was decided before it stays decided.
+pub async fn settle(
+    store: &Store,
+    (verdict, names): (Verdict, Option<&[String]>),
+    (by, claimed_by): (By<'_>, &str),
+    mut fresh_id: impl FnMut() -> ExecutionId,
+    now: Now,
+) -> Result<Settled, SettleError> {
+    let mut settled = Settled::default();
+    for _ in 0..TRIES {
+        let mut after = None;
+        loop {
+            let mut transaction = ClaimTransaction::begin(store, now).await?;
+            let batch = Batch { verdict, names, after, by, claimed_by };
+            let done = batch.settle(&mut transaction, &mut fresh_id, &mut settled).await;
+            after = done.map_err(why)?;
+            transaction.commit().await?;
+            if after.is_none() {
+                break;
+            }
+        }
+        settled.unreadable.sort_unstable();
+        settled.unreadable.dedup();
+        if names.is_some() || !settled.unreadable.is_empty() {
+            break;
+        }
+        if let Some(late_jobs) = end(store, verdict, by, now).await.map_err(why)? {
+            settled.ended = true;
+            settled.late_jobs = late_jobs;
+            break;
+        }
+    }
+    Ok(settled)
+}
+
+fn why(error: StoreError) -> SettleError {
+    match error {
+        StoreError::Unavailable(error) if lock_timed_out(&error) => SettleError::Locked,
+        error => error.into(),
+    }
+}
+
+/// What one transaction is to decide.
+struct Batch<'a> {
+    verdict: Verdict,
+    names: Option<&'a [String]>,
+    after: Option<JobId>,
+    by: By<'a>,
+    claimed_by: &'a str,
+}
+
+/// What it decides.
+#[derive(Default)]
+struct Decided {
+    claims: Vec<Claim>,
+    gaps: Vec<GapRow>,
+    forgotten: Vec<HeldRun>,
+    deeds: Vec<AuditDeed>,
+}
+
+impl Batch<'_> {
+    /// Decides up to [`BATCH`] jobs; returns the last, `None` after all of them.
+    async fn settle(
+        &self,
+        transaction: &mut ClaimTransaction,
+        fresh_id: &mut impl FnMut() -> ExecutionId,
+        settled: &mut Settled,
+    ) -> Result<Option<JobId>, StoreError> {
+        bound_waiting(transaction.connection()).await.map_err(StoreError::from)?;
+        let held = transaction.held_jobs(self.names, self.after, BATCH).await?;
+        let mut decided = Decided::default();
+        let mut last = held.last;
+        let mut before = self.after;
+        for job in &held.due.jobs {
+            if decided.claims.len() >= ENOUGH_ROWS {
+                last = before;
+                break;
+            }
+            before = Some(job.id);
+            let runs: Vec<_> = held.runs.iter().filter(|run| run.job_id == job.id).collect();
+            // Somebody else has decided it meanwhile.
+            if runs.is_empty() {
+                continue;
+            }
+            // Without a schedule that can be read it can only be given up.
+            if self.verdict == Verdict::Release && job.timetable().is_err() {
+                settled.unreadable.push(job.name.clone());
+                continue;
+            }
+            self.decide(job, &runs, fresh_id, &mut decided)?;
+            settled.jobs += 1;
+        }
+        for job in &held.due.unreadable {
+            let runs: Vec<_> = held.runs.iter().filter(|run| run.job_id == job.id).collect();
+            if runs.is_empty() {
+                continue;
+            }
+            if self.verdict == Verdict::Release {
+                settled.unreadable.push(job.name.clone());
+                continue;
+            }
+            decided.gaps.extend(runs.iter().map(|run| self.given_up(run)));
+            let firings = runs.iter().map(|run| u64::from(run.count)).sum();
+            decided.deeds.push(self.deed(job.id, firings, 0));
+            decided.forgotten.extend(runs.into_iter().cloned());
+            settled.jobs += 1;
+        }
+        let inserted = transaction.insert(&decided.claims, self.claimed_by).await?;
+        let is_new = |claim: &&Claim| claim.skip_reason.is_none() && inserted.contains(&claim.id);
+        let runs: Vec<JobId> =
+            decided.claims.iter().filter(is_new).map(|claim| claim.job_id).collect();
+        transaction.count_runs(&runs).await?;
+        transaction.record_gaps(&decided.gaps).await?;
+        transaction.forget_held(&decided.forgotten).await?;
+        let skips = decided.claims.iter().filter(|claim| claim.skip_reason.is_some());
+        let skipped = skips.filter(|claim| inserted.contains(&claim.id)).count();
+        settled.claimed += inserted.len() - skipped;
+        settled.skipped += skipped;
+        settled.known += decided.claims.len() - inserted.len();
+        settled.missed += decided.gaps.iter().map(|gap| u64::from(gap.count)).sum::<u64>();
+        if let Some(at) = held.now {
+            record_deeds(transaction.connection(), self.by.actor, &decided.deeds, at).await?;
+            wake(transaction.connection(), Wake::Jobs).await?;
+        }
+        Ok(last)
+    }
+
+    fn decide(
+        &self,
+        job: &DueJob,
+        runs: &[&HeldRun],
+        fresh_id: &mut impl FnMut() -> ExecutionId,
+        decided: &mut Decided,
+    ) -> Result<(), StoreError> {
+        let mut before = Before::first_of(job);
+        let (mut firings, mut claimed) = (0, 0);
+        for run in runs {
+            firings += u64::from(run.count);
+            decided.forgotten.push((*run).clone());
+            if self.verdict == Verdict::Discard {
+                decided.gaps.push(self.given_up(run));
+                continue;
+            }
+            let plan = released(job, run, before)?;
+            before.add(&plan);
+            let into_key = stands_for(job, run, &plan);
+            decided.gaps.extend(plan.gaps.iter().map(|gap| {
+                let into_key = into_key.clone().filter(|_| gap.reason == GapReason::Coalesced);
+                GapRow::of(job.id, gap).with(GapBehind { into_key, ..GapBehind::default() })
+            }));
+            for firing in plan.firings {
+                claimed += 1;
+                decided.claims.push(Claim::of(job, firing, fresh_id()));
+            }
+        }
+        decided.deeds.push(self.deed(job.id, firings, claimed));
+        Ok(())
+    }
+
+    fn given_up(&self, run: &HeldRun) -> GapRow {
+        let HeldRun { first, last, count, .. } = *run;
+        let gap = Gap { first, last, count, reason: GapReason::Held };
+        GapRow::of(run.job_id, &gap).with(GapBehind {
+            actor: Some(self.by.actor.to_owned()),
+            why: self.by.reason.map(str::to_owned),
+            into_key: None,
+        })
+    }
+
+    fn deed(&self, job: JobId, firings: u64, claimed: usize) -> AuditDeed {
+        AuditDeed {
+            action: match self.verdict {
+                Verdict::Release => "release_catch_up",
+                Verdict::Discard => "discard_catch_up",
+            },
+            job_id: job.get(),
+            execution_id: None,
+            reason: self.by.reason.map(str::to_owned),
+            before: Some(json!({"held": firings})),
+            after: Some(json!({"executions": claimed})),
+        }
+    }
+}
+
+/// The key of the firing that runs for those of a run that are coalesced: one of the run, or the next
+/// one after it, which was on time.
+fn stands_for(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
+    if let Some(firing) = plan.firings.first() {
+        return Some(firing.key.clone());
+    }
+    let timetable = job.timetable().ok()?;
+    timetable.key_of(timetable.next_after(run.last)?)
+}
+
+/// Ends the hold if nothing is set aside any more. Planners that are setting something aside are
+/// waited for, and those that come later find no hold. Returns what [`Settled::late_jobs`] says; `None`
+/// if something is set aside.
+async fn end(
+    store: &Store,
+    verdict: Verdict,
+    by: By<'_>,
+    now: Now,
+) -> Result<Option<i64>, StoreError> {
+    let mut transaction = ClaimTransaction::begin(store, now).await?;
+    let connection = transaction.connection();
+    bound_waiting(&mut *connection).await.map_err(StoreError::from)?;
+    sqlx::query!("-- lock_hold\nSELECT id FROM holds WHERE released_at IS NULL FOR UPDATE")
+        .fetch_optional(Bounded(&mut *connection))
+        .await?;
+    let left = sqlx::query_scalar!(
+        r#"-- anything_held
+        SELECT EXISTS (SELECT FROM held_firings) AS "left!""#
+    )
+    .fetch_one(Bounded(&mut *connection))
+    .await?;
+    if left {
+        return Ok(None);
+    }
+    let late = match verdict {
+        Verdict::Release => 0,
+        Verdict::Discard => late_jobs(&mut *connection, now).await?,
+    };
+    end_hold(connection, verdict, by, now).await?;
+    wake(connection, Wake::Jobs).await?;
+    transaction.commit().await?;
+    Ok(Some(late))
+}
+
+/// Active jobs whose firings are late, at most [`MOST_LATE`] of them.
+async fn late_jobs(connection: &mut PgConnection, now: Now) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- late_jobs
+        SELECT count(*) AS "late!" FROM (
+            SELECT FROM jobs
+            WHERE status = 'active' AND next_fire_at < coalesce($1, now()) - interval '1 minute'
+            LIMIT $2) late"#,
+        now,
+        MOST_LATE
+    )
+    .fetch_one(Bounded(connection))
+    .await?)
+}
+
+async fn end_hold(
+    connection: &mut PgConnection,
+    verdict: Verdict,
+    by: By<'_>,
+    now: Now,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- end_hold
+        WITH h AS (
+            UPDATE holds SET released_at = coalesce($1, now()), released_by = $2, released_as = $3,
+                why = $4
+            WHERE released_at IS NULL
+            RETURNING id, reason, last_seen, noticed_at)
+        INSERT INTO operator_actions (at, actor, action, reason, before, after)
+        SELECT coalesce($1, now()), $2, 'end_hold', $4,
+               jsonb_build_object('hold', id, 'reason', h.reason, 'last_seen', last_seen,
+                                  'noticed_at', noticed_at),
+               jsonb_build_object('released_as', $3::text)
+        FROM h",
+        now,
+        by.actor,
+        verdict.as_str(),
+        by.reason
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! What `sexton doctor` asks the database: how it is set up, who may do what, and what is overdue.
+//!
+//! Questions only, except for [`fix`]. Those of this file work on a database without any schema.
+
+pub mod fix;
+mod platform;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::postgres::PgListener;
+use tokio::time::timeout;
+
+use crate::bounded::bounded;
+use crate::connect::MIGRATIONS;
+use crate::{Store, StoreError};
+
+pub use platform::{Leases, Process, leases, newest_tz_data, processes};
+
+/// For a notification to come back. It takes a round trip.
+const NOTIFIED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The server and this session.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// As `server_version_num`: 150004 is 15.4.
+    pub version: i32,
+    /// For people.
+    pub version_text: String,
+    /// Whether this session is encrypted.
+    pub encrypted: bool,
+    /// Whether it takes no writes: a standby, or set so.
+    pub read_only: bool,
+    /// The role.
+    pub user: String,
+    /// `max_connections`.
+    pub max_connections: i64,
+    /// Of those, kept for superusers.
+    pub reserved: i64,
+    /// Open now, of all databases of the server.
+    pub connections: i64,
+    /// Its clock.
+    pub now: DateTime<Utc>,
+}
+
+/// Asks about the server.
+pub async fn server(store: &Store) -> Result<Server, StoreError> {
+    Ok(sqlx::query_as!(
+        Server,
+        r#"-- doctor_server
+        SELECT current_setting('server_version_num')::int AS "version!",
+               current_setting('server_version') AS "version_text!",
+               coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false)
+                   AS "encrypted!",
+               (pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool)
+                   AS "read_only!",
+               current_user::text AS "user!",
+               current_setting('max_connections')::bigint AS "max_connections!",
+               current_setting('superuser_reserved_connections')::bigint AS "reserved!",
+               (SELECT sum(numbackends) FROM pg_stat_database)::bigint AS "connections!",
+               clock_timestamp() AS "now!""#
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
+/// The schema beside this program's own migrations.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Migrations {
+    /// Not applied.
+    pub missing: Vec<i64>,
+    /// Applied, and not known to this program: a newer one was here.
+    pub unknown: Vec<i64>,
+    /// Applied from another text than this program's.
+    pub changed: Vec<i64>,
+}
+
+/// Compares what was applied with what this program brings.
+pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
+    let there: Option<bool> =
+        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+            .fetch_one(store.bounded())
+            .await?;
+    let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
+        // Not checked at compile time: the table belongs to the migrator.
+        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
+            .fetch_all(store.bounded())
+            .await?
+    } else {
+        Vec::new()
+    };
+    let applied: BTreeMap<i64, Vec<u8>> = applied.into_iter().collect();
+    let ours: BTreeMap<i64, &[u8]> = MIGRATIONS
+        .iter()
+        .filter(|one| one.migration_type.is_up_migration())
+        .map(|one| (one.version, one.checksum.as_ref()))
+        .collect();
+    Ok(Migrations {
+        missing: ours.keys().filter(|one| !applied.contains_key(one)).copied().collect(),
+        unknown: applied.keys().filter(|one| !ours.contains_key(one)).copied().collect(),
+        changed: ours
+            .iter()
+            .filter(|(version, sum)| applied.get(version).is_some_and(|other| other != *sum))
+            .map(|(version, _)| *version)
+            .collect(),
+    })
+}
+
+/// What the role may not do with a table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Withheld {
+    /// The table's name.
+    pub table: String,
+    /// `SELECT`, `INSERT`, `UPDATE`, `DELETE`.
+    pub privileges: Vec<String>,
+}
+
+/// The tables of the schema that the role may not work with; the audit is only read and added to.
+pub async fn withheld(store: &Store) -> Result<Vec<Withheld>, StoreError> {
+    Ok(sqlx::query_as!(
+        Withheld,
+        r#"-- doctor_withheld
+        SELECT t.name AS "table!", array_agg(p.name ORDER BY p.place) AS "privileges!"
+        FROM (SELECT c.oid, c.relname::text AS name FROM pg_class c
+              WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::text::regnamespace
+                AND c.relname <> '_sqlx_migrations') t,
+             (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, name)
+        WHERE NOT has_table_privilege(t.oid, p.name)
+          AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
+        GROUP BY t.name ORDER BY t.name"#
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// Whether what one session tells arrives at another, as the programs tell one another that there is
+/// work. Not through a pooler that gives sessions out by the transaction, for instance. `None`: it
+/// does; otherwise why not.
+pub async fn deaf(store: &Store) -> Option<String> {
+    match timeout(NOTIFIED_WITHIN * 2, hear(store)).await {
+        Ok(Ok(true)) => None,
+        Ok(Ok(false)) | Err(_) => {
+            Some(format!("no notification came back within {} s", NOTIFIED_WITHIN.as_secs()))
+        }
+        Ok(Err(error)) => Some(error.to_string()),
+    }
+}
+
+async fn hear(store: &Store) -> Result<bool, sqlx::Error> {
+    let mut listener = PgListener::connect_with(&store.alone()).await?;
+    listener.listen("sexton_doctor").await?;
+    let telling = sqlx::query!("-- doctor_notify\nSELECT pg_notify('sexton_doctor', '')");
+    bounded(telling.execute(store.bounded())).await?;
+    Ok(timeout(NOTIFIED_WITHIN, listener.recv()).await.is_ok_and(|heard| heard.is_ok()))
+}

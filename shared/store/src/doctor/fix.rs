@@ -1,0 +1,50 @@
+//! What `sexton doctor --fix` writes. Each is safe to do twice, and while the platform works.
+//!
+//! Every repair is recorded in the audit *before* it is made, since some are made on the broker: a
+//! crash in between leaves a record of what was not done, never a deed without a record.
+
+use serde_json::json;
+
+use crate::bounded::{Bounded, commit};
+use crate::operator::By;
+use crate::{Now, Store, StoreError};
+
+/// Records that a finding is about to be put right.
+pub async fn record(store: &Store, finding: &str, by: By<'_>, now: Now) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- record_doctor_fix
+        INSERT INTO operator_actions (at, actor, action, reason, after)
+        VALUES (coalesce($1, now()), $2, 'doctor_fix', $3, $4)",
+        now,
+        by.actor,
+        by.reason,
+        json!({"finding": finding})
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(())
+}
+
+/// Marks processes as stopped that were not heard of for `silent_ms`, and that hold no open attempt.
+/// One that lives after all says so with its next heartbeat. Returns their names.
+pub async fn stop_silent(
+    store: &Store,
+    silent_ms: i64,
+    now: Now,
+) -> Result<Vec<String>, StoreError> {
+    let mut tx = store.begin().await?;
+    let names = sqlx::query_scalar!(
+        "-- doctor_stop_silent
+        UPDATE instances i SET stopped_at = coalesce($2, now()), ready = false
+        WHERE stopped_at IS NULL
+          AND heartbeat_at < coalesce($2, now()) - $1 * interval '1 millisecond'
+          AND NOT EXISTS (SELECT FROM executions e WHERE e.state = 'running' AND e.worker_id = i.id)
+        RETURNING name",
+        silent_ms as f64,
+        now
+    )
+    .fetch_all(Bounded(&mut *tx))
+    .await?;
+    commit(tx).await?;
+    Ok(names)
+}

@@ -1,0 +1,85 @@
+//! What the role of the programs may do: all that they do, and not what they must never do.
+//!
+//! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The
+//! programs need not run as that role: [`grant`] gives another one what they need, of which changing and
+//! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked.
+
+use sqlx::Row as _;
+
+use crate::bounded::{Bounded, commit};
+use crate::{Store, StoreError};
+
+/// The one table of which a program only appends and reads.
+const AUDIT: &str = "operator_actions";
+
+/// Why nothing was granted.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// There is no such role.
+    #[error("there is no role {0:?}; create it first: CREATE ROLE … LOGIN PASSWORD …")]
+    Missing(String),
+    /// It owns the tables, or may do everything, whatever is granted.
+    #[error(
+        "the role {0:?} owns the tables or is a superuser, so nothing can be kept from it; give the \
+         programs a role of their own"
+    )]
+    Owner(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Lets `role` do what the programs do in the schema of the tables: read and write every table, but of the
+/// audit only read and append. One transaction; done again, it changes nothing. To be repeated after each
+/// migration, for tables that are new.
+///
+/// # Errors
+///
+/// [`GrantError`]; nothing was granted.
+pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
+    // Not checked at compile time: names of roles and tables cannot be parameters of a GRANT, so the server
+    // writes the statements.
+    let known = sqlx::query(
+        "SELECT r.rolsuper OR pg_has_role(r.oid, c.relowner, 'MEMBER') AS owns
+         FROM pg_roles r, pg_class c
+         WHERE r.rolname = $1 AND c.oid = $2::regclass",
+    )
+    .bind(role)
+    .bind(AUDIT)
+    .fetch_optional(Bounded(&mut *tx))
+    .await
+    .map_err(StoreError::from)?
+    .ok_or_else(|| GrantError::Missing(role.to_owned()))?;
+    if known.get("owns") {
+        return Err(GrantError::Owner(role.to_owned()));
+    }
+    let statements: Vec<String> = sqlx::query_scalar(
+        "SELECT format(s, n.nspname, r.rolname) FROM pg_roles r, pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace,
+         unnest(ARRAY[
+            'GRANT USAGE ON SCHEMA %1$I TO %2$I',
+            'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %1$I TO %2$I',
+            'GRANT USAGE ON ALL SEQUENCES IN SCHEMA %1$I TO %2$I',
+            'REVOKE ALL ON %1$I.operator_actions FROM %2$I, PUBLIC',
+            'GRANT SELECT, INSERT ON %1$I.operator_actions TO %2$I',
+            'REVOKE ALL ON %1$I._sqlx_migrations FROM %2$I, PUBLIC',
+            'GRANT SELECT ON %1$I._sqlx_migrations TO %2$I'
+         ]) WITH ORDINALITY AS t (s, i)
+         WHERE r.rolname = $1 AND c.oid = $2::regclass ORDER BY i",
+    )
+    .bind(role)
+    .bind(AUDIT)
+    .fetch_all(Bounded(&mut *tx))
+    .await
+    .map_err(StoreError::from)?;
+    for statement in statements {
+        // Quoted by the server, from names that are in its catalogue.
+        sqlx::query(sqlx::AssertSqlSafe(statement))
+            .execute(Bounded(&mut *tx))
+            .await
+            .map_err(StoreError::from)?;
+    }
+    commit(tx).await.map_err(StoreError::from)?;
+    Ok(())
+}

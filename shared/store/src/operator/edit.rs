@@ -1,0 +1,92 @@
+//! Another task for a failed execution: other params, or another pool.
+//!
+//! One transaction: the row is locked, written if its params are still those that the operator had before
+//! him, the difference is recorded with both sides whole (so the original is kept for as long as the audit
+//! is), and, if he wants, requeued. Its key, its idempotency key and its attempt numbers stay. A message that is
+//! parked for it shows the params that it was parked with; what runs is what the row says.
+
+use serde_json::{Value, json};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::Cause;
+
+use super::audit::{Deed, record, wake};
+use super::moves::{self, Terms};
+use super::{By, Locked, OperatorError};
+use crate::bounded::{Bounded, commit};
+use crate::listen::Wake;
+use crate::{Now, Store, StoreError};
+
+/// What to change.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Edit<'a> {
+    /// The params that the operator had before him.
+    pub seen: &'a Value,
+    /// The params that it is to have.
+    pub params: &'a Value,
+    /// The pool that it is to have; `None`: the same.
+    pub pool: Option<&'a str>,
+    /// Whether it is requeued at once.
+    pub requeue: bool,
+}
+
+/// Changes a failed execution, and requeues it if wanted. A crash before the commit leaves it as it was;
+/// after it the relay publishes what is owed.
+///
+/// # Errors
+///
+/// [`OperatorError::Moved`] unless the row is `failed` at the attempt `attempt`;
+/// [`OperatorError::Edited`] when somebody else has changed its params meanwhile.
+pub async fn edit(
+    store: &Store,
+    id: ExecutionId,
+    attempt: AttemptNumber,
+    edit: Edit<'_>,
+    by: By<'_>,
+    now: Now,
+) -> Result<(), OperatorError> {
+    let mut row = Locked::take(store, id, now).await?;
+    row.may(Cause::Requeue, Some(attempt))?;
+    let pool = row.before["pool"].clone();
+    let done = sqlx::query!(
+        "-- edit_execution
+        UPDATE executions SET params = $3, pool = coalesce($5, pool)
+        WHERE id = $1 AND state = 'failed' AND attempt = $2 AND params = $4",
+        id.get(),
+        attempt.get(),
+        edit.params,
+        edit.seen,
+        edit.pool
+    )
+    .execute(Bounded(&mut *row.tx))
+    .await
+    .map_err(StoreError::from)?;
+    if done.rows_affected() != 1 {
+        return Err(OperatorError::Edited(id));
+    }
+    let deed = |action, before, after| Deed {
+        action,
+        job_id: row.job_id,
+        execution_id: Some(id.get()),
+        reason: by.reason.map(str::to_owned),
+        before: Some(before),
+        after: Some(after),
+    };
+    let mut deeds = vec![deed(
+        "edit",
+        json!({"params": edit.seen, "pool": pool}),
+        json!({"params": edit.params, "pool": edit.pool.map_or(pool.clone(), |pool| json!(pool))}),
+    )];
+    if edit.requeue {
+        let terms = Terms::default();
+        let moved = moves::requeue(&mut row.tx, &[(id, attempt)], terms, row.now, row.now).await?;
+        if moved.ids.len() != 1 {
+            return Err(row.moved());
+        }
+        let news = if moved.waits > 0 { Wake::Jobs } else { Wake::Owed };
+        deeds.push(deed("requeue", row.before.clone(), moves::after_requeue(terms)));
+        wake(&mut row.tx, news).await?;
+    }
+    record(&mut row.tx, by.actor, &deeds, row.now).await?;
+    commit(row.tx).await.map_err(StoreError::from)?;
+    Ok(())
+}

@@ -1,0 +1,284 @@
+//! Messages of the failed queue that no row knows, as the sweep saw them.
+//!
+//! A queue cannot be looked at without taking from it, and what is taken by two at once hides from
+//! both. So only the sweep takes, and writes down here what it keeps: to list, to show and to export
+//! are questions to the database. To discard is a mark that the next pass carries out.
+//!
+//! **Order.** A message is acknowledged only after the commit of the row that holds its body; a crash
+//! in between leaves it in the queue, and its mark, for the next pass. A discard that is taken back
+//! after that is published from here and confirmed before the row says so; a crash in between
+//! publishes it twice, and two equal messages are one row with two copies. So a discard loses
+//! nothing until retention: at any time the message is in the queue, or here in whole, or both.
+//!
+//! A mark counts for what was there when it was made. An equal message that comes after a complete
+//! pass without any is a new one, and stays until somebody looks at it.
+
+mod deeds;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+
+use crate::{Now, Store, StoreError};
+
+pub use deeds::{Marked, RawError, discard, restore};
+
+/// As much of a body is kept, in bytes. A longer message is never discarded unless somebody says that
+/// its rest may be lost.
+pub const MAX_BODY_BYTES: usize = 1024 * 1024;
+
+/// The length of a digest, in bytes.
+pub const DIGEST_BYTES: usize = 32;
+
+/// SHA-256 of a message.
+pub type Digest = [u8; DIGEST_BYTES];
+
+/// A message as the sweep met it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Seen<'a> {
+    /// Of body and properties.
+    pub digest: Digest,
+    /// `unreadable`, `foreign` or `ticket`.
+    pub kind: &'static str,
+    /// Why no row knows it.
+    pub reason: &'a str,
+    /// The whole body.
+    pub body: &'a [u8],
+    /// A JSON object.
+    pub properties: &'a str,
+}
+
+/// Writes down a message that the pass begun at `pass` met, and answers whether it is to be removed.
+/// Committed when this returns.
+///
+/// # Errors
+///
+/// [`StoreError`]: whether it was written is not known; the message must stay in the queue.
+pub async fn note(
+    store: &Store,
+    seen: &Seen<'_>,
+    pass: DateTime<Utc>,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let kept = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
+    // A text column holds any character but this one.
+    let reason = shorten(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
+    Ok(sqlx::query_scalar!(
+        r#"-- note_raw_message
+        INSERT INTO raw_messages AS r
+            (digest, kind, reason, body, body_bytes, properties, copies, first_seen, last_seen)
+        VALUES ($1, $2, $3, $4, $5, $6, 1, coalesce($8, now()), $7)
+        ON CONFLICT (digest) DO UPDATE SET
+            copies = CASE WHEN r.gone_at IS NULL AND r.last_seen = excluded.last_seen
+                          THEN r.copies + 1 ELSE 1 END,
+            kind = excluded.kind, reason = excluded.reason,
+            last_seen = excluded.last_seen, gone_at = NULL, restore_at = NULL,
+            discard_at = CASE WHEN r.gone_at IS NULL THEN r.discard_at END,
+            discard_by = CASE WHEN r.gone_at IS NULL THEN r.discard_by END,
+            discard_reason = CASE WHEN r.gone_at IS NULL THEN r.discard_reason END,
+            discard_pass = CASE WHEN r.gone_at IS NULL AND r.discard_at IS NOT NULL
+                                THEN excluded.last_seen END
+        RETURNING discard_at IS NOT NULL AS "discarded!""#,
+        &seen.digest,
+        seen.kind,
+        reason,
+        kept,
+        seen.body.len() as i64,
+        seen.properties,
+        pass,
+        now
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
+/// After a pass, begun at `pass`: what it removed is gone, and what it did not meet if it was complete.
+/// Returns how many.
+pub async fn gone(
+    store: &Store,
+    pass: DateTime<Utc>,
+    complete: bool,
+    now: Now,
+) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "-- raw_messages_are_gone
+        UPDATE raw_messages SET gone_at = coalesce($3, now())
+        WHERE gone_at IS NULL AND (discard_pass = $1 OR ($2 AND last_seen < $1))",
+        pass,
+        complete,
+        now
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// Whether a mark waits for the sweep; or, where its queue is empty, whether a row says that something
+/// is in there.
+pub async fn has_work(store: &Store, queue_is_empty: bool) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- raw_work
+        SELECT EXISTS (SELECT FROM raw_messages
+            WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL))
+            OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "work!""#,
+        queue_is_empty
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
+/// A message to be put back into the queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToRestore {
+    /// Which.
+    pub digest: Vec<u8>,
+    /// The whole body.
+    pub body: Vec<u8>,
+    /// A JSON object.
+    pub properties: String,
+    /// How many equal messages there were.
+    pub copies: i32,
+}
+
+/// Up to `limit` messages whose discard was taken back after the sweep had removed them.
+pub async fn to_restore(store: &Store, limit: i64) -> Result<Vec<ToRestore>, StoreError> {
+    Ok(sqlx::query_as!(
+        ToRestore,
+        "-- raw_to_restore
+        SELECT digest, body, properties, copies FROM raw_messages
+        WHERE restore_at IS NOT NULL ORDER BY digest LIMIT $1",
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// Notes that a message was put back and confirmed: it is in the queue, as if nothing had been done.
+pub async fn restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- raw_restored
+        UPDATE raw_messages SET restore_at = NULL, gone_at = NULL, discard_at = NULL,
+            discard_by = NULL, discard_reason = NULL, discard_pass = NULL,
+            last_seen = coalesce($2, clock_timestamp())
+        WHERE digest = $1 AND restore_at IS NOT NULL",
+        digest,
+        now
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Removes what has been gone for more than `days`. Returns how many; at most 1,000 at a time.
+pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+    let done = sqlx::query!(
+        "-- prune_raw_messages
+        DELETE FROM raw_messages WHERE digest IN (
+            SELECT digest FROM raw_messages
+            WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
+            ORDER BY gone_at LIMIT 1000)",
+        now,
+        f64::from(days)
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected())
+}
+
+/// A message, without its body.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RawMessage {
+    /// SHA-256, in hexadecimal digits.
+    pub id: String,
+    /// `unreadable`, `foreign` or `ticket`.
+    pub kind: String,
+    /// Why no row knows it.
+    pub reason: String,
+    /// Of the whole body.
+    pub body_bytes: i64,
+    /// Of what is kept of it.
+    pub kept_bytes: i32,
+    /// How many equal messages the last pass met.
+    pub copies: i32,
+    /// When it was first met.
+    pub first_seen: DateTime<Utc>,
+    /// When the last pass that met it began.
+    pub last_seen: DateTime<Utc>,
+    /// When it was found to be gone from the queue.
+    pub gone_at: Option<DateTime<Utc>>,
+    /// When it was discarded.
+    pub discard_at: Option<DateTime<Utc>>,
+    /// By whom.
+    pub discard_by: Option<String>,
+    /// Why.
+    pub discard_reason: Option<String>,
+    /// When the discard was taken back, if that is still to be carried out.
+    pub restore_at: Option<DateTime<Utc>>,
+}
+
+/// The messages, oldest first, after `after` (a digest in hexadecimal digits): those in the queue, or
+/// with `gone` all that are known.
+pub async fn list(
+    store: &Store,
+    gone: bool,
+    after: Option<&str>,
+    limit: i64,
+) -> Result<Vec<RawMessage>, StoreError> {
+    Ok(sqlx::query_as!(
+        RawMessage,
+        r#"-- list_raw_messages
+        SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
+               length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
+               discard_by, discard_reason, restore_at
+        FROM raw_messages
+        WHERE (gone_at IS NULL OR $1)
+          AND ($2::text IS NULL OR (first_seen, digest) >
+               (SELECT first_seen, digest FROM raw_messages WHERE digest = decode($2, 'hex')))
+        ORDER BY first_seen, digest LIMIT $3"#,
+        gone,
+        after,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// The messages whose digest begins with `prefix` (hexadecimal digits); at most two, of which one is
+/// one too many.
+pub async fn find(store: &Store, prefix: &str) -> Result<Vec<RawMessage>, StoreError> {
+    Ok(sqlx::query_as!(
+        RawMessage,
+        r#"-- find_raw_message
+        SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
+               length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
+               discard_by, discard_reason, restore_at
+        FROM raw_messages
+        WHERE digest >= decode(rpad($1, 64, '0'), 'hex') AND digest <= decode(rpad($1, 64, 'f'), 'hex')
+        ORDER BY digest LIMIT 2"#,
+        prefix
+    )
+    .fetch_all(store.bounded())
+    .await?)
+}
+
+/// What is kept of a message: body and properties.
+pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)>, StoreError> {
+    let row = sqlx::query!(
+        "-- raw_content
+        SELECT body, properties FROM raw_messages WHERE digest = decode($1, 'hex')",
+        id
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(row.map(|row| (row.body, row.properties)))
+}
+
+/// How many are in the queue by the last pass, copies counted.
+pub async fn there(store: &Store) -> Result<i64, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- raw_messages_there
+        SELECT coalesce(sum(copies), 0) AS "there!" FROM raw_messages WHERE gone_at IS NULL"#
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}

@@ -1,0 +1,98 @@
+//! `sexton failed` on many: what is meant, the preview, the question, and steering what was asked for.
+
+use serde_json::json;
+
+use super::{Console, keys};
+
+#[tokio::test]
+async fn what_is_meant_has_to_be_said_and_is_asked_about_before_anything_is_done() {
+    let console = Console::with_jobs().await;
+    let (one, two) = (console.failed().await, console.failed().await);
+    let nothing = console.run(&["failed", "requeue", "--yes"]).await.expect(2);
+    assert!(nothing.stderr.contains("--all"), "{}", nothing.stderr);
+    let both = ["failed", "requeue", &one.to_string(), "--job", "shop.charge"];
+    console.run(&both).await.expect(2);
+    console.run(&["failed", "requeue", "--job", "shop.chrage", "--yes"]).await.expect(3);
+    console.run(&["failed", "requeue", "--label", "team", "--yes"]).await.expect(2);
+    // Without a terminal nobody can say yes.
+    let asked = console.run(&["failed", "requeue", "--all"]).await.expect(7);
+    assert!(asked.stdout.contains("2 executions") && asked.stdout.contains("shop.charge 2"));
+    assert!(asked.stderr.contains("2 executions will be requeued: add --yes"), "{}", asked.stderr);
+    let dry = console.json(&["failed", "requeue", "--job", "shop.charge", "--dry-run"]).await;
+    assert_eq!((&dry["preview"]["count"], &dry["bulk"]), (&json!(2), &json!(null)));
+    assert_eq!(dry["preview"]["jobs"], json!([["shop.charge", 2]]));
+    let none = console.run(&["failed", "requeue", "--job", "shop.mail", "--yes"]).await.expect(4);
+    assert!(none.stderr.contains("no such executions"), "{}", none.stderr);
+    assert_eq!(console.json(&["failed", "bulks"]).await, json!([]), "nothing was asked for");
+    assert_eq!([console.state(one).await, console.state(two).await], ["failed/2", "failed/2"]);
+}
+
+#[tokio::test]
+async fn a_bulk_without_a_scheduler_is_written_down_shown_stopped_and_resumed() {
+    let console = Console::with_jobs().await;
+    console.failed().await;
+    let asked =
+        ["failed", "discard", "--error-class", "exit_1", "--reason", "test orders", "--yes"];
+    let told = console.run(&asked).await.expect(0).stdout;
+    assert!(
+        told.contains("no scheduler is at work") && told.contains("failed bulk watch 1"),
+        "{told}"
+    );
+    let shown = console.json(&["failed", "bulk", "show", "1"]).await;
+    assert_eq!(keys(&shown), ["bulk", "refused"]);
+    assert_eq!(shown["bulk"]["asked"], json!({"filter": {"error_class": "exit_1"}}));
+    assert_eq!(
+        (&shown["bulk"]["kind"], &shown["bulk"]["state"]),
+        (&json!("discard"), &json!("preparing"))
+    );
+    let who = shown["bulk"]["actor"].as_str().unwrap();
+    assert!(who.starts_with("tester@"), "{who}");
+    console.run(&["failed", "bulk", "stop", "1", "--reason", "wrong ones"]).await.expect(0);
+    let again = console.run(&["failed", "bulk", "stop", "1"]).await.expect(4);
+    assert!(again.stderr.contains("stopped by tester@"), "{}", again.stderr);
+    let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(0).stdout;
+    assert!(watched.contains("no scheduler is at work"), "{watched}");
+    console.run(&["failed", "bulk", "resume", "1"]).await.expect(0);
+    console.run(&["failed", "bulk", "resume", "1"]).await.expect(4);
+    console.run(&["failed", "bulk", "show", "7"]).await.expect(3);
+    console.run(&["failed", "bulk", "stop", "7"]).await.expect(3);
+    console.run(&["failed", "restore", "--bulk", "7", "--yes"]).await.expect(3);
+    let list = console.run(&["failed", "bulks"]).await.expect(0).stdout;
+    assert!(list.contains("discard") && list.contains("tester@"), "{list}");
+}
+
+#[tokio::test]
+async fn of_two_operators_the_second_is_told_who_was_faster() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await.to_string();
+    console.run_with(&["failed", "requeue", &id], &[("USER", "ann")], "").await.expect(0);
+    let late =
+        console.run_with(&["failed", "requeue", &id], &[("USER", "bob")], "").await.expect(4);
+    assert!(late.stderr.contains("requeue by ann@"), "{}", late.stderr);
+    assert!(late.stderr.contains("pending at attempt 2"), "{}", late.stderr);
+    let discard = ["failed", "discard", &id, "--reason", "x", "--yes"];
+    let late = console.run_with(&discard, &[("USER", "bob")], "").await.expect(4);
+    assert!(
+        late.stderr.contains("executions cancel") && late.stderr.contains("ann@"),
+        "{}",
+        late.stderr
+    );
+}
+
+#[tokio::test]
+async fn another_pool_is_one_that_has_workers_or_is_insisted_on() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let text = id.to_string();
+    let refused =
+        console.run(&["failed", "requeue", &text, "--to-pool", "reserve"]).await.expect(3);
+    assert!(
+        refused.stderr.contains("no worker consumes from the pool reserve"),
+        "{}",
+        refused.stderr
+    );
+    console.run(&["failed", "requeue", &text, "--to-pool", "No!"]).await.expect(2);
+    assert_eq!(console.state(id).await, "failed/2");
+    console.run(&["failed", "requeue", &text, "--to-pool", "reserve", "--force"]).await.expect(0);
+    assert_eq!(console.json(&["executions", "show", &text]).await["pool"], "reserve");
+}

@@ -1,0 +1,127 @@
+//! `sexton failed edit`: other params or another pool, recorded with both sides.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use super::Console;
+
+/// An editor: a shell script, with its path.
+fn editor(console: &Console, script: &str) -> String {
+    let path = console.file("editor.sh", &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn params_are_changed_recorded_with_both_sides_and_run_again() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let text = id.to_string();
+    let before = console.json(&["executions", "show", &text]).await;
+    console.run(&["failed", "edit", &text, "--params", "{}", "--yes"]).await.expect(2);
+    let dry = [
+        "failed",
+        "edit",
+        &text,
+        "--reason",
+        "typo",
+        "--params",
+        r#"{"customer": 7}"#,
+        "--dry-run",
+    ];
+    let told = console.run(&dry).await.expect(0).stdout;
+    assert!(told.contains("~ /customer") && !told.contains("4891"), "places, not values: {told}");
+    assert_eq!(console.state(id).await, "failed/2");
+    let file = console.file("params.json", r#"{"customer": 7, "new": true}"#);
+    let from = format!("@{file}");
+    let args = ["failed", "edit", &text, "--reason", "typo", "--params", &from];
+    console.run(&args).await.expect(7);
+    let done = console.json(&[&args[..], &["--yes"]].concat()).await;
+    assert_eq!(done["changes"], json!(["~ /customer", "+ /new"]));
+    let after = console.json(&["executions", "show", &text]).await;
+    assert_eq!((&after["state"], &after["attempt"]), (&json!("pending"), &json!(2)));
+    assert_eq!(after["params"], json!({"customer": 7, "new": true}));
+    for same in ["execution_key", "idempotency_key", "pool"] {
+        assert_eq!(after[same], before[same], "{same}");
+    }
+    let actions = after["operator_actions"].as_array().unwrap();
+    let edit = actions.iter().find(|action| action["action"] == "edit").unwrap();
+    assert_eq!(edit["before"]["params"], json!({"customer": 4891}), "the original is kept");
+    assert_eq!(edit["after"]["params"], json!({"customer": 7, "new": true}));
+    assert_eq!((&edit["reason"], actions.len()), (&json!("typo"), 3));
+    let late = console.run(&[&args[..], &["--yes"]].concat()).await.expect(4);
+    assert!(late.stderr.contains("requeued already") && late.stderr.contains("by tester@"));
+    // What the worker opens is what was edited.
+    console.open(id, 2).await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_changes_nothing_and_says_where() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let text = id.to_string();
+    let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100), "]".repeat(100));
+    for (params, said) in [
+        ("[]", "no JSON object"),
+        ("{\"a\": }", "line 1 column 7"),
+        ("{\"a\": \"\\u0000\"}", "U+0000"),
+        (deep.as_str(), "nested"),
+        ("@/no/such/file", "/no/such/file cannot be read"),
+    ] {
+        let args = ["failed", "edit", &text, "--reason", "x", "--yes", "--params", params];
+        let ended = console.run(&args).await.expect(2);
+        assert!(ended.stderr.contains(said), "{params}: {}", ended.stderr);
+    }
+    let same =
+        ["failed", "edit", &text, "--reason", "x", "--yes", "--params", r#"{"customer": 4891}"#];
+    console.run(&same).await.expect(4);
+    let pool = ["failed", "edit", &text, "--reason", "x", "--yes", "--pool", "reserve"];
+    let ended = console.run(&pool).await.expect(3);
+    assert!(ended.stderr.contains("no worker consumes"), "{}", ended.stderr);
+    assert_eq!((console.state(id).await.as_str(), console.audit(id).await.len()), ("failed/2", 1));
+    let left = [&pool[..], &["--force", "--no-requeue"]].concat();
+    console.run(&left).await.expect(0);
+    assert_eq!(console.state(id).await, "failed/2");
+    assert_eq!(console.json(&["executions", "show", &text]).await["pool"], "reserve");
+}
+
+#[tokio::test]
+async fn a_broken_editor_changes_nothing_and_what_was_written_is_not_lost() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let text = id.to_string();
+    let folder = console.folder.path().to_str().unwrap().to_owned();
+    let path = std::env::var("PATH").unwrap();
+    let edit = async |script: &str, code: i32| {
+        let editor = editor(&console, script);
+        let env =
+            [("EDITOR", editor.as_str()), ("TMPDIR", folder.as_str()), ("PATH", path.as_str())];
+        let args = ["failed", "edit", &text, "--reason", "typo", "--yes"];
+        console.run_with(&args, &env, "").await.expect(code)
+    };
+    let files = || {
+        let all =
+            std::fs::read_dir(console.folder.path()).unwrap().map(|file| file.unwrap().path());
+        all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("sexton-"))
+            .collect::<Vec<_>>()
+    };
+    edit("exit 0", 4).await;
+    assert_eq!(files(), Vec::<std::path::PathBuf>::new(), "unchanged, and removed");
+    for (script, code, left) in
+        [("echo half > \"$1\"; exit 3", 1, "half\n"), ("echo '{' > \"$1\"", 2, "{\n")]
+    {
+        let ended = edit(script, code).await;
+        let [kept] = <[std::path::PathBuf; 1]>::try_from(files()).unwrap();
+        assert!(ended.stderr.contains(kept.to_str().unwrap()), "{}", ended.stderr);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), left);
+        assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::remove_file(kept).unwrap();
+    }
+    assert_eq!(console.state(id).await, "failed/2");
+    // Another one's edit while the editor is open is not overwritten.
+    edit("sed -i s/4891/7/ \"$1\"", 0).await;
+    assert_eq!(files(), Vec::<std::path::PathBuf>::new());
+    let row: Value = console.json(&["executions", "show", &text]).await;
+    assert_eq!((&row["params"], &row["state"]), (&json!({"customer": 7}), &json!("pending")));
+}

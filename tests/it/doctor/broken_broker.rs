@@ -1,0 +1,87 @@
+//! Queues that are missing or different, and a user who may not do what it must.
+
+use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions};
+use lapin::types::{AMQPValue, FieldTable};
+use sexton_broker::PoolName;
+use sexton_broker::names::{exchange, main_queue, retry_queue};
+use sexton_console::doctor::Code;
+use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use sexton_tests::platform::Platform;
+
+use super::{Patient, codes, evidence};
+
+#[tokio::test]
+async fn doctor_finds_topology_missing() {
+    let patient = Patient::new().await;
+    patient.is_well().await;
+    let namespace = patient.platform.namespace().clone();
+    let gone = retry_queue(&namespace, &PoolName::default_pool(), 5_000);
+    let (channel, _connection) = patient.channel().await;
+    channel.queue_delete((*gone).into(), QueueDeleteOptions::default()).await.unwrap();
+    let dlx = exchange(&namespace);
+    channel.exchange_delete((*dlx).into(), ExchangeDeleteOptions::default()).await.unwrap();
+    let found = patient.has(Code::TopologyMissing).await;
+    let told = evidence(&found);
+    assert!(told.starts_with("2 do not exist"), "{told}");
+    assert!(told.contains(&format!("queue {gone}")) && told.contains(&dlx), "{told}");
+    // Looking makes nothing.
+    patient.has(Code::TopologyMissing).await;
+}
+
+#[tokio::test]
+async fn doctor_finds_topology_mismatch() {
+    let platform = Platform::new().await.unwrap();
+    let main = main_queue(platform.namespace(), &PoolName::default_pool());
+    let patient = Patient { platform };
+    patient.process("scheduler", "s1", "ready => true").await;
+    let (channel, _connection) = patient.channel().await;
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+    arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(7));
+    let options = QueueDeclareOptions::durable();
+    channel.queue_declare((*main).into(), options, arguments).await.unwrap();
+    let found = patient.has(Code::TopologyMismatch).await;
+    assert!(evidence(&found).contains(&format!("queue {main}")), "{found}");
+    // A declare of what is missing would stop at it.
+    let missing = patient.has(Code::TopologyMissing).await;
+    assert_eq!(missing["fix"], false, "{missing}");
+}
+
+#[tokio::test]
+async fn doctor_finds_broker_permissions() {
+    let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+    let database = shared().await.unwrap().database_url.clone();
+    let platform = Platform::on(&database, rabbit.url()).await.unwrap();
+    let patient = Patient::of(platform).await;
+    patient.is_well().await;
+    let url = |user: &str| {
+        let (_, place) = patient.platform.amqp_url().rsplit_once('@').unwrap();
+        format!("amqp://{user}:a-password@{place}")
+    };
+    for (user, rights, refused) in [
+        ("all", [".*", ".*", ".*"], vec![]),
+        ("none", ["^$", "^$", "^$"], vec!["configure", "write", "read"]),
+        ("reads", ["^$", "^$", ".*"], vec!["configure", "write"]),
+        ("sends", [".*", "^amq\\.default$", "^$"], vec!["read"]),
+    ] {
+        rabbit.control(&["add_user", user, "a-password"]).await.unwrap();
+        let [configure, write, read] = rights;
+        rabbit.control(&["set_permissions", user, configure, write, read]).await.unwrap();
+        let (output, answer) = patient.run(&[("AMQP_URL", &url(user))], &[]).await;
+        let findings = answer["findings"].as_array().unwrap();
+        let told: Vec<&str> = findings
+            .iter()
+            .filter(|one| one["code"] == Code::BrokerPermissions.as_str())
+            .map(|one| one["evidence"].as_str().unwrap())
+            .collect();
+        let expected: Vec<String> =
+            refused.iter().map(|right| format!("user {user} has no {right} permission")).collect();
+        assert_eq!(told.len(), expected.len(), "{output}");
+        for (told, expected) in told.iter().zip(&expected) {
+            assert!(told.starts_with(expected.as_str()), "{told}");
+        }
+        assert!(!codes(&answer).contains(&"broker_unreachable".to_owned()), "{output}");
+    }
+    drop(patient);
+    rabbit.end().await.unwrap();
+}

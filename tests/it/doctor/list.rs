@@ -1,0 +1,30 @@
+//! The list of findings, the page about them, and the tests that create them.
+
+use sexton_console::doctor::code::{Code, table};
+
+use crate::docs::{between, files, text};
+
+#[test]
+fn the_page_of_the_doctor_has_the_list_of_the_code() {
+    let document = text("docs/doctor.md");
+    let there = between(&document, "findings").trim();
+    let table = table();
+    assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");
+}
+
+#[test]
+fn each_finding_has_a_test_that_creates_it() {
+    let sources: Vec<String> = files(".rs")
+        .iter()
+        .filter(|file| {
+            file.starts_with("tests/it/doctor") || file.starts_with("console/src/doctor")
+        })
+        .map(text)
+        .collect();
+    let missing: Vec<_> = Code::ALL
+        .iter()
+        .map(|code| format!("fn doctor_finds_{}() {{", code.as_str()))
+        .filter(|test| !sources.iter().any(|source| source.contains(test.as_str())))
+        .collect();
+    assert!(missing.is_empty(), "no test creates:\n{}", missing.join("\n"));
+}

@@ -1,0 +1,55 @@
+//! Rows that wait for somebody.
+
+use chrono::TimeDelta;
+use sexton_console::doctor::Code;
+use sexton_model::id::ExecutionId;
+use sexton_model::state::State;
+use sexton_service::clock;
+use sexton_tests::factory::{NewExecution, NewJob};
+
+use super::{Patient, evidence};
+
+impl Patient {
+    /// An execution of a job of its own, in a state since so many minutes.
+    pub(super) async fn execution(
+        &self,
+        state: State,
+        minutes: i64,
+        published: bool,
+    ) -> ExecutionId {
+        let pool = self.platform.store().pool();
+        let name = format!("a.{}", &uuid::Uuid::new_v4().simple().to_string()[..8]);
+        let job = NewJob::new(name).insert(pool).await.unwrap();
+        let execution = NewExecution::new(job, state, clock::now() - TimeDelta::minutes(minutes));
+        let execution = if published { execution.published() } else { execution };
+        execution.insert(pool).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn doctor_finds_tickets_owed() {
+    let patient = Patient::new().await;
+    patient.execution(State::Pending, 5, false).await;
+    let found = patient.has(Code::TicketsOwed).await;
+    assert!(evidence(&found).starts_with("1 are owed, the oldest for 5 m"), "{found}");
+}
+
+#[tokio::test]
+async fn doctor_finds_tickets_lost() {
+    let patient = Patient::new().await;
+    patient.execution(State::Pending, 4, true).await;
+    patient.has_no(Code::TicketsLost).await;
+    patient.execution(State::Pending, 20, true).await;
+    let found = patient.has(Code::TicketsLost).await;
+    assert!(evidence(&found).contains("1 of pool default"), "{found}");
+    assert!(evidence(&found).contains("its main queue holds 0"), "{found}");
+}
+
+#[tokio::test]
+async fn doctor_finds_leases_overdue() {
+    let patient = Patient::new().await;
+    patient.execution(State::Running, 2, true).await;
+    let found = patient.has(Code::LeasesOverdue).await;
+    assert!(evidence(&found).starts_with("1, the first since "), "{found}");
+    assert_eq!(found["fix"], false, "what follows is a scheduler's to decide");
+}

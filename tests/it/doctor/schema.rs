@@ -1,0 +1,44 @@
+//! A schema that is not this program's.
+
+use sexton_console::doctor::Code;
+use sexton_servers::shared;
+use sexton_tests::platform::Platform;
+
+use super::{Patient, codes, evidence};
+
+#[tokio::test]
+async fn doctor_finds_migrations_missing() {
+    let servers = shared().await.unwrap();
+    let (database, broker) = (&servers.database_url, &servers.amqp_url);
+    let platform = Platform::unmigrated_on(database, broker, "doctor").await.unwrap();
+    let patient = Patient { platform };
+    let found = patient.has(Code::MigrationsMissing).await;
+    assert!(evidence(&found).contains("0001"), "{found}");
+    // What the tables would say is not asked, and not told a second time.
+    let (_, answer) = patient.run(&[], &[]).await;
+    assert!(!codes(&answer).contains(&"rows_unread".to_owned()), "{answer}");
+    // There is nothing to record a repair in.
+    let (output, answer) = patient.run(&[], &["--fix"]).await;
+    assert_eq!(answer["fixed"], serde_json::json!([]), "{output}");
+}
+
+#[tokio::test]
+async fn doctor_finds_migrations_unknown() {
+    let patient = Patient::new().await;
+    patient.is_well().await;
+    patient
+        .sql(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'of tomorrow', true, '', 1)",
+        )
+        .await;
+    assert!(evidence(&patient.has(Code::MigrationsUnknown).await).contains("9999"));
+}
+
+#[tokio::test]
+async fn doctor_finds_migrations_changed() {
+    let patient = Patient::new().await;
+    patient.is_well().await;
+    patient.sql("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 3").await;
+    assert!(evidence(&patient.has(Code::MigrationsChanged).await).contains("0003"));
+}

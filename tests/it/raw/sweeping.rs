@@ -1,0 +1,207 @@
+//! What the sweep writes down, removes and puts back, and what a crash in between leaves.
+
+use lapin::BasicProperties;
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::state::State;
+use sexton_service::clock;
+use sexton_store::operator::By;
+use sexton_store::raw;
+use sexton_tests::factory::{NewExecution, NewJob};
+use uuid::Uuid;
+
+use super::{Stage, of_nobody};
+
+const ME: By<'static> = By { actor: "test", reason: Some("rubbish") };
+
+#[tokio::test]
+async fn what_no_row_knows_is_written_down_whole_and_stays_in_the_queue() {
+    let stage = Stage::new().await;
+    let pool = stage.platform.store().pool();
+    let job: JobId = NewJob::new("a.b").insert(pool).await.unwrap();
+    let at = clock::now();
+    let known: ExecutionId =
+        NewExecution::new(job, State::Failed, at).published().insert(pool).await.unwrap();
+    stage.put(b"{}", of_nobody(known.get())).await;
+    let bytes: Vec<u8> = (0..=255).collect();
+    let nul = BasicProperties::default().with_message_id("a\0b".into());
+    stage.put(&bytes, nul).await;
+    stage.put(br#"{"type":"report"}"#, BasicProperties::default()).await;
+    stage.put(b"{}", of_nobody(Uuid::nil())).await;
+    // The row's number is 1, and the message names 2: it is stale, and no raw one.
+    let tally = stage.pass().await;
+    assert_eq!((tally.unowned, tally.removed, tally.discarded), (3, 1, 0));
+    let listed = stage.listed(&[]).await;
+    let kinds: Vec<_> = listed.iter().map(|one| one["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["unreadable", "foreign", "ticket"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    let (body, properties) = raw::content(&stage.store(), id).await.unwrap().unwrap();
+    assert_eq!((body, properties.as_str()), (bytes.clone(), r#"{"message_id":"a\u0000b"}"#));
+    assert!(stage.bodies().await.contains(&bytes));
+    // Another pass meets the clean copies: they are the same messages.
+    stage.pass().await;
+    let again = stage.listed(&[]).await;
+    assert_eq!(again.len(), 3);
+    assert_eq!(again[0]["id"], listed[0]["id"]);
+    assert_eq!(again[0]["first_seen"], listed[0]["first_seen"]);
+}
+
+#[tokio::test]
+async fn equal_messages_are_one_row_that_counts_them() {
+    let stage = Stage::new().await;
+    for _ in 0..3 {
+        stage.put(b"rubbish", BasicProperties::default()).await;
+    }
+    for _ in 0..2 {
+        stage.pass().await;
+        let listed = stage.listed(&[]).await;
+        assert_eq!((listed.len(), listed[0]["copies"].as_i64()), (1, Some(3)));
+    }
+    stage.discard(&stage.id().await).await;
+    assert_eq!(stage.pass().await.discarded, 3);
+    assert_eq!(stage.ready().await, 0);
+}
+
+#[tokio::test]
+async fn a_discard_is_carried_out_by_the_next_pass_and_a_restore_puts_the_message_back() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", of_nobody(Uuid::nil())).await;
+    stage.put(b"keep", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.listed(&[]).await[0]["id"].as_str().unwrap().to_owned();
+    stage.discard(&id).await;
+    assert_eq!(stage.state(&id).await, "discarding");
+    assert_eq!(stage.ready().await, 2, "nothing is removed before a pass");
+    let tally = stage.pass().await;
+    assert_eq!((tally.discarded, tally.unowned), (1, 1));
+    assert_eq!(stage.bodies().await, [b"keep".to_vec()]);
+    assert_eq!(stage.state(&id).await, "discarded");
+    let done = stage.command(&["restore", &id]).await;
+    assert!(done.status.success() && done.stdout.contains("is to be put back"), "{done}");
+    assert_eq!(stage.state(&id).await, "restoring");
+    stage.pass().await;
+    assert_eq!(stage.bodies().await, [b"keep".to_vec(), b"rubbish".to_vec()]);
+    assert_eq!(stage.state(&id).await, "parked");
+    // Its properties have come back, too: it is the same message.
+    assert_eq!(stage.listed(&[]).await.len(), 2);
+    assert_eq!((stage.deeds("discard_raw").await, stage.deeds("restore_raw").await), (1, 1));
+}
+
+#[tokio::test]
+async fn a_discard_that_is_taken_back_in_time_removes_nothing() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    let done = stage.command(&["restore", &id]).await;
+    assert!(done.stdout.contains("stays in the failed queue"), "{done}");
+    assert_eq!(stage.pass().await.discarded, 0);
+    assert_eq!(stage.ready().await, 1);
+}
+
+/// The pass died between its note and its acknowledgement: the message is back in the queue.
+#[tokio::test]
+async fn a_pass_that_dies_before_it_removes_leaves_message_and_mark() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    let seen = raw::Seen {
+        digest: digest_of(&stage, &id).await,
+        kind: "unreadable",
+        reason: "a test",
+        body: b"rubbish",
+        properties: "{}",
+    };
+    assert!(raw::note(&stage.store(), &seen, clock::now(), None).await.unwrap());
+    assert_eq!(stage.state(&id).await, "discarding");
+    let busy = raw::restore(&stage.store(), &id, ME, None).await.unwrap_err();
+    assert!(busy.to_string().contains("being removed by a sweep"), "{busy}");
+    assert_eq!(stage.pass().await.discarded, 1);
+    assert_eq!(stage.state(&id).await, "discarded");
+    assert_eq!(stage.ready().await, 0);
+}
+
+/// The pass died between its publication and the row: the message is there, and comes once more.
+#[tokio::test]
+async fn a_pass_that_dies_while_it_puts_back_leaves_at_worst_a_copy() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    stage.pass().await;
+    assert!(stage.command(&["restore", &id]).await.status.success());
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    assert_eq!(stage.state(&id).await, "parked");
+    assert_eq!(stage.listed(&[]).await[0]["copies"], 2);
+    assert_eq!(stage.ready().await, 2, "kept, both");
+}
+
+#[tokio::test]
+async fn an_equal_message_that_comes_after_a_discard_is_a_new_one() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    stage.pass().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    let tally = stage.pass().await;
+    assert_eq!((tally.discarded, tally.unowned), (0, 1), "nobody has discarded this one");
+    assert_eq!(stage.state(&id).await, "parked");
+}
+
+#[tokio::test]
+async fn what_somebody_took_is_told_and_retention_forgets_it() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.put(b"stays", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.listed(&[]).await[0]["id"].as_str().unwrap().to_owned();
+    stage.take().await;
+    stage.pass().await;
+    assert_eq!(stage.state(&id).await, "taken");
+    assert_eq!(stage.listed(&[]).await.len(), 1);
+    let later = clock::now() + chrono::TimeDelta::days(31);
+    assert_eq!(raw::prune(&stage.store(), 30, Some(later)).await.unwrap(), 1);
+    assert_eq!(stage.listed(&["--all"]).await.len(), 1, "what is in the queue is never forgotten");
+    stage.purge().await;
+    stage.pass().await;
+    assert_eq!(stage.listed(&[]).await.len(), 0);
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_long_to_be_kept_whole_is_not_discarded_by_the_way() {
+    let stage = Stage::new().await;
+    let long = vec![b'x'; raw::MAX_BODY_BYTES + 1];
+    stage.put(&long, BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    let refused = stage.command(&["discard", &id, "--reason", "long", "--yes"]).await;
+    assert_eq!(refused.status.code(), Some(4), "{refused}");
+    assert!(refused.stderr.contains("--lose-the-rest"), "{refused}");
+    let file = stage.platform.folder().join("long");
+    let to = file.to_str().unwrap();
+    let refused = stage.command(&["export", &id, "--to", to]).await;
+    assert_eq!(refused.status.code(), Some(4), "{refused}");
+    assert!(stage.command(&["export", &id, "--to", to, "--cut"]).await.status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), &long[1..]);
+    let arguments = ["discard", &id, "--reason", "long", "--yes", "--lose-the-rest"];
+    assert!(stage.command(&arguments).await.status.success());
+    stage.pass().await;
+    assert_eq!(stage.ready().await, 0);
+    let refused = stage.command(&["restore", &id]).await;
+    assert!(refused.stderr.contains("only a part is kept"), "{refused}");
+}
+
+async fn digest_of(stage: &Stage, id: &str) -> raw::Digest {
+    let digest: Vec<u8> = sqlx::query_scalar("SELECT decode($1, 'hex')")
+        .bind(id)
+        .fetch_one(stage.platform.store().pool())
+        .await
+        .unwrap();
+    digest.try_into().unwrap()
+}

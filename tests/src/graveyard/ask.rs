@@ -1,0 +1,196 @@
+//! The questions, asked through the library functions that the commands call.
+
+use anyhow::{Context as _, Result};
+use sexton_console::graveyard::asked::{Asked, filter};
+use sexton_console::graveyard::{group, story};
+use sexton_model::graveyard::{Cursor, Decision, Filter, Order};
+use sexton_store::Store;
+use sexton_store::graveyard::{
+    GroupChange, GroupFilter, GroupOrder, decide, explain, page, search,
+};
+use sexton_store::operator::By;
+use sexton_store::status;
+use tokio::time::Instant;
+
+use super::Answered;
+
+/// Rows of a page, as the commands ask.
+const LIMIT: i64 = 50;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// A page of the list.
+    List(Box<Asked>, Order, Start),
+    /// All of one execution; a different one each time.
+    Show,
+    /// The groups, of a job if it is named.
+    Groups(Option<&'static str>, GroupOrder),
+}
+
+/// Where a page begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// At the beginning.
+    First,
+    /// In the middle of what is there.
+    Middle,
+}
+
+/// All questions, with their names. The last ones are asked while the largest groups are muted.
+pub fn questions() -> Vec<(&'static str, Question)> {
+    let list = |change: &dyn Fn(&mut Asked)| {
+        let mut asked = Asked::default();
+        change(&mut asked);
+        Question::List(Box::new(asked), Order::Newest, Start::First)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let param = |text: &str| vec![text.to_owned()];
+    vec![
+        ("list, newest first", list(&|_| ())),
+        ("list, oldest first", Question::List(Box::default(), Order::Oldest, Start::First)),
+        ("list, in the middle", Question::List(Box::default(), Order::Newest, Start::Middle)),
+        ("--job, common", list(&|a| a.job = text("team.job7"))),
+        ("--job, rare", list(&|a| a.job = text("team.job199"))),
+        ("--task-type, common", list(&|a| a.task_type = text("type_7"))),
+        ("--task-type, rare", list(&|a| a.task_type = text("type_rare"))),
+        ("--pool, common", list(&|a| a.pool = text("pool-1"))),
+        ("--pool, rare", list(&|a| a.pool = text("pool-rare"))),
+        ("--error-class, common", list(&|a| a.error_class = text("exit_3"))),
+        ("--error-class, rare", list(&|a| a.error_class = text("rare_class"))),
+        ("--worker, common", list(&|a| a.worker = text("worker-7"))),
+        ("--worker, rare", list(&|a| a.worker = text("worker-rare"))),
+        ("--text, common", list(&|a| a.text = text("declined by bank"))),
+        ("--text, of one group", list(&|a| a.text = text("bank abz"))),
+        ("--text, rare", list(&|a| a.text = text("zanzibar"))),
+        ("--text, nowhere", list(&|a| a.text = text("atlantis"))),
+        ("--label, common", list(&|a| a.labels = param("team=t3"))),
+        ("--label, rare", list(&|a| a.labels = param("team=rare"))),
+        ("--params, common", list(&|a| a.params = param("tenant=t1"))),
+        ("--params, one in a thousand", list(&|a| a.params = param("order.id=77"))),
+        ("--params, one", list(&|a| a.params = param("customer=5000"))),
+        ("--params, nowhere", list(&|a| a.params = param("customer=none"))),
+        (
+            "--since and --until",
+            list(&|a| {
+                a.since = text("20d");
+                a.until = text("19d");
+            }),
+        ),
+        (
+            "--job and --text",
+            list(&|a| {
+                a.job = text("team.job7");
+                a.text = text("bank aaz");
+            }),
+        ),
+        (
+            "--job and --error-class",
+            list(&|a| {
+                a.job = text("team.job7");
+                a.error_class = text("exit_3");
+            }),
+        ),
+        (
+            "--text and --params",
+            list(&|a| {
+                a.text = text("bank abz");
+                a.params = param("tenant=t1");
+            }),
+        ),
+        ("show", Question::Show),
+        ("groups", Question::Groups(None, GroupOrder::Count)),
+        ("groups, last seen first", Question::Groups(None, GroupOrder::Last)),
+        ("groups --job", Question::Groups(Some("team.job7"), GroupOrder::Count)),
+    ]
+}
+
+/// Asks each question so many times, and again the list by its group and with muted groups.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<Answered>> {
+    let mut all = questions();
+    let largest = group::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
+    let largest: Vec<String> =
+        largest.map_err(failed)?.into_iter().map(|told| told.group.fingerprint).collect();
+    let of = |fingerprint: &String| {
+        let asked = Asked { fingerprint: Some(fingerprint.clone()), ..Asked::default() };
+        Question::List(Box::new(asked), Order::Newest, Start::First)
+    };
+    all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
+    let mut answered = Vec::with_capacity(all.len() + 1);
+    for (name, question) in &all {
+        answered.push(ask(store, name, question, rounds).await?);
+    }
+    let by = By { actor: "bench", reason: None };
+    for fingerprint in &largest {
+        let muted = GroupChange::Decide(Decision::Muted);
+        decide(store, fingerprint, muted, by, None).await?;
+    }
+    let list = Question::List(Box::default(), Order::Newest, Start::First);
+    answered.push(ask(store, "list, the largest groups muted", &list, rounds).await?);
+    Ok(answered)
+}
+
+async fn ask(
+    store: &Store,
+    name: &'static str,
+    question: &Question,
+    rounds: usize,
+) -> Result<Answered> {
+    let mut times = Vec::with_capacity(rounds);
+    let mut rows = 0;
+    let start = starting(store, question).await?;
+    let everything = search(store, &Filter::default(), Order::Oldest, None, 1_000).await?;
+    for round in 0..rounds.max(1) {
+        let began = Instant::now();
+        rows = match question {
+            Question::List(asked, order, _) => {
+                let now = status::clock(store).await?;
+                let filter = filter(store, asked, now).await.map_err(failed)?;
+                page(store, &filter, *order, start, LIMIT).await?.0.len()
+            }
+            Question::Show => {
+                let which = &everything[(round * 7_919) % everything.len()];
+                usize::from(story::tell(store, which.execution_id).await.map_err(failed)?.is_some())
+            }
+            Question::Groups(job, order) => {
+                let job = match job {
+                    Some(name) => {
+                        sexton_store::jobs::find_ever(store, name).await?.map(|job| job.id)
+                    }
+                    None => None,
+                };
+                let filter = GroupFilter { job, ..GroupFilter::default() };
+                group::list(store, &filter, *order, LIMIT, None).await.map_err(failed)?.len()
+            }
+        };
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    let plans = match question {
+        Question::List(asked, order, _) => {
+            let filter = filter(store, asked, status::clock(store).await?).await.map_err(failed)?;
+            explain(store, &filter, *order, start, LIMIT).await?
+        }
+        _ => Vec::new(),
+    };
+    Ok(Answered { name, rows, times, plans })
+}
+
+/// The cursor in the middle of the time that is there.
+async fn starting(store: &Store, question: &Question) -> Result<Option<Cursor>> {
+    let Question::List(_, order, Start::Middle) = question else { return Ok(None) };
+    let all = Filter::default();
+    let one = |order| search(store, &all, order, None, 1);
+    let (first, last) = (one(Order::Oldest).await?, one(Order::Newest).await?);
+    let (Some(first), Some(last)) = (first.first(), last.first()) else { return Ok(None) };
+    let at = first.failed_at + (last.failed_at - first.failed_at) / 2;
+    Ok(Some(Cursor { order: *order, at, id: uuid::Uuid::nil() }))
+}
+
+fn failed(failure: sexton_console::failure::Failure) -> anyhow::Error {
+    anyhow::Error::msg(failure)
+}

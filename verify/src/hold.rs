@@ -1,0 +1,392 @@
+//! Catch-up that is held after a jump of the database's time: planners, a clock, operators.
+//!
+//! The other models take a firing as claimed or not. This one follows the claim transactions themselves,
+//! split wherever another may come in between under READ COMMITTED: the look at the clock and the hold
+//! without a lock, the wait for the clock's row, the judgement under its lock with what it writes, the
+//! lock that keeps the hold, the locks of due jobs, the commit. What a transaction has written is seen by
+//! nobody before its commit, and its locks are gone with it, however it ends. Operators decide job by
+//! job, each in a transaction, and end the hold in one more.
+//!
+//! An instant is a whole hour: firings lie at hours 1 to [`FIRINGS`], the clock goes that far, and an hour
+//! without a look is the longest that is no jump. What is a jump is asked of
+//! [`sexton_model::hold::judge`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
+
+mod explore;
+mod operator;
+mod planner;
+mod plans;
+mod tell;
+mod time;
+
+use sexton_model::job::MisfirePolicy;
+
+pub use explore::{Broken, Found, explore};
+pub use plans::Plans;
+pub use tell::{LARGE, SMALL, counterexample, counterexamples, limit, table, tell};
+pub use time::Action;
+
+/// How many firings each job has: one each hour from the first on.
+pub const FIRINGS: usize = 4;
+/// How many jobs there can be.
+pub const JOBS: usize = 2;
+/// How many planners there can be.
+pub const PLANNERS: usize = 3;
+/// How many operators there can be.
+pub const OPERATORS: usize = 2;
+
+/// What keeps a jump from being passed over; each can be taken down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fence {
+    /// The clock and the hold are read in one statement.
+    OneLook,
+    /// A jump is judged again under the lock of the clock's row.
+    JudgeAgain,
+    /// The hold and the new instant are written in one transaction.
+    Together,
+    /// A planner that finds a hold asks again, and if it has ended, begins another.
+    HoldAgain,
+    /// A planner keeps the hold from ending until its commit.
+    KeepHold,
+    /// The unique index of holds without an end.
+    OneHold,
+    /// Firings are set aside in the transaction that moves the cursor.
+    WithCursor,
+    /// What was set aside is deleted when it gets its disposition.
+    Delete,
+    /// An operator reads what is set aside after he has locked the job.
+    ReadLocked,
+    /// The hold ends only if nothing is set aside any more.
+    Look,
+    /// That look is made under the hold's lock.
+    LockHold,
+}
+
+impl Fence {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 11] = [
+        Self::OneLook,
+        Self::JudgeAgain,
+        Self::Together,
+        Self::HoldAgain,
+        Self::KeepHold,
+        Self::OneHold,
+        Self::WithCursor,
+        Self::Delete,
+        Self::ReadLocked,
+        Self::Look,
+        Self::LockHold,
+    ];
+
+    /// What it is called in the documentation.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::OneLook => "one look",
+            Self::JudgeAgain => "judging again",
+            Self::Together => "hold and instant together",
+            Self::HoldAgain => "holding again",
+            Self::KeepHold => "keeping the hold",
+            Self::OneHold => "unique hold",
+            Self::WithCursor => "aside with the cursor",
+            Self::Delete => "deleting what is decided",
+            Self::ReadLocked => "reading under the lock",
+            Self::Look => "looking before the end",
+            Self::LockHold => "looking under the lock",
+        }
+    }
+
+    /// What it holds off.
+    pub const fn breaks(self) -> Property {
+        match self {
+            Self::OneLook | Self::Together | Self::HoldAgain => Property::NothingLateUnasked,
+            Self::JudgeAgain => Property::OneHoldAJump,
+            Self::OneHold => Property::OneHold,
+            Self::WithCursor => Property::NothingLost,
+            Self::Delete | Self::ReadLocked => Property::OneDisposition,
+            Self::KeepHold | Self::Look | Self::LockHold => Property::SomebodyIsAsked,
+        }
+    }
+}
+
+/// What must hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Property {
+    /// An execution, a gap, or set aside, and only once.
+    OneDisposition,
+    /// Every firing that a cursor has passed has one.
+    NothingLost,
+    /// What became late by a jump is decided by no planner before the hold is over.
+    NothingLateUnasked,
+    /// There is a hold as long as anything is set aside: else nobody would be told to decide.
+    SomebodyIsAsked,
+    /// At most one hold has no end.
+    OneHold,
+    /// A hold begins only after a jump for which none has begun.
+    OneHoldAJump,
+    /// Without further disturbances everything is decided and the hold ends.
+    EndReachable,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::OneDisposition,
+        Self::NothingLost,
+        Self::NothingLateUnasked,
+        Self::SomebodyIsAsked,
+        Self::OneHold,
+        Self::OneHoldAJump,
+        Self::EndReachable,
+    ];
+
+    /// As the documentation says it.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::OneDisposition => {
+                "a firing is an execution, or in a gap, or set aside, and no two of these"
+            }
+            Self::NothingLost => "every firing that a cursor has passed is one of these",
+            Self::NothingLateUnasked => {
+                "no planner decides what a jump made late before an operator has ended the hold"
+            }
+            Self::SomebodyIsAsked => "while anything is set aside there is a hold",
+            Self::OneHold => "at most one hold has no end",
+            Self::OneHoldAJump => "no hold begins for a jump that was noticed before",
+            Self::EndReachable => {
+                "everything can get its disposition, and the hold its end, without further faults"
+            }
+        }
+    }
+
+    /// Whether `world` breaks it; `false` for what a single state cannot show.
+    pub fn is_broken(self, world: &World) -> bool {
+        let any = |such: fn(&Job) -> bool| world.jobs.iter().any(such);
+        match self {
+            Self::OneDisposition => any(|job| {
+                let held = job.held();
+                job.twice || job.executed & job.gaps != 0 || (job.executed | job.gaps) & held != 0
+            }),
+            Self::NothingLost => world.jobs.iter().enumerate().any(|(number, job)| {
+                let aside = world.planners.iter().fold(0, |all, one| all | one.aside[number]);
+                // Between two transactions it is not lost yet.
+                job.passed() & !(job.executed | job.gaps | job.held() | aside) != 0
+            }),
+            Self::NothingLateUnasked => world.unasked,
+            Self::SomebodyIsAsked => world.holds == 0 && any(|job| job.held() != 0),
+            Self::OneHold => world.holds > 1,
+            Self::OneHoldAJump => world.needless,
+            Self::EndReachable => false,
+        }
+    }
+}
+
+/// A job, as far as holds concern it. Firings are bits, the first the lowest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Job {
+    /// The number of the first firing without a disposition; [`FIRINGS`]: none.
+    pub cursor: u8,
+    /// Those with an execution.
+    pub executed: u8,
+    /// Those in gaps.
+    pub gaps: u8,
+    /// Of each that is set aside, when that was; 0: it is not.
+    pub held_at: [u8; FIRINGS],
+    /// Not a column: those that became late by a jump, and that nobody has decided.
+    pub jumped: u8,
+    /// Not a column: whether two gaps count the same firing.
+    pub twice: bool,
+}
+
+impl Job {
+    /// Those that are set aside.
+    pub fn held(&self) -> u8 {
+        let bits = self.held_at.iter().enumerate();
+        bits.fold(0, |all, (firing, at)| all | (u8::from(*at > 0) << firing))
+    }
+
+    /// Those before the cursor.
+    const fn passed(&self) -> u8 {
+        (1 << self.cursor) - 1
+    }
+}
+
+/// Where a planner's claim transaction is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Phase {
+    /// There is none.
+    #[default]
+    Idle,
+    /// It has begun, which fixes its `now()`.
+    Begun,
+    /// It has read the hold and not yet the clock: only without [`Fence::OneLook`].
+    HalfRead,
+    /// It has looked.
+    Read,
+    /// It waits for the clock's row; the instant it would judge.
+    Asks(u8),
+    /// The same after somebody else changed the row: it reads the clock again once it has it.
+    AsksAnew,
+    /// It has the row, and judges this instant.
+    Locked(u8),
+    /// It has written that it noticed a jump.
+    Noticed,
+    /// The new instant is committed, the hold not yet: only without [`Fence::Together`].
+    Behind,
+    /// It has noticed nothing new.
+    Looked,
+    /// It knows whether catch-up is held.
+    Ready,
+    /// It has locked jobs and decided.
+    Planned,
+    /// The cursors are committed, what is set aside is not: only without [`Fence::WithCursor`].
+    Aside,
+}
+
+/// A planner with its transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Planner {
+    /// Where it is.
+    pub phase: Phase,
+    /// The transaction's `now()`.
+    pub now: u8,
+    /// The last instant seen, as it was read.
+    pub seen: u8,
+    /// Whether catch-up is held, as far as it knows.
+    pub held: bool,
+    /// It has the clock's row, and writes this instant into it, if any.
+    pub clock: Option<Option<u8>>,
+    /// It writes a hold.
+    pub opens: bool,
+    /// It keeps the hold from ending.
+    pub keeps: bool,
+    /// The jobs that it has locked.
+    pub jobs: u8,
+    /// What it is still to set aside: only without [`Fence::WithCursor`].
+    pub aside: [u8; JOBS],
+}
+
+/// What an operator wants.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Verdict {
+    /// The policies judge.
+    #[default]
+    Release,
+    /// All of it becomes gaps.
+    Discard,
+}
+
+/// Where an operator's call is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Turn {
+    /// There is none.
+    #[default]
+    Idle,
+    /// It comes to this job next.
+    Next(u8),
+    /// It has locked this job.
+    Locked(u8),
+    /// It has decided all jobs.
+    Ending,
+    /// It has locked the hold.
+    EndLocked,
+    /// It has seen that nothing is left: only without [`Fence::LockHold`].
+    SawNothing,
+}
+
+/// An operator with his call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub struct Operator {
+    /// Where it is.
+    pub turn: Turn,
+    /// What he wants.
+    pub verdict: Verdict,
+    /// Of which job; `None`: of all, which ends the hold.
+    pub only: Option<u8>,
+    /// What he has read before he locked the job: only without [`Fence::ReadLocked`].
+    pub saw: [u8; FIRINGS],
+}
+
+/// All of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct World {
+    /// The database's clock.
+    pub clock: u8,
+    /// Not a column: the latest that it has shown.
+    pub high: u8,
+    /// `planner_clock.seen_at`.
+    pub seen: u8,
+    /// Rows of `holds` without an end.
+    pub holds: u8,
+    /// The jobs.
+    pub jobs: [Job; JOBS],
+    /// The planners.
+    pub planners: [Planner; PLANNERS],
+    /// The operators.
+    pub operators: [Operator; OPERATORS],
+    /// Jumps that may still happen.
+    pub jumps: u8,
+    /// Deaths that may still happen.
+    pub deaths: u8,
+    /// Not a column: whether there was a jump, or an absence, since one was noticed, or somebody
+    /// has written an instant from which the clock had been set back.
+    pub owed: bool,
+    /// Not a column: whether a hold began without one.
+    pub needless: bool,
+    /// Not a column: whether a planner has decided what a jump had made late.
+    pub unasked: bool,
+}
+
+/// How much there is, and what is missing of the protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Jobs, 1 to [`JOBS`].
+    pub jobs: usize,
+    /// Planners, 1 to [`PLANNERS`].
+    pub planners: usize,
+    /// Operators, 0 to [`OPERATORS`].
+    pub operators: usize,
+    /// Jumps in one history.
+    pub jumps: u8,
+    /// Deaths, of planners and operators, in one history.
+    pub deaths: u8,
+    /// The jobs' misfire policy.
+    pub policy: MisfirePolicy,
+    /// The fence that is down.
+    pub without: Option<Fence>,
+    /// Whether to discard is to give up also what no planner has come to. It does not.
+    pub discards_all: bool,
+}
+
+impl Bounds {
+    /// The smallest in which `fence` is needed.
+    pub const fn mutant(fence: Fence) -> Self {
+        let operators = if matches!(fence, Fence::ReadLocked) { 2 } else { 1 };
+        let deaths = if matches!(fence, Fence::WithCursor) { 1 } else { 0 };
+        Self { without: Some(fence), operators, deaths, ..tell::WHOLE }
+    }
+
+    fn has(&self, fence: Fence) -> bool {
+        self.without != Some(fence)
+    }
+
+    /// The one state in which a history begins.
+    pub fn start(&self) -> World {
+        let nothing =
+            Job { cursor: FIRINGS as u8, executed: u8::MAX >> (8 - FIRINGS), ..Job::default() };
+        let mut jobs = [nothing; JOBS];
+        jobs[..self.jobs].fill(Job::default());
+        World {
+            clock: 0,
+            high: 0,
+            seen: 0,
+            holds: 0,
+            jobs,
+            planners: [Planner::default(); PLANNERS],
+            operators: [Operator::default(); OPERATORS],
+            jumps: self.jumps,
+            deaths: self.deaths,
+            owed: false,
+            needless: false,
+            unasked: false,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Catch-up that is held, in every order of planners, operators and the clock.
+
+use std::fs;
+
+use crate::document::{self, block};
+use crate::hold::{Bounds, Fence, Property, SMALL, counterexample, explore, table, tell};
+
+fn written(name: &str) -> String {
+    let text = fs::read_to_string(document::path()).unwrap();
+    block(&text, name).expect("a block of the document").trim_end().to_owned()
+}
+
+#[test]
+fn every_history_of_planners_operators_and_the_clock_keeps_every_promise_of_a_hold() {
+    let table = table(&SMALL).unwrap_or_else(|broken| panic!("{broken:?}\n{}", tell(&broken)));
+    println!("{table}");
+    assert_eq!(written("holds"), table, "run cargo run -p sexton-verify -- --write");
+}
+
+#[test]
+fn each_fence_of_a_hold_holds_something_off() {
+    let told = Fence::ALL.map(|fence| {
+        let broken = explore(&Bounds::mutant(fence)).expect_err(fence.title());
+        assert_eq!(broken.property, fence.breaks(), "{}", fence.title());
+        counterexample(fence, &broken)
+    });
+    let told = told.join("\n");
+    println!("{told}");
+    assert_eq!(written("hold counterexamples"), told.trim_end(), "run the same with --write");
+}
+
+#[test]
+fn without_operators_catch_up_is_held_for_ever() {
+    let broken = explore(&Bounds { operators: 0, ..SMALL[0] });
+    assert_eq!(broken.expect_err("a hold").property, Property::EndReachable);
+}
+
+/// A limit, not a promise: a discard ends the hold over what is set aside, not over what is to be.
+#[test]
+fn a_discard_that_comes_before_the_planners_leaves_them_what_they_have_not_set_aside() {
+    let broken = explore(&Bounds { discards_all: true, ..SMALL[0] }).expect_err("a limit");
+    assert_eq!(broken.property, Property::NothingLateUnasked);
+    println!("{}", tell(&broken));
+    assert_eq!(written("hold limit"), tell(&broken).trim_end(), "run the same with --write");
+}
+
+#[test]
+fn the_document_names_what_holds_of_a_hold() {
+    let text = fs::read_to_string(document::path()).unwrap().replace('\n', " ");
+    for property in Property::ALL {
+        let sentence = property.sentence();
+        let capital = sentence[..1].to_uppercase() + &sentence[1..];
+        assert!(text.contains(&capital), "no property: {capital}");
+    }
+}
