@@ -4,7 +4,7 @@ use sexton_tests::database::TestDatabase;
 use sexton_tests::graveyard::{Size, fill, measure, table};
 
 /// Executions; a tenth of them failed.
-const EXECUTIONS: i64 = 300_000;
+const EXECUTIONS: i64 = 100_000;
 /// Of the pages of `failures`, the part that a question may read that an ordered index answers.
 const PART: u64 = 8;
 

@@ -32,12 +32,13 @@ async fn trigger(platform: &Platform, key: &str) {
 
 /// The open is asked again after its limit of ten seconds; by then most of the lease is gone. A task
 /// that was started on a deadline counted from the second asking would run on while the rescuer has
-/// the attempt ended and another worker begins the next.
+/// the attempt ended and another worker begins the next: the task is over 24 seconds after the first
+/// asking, that lease after 20. Between the second asking and then, a busy machine has ten seconds.
 #[tokio::test]
 async fn an_open_whose_answer_was_lost_is_run_once_and_on_a_lease_that_is_fresh() {
     let mut platform = Platform::new().await.unwrap();
-    platform.catalogue(&catalogue(&platform, 6));
-    let job = "[[job]]\nname = \"a.b\"\ntask = \"work\"\nlease = \"12s\"\n";
+    platform.catalogue(&catalogue(&platform, 14));
+    let job = "[[job]]\nname = \"a.b\"\ntask = \"work\"\nlease = \"20s\"\n";
     platform.apply(job).await.unwrap();
     let (proxy, url) = before_the_database(&platform).await;
     let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
