@@ -50,11 +50,17 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 bench-model: ## Measure how long reading a cron expression, finding its next firing and planning take
 	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan
 
-# Ten million executions need some minutes and 12 GB; SCALE=100000 needs seconds.
-bench-graveyard: with-servers ## Measure what the graveyard is asked, among SCALE (10000000) executions
+# Ten million executions need half an hour and 12 GB, and a hundred thousand requeues ten minutes more;
+# SCALE=100000 REQUEUES=1000 needs minutes, most of them for the build.
+bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, and REQUEUES (100000)
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
 		--report docs/graveyard.md --limit-ms $(or $(LIMIT_MS),100)
+	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
+	@$(CARGO) build -q --release -p sexton-worker --example nothing
+	@$(CARGO) build -q -p sexton-tests --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
+		--report docs/graveyard.md
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

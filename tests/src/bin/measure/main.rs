@@ -4,11 +4,12 @@
 //! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
 //! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
 //! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
-//! a time: [`command`], [`output`] and [`schedules`].
+//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`] are measured when they are asked for.
 
 mod command;
 mod figures;
 mod output;
+mod requeues;
 mod schedules;
 
 use std::path::PathBuf;
@@ -31,6 +32,9 @@ struct Arguments {
     /// Only what many jobs cost; told, and written nowhere
     #[arg(long, conflicts_with = "report")]
     schedules: bool,
+    /// Only requeues, of so many failed executions at once; written into the section `requeues`
+    #[arg(long, conflicts_with = "schedules", value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
+    requeues: Option<i64>,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -44,6 +48,15 @@ async fn main() -> Result<()> {
         let mut figures = Figures::default();
         schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
         return Ok(servers.shutdown().await?);
+    }
+    if let Some(count) = arguments.requeues {
+        let mut figures = Figures::default();
+        requeues::measure(&servers.database_url, &servers.amqp_url, count, &mut figures).await?;
+        servers.shutdown().await?;
+        if let Some(report) = arguments.report {
+            reliability::write(&report, "requeues", &told(BY_REQUEUES, &figures))?;
+        }
+        return Ok(());
     }
     let mut platform = Platform::on(&servers.database_url, &servers.amqp_url).await?;
     let noop = "[tasks.noop]\ncommand = [\"/bin/true\"]\n";
@@ -60,19 +73,22 @@ async fn main() -> Result<()> {
     schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
     servers.shutdown().await?;
     if let Some(report) = arguments.report {
-        reliability::write(&report, "measure", &section(&figures))?;
+        reliability::write(&report, "measure", &told(BY_FIRINGS, &figures))?;
     }
     Ok(())
 }
 
+const BY_FIRINGS: &str = "## Measured\n\n\
+    <!-- Written by `make measure`; not to be edited by hand. -->\n\n";
+const BY_REQUEUES: &str =
+    "<!-- Written by `make bench-graveyard`; not to be edited by hand. -->\n\n";
+
 /// The section of the document.
-fn section(figures: &Figures) -> String {
+fn told(heading: &str, figures: &Figures) -> String {
     let day = sexton_service::clock::now().format("%Y-%m-%d");
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
-        "## Measured\n\n\
-         <!-- Written by `make measure`; not to be edited by hand. -->\n\n\
-         {day}, commit {}, {processors} processors; release builds. One scheduler and one worker with\n\
+        "{heading}{day}, commit {}, {processors} processors; release builds. One scheduler and one worker with\n\
          nothing else to do.\n\n{}",
         commit::told().unwrap_or_else(|| "unknown".to_owned()),
         figures.table()
