@@ -1,16 +1,23 @@
 -- list_failure_groups
 -- What is folded and what is not, together; a few rows for each group, however many executions it has.
-WITH counts AS (
-    SELECT fingerprint, job_id, sum(n) AS standing FROM (
-        SELECT fingerprint, job_id, standing AS n FROM failure_counts
-        WHERE ($1::uuid IS NULL OR job_id = $1) AND ($3::text IS NULL OR fingerprint = $3)
-        UNION ALL
-        SELECT fingerprint, job_id, change FROM failure_changes
-        WHERE ($1 IS NULL OR job_id = $1) AND ($3 IS NULL OR fingerprint = $3)) n
+WITH folded AS (
+    SELECT fingerprint, sum(standing) AS standing, count(*) FILTER (WHERE standing > 0) AS jobs
+    FROM failure_counts
+    WHERE ($1::uuid IS NULL OR job_id = $1) AND ($3::text IS NULL OR fingerprint = $3)
+    GROUP BY fingerprint),
+changed AS (
+    SELECT fingerprint, job_id, sum(change) AS change FROM failure_changes
+    WHERE ($1 IS NULL OR job_id = $1) AND ($3 IS NULL OR fingerprint = $3)
     GROUP BY fingerprint, job_id),
+-- What is not folded changes whether a job counts only together with what is.
+unfolded AS (
+    SELECT c.fingerprint, sum(c.change) AS standing,
+           sum((coalesce(f.standing, 0) + c.change > 0)::int - (coalesce(f.standing, 0) > 0)::int) AS jobs
+    FROM changed c LEFT JOIN failure_counts f ON f.fingerprint = c.fingerprint AND f.job_id = c.job_id
+    GROUP BY c.fingerprint),
 sums AS (
-    SELECT fingerprint, sum(standing)::bigint AS standing, count(*) FILTER (WHERE standing > 0) AS jobs
-    FROM counts GROUP BY fingerprint),
+    SELECT fingerprint, sum(standing)::bigint AS standing, sum(jobs)::bigint AS jobs
+    FROM (SELECT * FROM folded UNION ALL SELECT * FROM unfolded) n GROUP BY fingerprint),
 news AS (
     SELECT fingerprint, min(failed_at) AS first_seen, max(failed_at) AS last_seen,
            (array_agg(execution_id ORDER BY change DESC, id DESC))[1] AS example

@@ -3,7 +3,7 @@
 //! One set of conditions for every question. What an ordered index can tell (job, task type, pool, class,
 //! group, worker, time) is walked in the order of the list, so a page costs what it shows. Words and params
 //! have no ordered index: the newest rows are walked first, which finds what is common; what is rare is
-//! looked up in the inverted index and sorted.
+//! looked up in the inverted index and sorted. So are the rows of jobs with a label, where they are few.
 //!
 //! Statements are planned with the values that are asked for, each time: what is not asked for is not in
 //! the plan.
@@ -12,10 +12,10 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_model::graveyard::{Cursor, Filter, Order, ParamEquals, text_query};
 use sexton_model::id::JobId;
-use sqlx::{Postgres, Transaction};
+use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
-use super::statements::{self, Passed, look_up, passed, walk};
+use super::statements::{self, Passed, few_of_jobs, look_up, passed, walk};
 use crate::bounded::Bounded;
 use crate::{Store, StoreError};
 
@@ -57,6 +57,9 @@ pub async fn search(
     let limit = limit.clamp(1, MAX_FOUND);
     let mut terms = Terms::of(store, filter, after, limit).await?;
     let mut tx = planned_anew(store).await?;
+    if terms.is_of_few(&mut tx).await? {
+        return look_up(&mut tx, &terms, order, None).await;
+    }
     let walked = walk(&mut tx, &terms, order, None).await?;
     if !terms.searches || walked.len() as i64 == limit {
         return Ok(walked);
@@ -85,6 +88,10 @@ pub async fn explain(
     let mut terms = Terms::of(store, filter, after, limit.clamp(1, MAX_FOUND)).await?;
     let mut tx = planned_anew(store).await?;
     let mut plans = Vec::new();
+    if terms.is_of_few(&mut tx).await? {
+        look_up(&mut tx, &terms, order, Some(&mut plans)).await?;
+        return Ok(plans);
+    }
     let walked = walk(&mut tx, &terms, order, None).await?;
     walk(&mut tx, &terms, order, Some(&mut plans)).await?;
     if terms.searches && (walked.len() as i64) < terms.limit {
@@ -153,6 +160,17 @@ impl<'a> Terms<'a> {
             exact: (!exact.is_empty()).then_some(Value::Array(exact)),
             limit,
         })
+    }
+
+    /// Whether the labels' jobs have so few rows that a walk in the order of the list would pass over many
+    /// others, and to sort them all costs less.
+    async fn is_of_few(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
+        match &self.jobs {
+            Some(jobs) if !self.searches => {
+                few_of_jobs(connection, jobs, self.filter.discarded).await
+            }
+            _ => Ok(false),
+        }
     }
 
     /// The server knows how many rows have a word, and not how many have a param. So params are compared
