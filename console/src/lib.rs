@@ -28,6 +28,7 @@ pub mod graveyard;
 pub mod import;
 pub mod ledger;
 pub mod raw;
+pub mod secrets;
 pub mod session;
 pub mod show;
 pub mod verify;

@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sexton_store::raw::{self, RawMessage};
+use sexton_model::graveyard::masked;
+use sexton_store::raw::{self, Overflow, RawMessage};
 use sexton_store::{Store, StoreError};
 
 use crate::failure::Failure;
@@ -79,6 +80,25 @@ pub const fn state(message: &RawMessage) -> &'static str {
         (false, false, _) => "parked",
         (true, false, _) => "taken",
     }
+}
+
+/// The body without what looks like a secret, by the rule for params; `None`: it is no JSON, or holds
+/// nothing of that kind, and can be shown as it is.
+pub fn without_secrets(body: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let shown = masked(&value);
+    (shown != value).then(|| shown.to_string())
+}
+
+/// What is said of messages that there was no room for.
+pub fn overflowing(over: &Overflow) -> String {
+    let at_least = if over.at_least { "at least " } else { "" };
+    format!(
+        "{at_least}{} more messages of the failed queue ({} bytes) are nobody's, and there is no room to write \
+         them down; they stay in the queue. Take out what is not wanted with an AMQP tool; what was written \
+         down makes room when it has been gone for as long as retention keeps it",
+        over.messages, over.bytes
+    )
 }
 
 /// Hexadecimal digits.

@@ -22,6 +22,7 @@ use std::time::Duration;
 use sexton_broker::{InspectError, Link, Publisher, names};
 use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::raw::Room;
 use sexton_store::{Now, Store, parked};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -45,6 +46,7 @@ pub struct Sweep {
     stop: CancellationToken,
     last: Mutex<LastPass>,
     every: Duration,
+    raw_limit: Room,
     failures: Mutex<Failures>,
 }
 
@@ -75,8 +77,14 @@ impl Sweep {
     ) -> Self {
         let last = Mutex::new(LastPass { at: Instant::now(), surplus: 0 });
         let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
-        let failures = Mutex::default();
-        Self { store, link, publisher, relay, held, stop, last, every, failures }
+        let (raw_limit, failures) = (sexton_store::raw::LIMIT, Mutex::default());
+        Self { store, link, publisher, relay, held, stop, last, every, raw_limit, failures }
+    }
+
+    /// The same with another limit to what is written down of messages that no row knows.
+    #[must_use]
+    pub fn with_raw_limit(self, raw_limit: Room) -> Self {
+        Self { raw_limit, ..self }
     }
 
     /// The queue's length over the published failed rows, and whether that is a cause.

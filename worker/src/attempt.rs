@@ -28,7 +28,6 @@ use crate::ending::{self, Meaning, meaning, sanitise};
 use crate::executor::{HostInstant, Outcome, Recorded, TaskEnd, TaskRun, TaskSupervisor};
 use crate::journal::JournalError;
 use crate::keeper::{keep, lease_end};
-use crate::notice::tell_parked;
 use crate::output::{OutputLimits, Recorder};
 
 /// What a worker says of a task that it killed by its own clock.
@@ -181,7 +180,7 @@ async fn record_alone(
                 publish(context, &owed).await;
             }
             if state == State::Failed {
-                tell_parked(&context.store, opened.execution_id).await;
+                context.notices.parked(opened.execution_id);
             }
         }
         Some(_) if perhaps => match recorded(context, opened).await.as_deref() {

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
+use crate::notice::Notices;
 use crate::output::streaming::Streaming;
 use crate::tasks::Tasks;
 
@@ -24,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) journal: Journal,
     pub(crate) gate: Gate,
     pub(crate) publisher: Publisher,
+    /// Tells of parked tasks.
+    pub(crate) notices: Notices,
     pub(crate) namespace: Namespace,
     pub(crate) tasks: Tasks,
     pub(crate) writer: Writer,

@@ -1,5 +1,8 @@
-//! Telling that a task was parked.
+//! Telling that tasks were parked, beside the slots: whoever parks one goes on at once, and one loop reads
+//! what the rows say of those that wait, many at a time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
@@ -7,18 +10,90 @@ use sexton_service::notice;
 use sexton_store::Store;
 use sexton_store::answer::within;
 use sexton_store::parked::notices;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-/// For the row behind the line. The line is a courtesy: the row is there without it.
+/// Tasks that wait to be told of; of what comes beyond, only the number is told.
+const WAITING: usize = 1_000;
+/// Rows that are read at a time.
+const AT_ONCE: usize = 100;
+/// For the rows behind the lines. The lines are a courtesy: the rows are there without them.
 const LIMIT: Duration = Duration::from_secs(2);
+/// For what waits when the worker stops.
+const LAST: Duration = Duration::from_secs(3);
 
-/// Tells that a task was parked, as its row has it. If the row cannot be read, it says no more than that.
-pub(crate) async fn tell_parked(store: &Store, id: ExecutionId) {
-    match within(LIMIT, notices(store, &[id])).await {
-        // None: requeued already, it waits for nobody.
+/// Takes the ids of parked tasks. A clone takes them for the same loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Notices {
+    waiting: mpsc::Sender<ExecutionId>,
+    /// Parked while too many waited.
+    missed: Arc<AtomicU64>,
+    ending: CancellationToken,
+    running: TaskTracker,
+}
+
+impl Notices {
+    /// Starts the loop.
+    pub(crate) fn start(store: &Store) -> Self {
+        let (waiting, receiver) = mpsc::channel(WAITING);
+        let (missed, ending) = (Arc::default(), CancellationToken::new());
+        let running = TaskTracker::new();
+        let notices = Self { waiting, missed, ending, running };
+        let (store, missed) = (store.clone(), Arc::clone(&notices.missed));
+        notices.running.spawn(run(store, receiver, missed, notices.ending.clone()));
+        notices.running.close();
+        notices
+    }
+
+    /// A task was parked. Never waits.
+    pub(crate) fn parked(&self, id: ExecutionId) {
+        if self.waiting.try_send(id).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells of what waits still, for at most [`LAST`]. What is parked later is not told.
+    pub(crate) async fn finish(&self) {
+        self.ending.cancel();
+        let _ = tokio::time::timeout(LAST, self.running.wait()).await;
+    }
+}
+
+async fn run(
+    store: Store,
+    mut waiting: mpsc::Receiver<ExecutionId>,
+    missed: Arc<AtomicU64>,
+    ending: CancellationToken,
+) {
+    let mut ids = Vec::with_capacity(AT_ONCE);
+    loop {
+        tokio::select! {
+            biased;
+            _ = waiting.recv_many(&mut ids, AT_ONCE) => {}
+            () = ending.cancelled() => return,
+        }
+        tell(&store, &ids).await;
+        ids.clear();
+        let more = missed.swap(0, Ordering::Relaxed);
+        if more > 0 {
+            tracing::error!("{more} more executions are parked; `sexton failed list` shows them");
+        }
+    }
+}
+
+/// Tells of each as its row has it. If the rows cannot be read, it says no more than which.
+async fn tell(store: &Store, ids: &[ExecutionId]) {
+    match within(LIMIT, notices(store, ids)).await {
+        // Fewer: requeued already, they wait for nobody.
         Ok(tasks) => tasks.iter().for_each(notice::parked),
-        Err(error) => tracing::error!(
-            execution.id = %id,
-            "execution {id} is parked; its row cannot be read now: {error}"
-        ),
+        Err(error) => {
+            for id in ids {
+                tracing::error!(
+                    execution.id = %id,
+                    "execution {id} is parked; its row cannot be read now: {error}"
+                );
+            }
+        }
     }
 }

@@ -13,7 +13,6 @@ use sexton_store::listen::{Listener, Wake};
 use sexton_store::lost::{self, Overdue, Which};
 
 use crate::context::Context;
-use crate::notice::tell_parked;
 use crate::seat::Seat;
 
 /// Between two heartbeats.
@@ -132,7 +131,7 @@ impl Pulse {
                     one.execution_id == *id && matches!(verdict, Verdict::Fail { .. })
                 };
                 if lost.iter().any(failed) {
-                    tell_parked(store, *id).await;
+                    self.context.notices.parked(*id);
                 }
             }
             // What is locked by somebody else is the rescuer's.

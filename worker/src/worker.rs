@@ -25,6 +25,7 @@ use crate::consumption::Consumption;
 use crate::context::Context;
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
+use crate::notice::Notices;
 use crate::output::streaming::Streaming;
 use crate::pulse::{Pulse, listen};
 use crate::seat::Seat;
@@ -147,7 +148,10 @@ pub async fn run(
     tokio::spawn(report_link(publishing.state(), publishes));
     let (slots, consumption) = start_slots(&options, &context, &consuming);
     tokio::spawn(consumption.show(Arc::clone(&context), consuming.clone(), liveness.clone()));
-    let beating = pulse.beat(slots.wait());
+    let beating = pulse.beat(async {
+        slots.wait().await;
+        context.notices.finish().await;
+    });
     tokio::select! {
         () = beating => {
             // The slots end with their link, too.
@@ -227,6 +231,7 @@ fn context(
         journal: Journal::start(&options.store, writer.clone(), &gate),
         gate,
         publisher: Publisher::start(publishing, LANES),
+        notices: Notices::start(&options.store),
         namespace: options.namespace.clone(),
         tasks: options.tasks.clone(),
         writer,

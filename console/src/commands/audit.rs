@@ -9,6 +9,7 @@ use sexton_store::{Store, jobs};
 
 use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
+use crate::secrets::mask_actions;
 use crate::session::Session;
 use crate::show::{Cell, Table, line, precise};
 pub use export::{Export, Format};
@@ -59,6 +60,9 @@ pub struct List {
     /// Only older ones than this: where the page before ended
     #[arg(long, value_name = "ID")]
     before: Option<i64>,
+    /// With what before and after hold under names such as password or token
+    #[arg(long)]
+    unmasked: bool,
 }
 
 impl Which {
@@ -106,8 +110,11 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let now = session.now(&store).await?;
     let filter = arguments.which.filter(&store, now).await?;
     let beginning = Beginning::Newest(arguments.before);
-    let found = actions(&store, &filter, beginning, arguments.limit).await?;
+    let mut found = actions(&store, &filter, beginning, arguments.limit).await?;
     if session.out.is_json() {
+        if !arguments.unmasked {
+            mask_actions(&mut found);
+        }
         return session.out.document(&found);
     }
     if found.is_empty() {

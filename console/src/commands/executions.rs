@@ -26,11 +26,21 @@ pub enum ExecutionsCommand {
     /// List executions, newest first
     List(List),
     /// Show one execution: its attempts, its params, what was done to it
-    Show(Reference),
+    Show(Show),
     /// Show what an attempt wrote, and with -f what is written until the execution ends
     Logs(Logs),
     /// End an execution that waits or runs; one that has failed is discarded instead
     Cancel(Cancel),
+}
+
+/// Which to show.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The id, or its beginning as far as it is unique
+    id: String,
+    /// With what params and edits hold under names such as password or token
+    #[arg(long)]
+    unmasked: bool,
 }
 
 /// Which executions to list; all that is given must hold.
@@ -121,7 +131,7 @@ fn parse_state(text: &str) -> Result<State, String> {
 pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Failure> {
     match command {
         ExecutionsCommand::List(list) => browse::list(&list, session).await,
-        ExecutionsCommand::Show(reference) => browse::show(&reference.id, session).await,
+        ExecutionsCommand::Show(arguments) => browse::show(&arguments, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
     }

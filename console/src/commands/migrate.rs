@@ -66,7 +66,9 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
 fn not_granted(error: GrantError) -> Failure {
     match error {
         error @ GrantError::Missing(_) => Failure::NotFound(error.to_string()),
-        error @ GrantError::Owner(_) => Failure::Failed(error.to_string()),
+        error @ (GrantError::Owner(_) | GrantError::Member { .. }) => {
+            Failure::Failed(error.to_string())
+        }
         GrantError::Store(error) => error.into(),
     }
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use sexton_service::clock;
 use sexton_store::catch_up;
 use sexton_store::instances::{self, Instance};
+use sexton_store::raw;
 use sexton_store::status::{self, Overview, PoolCounts};
 
 use crate::exit::Exit;
@@ -58,10 +59,12 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let held = catch_up::hold(&store).await?.map(Warning::held);
     let limits = session.settings()?.failed;
     let recent = status::failed_since(&store, FAILED_WITHIN_S, None).await?;
+    let overflow = raw::overflow(&store).await?;
     let warnings: Vec<Warning> = held
         .into_iter()
         .chain(pools.iter().filter_map(Warning::of))
         .chain(Warning::of_failed(&overview, recent, limits))
+        .chain(overflow.map(Warning::RawMessagesOverflow))
         .collect();
     if session.out.is_json() {
         let document = json!({

@@ -90,7 +90,8 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
         hold: catch_up::hold(store).await?,
         overdue: reconcile::overdue(store, None).await?,
         failed: parked::counts(store).await?,
-        raw: raw::there(store).await?,
+        // Those that there was no room for are nobody's as well.
+        raw: raw::there(store).await? + raw::overflow(store).await?.map_or(0, |over| over.messages),
         newest_tz: doctor::newest_tz_data(store).await?,
     })
 }

@@ -1,7 +1,6 @@
 //! All that is known of one execution of the graveyard.
 
 use serde_json::{Value, json};
-use sexton_model::graveyard::masked;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::output::{Chunk, Line, Output};
 use sexton_model::ticket::{Parked, Ticket};
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::group::{self, Told};
 use crate::commands::executions::logs;
 use crate::failure::Failure;
+use crate::secrets::{mask_actions, mask_executions};
 
 /// The most attempts that are told.
 pub const MAX_ATTEMPTS: i32 = 100;
@@ -68,7 +68,7 @@ pub struct Message {
 /// Those of the database, and [`Failure::Failed`] for output that cannot be read.
 pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
     let Some(mut execution) = executions::find(store, id).await? else { return Ok(None) };
-    execution.params = masked(&execution.params);
+    mask_executions(std::slice::from_mut(&mut execution));
     let attempts = attempts::of_execution(store, id, MAX_ATTEMPTS.into()).await?;
     let tail = match attempts.last() {
         Some(last) => tail(store, last).await?,
@@ -79,10 +79,7 @@ pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
         None => None,
     };
     let mut actions = operator::of_execution(store, id).await?;
-    for action in &mut actions {
-        action.before = action.before.as_ref().map(masked);
-        action.after = action.after.as_ref().map(masked);
-    }
+    mask_actions(&mut actions);
     let parked = (execution.state == "failed").then(|| parked(&execution)).flatten();
     Ok(Some(Story { execution, attempts, tail, group, parked, actions }))
 }

@@ -13,6 +13,7 @@ use sexton_model::sweep::{Verdict, judge};
 use sexton_model::ticket::{Envelope, Incoming, read};
 use sexton_service::fault;
 use sexton_store::exclusive::Exclusive;
+use sexton_store::raw::{Noted, Overflow, Room};
 use sexton_store::{Now, StoreError, parked};
 use tokio::time::Instant;
 
@@ -42,6 +43,8 @@ pub struct Tally {
     pub removed: u64,
     /// Of those, the ones that no row knew and that an operator had discarded.
     pub discarded: u64,
+    /// Messages that stayed without being written down, since there was no room.
+    pub unrecorded: u64,
     /// Executions that were failed because the broker had parked their ticket, and that owe a message
     /// of their own now. What the broker had parked was removed.
     pub failed: u64,
@@ -58,6 +61,8 @@ pub(super) struct Pass<'a> {
     confirmed: Instant,
     queue: FailedQueue,
     seen: HashSet<ExecutionId>,
+    room: Room,
+    unrecorded_bytes: u64,
     tally: Tally,
     now: Now,
 }
@@ -70,8 +75,10 @@ impl<'a> Pass<'a> {
         now: Now,
     ) -> Result<Self, StepError> {
         let queue = FailedQueue::open(&sweep.link, &sweep.publisher).await?;
+        let room = within(ANSWER, sexton_store::raw::room(&sweep.store, sweep.raw_limit)).await?;
         let (confirmed, seen, tally) = (Instant::now(), HashSet::new(), Tally::default());
-        Ok(Self { sweep, lock, confirmed, queue, seen, tally, now })
+        let unrecorded_bytes = 0;
+        Ok(Self { sweep, lock, confirmed, queue, seen, room, unrecorded_bytes, tally, now })
     }
 
     /// Goes through the queue once.
@@ -94,10 +101,26 @@ impl<'a> Pass<'a> {
         if self.tally.complete {
             self.owe_unseen().await?;
         }
-        let (store, began) = (&self.sweep.store, self.lock.began());
-        let gone = sexton_store::raw::gone(store, began, self.tally.complete, self.now);
-        within(ANSWER, gone).await?;
+        self.record_raw().await?;
         Ok(self.tally)
+    }
+
+    /// What the rows of raw messages are to say after the pass: what is gone, and what there was no room
+    /// for. Acks are not answered; a later question of the same channel is, and so says that they arrived.
+    /// Otherwise what was to be removed is in the queue again, and the next pass removes it.
+    async fn record_raw(&mut self) -> Result<(), StepError> {
+        let (store, began) = (&self.sweep.store, self.lock.began());
+        let over = Overflow {
+            messages: self.tally.unrecorded as i64,
+            bytes: self.unrecorded_bytes as i64,
+            at_least: !self.tally.complete,
+        };
+        within(ANSWER, sexton_store::raw::write_overflow(store, over, began)).await?;
+        if self.tally.complete {
+            self.queue.acks_arrived().await?;
+            within(ANSWER, sexton_store::raw::gone(store, began, self.now)).await?;
+        }
+        Ok(())
     }
 
     /// Gives the lock back. If that fails the lock is gone anyway, and the pass was made.
@@ -172,11 +195,18 @@ impl<'a> Pass<'a> {
         incoming: &Incoming,
     ) -> Result<Verdict, StepError> {
         let (store, began) = (&self.sweep.store, self.lock.began());
-        if !raw::note(store, message, incoming, began, self.now).await? {
-            return Ok(Verdict::Keep);
+        match raw::note(store, message, incoming, &mut self.room, began, self.now).await? {
+            Noted::Kept { .. } => Ok(Verdict::Keep),
+            Noted::NoRoom => {
+                self.tally.unrecorded += 1;
+                self.unrecorded_bytes += message.delivery.body.len() as u64;
+                Ok(Verdict::Keep)
+            }
+            Noted::Discarded => {
+                self.tally.discarded += 1;
+                Ok(Verdict::Remove)
+            }
         }
-        self.tally.discarded += 1;
-        Ok(Verdict::Remove)
     }
 
     async fn fail(
@@ -237,6 +267,14 @@ impl Tally {
                 executions.failed = self.failed,
                 "{} executions failed because the broker had parked their tickets",
                 self.failed
+            );
+        }
+        if self.unrecorded > 0 {
+            tracing::warn!(
+                messages.unrecorded = self.unrecorded,
+                "{} messages of the failed queue are nobody's and could not be written down: too many are \
+                 already; they stay in the queue",
+                self.unrecorded
             );
         }
         if self.discarded > 0 {

@@ -9,7 +9,7 @@ use sexton_broker::{Parked, Properties, Publication, Publisher};
 use sexton_model::ticket::Incoming;
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::raw::{self, DIGEST_BYTES, Digest, Seen};
+use sexton_store::raw::{self, DIGEST_BYTES, Digest, Noted, Room, Seen};
 use sexton_store::{Now, Store};
 
 use super::pass::put_back;
@@ -18,15 +18,16 @@ use crate::step::{ANSWER, StepError};
 /// Messages that are put back before one pass.
 const RESTORED_AT_ONCE: i64 = 100;
 
-/// Writes down a message that was taken from the queue and that no row knows. Answers whether an
-/// operator has discarded it.
+/// Writes down a message that was taken from the queue and that no row knows, if it is known already or
+/// `room` is left, of which it takes what it needs.
 pub(super) async fn note(
     store: &Store,
     message: &Parked,
     incoming: &Incoming,
+    room: &mut Room,
     pass: chrono::DateTime<chrono::Utc>,
     now: Now,
-) -> Result<bool, StepError> {
+) -> Result<Noted, StepError> {
     let properties = document(&message.delivery.properties).to_string();
     let (kind, why) = kind_and_reason(incoming, &message.delivery.properties);
     let seen = Seen {
@@ -36,9 +37,14 @@ pub(super) async fn note(
         body: &message.delivery.body,
         properties: &properties,
     };
-    let discarded = within(ANSWER, raw::note(store, &seen, pass, now)).await?;
+    let (body, beside) = (seen.body.len(), properties.len());
+    let noting = raw::note(store, &seen, pass, room.takes(body, beside), now);
+    let noted = within(ANSWER, noting).await?;
+    if noted == (Noted::Kept { new: true }) {
+        *room = room.less(body, beside);
+    }
     fault::point("scheduler.sweep_noted");
-    Ok(discarded)
+    Ok(noted)
 }
 
 /// Publishes again what was removed and whose discard was taken back. Returns how many.

@@ -125,4 +125,14 @@ impl FailedQueue {
     pub async fn remove(&mut self, parked: Parked) -> AckOutcome {
         parked.delivery.ack().await
     }
+
+    /// Asks something of the broker that it answers after all that the pass has told it: with the answer it
+    /// has taken what was acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// [`InspectError`]: what was acknowledged may be in the queue again.
+    pub async fn acks_arrived(&self) -> Result<(), InspectError> {
+        ask(&self.link, &self.channel, &self.queue).await.map(|_| ())
+    }
 }

@@ -24,6 +24,17 @@ pub enum GrantError {
          programs a role of their own"
     )]
     Owner(String),
+    /// It may write to every table, or become somebody who may.
+    #[error(
+        "the role {role:?} is a member of {of:?}, which may change what the audit says, whatever is granted \
+         to {role:?}; take it out: REVOKE {of} FROM {role}, or give the programs another role"
+    )]
+    Member {
+        /// The role.
+        role: String,
+        /// Of what it is a member.
+        of: String,
+    },
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -41,7 +52,14 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     // Not checked at compile time: names of roles and tables cannot be parameters of a GRANT, so the server
     // writes the statements.
     let known = sqlx::query(
-        "SELECT r.rolsuper OR pg_has_role(r.oid, c.relowner, 'MEMBER') AS owns
+        // Who is a member can become what he is a member of, whether he inherits its rights or not.
+        "SELECT r.rolsuper OR r.oid = c.relowner AS owns,
+                (SELECT m.rolname::text FROM pg_roles m
+                 WHERE m.oid <> r.oid AND pg_has_role(r.oid, m.oid, 'MEMBER')
+                   AND (m.rolsuper OR m.oid = c.relowner OR m.rolname = 'pg_write_all_data'
+                        OR (SELECT bool_or(a.privilege_type IN ('UPDATE', 'DELETE', 'TRUNCATE'))
+                            FROM aclexplode(c.relacl) a WHERE a.grantee = m.oid))
+                 ORDER BY m.rolname LIMIT 1) AS of
          FROM pg_roles r, pg_class c
          WHERE r.rolname = $1 AND c.oid = $2::regclass",
     )
@@ -53,6 +71,9 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
     .ok_or_else(|| GrantError::Missing(role.to_owned()))?;
     if known.get("owns") {
         return Err(GrantError::Owner(role.to_owned()));
+    }
+    if let Some(of) = known.get::<Option<String>, _>("of") {
+        return Err(GrantError::Member { role: role.to_owned(), of });
     }
     let statements: Vec<String> = sqlx::query_scalar(
         "SELECT format(s, n.nspname, r.rolname) FROM pg_roles r, pg_class c

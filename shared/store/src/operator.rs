@@ -9,6 +9,7 @@ mod audit;
 mod browse;
 mod edit;
 pub(crate) mod moves;
+mod settled;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -32,6 +33,7 @@ pub use audit::{OperatorAction, of_execution, of_job};
 pub use browse::{ActionFilter, From as Beginning, actions};
 pub use edit::{Edit, edit};
 pub use moves::Terms;
+pub use settled::{Frontier, first_missing, frontier, still_writing};
 
 /// Who acts, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,9 +11,15 @@
 //! nothing until retention: at any time the message is in the queue, or here in whole, or both.
 //!
 //! A mark counts for what was there when it was made. An equal message that comes after a complete
-//! pass without any is a new one, and stays until somebody looks at it.
+//! pass without any is a new one, and stays until somebody looks at it. A mark that is made while a
+//! pass is under way counts from the next pass on, unless this one has met none of its messages yet: so
+//! of several copies a pass removes all or none.
+//!
+//! **Room.** What is written down is limited, all in all. A message that there is no room for stays in
+//! the queue, as all do; it is counted, and told of by lists.
 
 mod deeds;
+mod room;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -22,6 +28,7 @@ use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
 use crate::{Now, Store, StoreError};
 
 pub use deeds::{Marked, RawError, discard, restore};
+pub use room::{LIMIT, Overflow, Room, overflow, room, write_overflow};
 
 /// As much of a body is kept, in bytes. A longer message is never discarded unless somebody says that
 /// its rest may be lost.
@@ -48,8 +55,22 @@ pub struct Seen<'a> {
     pub properties: &'a str,
 }
 
-/// Writes down a message that the pass begun at `pass` met, and answers whether it is to be removed.
-/// Committed when this returns.
+/// What was written of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Noted {
+    /// It is known, and stays.
+    Kept {
+        /// It was not before.
+        new: bool,
+    },
+    /// It is known, and is to be removed.
+    Discarded,
+    /// Nothing: it is not known, and there is no room. It stays.
+    NoRoom,
+}
+
+/// Writes down a message that the pass begun at `pass` met, where it is known already or there is
+/// `room`, and answers whether it is to be removed. Committed when this returns.
 ///
 /// # Errors
 ///
@@ -58,18 +79,23 @@ pub async fn note(
     store: &Store,
     seen: &Seen<'_>,
     pass: DateTime<Utc>,
+    room: bool,
     now: Now,
-) -> Result<bool, StoreError> {
+) -> Result<Noted, StoreError> {
     let kept = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
     // A text column holds any character but this one.
     let reason = shorten(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
-    Ok(sqlx::query_scalar!(
+    // A pass decides at the first copy: a mark that came between two of them is for the next. Where a pass
+    // broke off that was removing, its count goes on, since what it removed is not met again.
+    let row = sqlx::query!(
         r#"-- note_raw_message
         INSERT INTO raw_messages AS r
             (digest, kind, reason, body, body_bytes, properties, copies, first_seen, last_seen)
-        VALUES ($1, $2, $3, $4, $5, $6, 1, coalesce($8, now()), $7)
+        SELECT $1, $2, $3, $4, $5, $6, 1, coalesce($8, now()), $7
+        WHERE $9 OR EXISTS (SELECT FROM raw_messages WHERE digest = $1)
         ON CONFLICT (digest) DO UPDATE SET
-            copies = CASE WHEN r.gone_at IS NULL AND r.last_seen = excluded.last_seen
+            copies = CASE WHEN r.gone_at IS NULL
+                            AND (r.last_seen = excluded.last_seen OR r.discard_pass IS NOT NULL)
                           THEN r.copies + 1 ELSE 1 END,
             kind = excluded.kind, reason = excluded.reason,
             last_seen = excluded.last_seen, gone_at = NULL, restore_at = NULL,
@@ -77,8 +103,10 @@ pub async fn note(
             discard_by = CASE WHEN r.gone_at IS NULL THEN r.discard_by END,
             discard_reason = CASE WHEN r.gone_at IS NULL THEN r.discard_reason END,
             discard_pass = CASE WHEN r.gone_at IS NULL AND r.discard_at IS NOT NULL
+                                 AND (r.last_seen < excluded.last_seen
+                                      OR r.discard_pass = excluded.last_seen)
                                 THEN excluded.last_seen END
-        RETURNING discard_at IS NOT NULL AS "discarded!""#,
+        RETURNING discard_pass IS NOT NULL AS "discarded!", xmax = 0 AS "new!""#,
         &seen.digest,
         seen.kind,
         reason,
@@ -86,26 +114,26 @@ pub async fn note(
         seen.body.len() as i64,
         seen.properties,
         pass,
-        now
+        now,
+        room
     )
-    .fetch_one(store.bounded())
-    .await?)
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(match row {
+        None => Noted::NoRoom,
+        Some(row) if row.discarded => Noted::Discarded,
+        Some(row) => Noted::Kept { new: row.new },
+    })
 }
 
-/// After a pass, begun at `pass`: what it removed is gone, and what it did not meet if it was complete.
-/// Returns how many.
-pub async fn gone(
-    store: &Store,
-    pass: DateTime<Utc>,
-    complete: bool,
-    now: Now,
-) -> Result<u64, StoreError> {
+/// After a pass through the whole queue, begun at `pass`, whose removals the broker has taken: what it
+/// removed is gone, and so is what it did not meet. Returns how many.
+pub async fn gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- raw_messages_are_gone
-        UPDATE raw_messages SET gone_at = coalesce($3, now())
-        WHERE gone_at IS NULL AND (discard_pass = $1 OR ($2 AND last_seen < $1))",
+        UPDATE raw_messages SET gone_at = coalesce($2, now())
+        WHERE gone_at IS NULL AND (discard_pass = $1 OR last_seen < $1)",
         pass,
-        complete,
         now
     )
     .execute(store.bounded())

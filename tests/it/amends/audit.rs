@@ -60,7 +60,9 @@ async fn actions_are_found_by_who_what_and_on_what_and_paged_in_both_directions(
     let newest = Beginning::Newest(None);
     assert_eq!(find(all(), newest, 10).await, [4, 3, 2, 1]);
     assert_eq!(find(all(), Beginning::Newest(Some(3)), 1).await, [2]);
-    assert_eq!(find(all(), Beginning::After(2), 10).await, [3, 4]);
+    let after = |after, through| Beginning::After { after, through };
+    assert_eq!(find(all(), after(2, i64::MAX), 10).await, [3, 4]);
+    assert_eq!(find(all(), after(1, 3), 10).await, [2, 3]);
     for actor in ["bob", "bob@ops2"] {
         assert_eq!(
             find(ActionFilter { actor: Some(actor.into()), ..all() }, newest, 10).await,

@@ -52,3 +52,34 @@ async fn nothing_is_granted_to_whom_nothing_can_be_kept_from() {
         sqlx::query_scalar("SELECT current_user::text").fetch_one(f.db.pool()).await.unwrap();
     assert!(matches!(grant(f.store(), &owner).await, Err(GrantError::Owner(_))));
 }
+
+/// Whoever is a member of a role can become it.
+#[tokio::test]
+async fn nothing_is_granted_to_a_member_of_who_may_change_the_audit() {
+    let f = Fixture::new().await;
+    let name = |what: &str| format!("sexton_{what}_{}", Uuid::new_v4().simple());
+    let (role, between, writer) = (name("role"), name("between"), name("writer"));
+    let owner: String =
+        sqlx::query_scalar("SELECT current_user::text").fetch_one(f.db.pool()).await.unwrap();
+    for role in [&role, &between, &writer] {
+        run(&f, format!("CREATE ROLE {role} NOINHERIT")).await;
+    }
+    run(&f, format!("GRANT UPDATE ON operator_actions TO {writer}")).await;
+    run(&f, format!("GRANT {between} TO {role}")).await;
+    grant(f.store(), &role).await.unwrap();
+    for of in ["pg_write_all_data", &owner, &writer] {
+        run(&f, format!("GRANT \"{of}\" TO {between}")).await;
+        let refused = grant(f.store(), &role).await.unwrap_err();
+        let told = refused.to_string();
+        assert!(matches!(refused, GrantError::Member { of: by, .. } if by == *of), "{told}");
+        assert!(told.contains("REVOKE"), "{told}");
+        run(&f, format!("REVOKE \"{of}\" FROM {between}")).await;
+    }
+    grant(f.store(), &role).await.unwrap();
+    run(&f, format!("DROP OWNED BY {role}, {between}, {writer}")).await;
+    run(&f, format!("DROP ROLE {role}, {between}, {writer}")).await;
+}
+
+async fn run(f: &Fixture, statement: String) {
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(f.db.pool()).await.unwrap();
+}

@@ -136,3 +136,21 @@ async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
     assert_eq!((kept.properties.user_id(), kept.properties.expiration()), (&None, &None));
     assert_eq!(kept.data, b"\xff not JSON");
 }
+
+/// What is acknowledged over a connection that is gone has not been taken out, and must not pass for it.
+#[tokio::test]
+async fn whether_acks_arrived_is_known_by_a_later_answer() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.failed(), &["a", "b"]).await;
+    let mut failed = pass(&link).await;
+    let parked = failed.next().await.unwrap().unwrap();
+    let _ = failed.remove(parked).await;
+    failed.acks_arrived().await.unwrap();
+    let parked = failed.next().await.unwrap().unwrap();
+    link.close().await;
+    let _ = failed.remove(parked).await;
+    assert!(failed.acks_arrived().await.is_err(), "nobody has answered");
+    let mut slot = SlotConsumer::new(&ns.link().await, ns.failed(), 2);
+    assert_eq!(id(&receive(&mut slot).await), "b");
+}

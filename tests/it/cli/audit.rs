@@ -45,8 +45,8 @@ async fn an_export_has_everything_in_order_and_goes_on_where_one_before_ended() 
         let text = console.run(&[&["audit", "export"], args].concat()).await.expect(0).stdout;
         text.lines().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(lines(&[]).await.len(), 0, "what is being recorded is left for later");
-    let all = lines(&["--unsettled"]).await;
+    let all = lines(&[]).await;
+    assert_eq!(all, lines(&["--unsettled"]).await, "nobody records anything just now");
     let ids: Vec<Value> =
         all.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     assert_eq!(json!(ids), json!([1, 2, 3, 4, 5]));
@@ -69,11 +69,76 @@ async fn an_export_has_everything_in_order_and_goes_on_where_one_before_ended() 
         ]
     );
     assert_eq!(row["reason"], "a, \"b\"\nc");
-    assert_eq!(lines(&["--unsettled", "--after", "3"]).await.len(), 2);
-    let csv = lines(&["--unsettled", "--format", "csv", "--action", "requeue"]).await;
+    assert_eq!(lines(&["--after", "3"]).await.len(), 2);
+    let csv = lines(&["--format", "csv", "--action", "requeue"]).await;
     assert_eq!(csv.len(), 2, "a heading and a line: {csv:?}");
     assert!(
         csv[0].starts_with("id,at,actor,action,") && csv[1].contains(r#""a, ""b""\nc""#),
         "{csv:?}"
     );
+}
+
+/// An action of a transaction that is open for long has the lower number and is committed last. Two exports,
+/// one meanwhile and one after, have every action once.
+#[tokio::test]
+async fn an_export_misses_nothing_that_a_slow_transaction_records() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await.to_string();
+    let mut slow = console.store().pool().begin().await.unwrap();
+    let number: i64 = sqlx::query_scalar(
+        "INSERT INTO operator_actions (at, actor, action)
+         VALUES (now() - interval '1 hour', 'slow', 'edit') RETURNING id",
+    )
+    .fetch_one(&mut *slow)
+    .await
+    .unwrap();
+    console.run(&["failed", "requeue", &id, "--reason", "fast"]).await.expect(0);
+    let export = async |after: i64| {
+        let after = after.to_string();
+        let ended = console.run(&["audit", "export", "--after", &after]).await.expect(0);
+        let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_i64().unwrap();
+        (ended.stdout.lines().map(id).collect::<Vec<_>>(), ended.stderr)
+    };
+    let (first, said) = export(0).await;
+    assert_eq!(first, (1..number).collect::<Vec<_>>(), "it ends before what may come yet");
+    assert!(said.contains(&format!("before action {number}")), "{said}");
+    slow.commit().await.unwrap();
+    let (second, said) = export(number - 1).await;
+    assert_eq!((second, said.as_str()), (vec![number, number + 1], ""));
+}
+
+/// A number that was drawn in vain holds an export up no longer than whoever drew it.
+#[tokio::test]
+async fn an_export_goes_on_over_numbers_that_were_drawn_in_vain() {
+    let console = Console::with_jobs().await;
+    let mut undone = console.store().pool().begin().await.unwrap();
+    let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'nobody', 'edit')";
+    sqlx::query(draw).execute(&mut *undone).await.unwrap();
+    console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
+    undone.rollback().await.unwrap();
+    let ended = console.run(&["audit", "export"]).await.expect(0);
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (4, ""));
+}
+
+#[tokio::test]
+async fn secrets_of_before_and_after_are_shown_only_if_that_is_asked_for() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await.to_string();
+    let params = r#"{"customer": 7, "password": "geheim"}"#;
+    let edit = ["failed", "edit", &id, "--reason", "new", "--params", params, "--yes"];
+    console.run(&edit).await.expect(0);
+    for command in [
+        &["--json", "audit", "list"][..],
+        &["audit", "export"],
+        &["audit", "export", "--format", "csv"],
+        &["executions", "show", &id],
+        &["--json", "executions", "show", &id],
+    ] {
+        let shown = console.run(command).await.expect(0).stdout;
+        assert!(shown.contains("***") && !shown.contains("geheim"), "{command:?}: {shown}");
+        let all = console.run(&[command, &["--unmasked"]].concat()).await.expect(0).stdout;
+        assert!(all.contains("geheim"), "{command:?}: {all}");
+    }
+    let listed = console.run(&["--json", "executions", "list"]).await.expect(0).stdout;
+    assert!(listed.contains("***") && !listed.contains("geheim"), "{listed}");
 }

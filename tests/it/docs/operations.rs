@@ -97,6 +97,7 @@ macro_rules! runbook {
 runbook! {
     the_first_look "A first look";
     a_billing_task_is_run_again_safely "A billing task failed: run it again without charging twice";
+    many_that_failed_alike_are_run_again "Many failed alike: run them again, a few first";
     a_queue_that_is_stuck "Nothing runs: a queue is stuck";
     the_broker_is_away "The broker was restarted, or is away";
     a_worker_is_silent "A worker is silent";

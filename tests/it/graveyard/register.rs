@@ -127,3 +127,26 @@ async fn a_message_of_any_kind_fails_its_execution() {
     assert_eq!(yard.number("SELECT count(*) FROM failures").await, 7);
     assert_eq!(yard.number(DIFFERENCES).await, 0);
 }
+
+/// Retention removes processes long before failures. The register is not to forget the name then.
+#[tokio::test]
+async fn a_failure_keeps_the_name_of_its_worker_after_the_worker_is_forgotten() {
+    let yard = Yard::new().await;
+    let failure = Failure { worker: Some("w1"), ..yard.failure(1, "disk full") };
+    let id = failure.insert(&yard).await;
+    sqlx::query("DELETE FROM instances").execute(yard.pool()).await.unwrap();
+    for deed in [
+        DISCARD,
+        RESTORE,
+        "UPDATE executions SET params = '{\"a\": 1}' WHERE id = $1",
+        "UPDATE executions SET fingerprint = NULL WHERE id = $1",
+    ] {
+        yard.sql(deed, id).await;
+        assert_eq!(
+            yard.number("SELECT count(*) FROM failures WHERE worker = 'w1'").await,
+            1,
+            "{deed}"
+        );
+    }
+    assert_eq!(yard.number(DIFFERENCES).await, 0);
+}

@@ -25,6 +25,31 @@ async fn a_message_is_shown_as_text_and_in_hexadecimal_digits_and_sends_nothing_
 }
 
 #[tokio::test]
+async fn secrets_of_a_body_that_is_json_are_shown_only_if_that_is_asked_for() {
+    let stage = Stage::new().await;
+    let body = br#"{"type":"report","params":{"customer":7,"api_key":"geheim"}}"#;
+    stage.put(body, BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    let shown = stage.command(&["show", &id]).await;
+    assert!(shown.stdout.contains(r#""customer":7"#), "{shown}");
+    assert!(shown.stdout.contains(r#""api_key":"***""#), "{shown}");
+    // Neither as text, nor at the side of the digits, nor in them.
+    let whole = format!("{shown}");
+    assert!(!whole.contains("geheim") && !whole.contains("67 65 68"), "{shown}");
+    assert!(shown.stdout.contains("--unmasked"), "{shown}");
+    let document = stage.platform.sexton_json(&["failed", "raw", "show", &id]).await;
+    assert_eq!((&document["masked"], &document["body_hex"]), (&json!(true), &Value::Null));
+    assert!(!document.to_string().contains("geheim"), "{document}");
+    let shown = stage.command(&["show", &id, "--unmasked"]).await;
+    assert!(shown.stdout.contains("geheim") && shown.stdout.contains("00000000  7b"), "{shown}");
+    let file = stage.platform.folder().join("raw");
+    let to = file.to_str().unwrap();
+    assert!(stage.command(&["export", &id, "--to", to]).await.status.success());
+    assert_eq!(std::fs::read(&file).unwrap(), body, "an export is exact");
+}
+
+#[tokio::test]
 async fn an_export_is_byte_for_byte_and_overwrites_nothing() {
     let stage = Stage::new().await;
     let body: Vec<u8> = (0..=255).rev().collect();

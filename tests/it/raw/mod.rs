@@ -24,6 +24,7 @@ use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Publisher, Timeouts}
 use sexton_scheduler::step::Step as _;
 use sexton_scheduler::sweep::{Sweep, Swept, Tally};
 use sexton_store::Store;
+use sexton_store::raw::{LIMIT, Room};
 use sexton_tests::platform::{CommandOutput, Platform};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -93,7 +94,12 @@ impl Stage {
 
     /// A pass that must have been made.
     async fn pass(&self) -> Tally {
-        match self.sweep().run_once(None).await.unwrap() {
+        self.pass_within(LIMIT).await
+    }
+
+    /// The same with such a limit to what is written down.
+    async fn pass_within(&self, limit: Room) -> Tally {
+        match self.sweep().with_raw_limit(limit).run_once(None).await.unwrap() {
             Swept::Pass(tally) => tally,
             other => panic!("there was cause for a pass: {other:?}"),
         }

@@ -107,14 +107,9 @@ async fn a_pass_that_dies_before_it_removes_leaves_message_and_mark() {
     stage.pass().await;
     let id = stage.id().await;
     stage.discard(&id).await;
-    let seen = raw::Seen {
-        digest: digest_of(&stage, &id).await,
-        kind: "unreadable",
-        reason: "a test",
-        body: b"rubbish",
-        properties: "{}",
-    };
-    assert!(raw::note(&stage.store(), &seen, clock::now(), None).await.unwrap());
+    let seen = rubbish(digest_of(&stage, &id).await);
+    let noted = raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
+    assert_eq!(noted, raw::Noted::Discarded);
     assert_eq!(stage.state(&id).await, "discarding");
     let busy = raw::restore(&stage.store(), &id, ME, None).await.unwrap_err();
     assert!(busy.to_string().contains("being removed by a sweep"), "{busy}");
@@ -195,6 +190,95 @@ async fn a_message_that_is_too_long_to_be_kept_whole_is_not_discarded_by_the_way
     assert_eq!(stage.ready().await, 0);
     let refused = stage.command(&["restore", &id]).await;
     assert!(refused.stderr.contains("only a part is kept"), "{refused}");
+}
+
+/// Of three copies a pass has met one when the mark is made. It removes none of them, the next all.
+#[tokio::test]
+async fn a_mark_that_is_made_between_the_copies_of_a_message_is_for_the_next_pass() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    let (store, digest) = (stage.store(), digest_of(&stage, &id).await);
+    let under_way = clock::now();
+    let seen = rubbish(digest);
+    let note = async |pass| raw::note(&store, &seen, pass, true, None).await.unwrap();
+    assert_eq!(note(under_way).await, raw::Noted::Kept { new: false });
+    stage.discard(&id).await;
+    for _ in 0..2 {
+        assert_eq!(note(under_way).await, raw::Noted::Kept { new: false }, "as the first was");
+    }
+    raw::gone(&store, under_way, None).await.unwrap();
+    assert_eq!(stage.state(&id).await, "discarding", "it is in the queue, and the mark holds");
+    let next = clock::now();
+    for _ in 0..3 {
+        assert_eq!(note(next).await, raw::Noted::Discarded);
+    }
+    raw::gone(&store, next, None).await.unwrap();
+    assert_eq!(stage.state(&id).await, "discarded");
+    assert_eq!(stage.listed(&["--all"]).await[0]["copies"], 3, "a restore puts all back");
+}
+
+/// A pass that broke off has removed one of two copies: the mark holds for the other, and both are put back.
+#[tokio::test]
+async fn a_discard_that_broke_off_goes_on_and_is_taken_back_whole() {
+    let stage = Stage::new().await;
+    for _ in 0..2 {
+        stage.put(b"rubbish", BasicProperties::default()).await;
+    }
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    let seen = rubbish(digest_of(&stage, &id).await);
+    let noted = raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
+    assert_eq!(noted, raw::Noted::Discarded);
+    stage.take().await;
+    // Dead here: it did not go through the whole queue, so nothing is said to be gone.
+    assert_eq!(stage.state(&id).await, "discarding");
+    assert_eq!(stage.pass().await.discarded, 1);
+    assert_eq!(stage.state(&id).await, "discarded");
+    assert!(stage.command(&["restore", &id]).await.status.success());
+    stage.pass().await;
+    assert_eq!(stage.ready().await, 2);
+}
+
+#[tokio::test]
+async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() {
+    let stage = Stage::new().await;
+    for number in 0..5 {
+        stage.put(format!("rubbish {number}").as_bytes(), BasicProperties::default()).await;
+    }
+    let limit = raw::Room { messages: 2, ..raw::LIMIT };
+    for _ in 0..2 {
+        let tally = stage.pass_within(limit).await;
+        assert_eq!((tally.unowned, tally.unrecorded, tally.removed), (5, 3, 0));
+    }
+    assert_eq!(stage.ready().await, 5);
+    assert_eq!(stage.listed(&[]).await.len(), 2);
+    let said = stage.command(&["list"]).await;
+    assert!(said.stderr.contains("3 more messages of the failed queue (27 bytes)"), "{said}");
+    let status = stage.platform.sexton_json(&["status"]).await;
+    let over = serde_json::json!({"kind": "raw_messages_overflow", "messages": 3, "bytes": 27,
+                                  "at_least": false});
+    assert!(status["warnings"].as_array().unwrap().contains(&over), "{status}");
+    // What is gone makes room only when retention forgets it: until then its discard can be taken back.
+    let id = stage.listed(&[]).await[0]["id"].as_str().unwrap().to_owned();
+    stage.discard(&id).await;
+    assert_eq!(stage.pass_within(limit).await.unrecorded, 3);
+    let later = clock::now() + chrono::TimeDelta::days(31);
+    assert_eq!(raw::prune(&stage.store(), 30, Some(later)).await.unwrap(), 1);
+    assert_eq!(stage.pass_within(limit).await.unrecorded, 2);
+    // The bytes have a limit of their own: two messages of 9 bytes, each with properties of 2, take 22.
+    let small = |bytes| raw::Room { bytes, ..raw::LIMIT };
+    assert_eq!(stage.pass_within(small(32)).await.unrecorded, 2);
+    assert_eq!(stage.pass_within(small(33)).await.unrecorded, 1);
+    assert_eq!(stage.pass_within(raw::LIMIT).await.unrecorded, 0);
+    assert_eq!((stage.ready().await, stage.listed(&[]).await.len()), (4, 4));
+    assert!(stage.command(&["list"]).await.stderr.is_empty(), "nothing is left to tell");
+}
+
+fn rubbish(digest: raw::Digest) -> raw::Seen<'static> {
+    raw::Seen { digest, kind: "unreadable", reason: "a test", body: b"rubbish", properties: "{}" }
 }
 
 async fn digest_of(stage: &Stage, id: &str) -> raw::Digest {

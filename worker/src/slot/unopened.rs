@@ -16,7 +16,6 @@ use uuid::Uuid;
 use super::{PAUSE, Slot};
 use crate::attempt::publish;
 use crate::context::Context;
-use crate::notice::tell_parked;
 
 /// Of a ticket whose execution is not there.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -98,7 +97,7 @@ impl Slot {
                 Ok(failed) => {
                     if failed {
                         fault::point("worker.gave_up");
-                        tell_parked(&store, id).await;
+                        self.context.notices.parked(id);
                     }
                     let _ = delivery.ack().await;
                     return;
@@ -215,7 +214,7 @@ async fn settle_lost(context: &Context, id: ExecutionId) -> Result<usize, StoreE
     let ended = lost::settle(store, &which, &lost, None).await?;
     for id in &ended {
         if lost.iter().any(|(_, verdict)| matches!(verdict, Verdict::Fail { .. })) {
-            tell_parked(store, *id).await;
+            context.notices.parked(*id);
         }
     }
     Ok(ended.len())

@@ -1,23 +1,33 @@
 //! `sexton audit export`: all of it, a page at a time in memory.
 //!
 //! It goes by the actions' numbers, so an export that broke off is gone on with behind the last number that it
-//! wrote. Numbers are drawn before a transaction commits: an action may appear a moment later than one with a
-//! higher number. So an export ends [`SETTLED_SECONDS`] before now, unless it is told otherwise; whoever goes
-//! on from the last number of the one before then misses nothing.
+//! wrote. Numbers are drawn before a transaction commits: an action may appear later than one with a higher
+//! number. So an export waits for those who may be recording something below what it would write, and if they
+//! take too long it ends before the first number that they may have drawn. Whoever goes on from the last number
+//! of the one before misses nothing.
 
-use chrono::{TimeDelta, Utc};
+use std::time::Duration;
+
+use chrono::Utc;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use sexton_store::operator::{Beginning, OperatorAction, actions};
+use sexton_store::Store;
+use sexton_store::operator::{
+    Beginning, OperatorAction, actions, first_missing, frontier, still_writing,
+};
+use tokio::time::{Instant, sleep};
 
 use super::Which;
 use crate::failure::Failure;
+use crate::secrets::mask_actions;
 use crate::session::Session;
 
 /// Actions of one page.
 const PAGE: i64 = 1_000;
-/// Longer than any transaction that records an action is open: the server ends its statements after 30 s.
-const SETTLED_SECONDS: i64 = 120;
+/// How long those are waited for who may be recording something: longer than almost any action takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often is asked whether they have ended.
+const ASK_EVERY: Duration = Duration::from_millis(200);
 
 /// As which text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -39,25 +49,30 @@ pub struct Export {
     /// Only what is behind this one: the last of an export before
     #[arg(long, value_name = "ID", default_value_t = 0)]
     after: i64,
-    /// Up to now, though what is being recorded at this moment may be missing behind what is written
+    /// All that can be seen now, though what is being recorded may be missing among it
     #[arg(long)]
     unsettled: bool,
+    /// With what before and after hold under names such as password or token
+    #[arg(long)]
+    unmasked: bool,
 }
 
 pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let mut filter = arguments.which.filter(&store, now).await?;
-    if !arguments.unsettled {
-        let settled = now - TimeDelta::seconds(SETTLED_SECONDS);
-        filter.until = Some(filter.until.map_or(settled, |until| until.min(settled)));
-    }
+    let filter = arguments.which.filter(&store, now).await?;
+    let mut after = arguments.after;
+    let (through, missing) =
+        if arguments.unsettled { (i64::MAX, None) } else { settled(&store, after).await? };
     if arguments.format == Format::Csv {
         session.out.say(COLUMNS.join(","))?;
     }
-    let mut after = arguments.after;
     loop {
-        let page = actions(&store, &filter, Beginning::After(after), PAGE).await?;
+        let beginning = Beginning::After { after, through };
+        let mut page = actions(&store, &filter, beginning, PAGE).await?;
+        if !arguments.unmasked {
+            mask_actions(&mut page);
+        }
         for action in &page {
             match arguments.format {
                 Format::Jsonl => session.out.record(action)?,
@@ -66,9 +81,39 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
         }
         match page.last() {
             Some(last) if page.len() as i64 == PAGE => after = last.id,
-            _ => return Ok(()),
+            _ => break,
         }
     }
+    if let Some(missing) = missing {
+        eprintln!(
+            "sexton: the export ends before action {missing}: somebody has been recording actions for longer \
+             than {} s, and that may be one of his; export the rest later, with --after {}",
+            PATIENCE.as_secs(),
+            missing - 1
+        );
+    }
+    Ok(())
+}
+
+/// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
+/// is not the end of the audit.
+async fn settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failure> {
+    let seen = frontier(store).await?;
+    let whole = (seen.newest, None);
+    let (mut writers, deadline) = (seen.writers, Instant::now() + PATIENCE);
+    // Without a number that is missing there is nothing to wait for.
+    if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
+        return Ok(whole);
+    }
+    while !writers.is_empty() {
+        if Instant::now() >= deadline {
+            let missing = first_missing(store, after, seen.newest).await?;
+            return Ok(missing.map_or(whole, |missing| (missing - 1, Some(missing))));
+        }
+        sleep(ASK_EVERY).await;
+        writers = still_writing(store, &writers).await?;
+    }
+    Ok(whole)
 }
 
 const COLUMNS: [&str; 12] = [

@@ -6,9 +6,10 @@ use sexton_store::attempts;
 use sexton_store::executions::{self, Execution, ExecutionFilter, ParamMatch};
 use sexton_store::{Store, jobs, operator};
 
-use super::{List, history, table, tell_actions};
+use super::{List, Show, history, table, tell_actions};
 use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
+use crate::secrets::{mask_actions, mask_executions};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Tone, ago};
 
@@ -57,7 +58,8 @@ async fn tell_list(
             None => return Err(job_commands::missing(store, name).await),
         }
     }
-    let found = executions::list(store, &filter, limit).await?;
+    let mut found = executions::list(store, &filter, limit).await?;
+    mask_executions(&mut found);
     if session.out.is_json() {
         return session.out.document(&found);
     }
@@ -75,12 +77,17 @@ async fn tell_list(
 }
 
 /// Shows one execution.
-pub(super) async fn show(id: &str, session: &Session) -> Result<(), Failure> {
+pub(super) async fn show(what: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = reference::execution(&store, id).await?;
-    let execution = executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
+    let id = reference::execution(&store, &what.id).await?;
+    let mut execution =
+        executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
     let attempts = attempts::of_execution(&store, id, MAX_ATTEMPTS.into()).await?;
-    let actions = operator::of_execution(&store, id).await?;
+    let mut actions = operator::of_execution(&store, id).await?;
+    if !what.unmasked {
+        mask_executions(std::slice::from_mut(&mut execution));
+        mask_actions(&mut actions);
+    }
     if session.out.is_json() {
         let mut document = serde_json::to_value(&execution)
             .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;

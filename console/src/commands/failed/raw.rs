@@ -11,7 +11,7 @@ use sexton_store::raw::{self, Marked, RawError, RawMessage};
 use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::raw::{content, export, find, hex, hex_dump, state};
+use crate::raw::{content, export, find, hex, hex_dump, overflowing, state, without_secrets};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, instant, lines};
 
@@ -55,6 +55,9 @@ pub struct Show {
     /// At most so many bytes of the body
     #[arg(long, default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     bytes: u32,
+    /// All of it as it is: also what a body that is JSON holds under names such as password or token
+    #[arg(long)]
+    unmasked: bool,
 }
 
 /// Which to write, and where to.
@@ -120,8 +123,15 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         None => None,
     };
     let found = raw::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
+    let overflow = raw::overflow(&store).await?;
+    if let Some(over) = &overflow {
+        eprintln!("sexton: {}", overflowing(over));
+    }
     if session.out.is_json() {
         return session.out.document(&found.iter().map(document).collect::<Vec<_>>());
+    }
+    if found.is_empty() && overflow.is_some() {
+        return session.out.say("No raw messages are written down.");
     }
     if found.is_empty() {
         return session.out.say("No raw messages: each message of the failed queue has its row.");
@@ -154,12 +164,19 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let one = find(&store, &arguments.id).await?;
     let kept = content(&store, &one.id).await?;
     let most = arguments.bytes as usize;
-    let shown = &kept.body[..kept.body.len().min(most)];
+    let masked = if arguments.unmasked { None } else { without_secrets(&kept.body) };
+    let whole = masked.as_ref().map_or(&kept.body[..], |text| text.as_bytes());
+    let shown = &whole[..whole.len().min(most)];
     if session.out.is_json() {
         let mut document = document(&one);
         document["properties"] = kept.properties;
-        document["body_text"] = json!(std::str::from_utf8(shown).ok());
-        document["body_hex"] = json!(hex(shown));
+        document["masked"] = json!(masked.is_some());
+        document["body_text"] = match masked {
+            Some(_) => json!(String::from_utf8_lossy(shown)),
+            None => json!(std::str::from_utf8(shown).ok()),
+        };
+        // Digits are exact, or not there.
+        document["body_hex"] = json!(masked.is_none().then(|| hex(shown)));
         return session.out.document(&document);
     }
     let now = session.now(&store).await?;
@@ -183,6 +200,12 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     facts.add("properties", kept.properties.to_string());
     session.out.facts(facts)?;
     session.out.say(format!("\n{}\n", lines(&String::from_utf8_lossy(shown))))?;
+    if masked.is_some() {
+        return session.out.say(
+            "Something in it looks like a secret and is masked, so its bytes are not shown: --unmasked \
+             shows all of it as it is, and `sexton failed raw export` writes it, byte for byte.",
+        );
+    }
     session.out.say(hex_dump(&kept.body, most).trim_end())
 }
 

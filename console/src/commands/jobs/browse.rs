@@ -12,6 +12,7 @@ use sexton_store::{executions, gaps, operator};
 use super::{List, Status, missing};
 use crate::commands::executions as execution_commands;
 use crate::failure::Failure;
+use crate::secrets::{mask_actions, mask_executions};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Table, Tone, ago, instant, roughly};
 
@@ -79,9 +80,11 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
         return Err(missing(&store, name).await);
     };
     let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
-    let last = executions::list(&store, &filter, SHOWN).await?;
+    let mut last = executions::list(&store, &filter, SHOWN).await?;
+    mask_executions(&mut last);
     let gaps = gaps::of_job(&store, job.id, SHOWN).await?;
-    let actions = operator::of_job(&store, job.id, SHOWN).await?;
+    let mut actions = operator::of_job(&store, job.id, SHOWN).await?;
+    mask_actions(&mut actions);
     let firings = next_firings(&job);
     if session.out.is_json() {
         let mut document = serde_json::to_value(&job).map_err(|error| no_json(&error))?;

@@ -5,8 +5,10 @@ use std::fmt;
 use serde::Serialize;
 use sexton_service::settings::FailedLimits;
 use sexton_store::catch_up::Hold;
+use sexton_store::raw::Overflow;
 use sexton_store::status::{Overview, PoolCounts};
 
+use crate::raw::overflowing;
 use crate::show::{duration, instant, line};
 
 /// Something that somebody should look at.
@@ -47,6 +49,8 @@ pub(super) enum Warning {
         /// `FAILED_WARN_PER_HOUR`.
         limit: u32,
     },
+    /// There is no room to write down what is in the failed queue and nobody's.
+    RawMessagesOverflow(Overflow),
 }
 
 impl Warning {
@@ -97,6 +101,7 @@ impl fmt::Display for Warning {
                 (pool, jobs, waiting, oldest_due_ms)
             }
             Self::CatchUpHeld(hold) => return held(hold, f),
+            Self::RawMessagesOverflow(over) => return f.write_str(&overflowing(over)),
             Self::TooManyFailed { failed, limit } => {
                 return write!(
                     f,

@@ -30,13 +30,18 @@ pub struct ActionFilter {
 pub enum From {
     /// The newest first, older than this one; `None`: from the newest of all.
     Newest(Option<i64>),
-    /// The oldest first, newer than this one.
-    After(i64),
+    /// The oldest first, newer than `after`, up to `through`.
+    After {
+        /// A number; 0: from the oldest of all.
+        after: i64,
+        /// A number; the largest: to the newest.
+        through: i64,
+    },
 }
 
 /// Actions that fit, at most `limit`. Numbers are drawn before a transaction commits, so an action may
-/// appear below one that was read already: whoever reads on from the last number asks for what is some
-/// minutes old.
+/// appear below one that was read already: whoever reads on from the last number reads no farther than
+/// is [settled](super::frontier).
 pub async fn actions(
     store: &Store,
     filter: &ActionFilter,
@@ -71,7 +76,7 @@ pub async fn actions(
             .fetch_all(store.bounded())
             .await?
         }
-        From::After(after) => {
+        From::After { after, through } => {
             sqlx::query_as!(
                 OperatorAction,
                 "-- actions_after
@@ -82,7 +87,7 @@ pub async fn actions(
               AND ($2::text IS NULL OR action = $2) AND ($3::uuid IS NULL OR job_id = $3)
               AND ($4::uuid IS NULL OR execution_id = $4) AND ($5::bigint IS NULL OR bulk_id = $5)
               AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
-              AND id > $8 ORDER BY id
+              AND id > $8 AND id <= $10 ORDER BY id
             LIMIT $9",
                 filter.actor,
                 filter.action,
@@ -92,7 +97,8 @@ pub async fn actions(
                 filter.since,
                 filter.until,
                 after,
-                limit
+                limit,
+                through
             )
             .fetch_all(store.bounded())
             .await?

@@ -47,8 +47,11 @@ pub enum RawError {
          `sexton failed raw export` writes that part to a file"
     )]
     Incomplete(String),
-    /// A pass has taken it and has not ended.
-    #[error("message {0} is being removed by a sweep; try again when that has ended, in a minute")]
+    /// A pass has taken it, and none has gone through the whole queue since.
+    #[error(
+        "message {0} is being removed by a sweep; try again when one has gone through the whole \
+         failed queue, in a minute"
+    )]
     Sweeping(String),
     /// Somebody kept the row locked for 5 s. Try again.
     #[error("message {0} is locked by somebody else; try again")]

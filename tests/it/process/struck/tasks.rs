@@ -31,9 +31,11 @@ async fn worker_started() {
 async fn worker_renewed() {
     let scene = Scene::endless("").await;
     scene.ticket().await;
-    scene.worker_dies("worker.renewed", &[("LEASE_MS", "8000")]).await;
+    // It renews after 6 s, and would not kill the task before 22 s.
+    scene.worker_dies("worker.renewed", &[("LEASE_MS", "24000")]).await;
     scene.holds(RUNS, 1).await;
-    scene.holds("lease_until > started_at + interval '9 seconds'", 1).await;
+    // However soon that was: the open's lease ends exactly 24 s after the beginning.
+    scene.holds("lease_until > started_at + interval '24 seconds'", 1).await;
     scene.ends(scene.successors(), "worker.renewed", DONE_AT_SECOND, [1, 1]).await;
     assert_eq!(scene.ledger.only().ended, 1);
 }
