@@ -63,7 +63,9 @@ impl Exit {
             Self::Schema => "the database's schema is missing or old: run `sexton migrate`",
             Self::Unconfirmed => "not confirmed: answer yes, or give --yes",
             Self::Findings => "`cron lint` has findings, or `doctor` has one that is an error",
-            Self::Partly => "`jobs import` had to leave something out; the answer lists it",
+            Self::Partly => {
+                "only part of it was done, or could be carried over; the answer says which"
+            }
             Self::Warnings => "`doctor` has warnings, or `status --check` has",
         }
     }

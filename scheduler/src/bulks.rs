@@ -4,32 +4,47 @@
 //! that are requeued, discarded or restored. The rows of a portion, its audit and its counts are one
 //! transaction; what is requeued is published here, within the head start that its rows give, and then
 //! marked, so that the next portion begins when the broker has taken this one: a bulk is never farther ahead
-//! of the broker than one portion, however large it is. While the broker is away nothing is requeued.
+//! of the broker than one portion, however large it is. While the broker is away nothing is requeued, and when it
+//! does not take what was requeued, the round ends and the loop rests.
+//!
+//! **One bulk holds up no other.** One that cannot be read, whose question takes the database too long, or whose
+//! values it refuses, is stopped with that reason. Whatever else ends a round early: the next begins with the
+//! bulk after the one at which it ended.
 //!
 //! **Crashes.** Before the commit: the portion is still to be done, by any scheduler. After it: rows that owe
 //! their ticket, for any relay; the next portion, for any scheduler.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::bulk::{self, Portion};
-use sexton_store::{Now, Store};
+use sexton_store::bulk::{self, Portion, SteerError};
+use sexton_store::operator::By;
+use sexton_store::{Now, Store, StoreError};
 
 use crate::outbox::Outbox;
 use crate::step::{ANSWER, Pause, Step, StepError};
 
 /// Items that are selected at once.
 const SELECTED: i64 = 2_000;
+/// For selecting them: many statements, each of which the server ends at its own limit before that.
+const SELECTING: Duration = Duration::from_secs(100);
 /// While no bulk is alive. News comes in between.
 const POLL: Duration = Duration::from_secs(5);
+/// When the broker did not take tickets; nothing shortens it.
+const BALKED: Duration = Duration::from_secs(5);
+/// Who stops a bulk that cannot be carried out.
+const ITSELF: &str = "sexton";
 
 /// The loop.
 #[derive(Debug)]
 pub struct Bulks {
     store: Store,
     outbox: Arc<Outbox>,
+    /// The bulk at which the round before ended early; 0: it came to its end.
+    ended_at: AtomicI64,
 }
 
 /// What a round did.
@@ -45,6 +60,8 @@ pub struct Carried {
     pub refused: usize,
     /// Tickets that are in their queue now.
     pub published: usize,
+    /// Tickets that the broker refused, or of which nothing is known.
+    pub balked: usize,
     /// How long the loop rests.
     pub rest: Duration,
 }
@@ -52,13 +69,13 @@ pub struct Carried {
 impl Bulks {
     /// Publishes through `outbox` what it requeues.
     pub const fn new(store: Store, outbox: Arc<Outbox>) -> Self {
-        Self { store, outbox }
+        Self { store, outbox, ended_at: AtomicI64::new(0) }
     }
 
     /// One portion of one bulk.
     async fn portion(&self, id: i64, now: Now, round: &mut Carried) -> Result<(), StepError> {
-        let preparing = bulk::prepare(&self.store, id, SELECTED, now);
-        if let Some(prepared) = within(ANSWER, preparing).await? {
+        let preparing = within(SELECTING, bulk::prepare(&self.store, id, SELECTED, now)).await;
+        if let Some(prepared) = self.or_break_off(id, preparing).await? {
             if prepared.selected > 0 {
                 fault::point("scheduler.bulk_prepared");
             }
@@ -70,7 +87,8 @@ impl Bulks {
             // What could not be published would be a flood later. The link says itself that it is away.
             return Ok(());
         }
-        let Some(portion) = within(ANSWER, bulk::carry(&self.store, id, now)).await? else {
+        let carrying = within(ANSWER, bulk::carry(&self.store, id, now)).await;
+        let Some(portion) = self.or_break_off(id, carrying).await? else {
             return Ok(());
         };
         tell(id, &portion);
@@ -83,11 +101,41 @@ impl Bulks {
         }
         // What was refused is the relay's, which lets it wait.
         self.outbox.mark(&sent.published, now).await?;
+        round.balked += sent.refused.len() + sent.unknown;
         round.done += portion.done;
         round.refused += portion.refused;
         round.published += sent.published.len();
         round.rest = round.rest.min(portion.wait);
         Ok(())
+    }
+
+    /// Stops a bulk of which an error says that it would come again, whoever tries.
+    async fn or_break_off<T>(
+        &self,
+        id: i64,
+        outcome: Result<Option<T>, StoreError>,
+    ) -> Result<Option<T>, StepError> {
+        let why = match outcome {
+            Err(
+                error @ (StoreError::Inconsistent { .. }
+                | StoreError::TooSlow(_)
+                | StoreError::Data(_)),
+            ) => error.to_string(),
+            other => return Ok(other?),
+        };
+        let by = By { actor: ITSELF, reason: Some(&why) };
+        let stopping = async {
+            match bulk::break_off(&self.store, id, by).await {
+                Ok(()) => Ok(true),
+                // Somebody else was faster.
+                Err(SteerError::Missing(_) | SteerError::Is(_)) => Ok(false),
+                Err(SteerError::Store(error)) => Err(error),
+            }
+        };
+        if within(ANSWER, stopping).await? {
+            tracing::error!(bulk.id = id, "bulk {id} cannot be carried out and is stopped: {why}");
+        }
+        Ok(None)
     }
 }
 
@@ -106,17 +154,31 @@ impl Step for Bulks {
     type Report = Carried;
 
     async fn run_once(&self, now: Now) -> Result<Carried, StepError> {
-        let alive = within(ANSWER, bulk::alive(&self.store)).await?;
-        let rest = POLL;
-        let mut round =
-            Carried { alive: alive.len(), selected: 0, done: 0, refused: 0, published: 0, rest };
+        let mut alive = within(ANSWER, bulk::alive(&self.store)).await?;
+        let ended_at = self.ended_at.load(Ordering::Relaxed);
+        let before = alive.partition_point(|id| *id <= ended_at);
+        alive.rotate_left(before);
+        let mut round = Carried {
+            alive: alive.len(),
+            selected: 0,
+            done: 0,
+            refused: 0,
+            published: 0,
+            balked: 0,
+            rest: POLL,
+        };
         for id in alive {
+            self.ended_at.store(id, Ordering::Relaxed);
             self.portion(id, now, &mut round).await?;
+            if round.balked > 0 {
+                return Ok(round);
+            }
         }
+        self.ended_at.store(0, Ordering::Relaxed);
         Ok(round)
     }
 
     fn pause(&self, round: &Carried) -> Pause {
-        Pause::AtMost(round.rest)
+        if round.balked > 0 { Pause::Exactly(BALKED) } else { Pause::AtMost(round.rest) }
     }
 }

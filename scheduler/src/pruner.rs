@@ -12,7 +12,7 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::{Now, Store, firing, raw, retention};
+use sexton_store::{Now, Store, bulk, firing, raw, retention};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -68,7 +68,7 @@ pub struct Pruned {
     pub deleted: u64,
     /// Executions with a caller's own key that were stripped to it.
     pub stripped: u64,
-    /// Gaps, instances and messages that no row knew that went.
+    /// Gaps, instances, messages that no row knew, and bulks and their items that went.
     pub other: u64,
     /// Whether it came to the end.
     pub complete: bool,
@@ -117,7 +117,8 @@ impl Pruner {
         let until = Instant::now() + LONGEST;
         let mut pruned = Pruned::default();
         let mut from = None;
-        while !self.stop.is_cancelled() && Instant::now() < until {
+        let mut goes_on = self.goes_on(until);
+        while goes_on {
             let batch = retention::prune(&self.store, days, from, BATCH, now);
             let batch = within(ANSWER, batch).await?;
             pruned.deleted += batch.deleted;
@@ -127,35 +128,66 @@ impl Pruner {
                 fault::point("scheduler.pruned");
             }
             if from.is_none() {
-                pruned.other =
-                    within(ANSWER, retention::prune_gaps(&self.store, days, now)).await?;
-                if pruned.other > 0 {
-                    fault::point("scheduler.pruned_gaps");
-                }
-                let instances = retention::prune_instances(&self.store, days, now);
-                pruned.other += within(ANSWER, instances).await?;
-                loop {
-                    let raw = within(ANSWER, raw::prune(&self.store, days, now)).await?;
-                    pruned.other += raw;
-                    if raw < BATCH as u64 || Instant::now() >= until {
-                        break;
-                    }
-                    within(ANSWER, lock.confirm()).await?;
-                }
-                pruned.complete = true;
+                pruned.complete = self.others(&mut lock, until, &mut pruned.other, now).await?;
                 break;
             }
-            within(ANSWER, lock.confirm()).await?;
-            tokio::select! {
-                () = sleep(REST) => {}
-                () = self.stop.cancelled() => {}
-            }
+            goes_on = self.rested(&mut lock, until).await?;
         }
         // If that fails the lock is gone anyway, and the pass was made.
         if let Err(error) = within(ANSWER, lock.release()).await {
             tracing::debug!(%error, "the lock of retention was lost");
         }
         Ok(pruned)
+    }
+
+    /// Removes what goes beside executions, and counts it; returns whether it came to the end.
+    async fn others(
+        &self,
+        lock: &mut Exclusive,
+        until: Instant,
+        removed: &mut u64,
+        now: Now,
+    ) -> Result<bool, StepError> {
+        let days = self.days as i32;
+        *removed = within(ANSWER, retention::prune_gaps(&self.store, days, now)).await?;
+        if *removed > 0 {
+            fault::point("scheduler.pruned_gaps");
+        }
+        *removed += within(ANSWER, retention::prune_instances(&self.store, days, now)).await?;
+        loop {
+            let raw = within(ANSWER, raw::prune(&self.store, days, now)).await?;
+            *removed += raw;
+            if raw < BATCH as u64 {
+                break;
+            }
+            if !self.rested(lock, until).await? {
+                return Ok(false);
+            }
+        }
+        loop {
+            let rows = within(ANSWER, bulk::prune(&self.store, days, now)).await?;
+            *removed += rows;
+            if rows == 0 {
+                return Ok(true);
+            }
+            if !self.rested(lock, until).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Rests between two transactions; returns whether the pass goes on.
+    async fn rested(&self, lock: &mut Exclusive, until: Instant) -> Result<bool, StepError> {
+        within(ANSWER, lock.confirm()).await?;
+        tokio::select! {
+            () = sleep(REST) => {}
+            () = self.stop.cancelled() => {}
+        }
+        Ok(self.goes_on(until))
+    }
+
+    fn goes_on(&self, until: Instant) -> bool {
+        !self.stop.is_cancelled() && Instant::now() < until
     }
 }
 

@@ -122,21 +122,31 @@ pub struct Pace {
 /// more begun than the rate allows since its beginning; what a scheduler that was away has missed is made up
 /// for no further than by one portion.
 pub fn allowed(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
-    let due = pace.rate.due_by(pace.since, now);
-    let count = due.saturating_sub(pace.begun).min(u64::from(PORTION)) as u32;
+    let count = backlog(pace, now).min(u64::from(PORTION)) as u32;
     (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
 }
 
-/// From when on a pace counts after a portion: where more had been due than one portion takes, from `now` on,
-/// so that the time in which nobody was at work does not come back as a flood.
+/// From when on a pace counts after a portion in which so many have begun: where more had been due than one
+/// portion takes, from `now` on, so that the time in which nobody was at work does not come back as a flood.
+/// That is so however few have begun: what a canary or locked rows held back has not been earned either.
 pub fn went_on(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
-    let pace = Pace { begun: pace.begun + u64::from(begun), ..pace };
-    if pace.rate.due_by(pace.since, now) > pace.begun + 1 && begun >= PORTION {
+    if backlog(pace, now) > u64::from(PORTION) {
         // The next is due one interval after this instant, as after any that has just begun.
-        Pace { since: now, begun: 1, ..pace }
+        Pace { since: now, begun: u64::from(begun.min(1)), ..pace }
     } else {
-        pace
+        Pace { begun: pace.begun + u64::from(begun), ..pace }
     }
+}
+
+/// From when on a pace counts when its canary has passed: from `now` on, where anything was due. What became
+/// due while the canary ran is not made up for.
+pub fn after_canary(pace: Pace, now: DateTime<Utc>) -> Pace {
+    if backlog(pace, now) > 0 { Pace { since: now, begun: 0, ..pace } } else { pace }
+}
+
+/// How many are due and have not begun.
+fn backlog(pace: Pace, now: DateTime<Utc>) -> u64 {
+    pace.rate.due_by(pace.since, now).saturating_sub(pace.begun)
 }
 
 /// How the executions of a canary stand.
@@ -237,6 +247,23 @@ mod tests {
         assert_eq!(allowed(pace, at(hour + 1_000)).0, 50);
     }
 
+    #[test]
+    fn what_was_held_back_is_not_made_up_for_by_a_flood_either() {
+        let hour = 3_600_000;
+        let pace = Pace { rate: "50/s".parse().unwrap(), since: at(0), begun: 10 };
+        // One row of the portion was locked, or all of them.
+        for (begun, next) in [(PORTION - 1, 0), (1, 0), (0, 1)] {
+            let pace = went_on(pace, begun, at(hour));
+            assert_eq!(allowed(pace, at(hour)).0, next, "after {begun}");
+            assert_eq!(allowed(pace, at(hour + 1_000)).0, 50 + next, "after {begun}");
+        }
+        let passed = after_canary(pace, at(hour));
+        assert_eq!((allowed(passed, at(hour)).0, allowed(passed, at(hour + 1_000)).0), (1, 51));
+        // One that has nothing due is not given anything by it.
+        let slow = Pace { rate: "1/h".parse().unwrap(), since: at(0), begun: 1 };
+        assert_eq!(after_canary(slow, at(1_000)), slow);
+    }
+
     proptest! {
         /// Whatever the instants of the portions: never more than the rate allows, nothing is lost.
         #[test]
@@ -255,6 +282,35 @@ mod tests {
                 begun += u64::from(more);
                 prop_assert!(begun <= now as u64 * u64::from(count) / 1_000 + 1);
                 prop_assert_eq!(begun, now as u64 * u64::from(count) / 1_000 + 1);
+            }
+        }
+
+        /// Whatever was held back and for how long: in no stretch of time do more begin than the rate allows
+        /// and one portion.
+        #[test]
+        fn no_stretch_of_time_begins_more_than_its_rate_and_a_portion(
+            count in 1_u32..=5_000,
+            steps in prop::collection::vec((0_i64..=4_000, 0_u32..=PORTION, 0_u8..20), 1..40),
+        ) {
+            let rate: Rate = format!("{count}/s").parse().unwrap();
+            let mut pace = Pace { rate, since: at(0), begun: 0 };
+            let (mut now, mut told) = (0, Vec::new());
+            for (step, most, canary) in steps {
+                now += step;
+                if canary == 0 {
+                    pace = after_canary(pace, at(now));
+                }
+                let begun = allowed(pace, at(now)).0.min(most);
+                pace = went_on(pace, begun, at(now));
+                told.push((now, u64::from(begun)));
+            }
+            for (index, (from, _)) in told.iter().enumerate() {
+                let mut begun = 0;
+                for (until, more) in &told[index..] {
+                    begun += more;
+                    let due = (until - from) as u64 * u64::from(count) / 1_000;
+                    prop_assert!(begun <= due + u64::from(PORTION) + 2, "{begun} from {from} to {until}");
+                }
             }
         }
     }

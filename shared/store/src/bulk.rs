@@ -13,12 +13,15 @@
 //!
 //! The program that asked may end at any time; it only watches.
 
+mod asks;
 mod canary;
 mod carry;
 mod create;
 mod items;
+mod later;
 mod prepare;
 mod preview;
+mod prune;
 mod rows;
 mod select;
 mod steer;
@@ -28,12 +31,14 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
+pub use asks::{asks, unasked};
 pub use carry::{Portion, carry};
 pub use create::{Asked, NewBulk, create};
 pub use items::{Item, items};
 pub use prepare::{Prepared, prepare};
 pub use preview::{MOST, Preview, preview, preview_ids};
-pub use steer::{SteerError, resume, stop};
+pub use prune::prune;
+pub use steer::{SteerError, break_off, resume, stop};
 pub use verdict::{Verdict, judged};
 
 use crate::{Store, StoreError};
@@ -105,11 +110,17 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
     .await?)
 }
 
-/// Which bulks a scheduler has to look at, the oldest first; at most 100.
+/// Which bulks a scheduler has to look at, the oldest first; at most 100. One of whose open items nobody has
+/// answered for yet is not among them: it comes back with the first answer.
 pub async fn alive(store: &Store) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_alive
-        SELECT id FROM bulks WHERE state IN ('preparing', 'running') ORDER BY id LIMIT 100"
+        SELECT id FROM bulks b
+        WHERE state IN ('preparing', 'running')
+          AND (state = 'preparing' OR verify IS DISTINCT FROM 'command'
+               OR EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'waiting')
+               OR NOT EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'unasked'))
+        ORDER BY id LIMIT 100"
     )
     .fetch_all(store.bounded())
     .await?)

@@ -40,6 +40,7 @@ pub async fn is_due(store: &Store, days: i32, at: DateTime<Utc>) -> Result<bool,
         r#"-- retention_due
         SELECT EXISTS (SELECT FROM gaps WHERE recorded_at < $1)
             OR EXISTS (SELECT FROM instances WHERE heartbeat_at < $1)
+            OR EXISTS (SELECT FROM bulks WHERE state IN ('stopped', 'done') AND ended_at < $1)
             OR EXISTS (SELECT FROM raw_messages WHERE gone_at < $1 AND restore_at IS NULL)
             OR EXISTS (
                 SELECT FROM executions e

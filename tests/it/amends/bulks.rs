@@ -114,6 +114,24 @@ async fn rows_that_somebody_holds_are_done_when_they_are_free() {
 }
 
 #[tokio::test]
+async fn while_one_scheduler_is_at_a_bulk_another_does_nothing_of_it_and_does_not_wait() {
+    let f = Fixture::new().await;
+    let failed = f.failed(1).await;
+    let id = f.requeue_all().await;
+    let scheduler = f.scheduler();
+    scheduler.run_once(now(2_000)).await.unwrap();
+    // As one that is in the middle of a portion: its pace and its canary are counted at the end.
+    let mut holder = f.db.pool().begin().await.unwrap();
+    let lock = "SELECT FROM bulks FOR NO KEY UPDATE";
+    sqlx::query(lock).execute(&mut *holder).await.unwrap();
+    let round = scheduler.run_once(now(2_001)).await.unwrap();
+    assert_eq!((round.alive, round.done, f.state(failed).await), (1, 0, "failed/2".into()));
+    holder.rollback().await.unwrap();
+    finish(&scheduler, now(2_002)).await;
+    assert_eq!(f.stands(id).await, "done 1/1/0");
+}
+
+#[tokio::test]
 async fn a_stopped_bulk_does_nothing_until_it_is_resumed_and_stopping_twice_says_so() {
     let f = Fixture::new().await;
     f.many(1_200).await;

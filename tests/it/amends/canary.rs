@@ -1,19 +1,10 @@
 //! The first few of a bulk, before the rest.
 
-use serde_json::json;
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
 use sexton_scheduler::bulks::Bulks;
 use sexton_scheduler::step::Step as _;
-use sexton_store::bulk::{self, NewBulk};
+use sexton_store::bulk;
 
 use super::{BY, Fixture, now};
-
-async fn with_canary(f: &Fixture, size: u32) -> i64 {
-    let filter = json!(Filter::default());
-    let asked = NewBulk { canary: Some(size), ..Fixture::asked(Kind::Requeue, &filter) };
-    bulk::create(f.store(), &asked, BY).await.unwrap()
-}
 
 async fn rounds(scheduler: &Bulks) {
     for _ in 0..4 {
@@ -33,7 +24,7 @@ const FAIL_ONE: &str = "UPDATE executions SET state = 'failed', attempt = 3, fin
 async fn the_rest_follows_when_all_of_the_first_have_ended_well() {
     let f = Fixture::new().await;
     f.many(700).await;
-    let id = with_canary(&f, 10).await;
+    let id = f.with_canary(10).await;
     let scheduler = f.scheduler();
     rounds(&scheduler).await;
     assert_eq!((f.stands(id).await, f.number(PENDING).await), ("running 700/10/0".into(), 10));
@@ -54,7 +45,7 @@ async fn the_rest_follows_when_all_of_the_first_have_ended_well() {
 async fn one_that_fails_again_pauses_the_bulk_with_what_it_said_and_an_operator_decides() {
     let f = Fixture::new().await;
     f.many(50).await;
-    let id = with_canary(&f, 10).await;
+    let id = f.with_canary(10).await;
     let scheduler = f.scheduler();
     rounds(&scheduler).await;
     f.sql(FAIL_ONE).await;
@@ -73,7 +64,7 @@ async fn one_that_fails_again_pauses_the_bulk_with_what_it_said_and_an_operator_
 async fn a_canary_of_more_than_there_are_is_all_there_are() {
     let f = Fixture::new().await;
     f.many(3).await;
-    let id = with_canary(&f, 10).await;
+    let id = f.with_canary(10).await;
     let scheduler = f.scheduler();
     rounds(&scheduler).await;
     assert_eq!(f.stands(id).await, "running 3/3/0", "they have not ended");

@@ -8,6 +8,7 @@
 mod audit;
 mod bulks;
 mod canary;
+mod erring;
 mod grants;
 mod meant;
 mod pace;
@@ -109,6 +110,13 @@ impl Fixture {
     async fn requeue_all(&self) -> i64 {
         let filter = json!(Filter::default());
         bulk::create(self.store(), &Self::asked(Kind::Requeue, &filter), BY).await.unwrap()
+    }
+
+    /// The same with so many first.
+    async fn with_canary(&self, size: u32) -> i64 {
+        let filter = json!(Filter::default());
+        let asked = NewBulk { canary: Some(size), ..Self::asked(Kind::Requeue, &filter) };
+        bulk::create(self.store(), &asked, BY).await.unwrap()
     }
 
     async fn bulk(&self, id: i64) -> Bulk {

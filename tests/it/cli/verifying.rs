@@ -41,6 +41,51 @@ async fn what_has_happened_ends_well_without_running_and_the_rest_waits_or_is_le
     assert_eq!([console.state(no).await, console.state(odd).await], ["pending/2", "failed/2"]);
 }
 
+#[tokio::test]
+async fn what_is_resolved_is_the_deed_of_whoever_asked_the_command() {
+    let console = Console::with_jobs().await;
+    let ids = [console.failed().await, console.failed().await];
+    let path = path();
+    // Ann's command is interrupted before it has said anything.
+    let script = "kill -INT $PPID; exec sleep 60";
+    let asked =
+        ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", script];
+    let ann = [("PATH", path.as_str()), ("USER", "ann")];
+    let left = console.run_with(&asked, &ann, "").await.expect(9);
+    assert!(left.stderr.contains("sexton failed bulk verify 1 CMD"), "{}", left.stderr);
+    assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
+    let alive = sexton_store::bulk::alive(console.store()).await.unwrap();
+    assert_eq!(alive, [0_i64; 0], "no scheduler has anything to do");
+    let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(9);
+    assert!(watched.stderr.contains("failed bulk verify 1 CMD"), "{}", watched.stderr);
+    // Bob goes on.
+    let bob = [("PATH", path.as_str()), ("USER", "bob")];
+    let verify = ["failed", "bulk", "verify", "1", "exit 0", "--reason", "looked at the bank"];
+    console.run_with(&verify, &bob, "").await.expect(0);
+    for id in ids {
+        assert_eq!(console.state(id).await, "succeeded/2");
+        assert_eq!(
+            console.audit(id).await.pop().unwrap(),
+            "resolve by bob because looked at the bank"
+        );
+    }
+    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    let told: Vec<_> = asked
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (it["actor"].as_str().unwrap().split('@').next().unwrap(), &it["after"]["command"])
+        })
+        .collect();
+    assert_eq!(told, [("bob", &json!("exit 0")), ("ann", &json!(script))]);
+    // Nothing is left to ask: who asks all the same is not recorded.
+    console.run_with(&verify, &bob, "").await.expect(0);
+    let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
+    assert_eq!(asked.as_array().unwrap().len(), 2);
+    console.run_with(&["failed", "bulk", "verify", "7", "exit 0"], &bob, "").await.expect(3);
+}
+
 fn path() -> String {
     std::env::var("PATH").unwrap()
 }

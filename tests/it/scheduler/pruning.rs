@@ -175,3 +175,72 @@ async fn old_gaps_alone_are_work_too() {
     assert_eq!(pruned.other, 1);
     assert!(is_quiet(prune(&f, 31).await));
 }
+
+/// Bulks in these states that ended at the beginning (or have not), with so many items each.
+async fn bulks(f: &Fixture, states: &[(&str, bool)], items: i64) {
+    for (state, ended) in states {
+        sqlx::query(
+            "WITH b AS (
+                INSERT INTO bulks (kind, asked, asked_at, actor, state, selected, created_at, ended_at)
+                VALUES ('discard', '{}', $1, 'ann', $2, $4, $1, CASE WHEN $3 THEN $1 END) RETURNING id)
+             INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+             SELECT b.id, n, gen_random_uuid(), 1, 'done' FROM b, generate_series(1, $4) n",
+        )
+        .bind(at(0))
+        .bind(*state)
+        .bind(*ended)
+        .bind(items)
+        .execute(f.db.pool())
+        .await
+        .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn bulks_go_with_their_items_and_those_that_have_not_ended_stay() {
+    let f = Fixture::without_broker().await;
+    let ended = [("done", true), ("stopped", true)];
+    let open = [("preparing", false), ("running", false), ("paused", false)];
+    bulks(&f, &ended, 1_300).await;
+    bulks(&f, &open, 10).await;
+    sqlx::query(
+        "INSERT INTO operator_actions (at, actor, action, bulk_id) VALUES ($1, 'ann', 'bulk', 1)",
+    )
+    .bind(at(0))
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    assert!(is_quiet(prune(&f, 30).await), "at the latest 3:00 they were not 30 days old");
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert_eq!((pruned.other, pruned.complete), (2_602, true));
+    assert_eq!(f.number("SELECT count(*) FROM bulk_items").await, 30);
+    assert_eq!(f.number("SELECT count(*) FROM bulks WHERE ended_at IS NULL").await, 3);
+    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 3);
+    assert_eq!(f.number("SELECT count(*) FROM operator_actions").await, 1, "the audit stays");
+    assert!(is_quiet(prune(&f, 32).await));
+}
+
+#[tokio::test]
+async fn a_pass_that_is_stopped_among_bulks_says_that_it_is_not_complete() {
+    let f = Fixture::without_broker().await;
+    // So many batches that they outlast the stop by far.
+    bulks(&f, &[("stopped", true)], 60_000).await;
+    let stop = CancellationToken::new();
+    let stopped = Pruner::new(f.store(), KEPT_DAYS, Arc::default(), stop.clone());
+    let passing = stopped.run_once(Some(at(0) + Days::new(31)));
+    let stopping = async {
+        // What has lost a part of its items is not resumed any more.
+        while f.number("SELECT count(*) FROM bulks WHERE state = 'done'").await == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        stop.cancel();
+    };
+    let both = async { tokio::join!(passing, stopping) };
+    let (passed, ()) = tokio::time::timeout(std::time::Duration::from_mins(1), both).await.unwrap();
+    let Prunes::Pass(pruned) = passed.unwrap() else { panic!("a pass was due") };
+    assert!(!pruned.complete && (1..60_000).contains(&pruned.other), "{pruned:?}");
+    // Whoever comes next goes on with the rest.
+    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    assert!(pruned.complete);
+    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
+}

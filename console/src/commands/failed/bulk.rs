@@ -13,6 +13,7 @@ use sexton_store::bulk::{self, Asked, NewBulk, Preview};
 use sexton_store::operator::By;
 use sexton_store::{Store, graveyard};
 
+use super::verify::Asking;
 use super::which::{Meant, seen};
 use super::{verify, watch};
 use crate::confirm::confirm;
@@ -108,10 +109,12 @@ pub(super) async fn ask(
     };
     let id = create(store, asked, &ids, deed, manner, &preview, session).await?;
     fault::point("console.bulk_asked");
+    let mut detach = manner.detach;
     if let Some(command) = deed.verify {
-        verify::all(store, id, command).await?;
+        let by = By { actor: &session.actor, reason: deed.reason };
+        detach |= verify::all(store, Asking { id, command, by }).await?;
     }
-    watch::follow(store, id, manner.detach, session).await
+    watch::follow(store, id, detach, session).await
 }
 
 async fn create(

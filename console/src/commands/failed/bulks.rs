@@ -6,7 +6,7 @@ use sexton_service::fault;
 use sexton_store::bulk::{self, Bulk, SteerError};
 use sexton_store::operator::By;
 
-use super::verify;
+use super::verify::{self, Asking};
 use super::watch::{find, follow, summary};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -66,6 +66,9 @@ pub struct Verify {
     /// The command, as in `failed requeue --verify`
     #[arg(value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     command: String,
+    /// Why, for the audit; without it, the bulk's reason
+    #[arg(long)]
+    reason: Option<String>,
 }
 
 pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Failure> {
@@ -101,8 +104,11 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
         }
         BulkCommand::Verify(asked) => {
             let store = session.store().await?;
-            verify::all(&store, asked.id, &asked.command).await?;
-            follow(&store, asked.id, false, session).await
+            find(&store, asked.id).await?;
+            let by = By { actor: &session.actor, reason: asked.reason.as_deref() };
+            let asking = Asking { id: asked.id, command: &asked.command, by };
+            let interrupted = verify::all(&store, asking).await?;
+            follow(&store, asked.id, interrupted, session).await
         }
         BulkCommand::Stop(steer) => stop(steer, session).await,
         BulkCommand::Resume(steer) => resume(steer, session).await,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use sexton_service::fault;
 use sexton_store::bulk::{self, Item, Verdict};
+use sexton_store::operator::By;
 use sexton_store::{Store, executions};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -20,24 +22,41 @@ const SELECTED: i64 = 2_000;
 /// While another one selects them.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Asks `command` of each item that nobody has answered for, until none is left, the bulk is stopped, or the
-/// operator interrupts. What is not answered then is asked by `failed bulk verify`.
+/// What is asked, and who asks it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking<'a> {
+    /// The bulk.
+    pub id: i64,
+    /// The command.
+    pub command: &'a str,
+    /// The operator: what is resolved is his deed.
+    pub by: By<'a>,
+}
+
+/// Asks the command of each item that nobody has answered for, until none is left, the bulk is stopped, or the
+/// operator interrupts; returns whether he did. What is not answered then is asked by `failed bulk verify`.
+/// A crash loses the answers that were not recorded: they are asked for again.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn all(store: &Store, id: i64, command: &str) -> Result<(), Failure> {
-    let asking = async {
+pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failure> {
+    let Asking { id, command, by } = asking;
+    let answered = async {
+        if !bulk::asks(store, id, command, by).await? {
+            return Ok(false);
+        }
+        fault::point("console.bulk_asks");
         let mut after = 0;
         loop {
             let bulk = find(store, id).await?;
             if !matches!(bulk.state.as_str(), "preparing" | "running") {
-                return Ok(());
+                return Ok(false);
             }
             let page = bulk::items(store, id, &["unasked"], after, PAGE).await?;
             let Some(last) = page.last() else {
                 if bulk.prepared_at.is_some() {
-                    return Ok(());
+                    return Ok(false);
                 }
                 // Whoever comes first selects; without a scheduler it is this command.
                 if bulk::prepare(store, id, SELECTED, None).await?.is_none() {
@@ -46,23 +65,28 @@ pub(super) async fn all(store: &Store, id: i64, command: &str) -> Result<(), Fai
                 continue;
             };
             after = last.ordinal;
-            of_page(store, id, command, page).await?;
+            of_page(store, asking, page).await?;
         }
     };
     tokio::select! {
-        done = asking => done,
-        _ = tokio::signal::ctrl_c() => Ok(()),
+        done = answered => done,
+        _ = tokio::signal::ctrl_c() => Ok(true),
     }
 }
 
-async fn of_page(store: &Store, id: i64, command: &str, page: Vec<Item>) -> Result<(), Failure> {
+async fn of_page(store: &Store, asking: Asking<'_>, page: Vec<Item>) -> Result<(), Failure> {
     let mut running = JoinSet::new();
     for item in page {
         if running.len() >= AT_ONCE {
             joined(running.join_next().await)?;
         }
-        let (store, command) = (store.clone(), command.to_owned());
-        running.spawn(async move { one(&store, id, &command, &item).await });
+        let (store, id) = (store.clone(), asking.id);
+        let (command, actor) = (asking.command.to_owned(), asking.by.actor.to_owned());
+        let reason = asking.by.reason.map(str::to_owned);
+        running.spawn(async move {
+            let by = By { actor: &actor, reason: reason.as_deref() };
+            one(&store, Asking { id, command: &command, by }, &item).await
+        });
     }
     while let Some(done) = running.join_next().await {
         joined(Some(done))?;
@@ -80,13 +104,13 @@ fn joined(
     }
 }
 
-async fn one(store: &Store, id: i64, command: &str, item: &Item) -> Result<(), Failure> {
+async fn one(store: &Store, asking: Asking<'_>, item: &Item) -> Result<(), Failure> {
     let answer = match executions::find(store, item.execution_id).await? {
         // Nothing is asked of it, and it is left: it may be failed again at this attempt before its turn.
         Some(row) if row.state != "failed" || row.attempt != item.seen => {
             Answer::Unknown(format!("it is not failed at attempt {} any more", item.seen))
         }
-        Some(row) => ask(command, &row).await,
+        Some(row) => ask(asking.command, &row).await,
         None => Answer::Unknown("it is not there any more".to_owned()),
     };
     let verdict = match &answer {
@@ -94,6 +118,8 @@ async fn one(store: &Store, id: i64, command: &str, item: &Item) -> Result<(), F
         Answer::NotYet => Verdict::NotYet,
         Answer::Unknown(why) => Verdict::Unknown(why),
     };
-    bulk::judged(store, id, item.ordinal, verdict, None).await?;
+    fault::point("console.bulk_answered");
+    bulk::judged(store, asking.id, item.ordinal, verdict, asking.by, None).await?;
+    fault::point("console.bulk_judged");
     Ok(())
 }

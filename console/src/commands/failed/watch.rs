@@ -5,24 +5,27 @@ use std::time::Duration;
 use serde_json::json;
 use sexton_store::bulk::{self, Bulk};
 use sexton_store::{Store, instances};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Progress, lines};
+use crate::verify::LIMIT;
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
+/// When no answer has come for so long, nobody's command is being asked.
+const NOBODY_ASKS: Duration = Duration::from_secs(LIMIT.as_secs() + 5);
 /// A scheduler that was not heard of for so long is not at work, in milliseconds.
 const SILENT_MS: i64 = 30_000;
 
 /// Watches until the bulk has ended, and says how; an interrupt ends the watching alone. Without a
-/// scheduler at work nobody waits.
+/// scheduler at work nobody waits, nor when nothing is left to do but what a command has to be asked of.
 ///
 /// # Errors
 ///
-/// [`Failure::Told`] when it did not do all that was asked, or is paused or stopped.
+/// [`Failure::Told`] when it did not do all that was asked, is paused or stopped, or was not asked of.
 pub(super) async fn follow(
     store: &Store,
     id: i64,
@@ -31,17 +34,33 @@ pub(super) async fn follow(
 ) -> Result<(), Failure> {
     let mut bulk = find(store, id).await?;
     if detach || !scheduler_is_there(store).await? {
-        return tell_going_on(&bulk, detach, session);
+        return match unasked(store, &bulk).await? {
+            0 => tell_going_on(&bulk, detach, session),
+            left => tell_unasked(&bulk, left, session),
+        };
     }
     let progress = Progress::new(usize::MAX);
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
+    let mut waiting = (0, Instant::now());
     while matches!(bulk.state.as_str(), "preparing" | "running") {
+        let left = unasked(store, &bulk).await?;
+        if left != waiting.0 {
+            waiting = (left, Instant::now());
+        }
+        let rest_waits = bulk.prepared_at.is_some() && left >= bulk.remaining() as u64;
+        if left > 0 && rest_waits && waiting.1.elapsed() > NOBODY_ASKS {
+            drop(progress);
+            return tell_unasked(&bulk, left, session);
+        }
         progress.at((bulk.selected - bulk.remaining()) as u64, bulk.selected as u64);
         tokio::select! {
             _ = &mut interrupt => {
                 drop(progress);
-                return tell_going_on(&bulk, true, session);
+                return match left {
+                    0 => tell_going_on(&bulk, true, session),
+                    left => tell_unasked(&bulk, left, session),
+                };
             }
             () = sleep(LOOK) => {}
         }
@@ -67,6 +86,26 @@ pub(super) async fn find(store: &Store, id: i64) -> Result<Bulk, Failure> {
 async fn scheduler_is_there(store: &Store) -> Result<bool, Failure> {
     let all = instances::list(store, None).await?;
     Ok(all.iter().any(|it| it.kind == "scheduler" && it.silent_ms < SILENT_MS))
+}
+
+/// How many of a bulk that goes on wait for a command's answer.
+async fn unasked(store: &Store, bulk: &Bulk) -> Result<u64, Failure> {
+    let waits = matches!(bulk.state.as_str(), "preparing" | "running")
+        && bulk.verify.as_deref() == Some("command");
+    if waits { Ok(bulk::unasked(store, bulk.id).await?) } else { Ok(0) }
+}
+
+fn tell_unasked(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Failure> {
+    if session.out.is_json() {
+        session.out.document(&json!({"bulk": bulk, "unasked": left}))?;
+    }
+    let (id, told) = (bulk.id, summary(bulk));
+    let (noun, them) = if left == 1 { ("it is", "it") } else { ("they are", "them") };
+    let message = format!(
+        "bulk {id}: {told}; nobody has answered yet for {left}, and nothing is done until {noun} answered \
+         for. To ask a command of {them}: sexton failed bulk verify {id} CMD"
+    );
+    Err(Failure::Told { exit: Exit::Partly, message })
 }
 
 fn tell_going_on(bulk: &Bulk, at_work: bool, session: &Session) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::bulk::{Canary, Kind, PORTION, Pace, allowed, canary, went_on};
+use sexton_model::bulk::{Canary, Kind, PORTION, Pace, after_canary, allowed, canary, went_on};
 use sexton_model::rate::Rate;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -59,14 +59,17 @@ const LOOK: Duration = Duration::from_secs(1);
 /// it. A crash before the commit has done nothing of the portion; after it, rows that owe their tickets.
 pub async fn carry(store: &Store, id: i64, now: Now) -> Result<Option<Portion>, StoreError> {
     let mut tx = store.begin().await?;
-    let Some(row) = lock(&mut tx, id, now).await? else { return Ok(None) };
-    let mut most = PORTION;
+    let Some(mut row) = lock(&mut tx, id, now).await? else { return Ok(None) };
+    let (mut most, mut canary_is_out) = (PORTION, false);
     if let Some(size) = row.canary {
         let stands = stands(&mut tx, id, row.accounted).await?;
         match canary(size, stands.counts, row.open) {
-            Canary::More(more) => most = most.min(more),
+            Canary::More(more) => (most, canary_is_out) = (most.min(more), true),
             Canary::Wait => return Ok(Some(Portion { wait: LOOK, ..Portion::default() })),
-            Canary::Passed => passed(&mut tx, id).await?,
+            Canary::Passed => {
+                passed(&mut tx, id).await?;
+                row.pace = row.pace.map(|pace| after_canary(pace, row.now));
+            }
             Canary::Failed => {
                 let why = pause(&mut tx, id, size, &stands).await?;
                 commit(tx).await?;
@@ -79,7 +82,8 @@ pub async fn carry(store: &Store, id: i64, now: Now) -> Result<Option<Portion>, 
     let mut portion = act(&mut tx, id, &row, &items).await?;
     let begun = (portion.done + portion.refused) as u32;
     let pace = row.pace.map(|pace| went_on(pace, begun, row.now));
-    portion.over = items.is_empty() && most.min(count) > 0 && finish(&mut tx, id, row.now).await?;
+    // Asked also where the pace allows none: the last may have been done or answered for meanwhile.
+    portion.over = !canary_is_out && portion.busy == 0 && finish(&mut tx, id, row.now).await?;
     counted(&mut tx, id, &portion, pace).await?;
     commit(tx).await?;
     portion.wait =

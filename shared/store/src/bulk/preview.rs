@@ -11,6 +11,7 @@ use serde::Serialize;
 use sexton_model::graveyard::Filter;
 use uuid::Uuid;
 
+use super::later::Later;
 use super::select::{self, Place};
 use crate::{Now, Store, StoreError, status};
 
@@ -41,9 +42,11 @@ pub struct Preview {
     pub asked_at: DateTime<Utc>,
 }
 
+#[derive(Default)]
 struct Counts {
     jobs: BTreeMap<String, u64>,
     pools: BTreeMap<String, u64>,
+    later: Later,
 }
 
 /// Looks.
@@ -53,7 +56,7 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
         None => status::clock(store).await?,
     };
     let mut preview = Preview { asked_at, ..Preview::default() };
-    let mut counts = Counts { jobs: BTreeMap::new(), pools: BTreeMap::new() };
+    let mut counts = Counts::default();
     let mut after: Option<Place> = None;
     loop {
         let page = select::page(store, filter, asked_at, after, PAGE).await?;
@@ -79,7 +82,7 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
 /// The same of these executions.
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let asked_at = status::clock(store).await?;
-    let mut counts = Counts { jobs: BTreeMap::new(), pools: BTreeMap::new() };
+    let mut counts = Counts::default();
     let succeeded_later = look(store, ids, &mut counts).await?;
     let range = sqlx::query!(
         "-- preview_range
@@ -103,24 +106,18 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
 async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page
-        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
-               count(*) FILTER (WHERE j.idempotency_template NOT LIKE '%{execution\_key}%' AND EXISTS (
-                   SELECT FROM executions s
-                   WHERE s.job_id = e.job_id AND s.claimed_at > e.claimed_at AND s.state = 'succeeded'
-                     AND s.idempotency_key = e.idempotency_key)) AS "later!"
+        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!"
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
         GROUP BY 1, 2"#,
         ids
     )
     .fetch_all(store.bounded())
     .await?;
-    let mut later = 0;
     for row in rows {
         *counts.jobs.entry(row.job).or_default() += row.count as u64;
         *counts.pools.entry(row.pool).or_default() += row.count as u64;
-        later += row.later as u64;
     }
-    Ok(later)
+    counts.later.of(store, ids).await
 }
 
 fn most_first(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {

@@ -33,6 +33,17 @@ pub async fn stop(store: &Store, id: i64, by: By<'_>) -> Result<(), SteerError> 
     steer(store, id, by, "bulk_stop", |state, _| state.stopped()).await
 }
 
+/// Stops a bulk that cannot be carried out, for the reason of `by`. It can be resumed when the cause is gone, and
+/// what its canary has not shown yet holds the rest back again. One that does not run any more is left as it is.
+///
+/// # Errors
+///
+/// [`SteerError::Is`] unless it is being prepared or runs.
+pub async fn break_off(store: &Store, id: i64, by: By<'_>) -> Result<(), SteerError> {
+    let next = |state: BulkState, _| if state.is_alive() { state.stopped() } else { None };
+    steer(store, id, by, "bulk_stop", next).await
+}
+
 /// Lets a bulk that was stopped, or that its canary has paused, go on with the rest. What a canary has
 /// shown is decided by that: the rest is not held back again.
 ///

@@ -10,7 +10,7 @@ use sexton_model::id::ExecutionId;
 use crate::bounded::{Bounded, commit};
 use crate::listen::Wake;
 use crate::open::number;
-use crate::operator::{AuditDeed, moves, record_of_bulk, wake};
+use crate::operator::{AuditDeed, By, moves, record_of_bulk, wake};
 use crate::{Now, Store, StoreError};
 
 /// An answer.
@@ -25,19 +25,21 @@ pub enum Verdict<'a> {
 }
 
 /// Records an answer; returns whether it counted: `false` if somebody else has answered before, or the bulk
-/// was stopped.
+/// was stopped. What is resolved by it is the deed of `by`, who asked the command, for his reason or else the
+/// bulk's.
 pub async fn judged(
     store: &Store,
     bulk: i64,
     ordinal: i64,
     verdict: Verdict<'_>,
+    by: By<'_>,
     now: Now,
 ) -> Result<bool, StoreError> {
     let mut tx = store.begin().await?;
     // The bulk first, as a portion does: its counts are changed by one at a time.
     let row = sqlx::query!(
         r#"-- lock_unasked_item
-        SELECT b.actor, b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!"
+        SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!"
         FROM bulks b JOIN bulk_items i ON i.bulk_id = b.id
         WHERE b.id = $1 AND b.state IN ('preparing', 'running') AND i.ordinal = $2
           AND i.state = 'unasked' FOR NO KEY UPDATE OF b, i"#,
@@ -67,11 +69,11 @@ pub async fn judged(
                     action: "resolve",
                     job_id: job,
                     execution_id: Some(row.execution_id),
-                    reason: row.reason.clone(),
+                    reason: by.reason.map(str::to_owned).or(row.reason),
                     before: Some(json!({"state": "failed", "attempt": row.seen})),
                     after: Some(json!({"state": "succeeded", "outcome": "verified"})),
                 };
-                record_of_bulk(&mut tx, &row.actor, Some(bulk), &[deed], row.now).await?;
+                record_of_bulk(&mut tx, by.actor, Some(bulk), &[deed], row.now).await?;
                 ("resolved", None)
             }
         }

@@ -1,6 +1,6 @@
 //! Bulks: the command dead when it has asked, and schedulers dead in the middle of carrying it out.
 
-use super::{Scene, count};
+use super::{Scene, count, until};
 
 const DONE: &str = "state = 'succeeded' AND attempt = 1";
 const ALL: [&str; 4] = ["failed", "requeue", "--all", "--yes"];
@@ -23,6 +23,69 @@ async fn console_bulk_asked() {
     assert_eq!(count(&scene.platform, "bulks WHERE state = 'preparing'").await, 1);
     scene.ends(scene.successors(), "console.bulk_asked", DONE, [1, 1]).await;
     assert_eq!((scene.deeds("requeue").await, scene.deeds("bulk").await), (2, 1));
+}
+
+/// A requeue of two of which a command is asked, dead at `point`; nobody is at work.
+async fn dies_verifying(point: &str, command: &str) -> Scene {
+    let scene = Scene::plain().await;
+    scene.parked(2).await;
+    scene.console_dies(point, &[&ALL[..], &["--verify", command]].concat()).await;
+    scene
+}
+
+/// Asks again, of what nobody has answered for; without a scheduler nobody waits.
+async fn verified(scene: &Scene, command: &str) {
+    let told = scene.command(&["failed", "bulk", "verify", "1", command]).await;
+    assert!(told.status.success(), "{told}");
+    assert_eq!(count(&scene.platform, "bulk_items WHERE state = 'unasked'").await, 0);
+}
+
+#[tokio::test]
+async fn a_command_that_died_before_it_asked_has_asked_for_a_bulk_that_waits() {
+    let scene = dies_verifying("console.bulk_asked", "exit 0").await;
+    scene.holds("state = 'failed'", 2).await;
+    assert_eq!(scene.deeds("bulk_verify").await, 0);
+    // A scheduler selects them, and requeues nothing that nobody has answered for.
+    let successors = scene.successors();
+    until(&scene.platform, "bulk_items WHERE state = 'unasked'", 2).await;
+    let told = scene.command(&["failed", "bulk", "verify", "1", "exit 1"]).await;
+    assert!(told.status.success(), "{told}");
+    scene.ends(successors, "console.bulk_asked", DONE, [1, 1]).await;
+    assert_eq!((scene.deeds("requeue").await, scene.deeds("bulk_verify").await), (2, 1));
+}
+
+#[tokio::test]
+async fn console_bulk_asks() {
+    let scene = dies_verifying("console.bulk_asks", "exit 0").await;
+    scene.holds("state = 'failed'", 2).await;
+    assert_eq!((scene.deeds("bulk_verify").await, scene.deeds("resolve").await), (1, 0));
+    verified(&scene, "exit 1").await;
+    scene.ends(scene.successors(), "console.bulk_asks", DONE, [1, 1]).await;
+    assert_eq!((scene.deeds("requeue").await, scene.deeds("bulk_verify").await), (2, 2));
+}
+
+#[tokio::test]
+async fn console_bulk_answered() {
+    let scene = dies_verifying("console.bulk_answered", "exit 0").await;
+    // What was not recorded was not said.
+    scene.holds("state = 'failed'", 2).await;
+    assert_eq!(count(&scene.platform, "bulk_items WHERE state = 'unasked'").await, 2);
+    verified(&scene, "exit 1").await;
+    scene.ends(scene.successors(), "console.bulk_answered", DONE, [1, 1]).await;
+    assert_eq!((scene.deeds("requeue").await, scene.deeds("resolve").await), (2, 0));
+}
+
+#[tokio::test]
+async fn console_bulk_judged() {
+    let scene = dies_verifying("console.bulk_judged", "exit 0").await;
+    // Both are asked at once, so the other's answer may be recorded too.
+    let resolved = count(&scene.platform, "executions WHERE state = 'succeeded'").await;
+    assert!((1..=2).contains(&resolved), "{resolved}");
+    assert_eq!(scene.deeds("resolve").await, resolved);
+    verified(&scene, "exit 0").await;
+    assert_eq!(scene.deeds("resolve").await, 2);
+    scene.ends(scene.successors(), "console.bulk_judged", DONE, [0, 0]).await;
+    assert_eq!(scene.deeds("requeue").await, 0);
 }
 
 #[tokio::test]

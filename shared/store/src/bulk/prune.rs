@@ -1,0 +1,60 @@
+//! Retention of bulks: what has ended goes with its items; the audit of it stays.
+
+use crate::bounded::{Bounded, commit};
+use crate::{Now, Store, StoreError};
+
+/// Rows of one transaction, of each table.
+const BATCH: i64 = 1_000;
+
+/// Removes items of bulks that were done or stopped more than `days` ago, at most 1,000; when fewer are left,
+/// the bulks too. Returns how many rows went; 0: nothing is left to remove. One that is being prepared, runs or
+/// is paused is never too old.
+///
+/// What was stopped that long ago counts as done from the first batch on, so that nobody resumes what has lost a
+/// part of its items. A crash in between leaves the rest to the next pass.
+///
+/// # Errors
+///
+/// Those of the database; nothing of the batch was removed.
+pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+    let mut tx = store.begin().await?;
+    let items = sqlx::query!(
+        "-- prune_bulk_items
+        WITH b AS MATERIALIZED (
+            SELECT id FROM bulks
+            WHERE state IN ('stopped', 'done')
+              AND ended_at < coalesce($1, now()) - $2 * interval '1 day'
+            ORDER BY id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED),
+        s AS (UPDATE bulks SET state = 'done' WHERE state = 'stopped' AND id IN (SELECT id FROM b)),
+        i AS MATERIALIZED (
+            SELECT o.bulk_id, o.ordinal FROM b, LATERAL (
+                SELECT bulk_id, ordinal FROM bulk_items WHERE bulk_id = b.id ORDER BY ordinal LIMIT $3) o
+            LIMIT $3)
+        DELETE FROM bulk_items d USING i WHERE d.bulk_id = i.bulk_id AND d.ordinal = i.ordinal",
+        now,
+        f64::from(days),
+        BATCH
+    )
+    .execute(Bounded(&mut *tx))
+    .await?
+    .rows_affected();
+    let mut bulks = 0;
+    if items < BATCH as u64 {
+        bulks = sqlx::query!(
+            "-- prune_bulks
+            DELETE FROM bulks WHERE id IN (
+                SELECT id FROM bulks b
+                WHERE state = 'done' AND ended_at < coalesce($1, now()) - $2 * interval '1 day'
+                  AND NOT EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id)
+                ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)",
+            now,
+            f64::from(days),
+            BATCH
+        )
+        .execute(Bounded(&mut *tx))
+        .await?
+        .rows_affected();
+    }
+    commit(tx).await?;
+    Ok(items + bulks)
+}
