@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::bulk::{self, Portion};
+use sexton_store::bulk::{self, Asking, Portion};
 use sexton_store::{Now, Store};
+use uuid::Uuid;
 
 use crate::outbox::Outbox;
 use crate::step::{ANSWER, Pause, Step, StepError};
@@ -70,6 +71,10 @@ impl Bulks {
             // What could not be published would be a flood later. The link says itself that it is away.
             return Ok(());
         }
+        let asking = bulk::asking(&self.store, id, Uuid::now_v7, now);
+        if let Some(asking) = within(ANSWER, asking).await? {
+            tell_asked(id, asking);
+        }
         let Some(portion) = within(ANSWER, bulk::carry(&self.store, id, now)).await? else {
             return Ok(());
         };
@@ -97,6 +102,16 @@ fn tell(id: i64, portion: &Portion) {
     }
     if portion.over {
         tracing::info!(bulk.id = id, "bulk {id} is done");
+    }
+}
+
+fn tell_asked(id: i64, asking: Asking) {
+    if asking.unknown > 0 {
+        tracing::warn!(
+            bulk.id = id,
+            "bulk {id} leaves {} executions failed: their verify task gave no answer",
+            asking.unknown
+        );
     }
 }
 

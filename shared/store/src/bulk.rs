@@ -11,6 +11,9 @@
 //! anywhere every item is either done, recorded and counted, or none of it; and what an operator, a worker or
 //! another bulk did meanwhile is refused, and said so at the item.
 //!
+//! **Where a job has a verify task**, the items of that job wait until it has said that their effect has not
+//! happened ([`asking()`]).
+//!
 //! The program that asked may end at any time; it only watches.
 
 mod canary;
@@ -19,6 +22,7 @@ mod create;
 mod items;
 mod prepare;
 mod preview;
+mod question;
 mod rows;
 mod select;
 mod steer;
@@ -32,7 +36,8 @@ pub use carry::{Portion, carry};
 pub use create::{Asked, NewBulk, create};
 pub use items::{Item, items};
 pub use prepare::{Prepared, prepare};
-pub use preview::{MOST, Preview, preview, preview_ids};
+pub use preview::{MOST, Preview, preview, preview_ids, verified};
+pub use question::{Asking, asking};
 pub use steer::{SteerError, resume, stop};
 pub use verdict::{Verdict, judged};
 

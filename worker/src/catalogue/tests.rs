@@ -3,6 +3,7 @@
 mod commands;
 mod mails;
 mod requests;
+mod schemas;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
