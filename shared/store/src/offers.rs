@@ -60,27 +60,3 @@ pub async fn in_use(store: &Store, task_type: &str, now: Now) -> Result<Vec<InUs
     .fetch_all(store.bounded())
     .await?)
 }
-
-/// The verify tasks of active jobs that no worker at work offers, with how many jobs name each; at most 100.
-/// Empty, too, while no worker at work says what it offers.
-pub async fn verify_tasks_without_workers(
-    store: &Store,
-    now: Now,
-) -> Result<Vec<(String, i64)>, StoreError> {
-    let rows = sqlx::query!(
-        r#"-- verify_tasks_without_workers
-        WITH o AS MATERIALIZED (
-            SELECT DISTINCT o.task_type FROM offers o JOIN instances i ON i.id = o.instance_id
-            WHERE i.stopped_at IS NULL
-              AND i.heartbeat_at > coalesce($1, now()) - $2 * interval '1 millisecond')
-        SELECT j.verify_task AS "verify_task!", count(*) AS "jobs!" FROM jobs j
-        WHERE j.verify_task IS NOT NULL AND j.status = 'active' AND j.deleted_at IS NULL
-          AND EXISTS (SELECT FROM o) AND j.verify_task NOT IN (SELECT task_type FROM o)
-        GROUP BY 1 ORDER BY 1 LIMIT 100"#,
-        now,
-        SILENT_MS
-    )
-    .fetch_all(store.bounded())
-    .await?;
-    Ok(rows.into_iter().map(|row| (row.verify_task, row.jobs)).collect())
-}

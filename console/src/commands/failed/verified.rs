@@ -4,7 +4,6 @@
 use sexton_model::bulk::Kind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_service::fault;
 use sexton_store::bulk::{self, Asked, NewBulk};
 use sexton_store::operator::{By, OperatorError};
 use sexton_store::{Store, executions};
@@ -74,7 +73,6 @@ pub(super) async fn requeue(
         verify: Verify::Tasks.to_store(1),
     };
     let id = bulk::create(store, &new, by).await?;
-    fault::point("console.bulk_asked");
     if !session.out.is_json() {
         session.out.say(format!("Bulk {id} asks the verify task of the job first."))?;
     }
