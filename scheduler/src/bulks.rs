@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::bulk::{self, Portion, SteerError};
+use sexton_store::bulk::{self, Asking, Portion, SteerError};
 use sexton_store::operator::By;
 use sexton_store::{Now, Store, StoreError};
+use uuid::Uuid;
 
 use crate::outbox::Outbox;
 use crate::step::{ANSWER, Pause, Step, StepError};
@@ -87,6 +88,10 @@ impl Bulks {
             // What could not be published would be a flood later. The link says itself that it is away.
             return Ok(());
         }
+        let asking = within(ANSWER, bulk::asking(&self.store, id, Uuid::now_v7, now)).await;
+        if let Some(asking) = self.or_break_off(id, asking).await? {
+            tell_asked(id, asking);
+        }
         let carrying = within(ANSWER, bulk::carry(&self.store, id, now)).await;
         let Some(portion) = self.or_break_off(id, carrying).await? else {
             return Ok(());
@@ -145,6 +150,16 @@ fn tell(id: i64, portion: &Portion) {
     }
     if portion.over {
         tracing::info!(bulk.id = id, "bulk {id} is done");
+    }
+}
+
+fn tell_asked(id: i64, asking: Asking) {
+    if asking.unknown > 0 {
+        tracing::warn!(
+            bulk.id = id,
+            "bulk {id} leaves {} executions failed: their verify task gave no answer",
+            asking.unknown
+        );
     }
 }
 

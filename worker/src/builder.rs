@@ -196,7 +196,15 @@ impl Handlers {
         self.0.into_iter().map(|(name, options, handler)| {
             let executor = HandlerExecutor::new(Arc::clone(host), handler, options.grace);
             let executor = Arc::new(executor);
-            (name, Task { executor, timeout: options.timeout, retry: options.retry })
+            (
+                name,
+                Task {
+                    executor,
+                    timeout: options.timeout,
+                    retry: options.retry,
+                    params_schema: None,
+                },
+            )
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
@@ -11,12 +12,15 @@ use sexton_store::answer::within;
 use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
 use sexton_store::listen::{Listener, Wake};
 use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::offers::publish;
 
 use crate::context::Context;
 use crate::seat::Seat;
 
 /// Between two heartbeats.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
+/// In so many heartbeats the worker says again what it offers: a restored backup has forgotten it.
+const PUBLISH_EVERY: u32 = 60;
 /// Between two looks at what changes rarely: the readiness, a seat that somebody sits in.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// For connecting to listen.
@@ -33,6 +37,9 @@ const BATCH: i64 = 500;
 pub(crate) struct Pulse {
     pub(crate) context: Arc<Context>,
     pub(crate) who: Introduction,
+    /// Its task types, with what their params must hold.
+    pub(crate) offers: Vec<(String, Option<Value>)>,
+    pub(crate) beats: u32,
     pub(crate) seat: Option<Seat>,
     pub(crate) readiness: Readiness,
     /// The seat is taken, and what its predecessors left open is not settled yet.
@@ -50,6 +57,10 @@ impl Pulse {
         let context = Arc::clone(&self.context);
         let ready = self.readiness.is_ready();
         context.gate.ask(heartbeat(&context.store, &self.who, ready, None)).await?;
+        if self.beats.is_multiple_of(PUBLISH_EVERY) {
+            context.gate.ask(publish(&context.store, self.who.id, &self.offers)).await?;
+        }
+        self.beats = self.beats.wrapping_add(1);
         if self.inherits {
             context.gate.ask(self.succeed()).await?;
             self.inherits = false;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use sexton_model::job::RetryOverrides;
 use sexton_model::retry::RetryPolicy;
 use sexton_store::open::Offer;
@@ -25,6 +26,8 @@ pub struct Task {
     pub timeout: Option<Duration>,
     /// The deployer's retry settings, for jobs that do not say.
     pub retry: RetryOverrides,
+    /// What its params must hold, for whoever edits them.
+    pub params_schema: Option<Value>,
 }
 
 /// What the tasks of each executor share.
@@ -61,7 +64,8 @@ impl Tasks {
                 Runs::Sql(task) => Arc::new(SqlExecutor::new(hosts.database.clone(), task.clone())),
             };
             let (timeout, retry) = (entry.timeout, entry.retry.clone());
-            Some((name.to_owned(), Task { executor, timeout, retry }))
+            let params_schema = entry.params_schema.clone();
+            Some((name.to_owned(), Task { executor, timeout, retry, params_schema }))
         };
         Self(catalogue.types().filter_map(entry).collect())
     }
@@ -74,6 +78,11 @@ impl Tasks {
     /// What runs `task_type`.
     pub fn get(&self, task_type: &str) -> Option<&Task> {
         self.0.get(task_type)
+    }
+
+    /// The types with what their params must hold, sorted.
+    pub fn schemas(&self) -> Vec<(String, Option<Value>)> {
+        self.0.iter().map(|(name, task)| (name.clone(), task.params_schema.clone())).collect()
     }
 
     /// What a worker with these defaults offers, sorted.

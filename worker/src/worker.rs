@@ -269,6 +269,8 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
             // And the one that listens.
             db_connections: context.store.connections() + 1,
         },
+        offers: options.tasks.schemas(),
+        beats: 0,
         seat,
         readiness: readiness.clone(),
         inherits: false,

@@ -8,7 +8,9 @@ mod filter;
 mod groups;
 mod list;
 pub mod raw;
+mod schema;
 mod show;
+mod verified;
 mod verify;
 mod watch;
 mod which;
@@ -73,6 +75,9 @@ pub struct Requeue {
     /// it ends well without running; 1 says no; anything else leaves it as it is
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     verify: Option<String>,
+    /// Do not ask the verify task of their jobs; the audit says so, and why
+    #[arg(long, conflicts_with = "verify", requires = "reason")]
+    no_verify: bool,
     /// Send them to this pool
     #[arg(long, value_name = "POOL")]
     to_pool: Option<PoolName>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use sexton_model::job::FOREIGN_PREFIX;
+use sexton_model::job::is_reserved;
 
 /// The most bytes of a name's part that comes from the file; task types have less room than names.
 const MAX_WORD_BYTES: usize = 60;
@@ -29,7 +29,7 @@ impl Names {
     pub(super) fn unique(&mut self, service: &str, word: &str) -> String {
         let service = part(service, "import");
         let mut name = format!("{service}.{}", part(word, "job"));
-        if name.starts_with(FOREIGN_PREFIX) {
+        if is_reserved(&name) {
             name = format!("import.{name}");
         }
         let asked = self.asked.entry(name.clone()).or_insert(0);

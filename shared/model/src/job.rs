@@ -11,6 +11,7 @@ use crate::cron::Dst;
 use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::rate::Rate;
+use crate::verify::VERIFY_PREFIX;
 use crate::zone::Zone;
 
 mod columns;
@@ -42,6 +43,8 @@ pub const MAX_KEY_BYTES: usize = 256;
 pub const MAX_PAUSE_AFTER_FAILURES: u32 = 100;
 /// Prefix of the jobs that stand for tasks published by others; reserved.
 pub const FOREIGN_PREFIX: &str = "foreign.";
+/// What no job of a file may begin with: jobs that come into being by themselves.
+pub const RESERVED: [&str; 2] = [FOREIGN_PREFIX, VERIFY_PREFIX];
 /// Longest run of one attempt where the job does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 /// The shortest period of [`Schedule::Every`]. Execution keys name the second of a firing, so two
@@ -49,6 +52,11 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 pub const MIN_PERIOD: Duration = Duration::from_secs(1);
 /// The longest period of [`Schedule::Every`].
 pub const MAX_PERIOD: Duration = Duration::from_hours(366 * 24);
+
+/// Whether a job of this name came into being by itself, and is nobody's to define.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// A job's definition, as applied.
 #[derive(Clone, PartialEq, Debug)]
@@ -100,6 +108,9 @@ pub struct JobSpec {
     /// After so many executions in a row that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], the
     /// job is paused when its next firing is due; `None`: never.
     pub pause_after_failures: Option<u32>,
+    /// The task type that is asked whether the effect of a failed execution has happened, before it is
+    /// requeued; `None`: nobody is.
+    pub verify_task: Option<String>,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
 }
@@ -163,6 +174,7 @@ impl JobSpec {
             expect_within: None,
             stale_after: None,
             pause_after_failures: None,
+            verify_task: None,
             labels: std::collections::BTreeMap::new(),
         }
     }

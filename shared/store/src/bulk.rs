@@ -11,6 +11,9 @@
 //! anywhere every item is either done, recorded and counted, or none of it; and what an operator, a worker or
 //! another bulk did meanwhile is refused, and said so at the item.
 //!
+//! **Where a job has a verify task**, the items of that job wait until it has said that their effect has not
+//! happened ([`asking()`]).
+//!
 //! The program that asked may end at any time; it only watches.
 
 mod asks;
@@ -22,6 +25,7 @@ mod later;
 mod prepare;
 mod preview;
 mod prune;
+mod question;
 mod rows;
 mod select;
 mod steer;
@@ -36,8 +40,9 @@ pub use carry::{Portion, carry};
 pub use create::{Asked, NewBulk, create};
 pub use items::{Item, items};
 pub use prepare::{Prepared, prepare};
-pub use preview::{MOST, Preview, preview, preview_ids};
+pub use preview::{MOST, Preview, preview, preview_ids, verified};
 pub use prune::prune;
+pub use question::{Asking, asking};
 pub use steer::{SteerError, break_off, resume, stop};
 pub use verdict::{Verdict, judged};
 

@@ -73,6 +73,7 @@ pub async fn heartbeat(
 pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped
+        WITH o AS (DELETE FROM offers WHERE instance_id = $1)
         UPDATE instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
         id.get(),
         now

@@ -74,6 +74,7 @@ pub struct Job {
     pub expect_within_ms: Option<i64>,
     pub stale_after_ms: Option<i64>,
     pub pause_after_failures: Option<i32>,
+    pub verify_task: Option<String>,
     pub labels: Value,
     pub status: String,
     pub paused_by: Option<String>,
@@ -136,6 +137,7 @@ impl Job {
             expect_within: self.expect_within_ms.map(millis),
             stale_after: self.stale_after_ms.map(millis),
             pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
+            verify_task: self.verify_task.clone(),
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
         })
     }
@@ -301,7 +303,7 @@ async fn read(
                misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
                max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
-               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, labels, status, paused_by,
+               idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status, paused_by,
                paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
         FROM jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))

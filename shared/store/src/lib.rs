@@ -36,6 +36,7 @@ pub mod lease;
 pub mod ledger;
 pub mod listen;
 pub mod lost;
+pub mod offers;
 pub mod open;
 pub mod operator;
 pub mod output;

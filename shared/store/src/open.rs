@@ -124,10 +124,9 @@ impl From<RetryColumns> for RetryOverrides {
     }
 }
 
-/// Opens, or skips as stale, what can be opened of `requests` (at most one per execution) for `worker`. A job without a
-/// lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of a
-/// failed execution is a requeue by hand: the budgets start anew and the move is recorded under
-/// `actor`.
+/// Opens, or skips as stale, what can be opened of `requests` (at most one per execution) for `worker`. A job
+/// without a lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of
+/// a failed execution is a requeue by hand: the budgets start anew and the move is recorded under `actor`.
 pub async fn open(
     store: &Store,
     worker: ProcessId,
@@ -197,8 +196,12 @@ pub async fn open(
                    jsonb_build_object('state', 'running', 'attempt', u.attempt)
             FROM u WHERE u.was = 'failed')
         SELECT id AS "id!", stale AS "stale!", attempt AS "attempt!", token AS "token!",
-               job_name AS "job_name!", task_type AS "task_type!", target, params AS "params!",
-               execution_key AS "execution_key!", idempotency_key AS "idempotency_key!",
+               -- A question finds the job and the key of what it asks about.
+               coalesce((SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
+                         WHERE ae.id = u.asks_about), job_name) AS "job_name!",
+               coalesce((SELECT ae.execution_key FROM executions ae WHERE ae.id = u.asks_about), execution_key)
+                   AS "execution_key!", task_type AS "task_type!", target, params AS "params!",
+               idempotency_key AS "idempotency_key!",
                scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",
                timeout_ms AS "timeout_ms!", lease_ms AS "lease_ms!", retries_used AS "retries_used!",
                timeouts_used AS "timeouts_used!", crashes_used AS "crashes_used!",
@@ -243,9 +246,11 @@ pub async fn recover(
         OpenedRow,
         r#"-- recover_attempts
         SELECT e.id, false AS "stale!", e.attempt, e.open_token AS "token!",
-               coalesce(j.deleted_name, j.name) AS "job_name!",
-               e.task_type, e.target,
-               e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
+               coalesce((SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
+                         WHERE ae.id = e.asks_about), j.deleted_name, j.name) AS "job_name!",
+               coalesce((SELECT ae.execution_key FROM executions ae WHERE ae.id = e.asks_about),
+                        e.execution_key) AS "execution_key!",
+               e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
                coalesce(j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,

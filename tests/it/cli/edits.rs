@@ -3,6 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
+use sexton_model::id::ProcessId;
+use sexton_store::instances::{Introduction, heartbeat};
+use sexton_store::offers::publish;
+use uuid::Uuid;
 
 use super::Console;
 
@@ -124,4 +128,64 @@ async fn a_broken_editor_changes_nothing_and_what_was_written_is_not_lost() {
     assert_eq!(files(), Vec::<std::path::PathBuf>::new());
     let row: Value = console.json(&["executions", "show", &text]).await;
     assert_eq!((&row["params"], &row["state"]), (&json!({"customer": 7}), &json!("pending")));
+}
+
+/// A worker that is at work and offers `work`, with this schema for its params.
+async fn offers(console: &Console, name: &'static str, schema: Option<Value>) {
+    let who = Introduction {
+        id: ProcessId::new(Uuid::now_v7()),
+        kind: "worker",
+        name: name.to_owned(),
+        pid: 1,
+        version: "0",
+        tz_version: None,
+        pools: vec!["default".to_owned()],
+        slots: 1,
+        pool_slots: Some(vec![1]),
+        seat: None,
+        db_connections: 1,
+    };
+    heartbeat(console.store(), &who, true, None).await.unwrap();
+    publish(console.store(), who.id, &[("work".to_owned(), schema)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept() {
+    let console = Console::with_jobs().await;
+    let id = console.failed().await;
+    let text = id.to_string();
+    let edit = async |params: &str, code: i32| {
+        let args = ["failed", "edit", &text, "--reason", "x", "--params", params, "--dry-run"];
+        let ended = console.run(&args).await.expect(code);
+        format!("{}{}", ended.stdout, ended.stderr)
+    };
+    let told = edit("{}", 0).await;
+    assert!(told.contains("not validated: no worker at work offers work"), "{told}");
+    offers(&console, "w1", None).await;
+    let told = edit("{}", 0).await;
+    assert!(told.contains("not validated: no catalogue has a params_schema for work"), "{told}");
+    let schema = json!({
+        "required": ["customer"],
+        "properties": {"customer": {"type": "integer"}, "lines": {"items": {"minimum": 1}}}
+    });
+    offers(&console, "w2", Some(schema.clone())).await;
+    offers(&console, "w3", Some(schema)).await;
+    let told = edit(r#"{"customer": "secret", "lines": [1, 0, -4711]}"#, 2).await;
+    for said in
+        ["/customer: ", "/lines/1: must be 1 or more", "/lines/2: ", "by w2, w3", "disagree"]
+    {
+        assert!(told.contains(said), "{said}: {told}");
+    }
+    assert!(!told.contains("secret") && !told.contains("4711"), "places, not values: {told}");
+    assert!(edit(r#"{"customer": 7}"#, 0).await.contains("~ /customer"));
+    // What was written is not lost.
+    let editor = editor(&console, "echo '{\"customer\": \"x\"}' > \"$1\"");
+    let folder = console.folder.path().to_str().unwrap().to_owned();
+    let path = std::env::var("PATH").unwrap();
+    let env = [("EDITOR", editor.as_str()), ("TMPDIR", folder.as_str()), ("PATH", path.as_str())];
+    let args = ["failed", "edit", &text, "--reason", "typo", "--yes"];
+    let told = console.run_with(&args, &env, "").await.expect(2).stderr;
+    let kept = told.split("what you wrote is in ").nth(1).unwrap().trim();
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "{\"customer\": \"x\"}\n");
+    assert_eq!((console.state(id).await.as_str(), console.audit(id).await.len()), ("failed/2", 1));
 }

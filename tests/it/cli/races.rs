@@ -124,7 +124,13 @@ async fn of_two_edits_at_once_the_second_does_not_overwrite_the_first() {
     let other = console.db.other_store().unwrap();
     let seen = serde_json::json!({"customer": 4891});
     let (one, two) = (serde_json::json!({"customer": 1}), serde_json::json!({"customer": 2}));
-    let edit = |params| operator::Edit { seen: &seen, params, pool: None, requeue: false };
+    let edit = |params| operator::Edit {
+        seen: &seen,
+        params,
+        pool: None,
+        requeue: false,
+        unverified: false,
+    };
     let (a, b) = tokio::join!(
         operator::edit(console.store(), id, second(), edit(&one), BY, None),
         operator::edit(&other, id, second(), edit(&two), BY, None)

@@ -21,6 +21,7 @@ mod retries;
 mod seats;
 mod sql;
 mod struck;
+mod verifying;
 mod wiped;
 
 use std::time::Duration;

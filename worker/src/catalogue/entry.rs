@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::fields::{Fields, Notes};
 use super::problem::Problems;
 use super::program::ProgramFinder;
-use super::{Runs, TaskEntry, command, email, http, retry, sql};
+use super::{Runs, TaskEntry, command, email, http, retry, schema, sql};
 
 /// Longest name of a task type, in bytes.
 const NAME_MAX_BYTES: usize = 100;
@@ -18,6 +18,9 @@ const NAME_MAX_BYTES: usize = 100;
 const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 /// Longest `timeout` of a task type.
 pub const TIMEOUT_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// The keys that every type may have.
+const COMMON: [&str; 3] = ["timeout", "retry", "params_schema"];
 
 /// The keys that choose what runs a type; each type has one of them.
 const EXECUTORS: [&str; 4] = ["command", "http", "sql", "email"];
@@ -46,7 +49,8 @@ pub(super) fn read(
     let runs = runs(name.span(), fields, finder, &mut notes);
     let timeout = fields.span("timeout", TIMEOUT_MIN..=TIMEOUT_MAX, &mut notes);
     let retry = retry::read(fields, &mut notes);
-    runs.filter(|_| notes.sound()).map(|runs| TaskEntry { runs, timeout, retry })
+    let params_schema = schema::read(fields, finder.folder(), &mut notes);
+    runs.filter(|_| notes.sound()).map(|runs| TaskEntry { runs, timeout, retry, params_schema })
 }
 
 fn is_type_name(name: &str) -> bool {
@@ -72,7 +76,7 @@ fn runs(
     }
     let chosen = if named.is_empty() { vec!["command"] } else { named };
     let own = chosen.iter().flat_map(|key| options(key));
-    let known: Vec<_> = chosen.iter().chain(own).chain(&["timeout", "retry"]).copied().collect();
+    let known: Vec<_> = chosen.iter().chain(own).chain(&COMMON).copied().collect();
     fields.only(&known, notes);
     let mut read = None;
     for key in chosen {

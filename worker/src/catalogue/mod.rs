@@ -34,6 +34,7 @@ mod http;
 mod problem;
 mod program;
 mod retry;
+mod schema;
 mod size;
 mod sql;
 mod user;
@@ -82,6 +83,8 @@ pub struct TaskEntry {
     pub timeout: Option<Duration>,
     /// The deployer's retry settings; a job's own go before them.
     pub retry: RetryOverrides,
+    /// JSON Schema of its params, checked; at most 64 KiB of JSON.
+    pub params_schema: Option<serde_json::Value>,
 }
 
 /// What a task type runs; one variant for each executor.

@@ -41,6 +41,29 @@ pub struct Manner {
     pub detach: bool,
 }
 
+/// Who says whether an effect has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verify<'a> {
+    /// The verify tasks of the jobs that have one.
+    Tasks,
+    /// Nobody, though jobs may have one.
+    Nobody,
+    /// This command, on this machine.
+    Command(&'a str),
+}
+
+impl Verify<'_> {
+    /// As the store has it, for executions of which `verified` are of jobs with a verify task.
+    pub(super) const fn to_store(self, verified: u64) -> Option<&'static str> {
+        match self {
+            Self::Command(_) => Some("command"),
+            Self::Tasks if verified > 0 => Some("task"),
+            Self::Nobody if verified > 0 => Some("none"),
+            Self::Tasks | Self::Nobody => None,
+        }
+    }
+}
+
 /// What is done, beside to which.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deed<'a> {
@@ -50,8 +73,8 @@ pub(super) struct Deed<'a> {
     pub canary: Option<u32>,
     /// The pool they are sent to.
     pub pool: Option<&'a str>,
-    /// The command that is asked of each first.
-    pub verify: Option<&'a str>,
+    /// Who is asked of each first.
+    pub verify: Verify<'a>,
     /// Why, for the audit.
     pub reason: Option<&'a str>,
 }
@@ -59,7 +82,7 @@ pub(super) struct Deed<'a> {
 impl<'a> Deed<'a> {
     /// Without any terms.
     pub(super) const fn of(kind: Kind, reason: Option<&'a str>) -> Self {
-        Self { kind, canary: None, pool: None, verify: None, reason }
+        Self { kind, canary: None, pool: None, verify: Verify::Nobody, reason }
     }
 }
 
@@ -91,8 +114,7 @@ pub(super) async fn ask(
         if session.out.is_json() {
             return session.out.document(&json!({"preview": preview, "bulk": null}));
         }
-        return tell(&preview, deed.kind, session)
-            .and_then(|()| session.out.say("Nothing was done."));
+        return tell(&preview, deed, session).and_then(|()| session.out.say("Nothing was done."));
     }
     if preview.count == 0 {
         return Err(Failure::NothingDone(
@@ -100,7 +122,7 @@ pub(super) async fn ask(
         ));
     }
     if !manner.yes && !session.out.is_json() {
-        tell(&preview, deed.kind, session)?;
+        tell(&preview, deed, session)?;
     }
     confirm(&format!("{} will be {}", counted(&preview), deed.kind.done()), manner.yes)?;
     let asked = match meant {
@@ -110,7 +132,7 @@ pub(super) async fn ask(
     let id = create(store, asked, &ids, deed, manner, &preview, session).await?;
     fault::point("console.bulk_asked");
     let mut detach = manner.detach;
-    if let Some(command) = deed.verify {
+    if let Verify::Command(command) = deed.verify {
         let by = By { actor: &session.actor, reason: deed.reason };
         detach |= verify::all(store, Asking { id, command, by }).await?;
     }
@@ -134,7 +156,7 @@ async fn create(
         rate: manner.rate,
         canary: deed.canary,
         pool: deed.pool,
-        verify: deed.verify.map(|_| "command"),
+        verify: deed.verify.to_store(preview.verified).filter(|_| deed.kind == Kind::Requeue),
     };
     let by = By { actor: &session.actor, reason: deed.reason };
     Ok(bulk::create(store, &new, by).await?)
@@ -149,7 +171,8 @@ fn counted(preview: &Preview) -> String {
     }
 }
 
-fn tell(preview: &Preview, kind: Kind, session: &Session) -> Result<(), Failure> {
+fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Failure> {
+    let kind = deed.kind;
     let now = preview.asked_at;
     let mut facts = Facts::default();
     facts.add("what", format!("{} will be {}", counted(preview), kind.done()));
@@ -167,10 +190,26 @@ fn tell(preview: &Preview, kind: Kind, session: &Session) -> Result<(), Failure>
             ),
         );
     }
+    if preview.verified > 0 && kind == Kind::Requeue {
+        facts.maybe("asked first", asked_first(preview.verified, deed.verify));
+    }
     if preview.more {
         facts.add("looked at", format!("the first {} alone", bulk::MOST));
     }
     session.out.facts(facts)
+}
+
+fn asked_first(verified: u64, verify: Verify<'_>) -> Option<String> {
+    match verify {
+        Verify::Tasks => Some(format!(
+            "{verified}, by the verify task of their job; those whose effect has happened end well without \
+             running"
+        )),
+        Verify::Nobody => {
+            Some(format!("nobody, though the jobs of {verified} have a verify task (--no-verify)"))
+        }
+        Verify::Command(_) => None,
+    }
 }
 
 fn named(all: &[(String, u64)]) -> String {

@@ -12,7 +12,8 @@ use sexton_store::bulk::{Asked, NewBulk, create};
 use sexton_store::operator::{self, By, OperatorError, Terms};
 use sexton_store::{Store, executions, instances};
 
-use super::bulk::{Deed, ask};
+use super::bulk::{Deed, Verify, ask};
+use super::verified;
 use super::watch::{find, follow};
 use super::which::Meant;
 use super::{Discard, Requeue, Restore};
@@ -37,12 +38,16 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         || arguments.canary.is_some()
         || arguments.verify.is_some()
         || manner.dry_run;
+    let verify = match arguments.verify.as_deref() {
+        Some(command) => Verify::Command(command),
+        None if arguments.no_verify => Verify::Nobody,
+        None => Verify::Tasks,
+    };
     let ids = match meant {
         Meant::Ids(ids) if !several => ids,
         _ if seen.is_some() => return Err(attempt_of_several()),
         meant => {
             let (canary, reason) = (arguments.canary, arguments.reason.as_deref());
-            let verify = arguments.verify.as_deref();
             let deed = Deed { kind: Kind::Requeue, canary, pool, verify, reason };
             return ask(&store, &meant, deed, manner, session).await;
         }
@@ -54,9 +59,15 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         confirm(&format!("{} executions will be requeued", ids.len()), manner.yes)?;
     }
     let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let asked = verified::asked(&store, &ids).await?;
+    if asked > 0 && verify == Verify::Tasks {
+        let few = verified::Few { ids: &ids, attempt: seen, pool, detach: manner.detach };
+        return verified::requeue(&store, few, by, session).await;
+    }
+    let terms = Terms { pool, unverified: asked > 0 };
     let mut report = Report::new("requeued", "pending", ids.len());
     for id in ids {
-        let done = requeue_one(&store, id, seen, Terms { pool }, by).await;
+        let done = requeue_one(&store, id, seen, terms, by).await;
         if done.is_ok() {
             fault::point("console.requeued");
         }

@@ -13,6 +13,7 @@ use sexton_store::executions::{self, Execution};
 use sexton_store::operator::{self, By, OperatorError};
 
 use super::deeds::{beaten, known_pool};
+use super::{schema, verified};
 use crate::changes::{Change, changes};
 use crate::commands::reference;
 use crate::confirm::confirm;
@@ -51,6 +52,9 @@ pub struct Edit {
     /// Leave it failed; `failed requeue` runs it later
     #[arg(long)]
     no_requeue: bool,
+    /// Run it without asking its job's verify task first; the audit says so
+    #[arg(long)]
+    no_verify: bool,
     /// Only show which places would change
     #[arg(long)]
     dry_run: bool,
@@ -80,24 +84,41 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     if !session.out.is_json() {
         tell(&found, pool, session)?;
     }
-    if arguments.dry_run {
-        return answer(id, &found, pool, "failed", session);
-    }
-    let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
     let keep = |failure| match edited {
         Some(edited) => edited.keep(failure),
         None => failure,
     };
+    if !found.is_empty()
+        && let Err(failure) = schema::check(&store, &row.task_type, &params, session).await
+    {
+        return Err(keep(failure));
+    }
+    if arguments.dry_run {
+        return answer(id, &found, pool, "failed", session);
+    }
+    let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
     if let Err(failure) = confirm(&format!("{id} will be {what}"), arguments.yes) {
         return Err(keep(failure));
     }
     let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
-    let change =
-        operator::Edit { seen: &row.params, params: &params, pool, requeue: !arguments.no_requeue };
+    let verified = !arguments.no_requeue && verified::asked(&store, &[id]).await? > 0;
+    // Its verify task is asked before it runs again: the edit alone is done here.
+    let asks = verified && !arguments.no_verify;
+    let change = operator::Edit {
+        seen: &row.params,
+        params: &params,
+        pool,
+        requeue: !arguments.no_requeue && !asks,
+        unverified: verified && !asks,
+    };
     if let Err(error) = operator::edit(&store, id, attempt, change, by, None).await {
         return Err(keep(beaten(&store, error, "requeued").await));
     }
     fault::point("console.edited");
+    if asks {
+        let few = verified::Few { ids: &[id], attempt: Some(attempt), pool: None, detach: false };
+        return verified::requeue(&store, few, by, session).await;
+    }
     if session.out.is_json() {
         let state = if arguments.no_requeue { "failed" } else { "pending" };
         return answer(id, &found, pool, state, session);

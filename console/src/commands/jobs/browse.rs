@@ -195,6 +195,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     facts.maybe("lock key", job.lock_key.map(|key| key.to_string()));
     facts.maybe("expected within", job.expect_within_ms.map(millis));
     facts.maybe("stale after", job.stale_after_ms.map(millis));
+    facts.maybe("asked before a requeue", job.verify_task.as_deref());
     facts.maybe("paused after", job.pause_after_failures.map(|n| format!("{n} failures in a row")));
     let labels =
         Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));

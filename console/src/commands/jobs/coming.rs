@@ -1,6 +1,6 @@
 //! Reads the jobs whose schedules a command looks at: those named, or all active ones.
 
-use sexton_model::job::{FOREIGN_PREFIX, JobSpec};
+use sexton_model::job::{JobSpec, is_reserved};
 use sexton_store::Store;
 use sexton_store::jobs::{self, Job, JobFilter};
 
@@ -41,7 +41,7 @@ pub(in crate::commands) async fn read(store: &Store, names: &[String]) -> Result
         let full = page.len() as i64 == PAGE;
         filter.after = page.last().map(|job| job.name.clone());
         for row in page {
-            if row.name.starts_with(FOREIGN_PREFIX) {
+            if is_reserved(&row.name) {
                 continue;
             }
             if found.len() == MAX_JOBS {

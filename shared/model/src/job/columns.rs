@@ -13,7 +13,7 @@ use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
 /// The fields of [`JobSpec::to_json`], in the order in which people read a job.
-pub const COLUMNS: [&str; 36] = [
+pub const COLUMNS: [&str; 37] = [
     "name",
     "description",
     "target",
@@ -49,6 +49,7 @@ pub const COLUMNS: [&str; 36] = [
     "expect_within_ms",
     "stale_after_ms",
     "pause_after_failures",
+    "verify_task",
     "labels",
 ];
 
@@ -200,6 +201,7 @@ impl JobSpec {
             "expect_within_ms": millis(self.expect_within),
             "stale_after_ms": millis(self.stale_after),
             "pause_after_failures": self.pause_after_failures,
+            "verify_task": self.verify_task,
             "labels": self.labels,
         })
     }

@@ -3,7 +3,8 @@
 //! The alphabet is one that needs no quoting in a shell, a URL, a log line, a header or a queue
 //! name, so that a name can be copied from anywhere to anywhere.
 
-use super::{FOREIGN_PREFIX, MAX_CLASS_BYTES, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES};
+use super::{FOREIGN_PREFIX, MAX_CLASS_BYTES, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES, is_reserved};
+use crate::verify::VERIFY_PREFIX;
 
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,8 +23,11 @@ pub enum NameError {
     /// A character outside the alphabet.
     #[error("holds {0:?}; letters, digits, '.', '_' and '-' are allowed")]
     Character(char),
-    /// Begins with [`FOREIGN_PREFIX`].
-    #[error("begins with \"{FOREIGN_PREFIX}\", which is kept for tasks that others publish")]
+    /// Begins with [`FOREIGN_PREFIX`] or [`VERIFY_PREFIX`].
+    #[error(
+        "begins with \"{FOREIGN_PREFIX}\" or \"{VERIFY_PREFIX}\", which are kept for tasks that others publish \
+         and for questions"
+    )]
     Reserved,
     /// A class of attempts that ended without a word.
     #[error("says nothing of the task: nobody saw its end; write max_crashes = 1 instead")]
@@ -40,7 +44,7 @@ pub enum NameError {
 /// [`NameError`], a fragment that fits after "name".
 pub fn check_name(name: &str) -> Result<(), NameError> {
     check(name, MAX_NAME_BYTES)?;
-    if name.starts_with(FOREIGN_PREFIX) { Err(NameError::Reserved) } else { Ok(()) }
+    if is_reserved(name) { Err(NameError::Reserved) } else { Ok(()) }
 }
 
 /// Checks a task type: `[A-Za-z0-9._-]`, at most [`MAX_TASK_TYPE_BYTES`].
@@ -110,6 +114,7 @@ mod tests {
         assert_eq!(check_name("a\0"), Err(NameError::Character('\0')));
         assert_eq!(check_name("zahlläufe"), Err(NameError::Character('ä')));
         assert_eq!(check_name("foreign.report"), Err(NameError::Reserved));
+        assert_eq!(check_name("verify.charged"), Err(NameError::Reserved));
         assert_eq!(
             check_name(&"x".repeat(201)),
             Err(NameError::TooLong { bytes: 201, limit: 200 })

@@ -19,7 +19,7 @@ use crate::job::{
 use crate::pool::PoolName;
 use crate::rate::Rate;
 
-const KNOWN: [&str; 29] = [
+const KNOWN: [&str; 30] = [
     "name",
     "description",
     "target",
@@ -48,12 +48,13 @@ const KNOWN: [&str; 29] = [
     "expect_within",
     "stale_after",
     "pause_after_failures",
+    "verify",
     "labels",
 ];
 
 const LATER: [&str; 3] = ["on_success", "holidays", "priority"];
 
-const HINTS: [(&str, &str); 13] = [
+const HINTS: [(&str, &str); 14] = [
     ("cron", "write schedule = \"…\""),
     ("interval", "write every = \"…\""),
     ("offset", "write phase = \"…\""),
@@ -63,6 +64,7 @@ const HINTS: [(&str, &str); 13] = [
     ("type", "write task = \"…\""),
     ("task_type", "write task = \"…\""),
     ("queue", "write pool = \"…\""),
+    ("verify_task", "write verify = \"…\""),
     ("max_retries", "write retry = { max_retries = … }"),
     ("command", "a job names a task type; what it runs stands in the worker's task catalogue"),
     ("http", "a job names a task type; what it calls stands in the worker's task catalogue"),
@@ -96,6 +98,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         pause_after_failures: fields
             .integer("pause_after_failures", 1..=i64::from(MAX_PAUSE_AFTER_FAILURES))
             .map(|failures| failures as u32),
+        verify_task: verify(fields),
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,
@@ -132,6 +135,13 @@ fn name<'a>(
             None
         }
     }
+}
+
+fn verify(fields: &mut Fields<'_, '_, '_>) -> Option<String> {
+    if !fields.has("verify") {
+        return None;
+    }
+    name(fields, "verify", check_task_type).map(str::to_owned)
 }
 
 fn target(fields: &mut Fields<'_, '_, '_>) -> Option<String> {

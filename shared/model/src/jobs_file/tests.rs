@@ -61,6 +61,7 @@ fn a_full_job_is_read_field_by_field() {
         expect_within = "2h"
         stale_after = "3h"
         pause_after_failures = 5
+        verify = "charge-was-made"
         labels = { team = "billing" }
     "#;
     let seconds = |s| Some(Duration::from_secs(s));
@@ -108,6 +109,7 @@ fn a_full_job_is_read_field_by_field() {
         expect_within: seconds(7_200),
         stale_after: seconds(10_800),
         pause_after_failures: Some(5),
+        verify_task: Some("charge-was-made".to_owned()),
         labels: [("team".to_owned(), "billing".to_owned())].into(),
     };
     assert_eq!(parse("jobs.toml", text), Ok(vec![expected]));

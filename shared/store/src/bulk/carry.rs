@@ -179,7 +179,7 @@ async fn act(
             .is_some_and(|it| it.state == row.kind.from().as_str() && it.attempt == item.seen.get())
     };
     let seen: Vec<_> = items.iter().filter(is_meant).map(|item| (item.id, item.seen)).collect();
-    let terms = Terms { pool: row.pool.as_deref() };
+    let terms = Terms { pool: row.pool.as_deref(), ..Terms::default() };
     let (moved, tickets, after) = move_them(connection, row, &seen, terms).await?;
     let moved: HashSet<Uuid> = moved.into_iter().collect();
     let deeds: Vec<AuditDeed> = locked

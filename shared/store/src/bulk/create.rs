@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::bounded::{Bounded, commit};
 use crate::listen::Wake;
+use crate::operator::moves::UNVERIFIED;
 use crate::operator::{By, wake};
 use crate::{Store, StoreError};
 
@@ -38,7 +39,8 @@ pub struct NewBulk<'a> {
     pub canary: Option<u32>,
     /// The pool they are sent to; `None`: each to its own.
     pub pool: Option<&'a str>,
-    /// `task` or `command`: who is asked first whether the effect has happened.
+    /// `task` or `command`: who is asked first whether the effect has happened; `none`: nobody, though jobs
+    /// have a verify task, which the audit says.
     pub verify: Option<&'a str>,
 }
 
@@ -79,7 +81,7 @@ pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64
         rate,
         bulk.canary.map(|canary| canary as i32),
         bulk.pool,
-        bulk.verify,
+        bulk.verify.filter(|verify| *verify != UNVERIFIED),
         state.as_str()
     )
     .fetch_one(Bounded(&mut *tx))
@@ -125,5 +127,5 @@ pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64
 
 /// In which an item begins.
 pub(super) fn first_state(verify: Option<&str>) -> &'static str {
-    if verify == Some("command") { "unasked" } else { "waiting" }
+    if matches!(verify, Some("command" | "task")) { "unasked" } else { "waiting" }
 }

@@ -38,12 +38,15 @@ pub struct Preview {
     /// Of how many a later execution of the same job, with the same idempotency key, has succeeded: their
     /// effect may have happened. Only where a job's template lets two executions have one key.
     pub succeeded_later: u64,
+    /// How many are of jobs that have a verify task, which is asked of each first.
+    pub verified: u64,
     /// By the database's clock, when it was made: what fails later is not meant.
     pub asked_at: DateTime<Utc>,
 }
 
 #[derive(Default)]
 struct Counts {
+    verified: u64,
     jobs: BTreeMap<String, u64>,
     pools: BTreeMap<String, u64>,
     later: Later,
@@ -74,6 +77,7 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
         }
         after = page.last;
     }
+    preview.verified = counts.verified;
     preview.jobs = most_first(counts.jobs);
     preview.pools = most_first(counts.pools);
     Ok(preview)
@@ -99,14 +103,29 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
         oldest: range.oldest,
         newest: range.newest,
         succeeded_later,
+        verified: counts.verified,
         asked_at,
     })
+}
+
+/// How many of these are of jobs that have a verify task.
+pub async fn verified(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
+    let count = sqlx::query_scalar!(
+        r#"-- verified_executions
+        SELECT count(*) AS "count!" FROM executions e JOIN jobs j ON j.id = e.job_id
+        WHERE e.id = ANY ($1) AND j.verify_task IS NOT NULL"#,
+        ids
+    )
+    .fetch_one(store.bounded())
+    .await?;
+    Ok(count as u64)
 }
 
 async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page
-        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!"
+        SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
+               count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!"
         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
         GROUP BY 1, 2"#,
         ids
@@ -116,6 +135,7 @@ async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, S
     for row in rows {
         *counts.jobs.entry(row.job).or_default() += row.count as u64;
         *counts.pools.entry(row.pool).or_default() += row.count as u64;
+        counts.verified += row.verified as u64;
     }
     counts.later.of(store, ids).await
 }

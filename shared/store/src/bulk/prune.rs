@@ -1,4 +1,4 @@
-//! Retention of bulks: what has ended goes with its items; the audit of it stays.
+//! Retention of bulks: what has ended goes with its items and their questions; the audit of it stays.
 
 use crate::bounded::{Bounded, commit};
 use crate::{Now, Store, StoreError};
@@ -29,7 +29,8 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
         i AS MATERIALIZED (
             SELECT o.bulk_id, o.ordinal FROM b, LATERAL (
                 SELECT bulk_id, ordinal FROM bulk_items WHERE bulk_id = b.id ORDER BY ordinal LIMIT $3) o
-            LIMIT $3)
+            LIMIT $3),
+        q AS (DELETE FROM bulk_questions q USING i WHERE q.bulk_id = i.bulk_id AND q.ordinal = i.ordinal)
         DELETE FROM bulk_items d USING i WHERE d.bulk_id = i.bulk_id AND d.ordinal = i.ordinal",
         now,
         f64::from(days),

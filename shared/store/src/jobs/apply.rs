@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::id::JobId;
-use sexton_model::job::{FOREIGN_PREFIX, FieldChange, JobSpec, diff};
+use sexton_model::job::{FieldChange, JobSpec, RESERVED, diff};
 use sexton_model::jobs_file::{Problem, check_ready_against};
 use sexton_model::plan::{Cursor, GapReason, Timetable, TimetableError};
 use sqlx::{PgConnection, Postgres, Transaction};
@@ -47,7 +47,7 @@ pub struct Apply<'a> {
     pub actor: &'a str,
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Pause active jobs that are not among them (those of other systems' tasks excepted).
+    /// Pause active jobs that are not among them (those that came into being by themselves excepted).
     pub prune: bool,
 }
 
@@ -146,6 +146,7 @@ async fn look(
 ) -> Result<(DateTime<Utc>, Vec<String>), sqlx::Error> {
     bound_waiting(tx).await?;
     let names: Vec<String> = request.specs.iter().map(|spec| spec.name.clone()).collect();
+    let reserved = RESERVED.map(str::to_owned);
     if !request.dry_run {
         sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", TURN)
             .execute(Bounded(&mut **tx))
@@ -153,11 +154,12 @@ async fn look(
         sqlx::query_scalar!(
             "-- lock_jobs
             SELECT id FROM jobs
-            WHERE name = ANY ($1) OR ($2 AND status = 'active' AND NOT starts_with(name, $3))
+            WHERE name = ANY ($1) OR ($2 AND status = 'active'
+                AND NOT EXISTS (SELECT FROM unnest($3::text[]) p WHERE starts_with(name, p)))
             ORDER BY id FOR NO KEY UPDATE",
             &names,
             request.prune,
-            FOREIGN_PREFIX
+            &reserved
         )
         .fetch_all(Bounded(&mut **tx))
         .await?;
@@ -172,10 +174,11 @@ async fn look(
     let concerned = sqlx::query_scalar!(
         "-- concerned_jobs
         SELECT name FROM jobs
-        WHERE name = ANY ($1) OR ($2 AND status = 'active' AND NOT starts_with(name, $3))",
+        WHERE name = ANY ($1) OR ($2 AND status = 'active'
+                AND NOT EXISTS (SELECT FROM unnest($3::text[]) p WHERE starts_with(name, p)))",
         &names,
         request.prune,
-        FOREIGN_PREFIX
+        &reserved
     )
     .fetch_all(Bounded(&mut **tx))
     .await?;

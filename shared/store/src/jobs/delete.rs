@@ -11,7 +11,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::id::JobId;
-use sexton_model::job::FOREIGN_PREFIX;
+use sexton_model::job::is_reserved;
 use sexton_model::plan::GapReason;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -94,7 +94,7 @@ pub async fn delete(
     now: Now,
 ) -> Result<Deleted, DeleteError> {
     let name = request.name;
-    if name.starts_with(FOREIGN_PREFIX) {
+    if is_reserved(name) {
         return Err(DeleteError::Reserved(name.to_owned()));
     }
     let (mut tx, job, at) = locked(store, name, now).await.map_err(|error| match error {

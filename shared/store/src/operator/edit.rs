@@ -27,6 +27,8 @@ pub struct Edit<'a> {
     pub pool: Option<&'a str>,
     /// Whether it is requeued at once.
     pub requeue: bool,
+    /// Without asking the job's verify task, though it has one.
+    pub unverified: bool,
 }
 
 /// Changes a failed execution, and requeues it if wanted. A crash before the commit leaves it as it was;
@@ -77,7 +79,7 @@ pub async fn edit(
         json!({"params": edit.params, "pool": edit.pool.map_or(pool.clone(), |pool| json!(pool))}),
     )];
     if edit.requeue {
-        let terms = Terms::default();
+        let terms = Terms { unverified: edit.unverified, ..Terms::default() };
         let moved = moves::requeue(&mut row.tx, &[(id, attempt)], terms, row.now, row.now).await?;
         if moved.ids.len() != 1 {
             return Err(row.moved());

@@ -18,11 +18,16 @@ use crate::waiters::NOT_BEFORE_ADMISSION;
 /// An execution, and the attempt number that was seen.
 pub(crate) type Seen = (ExecutionId, AttemptNumber);
 
+/// What the audit says where a job's verify task was not asked, because the operator wanted it so.
+pub(crate) const UNVERIFIED: &str = "none";
+
 /// Under which terms an execution is requeued.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Terms<'a> {
     /// To this pool; `None`: its own.
     pub pool: Option<&'a str>,
+    /// Without asking the job's verify task, though it has one; the audit says so.
+    pub unverified: bool,
 }
 
 /// What a requeue has done.
@@ -111,6 +116,9 @@ pub(crate) fn after_requeue(terms: Terms<'_>) -> Value {
     });
     if let Some(pool) = terms.pool {
         after["pool"] = json!(pool);
+    }
+    if terms.unverified {
+        after["verify"] = json!(UNVERIFIED);
     }
     after
 }

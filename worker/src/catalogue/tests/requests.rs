@@ -73,7 +73,7 @@ X-E = 5
             "line 3: task `a`: `http`: needs a `url`",
             "line 3: task `a`: `http.method`: must be DELETE, GET, HEAD, PATCH, POST or PUT",
             "line 5: task `b`: `http`: must be a table",
-            "line 6: task `b`: `grace`: unknown key; known are `http`, `timeout` and `retry`",
+            "line 6: task `b`: `grace`: unknown key; known are `http`, `timeout`, `retry` and `params_schema`",
             "line 8: task `c`: `http.url`: must begin with http:// or https://",
             "line 8: task `c`: `http.timeout`: must be 100ms to 30d",
             "line 8: task `c`: `http.max_response`: is no size: write a whole number and one of B, KiB, MiB and GiB",

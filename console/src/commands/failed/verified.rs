@@ -1,0 +1,80 @@
+//! Requeues of a few whose jobs have a verify task: a bulk of them, since the question takes a while and must
+//! survive this command.
+
+use sexton_model::bulk::Kind;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::State;
+use sexton_store::bulk::{self, Asked, NewBulk};
+use sexton_store::operator::{By, OperatorError};
+use sexton_store::{Store, executions};
+
+use super::bulk::Verify;
+use super::deeds::beaten;
+use super::watch;
+use crate::commands::reference;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Which, and under which terms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Few<'a> {
+    /// The executions, at most 1,000.
+    pub(super) ids: &'a [ExecutionId],
+    /// Only at this attempt number; `None`: at the one that each has now.
+    pub(super) attempt: Option<AttemptNumber>,
+    /// The pool they are sent to.
+    pub(super) pool: Option<&'a str>,
+    /// Whether nobody waits for the end.
+    pub(super) detach: bool,
+}
+
+/// How many of them are of jobs that have a verify task.
+///
+/// # Errors
+///
+/// Those of the database.
+pub(super) async fn asked(store: &Store, ids: &[ExecutionId]) -> Result<u64, Failure> {
+    let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
+    Ok(bulk::verified(store, &raw).await?)
+}
+
+/// Writes the bulk and watches it. A crash before it is written leaves nothing; after it the schedulers ask and
+/// requeue.
+///
+/// # Errors
+///
+/// [`Failure`]; for an execution that is not failed (at the attempt that was seen) nothing is asked for.
+pub(super) async fn requeue(
+    store: &Store,
+    few: Few<'_>,
+    by: By<'_>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let asked_at = session.now(store).await?;
+    let mut seen = Vec::with_capacity(few.ids.len());
+    for id in few.ids {
+        let row =
+            executions::find(store, id.get()).await?.ok_or_else(|| reference::missing(*id))?;
+        let state = State::parse(&row.state).unwrap_or(State::Pending);
+        let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
+        if state != State::Failed || few.attempt.is_some_and(|seen| seen != attempt) {
+            let moved = OperatorError::Moved { id: *id, state, attempt };
+            return Err(beaten(store, moved, "requeued").await);
+        }
+        seen.push((*id, attempt));
+    }
+    let new = NewBulk {
+        kind: Kind::Requeue,
+        asked: Asked::Ids(&seen),
+        asked_at,
+        rate: None,
+        canary: None,
+        pool: few.pool,
+        verify: Verify::Tasks.to_store(1),
+    };
+    let id = bulk::create(store, &new, by).await?;
+    if !session.out.is_json() {
+        session.out.say(format!("Bulk {id} asks the verify task of the job first."))?;
+    }
+    watch::follow(store, id, few.detach, session).await
+}

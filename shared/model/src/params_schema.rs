@@ -1,0 +1,254 @@
+//! What the params of a task type must hold, as its JSON Schema says (draft 2020-12).
+//!
+//! A schema stands for itself: it refers to nothing outside of it, so that nothing is fetched from anywhere, and
+//! what it says today it says tomorrow. What is told of params that do not fit are the places and what the
+//! schema wants there, and never what stands there: params may hold secrets.
+
+use boon::{CompileError, Compiler, Draft, ErrorKind, Schemas, UrlLoader, ValidationError};
+use serde_json::Value;
+
+use crate::params::value;
+
+/// The most bytes of a schema as JSON.
+pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
+/// The most levels of a schema, arrays and objects counted.
+pub const MAX_SCHEMA_DEPTH: usize = 64;
+/// The most violations that are told.
+pub const MAX_VIOLATIONS: usize = 100;
+/// The most characters of one that are kept.
+const MAX_TOLD: usize = 300;
+/// What a schema is called while it is read.
+const NAME: &str = "schema:///params";
+
+/// What is wrong with a schema: where, as a JSON Pointer (empty: at its top), and what.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("at {:?}: {what}", .at)]
+pub struct SchemaProblem {
+    /// JSON Pointer into the schema.
+    pub at: String,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+/// Where params do not fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// JSON Pointer into the params; empty: the params themselves.
+    pub at: String,
+    /// What the schema wants there.
+    pub what: String,
+}
+
+/// Checks that a schema can be used.
+///
+/// # Errors
+///
+/// Everything that is wrong with it, [`MAX_VIOLATIONS`] at most.
+pub fn check(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
+    compiled(schema).map(drop)
+}
+
+/// Where `params` do not fit `schema`, at most [`MAX_VIOLATIONS`]; none: they fit.
+///
+/// # Errors
+///
+/// What is wrong with the schema; it was checked when it was published, so it is of another version.
+pub fn violations(schema: &Value, params: &Value) -> Result<Vec<Violation>, Vec<SchemaProblem>> {
+    let (schemas, index) = compiled(schema)?;
+    let mut found = Vec::new();
+    if let Err(error) = schemas.validate(params, index) {
+        leaves(&error, &mut |at, kind| found.push(Violation { at, what: told(kind) }));
+    }
+    // Two branches of a schema may want the same.
+    let mut kept: Vec<Violation> = Vec::new();
+    for violation in found {
+        if !kept.contains(&violation) && kept.len() < MAX_VIOLATIONS {
+            kept.push(violation);
+        }
+    }
+    Ok(kept)
+}
+
+/// Fetches nothing.
+struct Nothing;
+
+impl UrlLoader for Nothing {
+    fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err("a schema refers to nothing outside of it; put it under $defs".into())
+    }
+}
+
+fn compiled(schema: &Value) -> Result<(Schemas, boon::SchemaIndex), Vec<SchemaProblem>> {
+    let top = |what: String| vec![SchemaProblem { at: String::new(), what }];
+    if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+        return Err(top("a schema is an object".to_owned()));
+    }
+    if value(schema, MAX_SCHEMA_DEPTH).is_err() {
+        return Err(top(format!(
+            "is nested more than {MAX_SCHEMA_DEPTH} levels deep, or holds the character U+0000"
+        )));
+    }
+    let bytes = serde_json::to_string(schema).map_or(0, |text| text.len());
+    if bytes > MAX_SCHEMA_BYTES {
+        return Err(top(format!("has {bytes} bytes as JSON, more than {MAX_SCHEMA_BYTES}")));
+    }
+    let mut compiler = Compiler::new();
+    compiler.set_default_draft(Draft::V2020_12);
+    compiler.enable_format_assertions();
+    compiler.use_loader(Box::new(Nothing));
+    let mut schemas = Schemas::new();
+    compiler
+        .add_resource(NAME, schema.clone())
+        .and_then(|()| compiler.compile(NAME, &mut schemas))
+        .map(|index| (schemas, index))
+        .map_err(|error| problems(&error))
+}
+
+fn problems(error: &CompileError) -> Vec<SchemaProblem> {
+    if let CompileError::ValidationError { src, .. } = error {
+        let mut found = Vec::new();
+        leaves(src, &mut |at, kind| {
+            let problem = SchemaProblem { at, what: clipped(&kind.to_string()) };
+            if !found.contains(&problem) && found.len() < MAX_VIOLATIONS {
+                found.push(problem);
+            }
+        });
+        return found;
+    }
+    let what = clipped(&format!("{error:#}").replace(&format!("{NAME}#"), "#").replace(NAME, "#"));
+    let at = match error {
+        CompileError::InvalidRegex { url, .. } => place(url),
+        CompileError::ParseIdError { loc } | CompileError::ParseAnchorError { loc } => place(loc),
+        _ => String::new(),
+    };
+    vec![SchemaProblem { at, what }]
+}
+
+fn place(url: &str) -> String {
+    url.split_once('#').map(|(_, pointer)| clipped(pointer)).unwrap_or_default()
+}
+
+/// The innermost causes: what they are the causes of says nothing further.
+fn leaves(error: &ValidationError<'_, '_>, tell: &mut dyn FnMut(String, &ErrorKind<'_, '_>)) {
+    if error.causes.is_empty() {
+        tell(clipped(&error.instance_location.to_string()), &error.kind);
+    }
+    for cause in &error.causes {
+        leaves(cause, tell);
+    }
+}
+
+/// What is wanted, without what stands there.
+fn told(kind: &ErrorKind<'_, '_>) -> String {
+    let text = match kind {
+        ErrorKind::Format { want, .. } => format!("is no valid {want}"),
+        ErrorKind::Pattern { want, .. } => format!("does not match the pattern {want:?}"),
+        ErrorKind::Minimum { want, .. } => format!("must be {want} or more"),
+        ErrorKind::Maximum { want, .. } => format!("must be {want} or less"),
+        ErrorKind::ExclusiveMinimum { want, .. } => format!("must be more than {want}"),
+        ErrorKind::ExclusiveMaximum { want, .. } => format!("must be less than {want}"),
+        ErrorKind::MultipleOf { want, .. } => format!("must be a multiple of {want}"),
+        ErrorKind::FalseSchema => "is not allowed".to_owned(),
+        ErrorKind::ContentEncoding { want, .. } | ErrorKind::ContentMediaType { want, .. } => {
+            format!("is no {want}")
+        }
+        // Of the others the text names types, counts, names of fields and what the schema holds.
+        other => other.to_string(),
+    };
+    clipped(&text)
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(MAX_TOLD).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn charge() -> Value {
+        json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "required": ["customer", "amount"],
+            "additionalProperties": false,
+            "properties": {
+                "customer": {"type": "integer", "minimum": 1},
+                "amount": {"$ref": "#/$defs/amount"},
+                "mail": {"type": "string", "format": "email"},
+                "note": {"type": "string", "pattern": "^[a-z]*$"},
+                "lines": {"type": "array", "items": {"$ref": "#/$defs/amount"}}
+            },
+            "$defs": {"amount": {"type": "object", "required": ["cents"], "properties": {"cents": {"minimum": 0}}}}
+        })
+    }
+
+    fn places(params: &Value) -> Vec<(String, String)> {
+        let found = violations(&charge(), params).unwrap();
+        let mut found: Vec<_> = found.into_iter().map(|it| (it.at, it.what)).collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn what_fits_has_no_violation() {
+        assert_eq!(places(&json!({"customer": 1, "amount": {"cents": 5}, "mail": "a@b.de"})), []);
+    }
+
+    #[test]
+    fn every_violation_is_told_with_its_place_and_without_what_stands_there() {
+        let params = json!({
+            "customer": "s3cret-customer", "amount": {"cents": -4711}, "mail": "s3cret", "note": "S3CRET",
+            "lines": [{"cents": 1}, {}], "further": 1
+        });
+        let found = places(&params);
+        let at: Vec<_> = found.iter().map(|(at, _)| at.as_str()).collect();
+        assert_eq!(at, ["", "/amount/cents", "/customer", "/lines/1", "/mail", "/note"]);
+        assert!(found[0].1.contains("further") && found[3].1.contains("cents"), "{found:?}");
+        assert_eq!(found[1].1, "must be 0 or more");
+        let all = format!("{found:?}").to_lowercase();
+        assert!(!all.contains("s3cret") && !all.contains("4711"), "{all}");
+    }
+
+    #[test]
+    fn what_is_told_is_bounded() {
+        let params = json!({"customer": 1, "amount": {"cents": 1}, "lines": vec![json!({}); 500]});
+        assert_eq!(violations(&charge(), &params).unwrap().len(), MAX_VIOLATIONS);
+    }
+
+    #[test]
+    fn a_schema_that_is_none_says_where() {
+        for (schema, at) in [
+            (json!({"type": "text"}), "/type"),
+            (json!({"properties": {"a": {"minimum": "1"}}}), "/properties/a/minimum"),
+            (json!({"properties": {"a": {"pattern": "("}}}), "/properties/a/pattern"),
+            (json!([]), ""),
+            (json!({"$ref": "#/$defs/none"}), ""),
+        ] {
+            let problems = check(&schema).unwrap_err();
+            assert!(problems.iter().any(|it| it.at.starts_with(at)), "{schema}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_outside_is_read() {
+        let folder = std::env::temp_dir();
+        for reference in [
+            "https://example.com/schema.json",
+            "other.json",
+            &format!("file://{}/x", folder.display()),
+        ] {
+            let problems = check(&json!({"properties": {"a": {"$ref": reference}}})).unwrap_err();
+            assert!(problems[0].what.contains("nothing outside"), "{reference}: {problems:?}");
+        }
+    }
+
+    #[test]
+    fn size_and_depth_are_bounded() {
+        assert!(check(&json!({"description": "x".repeat(MAX_SCHEMA_BYTES)})).is_err());
+        let deep = (0..MAX_SCHEMA_DEPTH).fold(json!({}), |inside, _| json!({"not": inside}));
+        assert!(check(&deep).is_err());
+    }
+}

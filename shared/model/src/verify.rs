@@ -1,0 +1,114 @@
+//! Verify tasks: a task of the catalogue that says whether the effect of a failed execution has happened.
+//!
+//! The question is an execution of its own, so that it survives whatever ends the programs. What it says is its
+//! result, and nothing else is: an exit status of 1 is also what a missing file or a broken script gives, and a
+//! success without a word what a program gives that did nothing.
+
+use serde_json::Value;
+
+use crate::state::State;
+
+/// Prefix of the jobs whose executions are questions, one for each verify task; reserved.
+pub const VERIFY_PREFIX: &str = "verify.";
+
+/// What a question has said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// The effect has happened.
+    Happened,
+    /// It has not.
+    NotYet,
+    /// It said neither, for this reason: the execution is left as it is.
+    Unknown(String),
+}
+
+impl Answer {
+    /// As the database names it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Happened => "happened",
+            Self::NotYet => "not_yet",
+            Self::Unknown(_) => "none",
+        }
+    }
+}
+
+/// The answer of a question in `state`, which handed back `result` or failed with `error`; `None`: it has not
+/// ended, and is waited for. The result is `true` or `false`, or an object whose `happened` is.
+pub fn answer(state: State, result: Option<&Value>, error: Option<&str>) -> Option<Answer> {
+    let unknown = |text: String| Some(Answer::Unknown(text));
+    match state {
+        State::Pending | State::Running | State::Retrying => None,
+        State::Succeeded => Some(said(result)),
+        State::Failed | State::Discarded => {
+            unknown(format!("could not be asked: {}", error.unwrap_or("it failed")))
+        }
+        State::Cancelled => unknown("could not be asked: the question was cancelled".to_owned()),
+        State::Skipped => unknown("could not be asked: the question was skipped".to_owned()),
+    }
+}
+
+fn said(result: Option<&Value>) -> Answer {
+    let Some(result) = result else {
+        let text = "gave no answer: its result is to be true or false, and it handed back none";
+        return Answer::Unknown(text.to_owned());
+    };
+    let word = match result {
+        Value::Object(object) => object.get("happened").unwrap_or(&Value::Null),
+        other => other,
+    };
+    match word {
+        Value::Bool(true) => Answer::Happened,
+        Value::Bool(false) => Answer::NotYet,
+        // What it handed back may hold what is not to be told.
+        _ => Answer::Unknown(
+            "gave no answer: its result is neither true nor false, nor an object whose \"happened\" is"
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_or_no_of_a_success_is_an_answer() {
+        for (result, expected) in [
+            (json!(true), Some(true)),
+            (json!(false), Some(false)),
+            (json!({"happened": true, "charge": "ch_1"}), Some(true)),
+            (json!({"happened": false}), Some(false)),
+            (json!({"happened": "true"}), None),
+            (json!({}), None),
+            (json!("true"), None),
+            (json!(1), None),
+            (json!(0), None),
+            (json!([true]), None),
+            (json!(null), None),
+        ] {
+            let said = match answer(State::Succeeded, Some(&result), None).unwrap() {
+                Answer::Happened => Some(true),
+                Answer::NotYet => Some(false),
+                Answer::Unknown(_) => None,
+            };
+            assert_eq!(said, expected, "{result}");
+        }
+        let none = answer(State::Succeeded, None, None);
+        assert!(matches!(none, Some(Answer::Unknown(_))), "a success without a word is no yes");
+    }
+
+    #[test]
+    fn what_has_not_ended_is_waited_for_and_what_ended_otherwise_is_no_answer() {
+        for state in State::ALL {
+            let answer = answer(state, Some(&json!(true)), Some("exit_1: no such file"));
+            let ended = !matches!(state, State::Pending | State::Running | State::Retrying);
+            assert_eq!(answer.is_some(), ended, "{state:?}");
+            if state != State::Succeeded && ended {
+                assert!(matches!(answer, Some(Answer::Unknown(_))), "{state:?}");
+            }
+        }
+    }
+}

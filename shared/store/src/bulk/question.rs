@@ -1,0 +1,266 @@
+//! The questions of a bulk: the verify task of a job says whether the effect of an execution has happened, before
+//! that one is requeued.
+//!
+//! A question is an execution like any other, of the job `verify.<task type>`, which comes into being with the
+//! first; its row says about which execution it asks, and whoever opens it finds that one's params, keys and
+//! job. So it is run, watched, repeated after a crash, timed out and shown as every execution is, by workers that
+//! know nothing of questions. Here they are asked and their answers heard:
+//!
+//! 1. Items that nobody has asked about get a question each. Never are more ahead of what is requeued than a
+//!    portion, the canary, or what begins within a minute, so that an answer is not old when it is acted upon.
+//! 2. Questions that have ended are heard: what has happened is resolved, what has not waits for its portion, and
+//!    what gave no answer is left.
+//!
+//! Each is one transaction with the bulk locked. A crash before its commit has done nothing of it; after it the
+//! questions are owed like all tickets, or the items are judged and recorded. An answer counts only while
+//! the execution is as it was seen: who requeues, edits or discards it meanwhile has won, and the item is refused.
+
+mod hear;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sexton_model::bulk::PORTION;
+use sexton_model::rate::Rate;
+use sexton_model::verify::VERIFY_PREFIX;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::rows::write_items;
+use crate::bounded::{Bounded, commit};
+use crate::error::known;
+use crate::listen::Wake;
+use crate::operator::wake;
+use crate::{Now, Store, StoreError};
+
+/// The longest run of a question, in milliseconds; the catalogue may say less.
+const TIMEOUT_MS: i64 = 60_000;
+/// How often one that failed is tried again, and after how many milliseconds: an operator waits.
+const RETRIES: i32 = 2;
+const RETRY_MS: i64 = 2_000;
+
+/// What a round has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asking {
+    /// Questions that were asked.
+    pub asked: usize,
+    /// Items whose effect had happened, and that are resolved.
+    pub resolved: usize,
+    /// Items whose effect had not, and that wait to be requeued.
+    pub waiting: usize,
+    /// Items that got no answer, and are left.
+    pub unknown: usize,
+}
+
+/// A running bulk, locked.
+struct Asker {
+    id: i64,
+    actor: String,
+    reason: Option<String>,
+    /// How many may have been asked about, or wait with an answer, at once.
+    ahead: u32,
+    now: DateTime<Utc>,
+}
+
+/// Hears what questions of a running bulk have said, and asks about further items; `None`: it asks no task, does
+/// not run, or another scheduler is at it. `fresh` is asked for the ids of questions and of their jobs.
+pub async fn asking(
+    store: &Store,
+    id: i64,
+    fresh: impl FnMut() -> Uuid,
+    now: Now,
+) -> Result<Option<Asking>, StoreError> {
+    let mut tx = store.begin().await?;
+    let Some(asker) = lock(&mut tx, id, now).await? else { return Ok(None) };
+    let mut done = Asking::default();
+    hear::hear(&mut tx, &asker, &mut done).await?;
+    ask(&mut tx, &asker, fresh, &mut done).await?;
+    commit(tx).await?;
+    Ok(Some(done))
+}
+
+async fn lock(
+    connection: &mut PgConnection,
+    id: i64,
+    now: Now,
+) -> Result<Option<Asker>, StoreError> {
+    let row = sqlx::query!(
+        r#"-- lock_bulk_to_ask
+        SELECT actor, reason, rate, CASE WHEN NOT canary_passed THEN canary END AS canary,
+               coalesce($2, clock_timestamp()) AS "now!",
+               -- What is recorded comes from where the operator was, not from the scheduler.
+               set_config('sexton.from_where', coalesce(from_where, ''), true) AS told
+        FROM bulks WHERE id = $1 AND state = 'running' AND verify = 'task' FOR NO KEY UPDATE SKIP LOCKED"#,
+        id,
+        now
+    )
+    .fetch_optional(Bounded(connection))
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let rate =
+        row.rate.as_deref().map(|text| known("bulks.rate", text, |text| text.parse::<Rate>().ok()));
+    let canary = row.canary.and_then(|size| u32::try_from(size).ok());
+    let ahead = ahead(rate.transpose()?, canary, row.now);
+    Ok(Some(Asker { id, actor: row.actor, reason: row.reason, ahead, now: row.now }))
+}
+
+/// So that an answer is acted upon while it is fresh: no more than the canary, and than begin within a minute.
+fn ahead(rate: Option<Rate>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
+    let a_minute = |rate: Rate| rate.due_by(now, now + chrono::Duration::minutes(1)).max(1);
+    let paced = rate.map_or(u64::from(PORTION), a_minute).min(u64::from(PORTION)) as u32;
+    canary.map_or(paced, |size| paced.min(size.max(1)))
+}
+
+/// An item that nobody has asked about.
+struct Unasked {
+    ordinal: i64,
+    execution_id: Uuid,
+    /// As it was selected.
+    meant: bool,
+    verify_task: Option<String>,
+}
+
+async fn ask(
+    connection: &mut PgConnection,
+    asker: &Asker,
+    fresh: impl FnMut() -> Uuid,
+    done: &mut Asking,
+) -> Result<(), StoreError> {
+    let unasked = next(connection, asker).await?;
+    let mut written: Vec<(i64, &str, Option<String>)> = Vec::new();
+    let mut about = Vec::new();
+    for item in unasked {
+        if !item.meant {
+            // It may be failed again at this attempt before its turn, and nobody would have asked.
+            let note = "it was not failed any more when its verify task was to be asked";
+            written.push((item.ordinal, "left", Some(note.to_owned())));
+            done.unknown += 1;
+        } else if let Some(task) = item.verify_task {
+            about.push((item.ordinal, item.execution_id, task));
+        } else {
+            written.push((item.ordinal, "waiting", None));
+            done.waiting += 1;
+        }
+    }
+    let left = written.iter().filter(|item| item.1 == "left").count() as i64;
+    if !written.is_empty() {
+        write_items(connection, asker.id, &written).await?;
+    }
+    if left > 0 {
+        sqlx::query!(
+            "-- count_unasked\nUPDATE bulks SET left_alone = left_alone + $2 WHERE id = $1",
+            asker.id,
+            left
+        )
+        .execute(Bounded(&mut *connection))
+        .await?;
+    }
+    if !about.is_empty() {
+        done.asked = about.len();
+        insert(connection, asker, &about, fresh).await?;
+        wake(connection, Wake::Owed).await?;
+    }
+    Ok(())
+}
+
+/// The next items to ask about, as many as there is room for.
+async fn next(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Unasked>, StoreError> {
+    Ok(sqlx::query_as!(
+        Unasked,
+        r#"-- items_to_ask
+        SELECT i.ordinal, i.execution_id, coalesce(e.state = 'failed' AND e.attempt = i.seen, false) AS "meant!",
+               j.verify_task
+        FROM bulk_items i LEFT JOIN executions e ON e.id = i.execution_id LEFT JOIN jobs j ON j.id = e.job_id
+        WHERE i.bulk_id = $1 AND i.state = 'unasked'
+          AND NOT EXISTS (SELECT FROM bulk_questions q WHERE q.bulk_id = $1 AND q.ordinal = i.ordinal)
+        ORDER BY i.ordinal
+        LIMIT greatest(0, $2
+            - (SELECT count(*) FROM (
+                   SELECT FROM bulk_questions q WHERE q.bulk_id = $1 AND q.answer IS NULL LIMIT $2) asked)
+            - (SELECT count(*) FROM (
+                   SELECT FROM bulk_items w WHERE w.bulk_id = $1 AND w.state = 'waiting' LIMIT $2) waiting))"#,
+        asker.id,
+        i64::from(asker.ahead)
+    )
+    .fetch_all(Bounded(connection))
+    .await?)
+}
+
+/// Writes questions, and the jobs that they are of where these are not there yet.
+async fn insert(
+    connection: &mut PgConnection,
+    asker: &Asker,
+    about: &[(i64, Uuid, String)],
+    mut fresh: impl FnMut() -> Uuid,
+) -> Result<(), StoreError> {
+    let mut tasks: Vec<String> = about.iter().map(|(_, _, task)| task.clone()).collect();
+    let each = tasks.clone();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let jobs: Vec<Uuid> = tasks.iter().map(|_| fresh()).collect();
+    sqlx::query!(
+        "-- insert_verify_jobs
+        INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
+                          misfire_policy, misfire_window_ms, misfire_limit, max_retries, max_timeouts,
+                          retry_delay_ms, retry_max_delay_ms, timeout_ms, created_at, updated_at)
+        SELECT id, $3 || task, 'questions whether the effect of failed executions has happened', 'none', task,
+               '{}', 'default', 'allow', 'skip', 0, 1, $4, 1, $5, $5, $6, $7, $7
+        FROM unnest($1::uuid[], $2::text[]) AS t (id, task)
+        ORDER BY task ON CONFLICT (name) DO NOTHING",
+        &jobs,
+        &tasks,
+        VERIFY_PREFIX,
+        RETRIES,
+        RETRY_MS,
+        TIMEOUT_MS,
+        asker.now
+    )
+    .execute(Bounded(&mut *connection))
+    .await?;
+    let questions: Vec<Uuid> = about.iter().map(|_| fresh()).collect();
+    let (ordinals, executions): (Vec<i64>, Vec<Uuid>) =
+        about.iter().map(|(ordinal, execution, _)| (*ordinal, *execution)).unzip();
+    let claimed_by = format!("bulk {}", asker.id);
+    sqlx::query!(
+        "-- insert_questions
+        WITH q AS MATERIALIZED (
+            SELECT t.ordinal, t.question, t.task, e.id AS about, e.idempotency_key, e.scheduled_for, e.target,
+                   e.params, coalesce(b.pool, e.pool) AS pool
+            FROM unnest($2::bigint[], $3::uuid[], $4::uuid[], $5::text[])
+                     AS t (ordinal, question, execution, task)
+            JOIN executions e ON e.id = t.execution
+            JOIN bulks b ON b.id = $1),
+        i AS (
+            INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+                                    next_attempt_at, task_type, pool, target, params, claimed_by, claimed_at,
+                                    relay_after, asks_about)
+            SELECT q.question, j.id, 'verify-' || $1 || '-' || q.ordinal, q.idempotency_key, q.scheduled_for,
+                   'pending', $6, q.task, q.pool, q.target, q.params, $7, $6, $6, q.about
+            FROM q JOIN jobs j ON j.name = $8 || q.task)
+        INSERT INTO bulk_questions (bulk_id, ordinal, question) SELECT $1, q.ordinal, q.question FROM q",
+        asker.id,
+        &ordinals,
+        &questions,
+        &executions,
+        &each,
+        asker.now,
+        claimed_by,
+        VERIFY_PREFIX
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
+}
+
+/// What a question has said, as its row has it.
+struct Heard {
+    ordinal: i64,
+    execution_id: Uuid,
+    seen: i32,
+    /// Nobody else has said anything of the item meanwhile: an operator may ask a command.
+    open: bool,
+    question: Uuid,
+    state: Option<String>,
+    attempt: Option<i32>,
+    result: Option<Value>,
+    error: Option<String>,
+}
