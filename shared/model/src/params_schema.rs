@@ -97,11 +97,9 @@ fn compiled(schema: &Value) -> Result<(Schemas, boon::SchemaIndex), Vec<SchemaPr
     compiler.enable_format_assertions();
     compiler.use_loader(Box::new(Nothing));
     let mut schemas = Schemas::new();
-    compiler
-        .add_resource(NAME, schema.clone())
-        .and_then(|()| compiler.compile(NAME, &mut schemas))
-        .map(|index| (schemas, index))
-        .map_err(|error| problems(&error))
+    compiler.add_resource(NAME, schema.clone()).map_err(|error| problems(&error))?;
+    let index = compiler.compile(NAME, &mut schemas).map_err(|error| problems(&error))?;
+    Ok((schemas, index))
 }
 
 fn problems(error: &CompileError) -> Vec<SchemaProblem> {

@@ -276,5 +276,5 @@ async fn a_canary_counts_those_that_ran_and_is_not_asked_ahead_of() {
     until(&scene.platform, "bulks WHERE state = 'done' AND resolved = 1 AND done = 3", 1).await;
     let ran = "executions WHERE outcome = 'succeeded' AND execution_key IN ('no-2', 'slow-1')";
     until(&scene.platform, ran, 2).await;
-    tokio::time::timeout(Duration::from_secs(60), scene.asked(4)).await.unwrap();
+    tokio::time::timeout(Duration::from_mins(1), scene.asked(4)).await.unwrap();
 }
