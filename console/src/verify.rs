@@ -7,9 +7,10 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use sexton_store::executions::Execution;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// How long a command may take.
@@ -26,7 +27,30 @@ pub enum Answer {
     Unknown(String),
 }
 
-/// Runs `command` for an execution. Dropped, it is killed.
+/// The shell and all that it has started: killed when this is dropped, before the shell is waited for, so that the
+/// number is still theirs.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
+    }
+
+    /// The shell has ended by itself.
+    const fn let_go(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Runs `command` for an execution. Dropped, it is killed, with all that it has started.
 pub async fn ask(command: &str, execution: &Execution) -> Answer {
     ask_within(command, execution, LIMIT).await
 }
@@ -55,6 +79,7 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> An
         Ok(child) => child,
         Err(error) => return unknown(format!("it cannot be started: {error}")),
     };
+    let mut group = Group::of(&child);
     let stdin = child.stdin.take();
     let answer = async {
         if let Some(mut stdin) = stdin {
@@ -64,20 +89,19 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> An
         child.wait().await
     };
     match timeout(limit, answer).await {
-        Ok(Ok(status)) => match status.code() {
-            Some(0) => Answer::Happened,
-            Some(1) => Answer::NotYet,
-            _ => unknown(format!(
-                "it ended with {status}; 0 says that it has happened, 1 that it has not"
-            )),
-        },
+        Ok(Ok(status)) => {
+            group.let_go();
+            match status.code() {
+                Some(0) => Answer::Happened,
+                Some(1) => Answer::NotYet,
+                _ => unknown(format!(
+                    "it ended with {status}; 0 says that it has happened, 1 that it has not"
+                )),
+            }
+        }
         Ok(Err(error)) => unknown(format!("it cannot be waited for: {error}")),
         Err(_) => {
-            // All that it has started, too.
-            let group = child.id().and_then(|pid| i32::try_from(pid).ok());
-            if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-            }
+            drop(group);
             let _ = child.wait().await;
             unknown(format!("it gave no answer within {} s", limit.as_secs()))
         }

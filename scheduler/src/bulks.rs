@@ -8,8 +8,8 @@
 //! does not take what was requeued, the round ends and the loop rests.
 //!
 //! **One bulk holds up no other.** One that cannot be read, whose question takes the database too long, or whose
-//! values it refuses, is stopped with that reason. Whatever else ends a round early: the next begins with the
-//! bulk after the one at which it ended.
+//! values it refuses, is stopped with that reason. Whatever else ends a round early, and where there are more of
+//! them than a round looks at: the next begins with the bulk after the one at which it ended.
 //!
 //! **Crashes.** Before the commit: the portion is still to be done, by any scheduler. After it: rows that owe
 //! their ticket, for any relay; the next portion, for any scheduler.
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::bulk::{self, Asking, Portion, SteerError};
+use sexton_store::bulk::{self, Asking, MOST_ALIVE, Portion, SteerError};
 use sexton_store::operator::By;
 use sexton_store::{Now, Store, StoreError};
 use uuid::Uuid;
@@ -32,6 +32,8 @@ use crate::step::{ANSWER, Pause, Step, StepError};
 const SELECTED: i64 = 2_000;
 /// For selecting them: many statements, each of which the server ends at its own limit before that.
 const SELECTING: Duration = Duration::from_secs(100);
+/// While there are more bulks than a round looks at.
+const MORE: Duration = Duration::from_secs(1);
 /// While no bulk is alive. News comes in between.
 const POLL: Duration = Duration::from_secs(5);
 /// When the broker did not take tickets; nothing shortens it.
@@ -169,10 +171,8 @@ impl Step for Bulks {
     type Report = Carried;
 
     async fn run_once(&self, now: Now) -> Result<Carried, StepError> {
-        let mut alive = within(ANSWER, bulk::alive(&self.store)).await?;
         let ended_at = self.ended_at.load(Ordering::Relaxed);
-        let before = alive.partition_point(|id| *id <= ended_at);
-        alive.rotate_left(before);
+        let alive = within(ANSWER, bulk::alive(&self.store, ended_at)).await?;
         let mut round = Carried {
             alive: alive.len(),
             selected: 0,
@@ -189,7 +189,12 @@ impl Step for Bulks {
                 return Ok(round);
             }
         }
-        self.ended_at.store(0, Ordering::Relaxed);
+        if round.alive < MOST_ALIVE {
+            self.ended_at.store(0, Ordering::Relaxed);
+        } else {
+            // There may be more, which the next round begins with.
+            round.rest = round.rest.min(MORE);
+        }
         Ok(round)
     }
 

@@ -40,13 +40,16 @@ pub use carry::{Portion, carry};
 pub use create::{Asked, NewBulk, create};
 pub use items::{Item, items};
 pub use prepare::{Prepared, prepare};
-pub use preview::{MOST, Preview, preview, preview_ids, verified};
+pub use preview::{MOST, Preview, preview, preview_ids, some_job_asks, verified};
 pub use prune::prune;
 pub use question::{Asking, asking};
 pub use steer::{SteerError, break_off, resume, stop};
 pub use verdict::{Verdict, judged};
 
 use crate::{Store, StoreError};
+
+/// How many bulks a scheduler looks at in one round.
+pub const MOST_ALIVE: usize = 100;
 
 /// A row of `bulks`; the fields bear the columns' names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -115,9 +118,10 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
     .await?)
 }
 
-/// Which bulks a scheduler has to look at, the oldest first; at most 100. One of whose open items nobody has
+/// Which bulks a scheduler has to look at, at most [`MOST_ALIVE`]: the oldest first, but those after `after`
+/// before all others, so that a hundred that wait for something hold up none. One of whose open items nobody has
 /// answered for yet is not among them: it comes back with the first answer.
-pub async fn alive(store: &Store) -> Result<Vec<i64>, StoreError> {
+pub async fn alive(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_alive
         SELECT id FROM bulks b
@@ -125,7 +129,9 @@ pub async fn alive(store: &Store) -> Result<Vec<i64>, StoreError> {
           AND (state = 'preparing' OR verify IS DISTINCT FROM 'command'
                OR EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'waiting')
                OR NOT EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'unasked'))
-        ORDER BY id LIMIT 100"
+        ORDER BY id <= $1, id LIMIT $2",
+        after,
+        MOST_ALIVE as i64
     )
     .fetch_all(store.bounded())
     .await?)

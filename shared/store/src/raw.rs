@@ -147,7 +147,10 @@ pub async fn has_work(store: &Store, queue_is_empty: bool) -> Result<bool, Store
     Ok(sqlx::query_scalar!(
         r#"-- raw_work
         SELECT EXISTS (SELECT FROM raw_messages
-            WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL))
+            WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL
+                -- Removed, and not known to be gone: in a queue too long for one pass that is never known, and
+                -- each pass publishes what it meets anew.
+                AND (discard_pass IS NULL OR discard_pass < now() - interval '10 minutes')))
             OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "work!""#,
         queue_is_empty
     )

@@ -161,8 +161,9 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
               AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute'
             GROUP BY s.pool),
         j AS (
+            -- A question goes to the pool of what it asks about, whatever its job says.
             SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM jobs
-            WHERE deleted_at IS NULL GROUP BY pool),
+            WHERE deleted_at IS NULL AND name NOT LIKE 'verify.%' GROUP BY pool),
         p AS (
             SELECT 'default' AS pool UNION SELECT pool FROM j UNION SELECT pool FROM w
             UNION SELECT pool FROM r UNION SELECT pool FROM i)

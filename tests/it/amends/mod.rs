@@ -12,6 +12,7 @@ mod erring;
 mod grants;
 mod meant;
 mod pace;
+mod questions;
 
 use std::sync::Arc;
 

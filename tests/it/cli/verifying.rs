@@ -54,7 +54,7 @@ async fn what_is_resolved_is_the_deed_of_whoever_asked_the_command() {
     let left = console.run_with(&asked, &ann, "").await.expect(9);
     assert!(left.stderr.contains("sexton failed bulk verify 1 CMD"), "{}", left.stderr);
     assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
-    let alive = sexton_store::bulk::alive(console.store()).await.unwrap();
+    let alive = sexton_store::bulk::alive(console.store(), 0).await.unwrap();
     assert_eq!(alive, [0_i64; 0], "no scheduler has anything to do");
     let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(9);
     assert!(watched.stderr.contains("failed bulk verify 1 CMD"), "{}", watched.stderr);

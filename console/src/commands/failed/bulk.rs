@@ -53,12 +53,12 @@ pub(super) enum Verify<'a> {
 }
 
 impl Verify<'_> {
-    /// As the store has it, for executions of which `verified` are of jobs with a verify task.
-    pub(super) const fn to_store(self, verified: u64) -> Option<&'static str> {
+    /// As the store has it, where `any` job has a verify task: a bulk may mean more than its preview has seen.
+    pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
         match self {
             Self::Command(_) => Some("command"),
-            Self::Tasks if verified > 0 => Some("task"),
-            Self::Nobody if verified > 0 => Some("none"),
+            Self::Tasks if any => Some("task"),
+            Self::Nobody if any => Some("none"),
             Self::Tasks | Self::Nobody => None,
         }
     }
@@ -148,6 +148,7 @@ async fn create(
     preview: &Preview,
     session: &Session,
 ) -> Result<i64, Failure> {
+    let any = bulk::some_job_asks(store).await?;
     let asked = if filter.is_null() { Asked::Ids(ids) } else { Asked::Filter(filter) };
     let new = NewBulk {
         kind: deed.kind,
@@ -156,7 +157,7 @@ async fn create(
         rate: manner.rate,
         canary: deed.canary,
         pool: deed.pool,
-        verify: deed.verify.to_store(preview.verified).filter(|_| deed.kind == Kind::Requeue),
+        verify: deed.verify.to_store(any).filter(|_| deed.kind == Kind::Requeue),
     };
     let by = By { actor: &session.actor, reason: deed.reason };
     Ok(bulk::create(store, &new, by).await?)

@@ -70,7 +70,7 @@ pub(super) async fn requeue(
         rate: None,
         canary: None,
         pool: few.pool,
-        verify: Verify::Tasks.to_store(1),
+        verify: Verify::Tasks.to_store(true),
     };
     let id = bulk::create(store, &new, by).await?;
     if !session.out.is_json() {

@@ -11,6 +11,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::canary::{Stands, stands};
+use super::question::edited;
 use super::rows::{Open, lock_executions, open_items, there, write_items};
 use crate::bounded::{Bounded, commit};
 use crate::error::known;
@@ -47,6 +48,8 @@ struct Row {
     pool: Option<String>,
     accounted: i64,
     open: bool,
+    /// Whether verify tasks have answered for its items.
+    asks: bool,
     pace: Option<Pace>,
     now: DateTime<Utc>,
 }
@@ -101,7 +104,7 @@ async fn lock(connection: &mut PgConnection, id: i64, now: Now) -> Result<Option
         SELECT kind, actor, from_where, reason, rate, pool,
                CASE WHEN NOT canary_passed THEN canary END AS canary,
                done + refused + resolved + left_alone AS "accounted!", selected,
-               paced_since, paced, coalesce($2, clock_timestamp()) AS "now!"
+               verify IS NOT DISTINCT FROM 'task' AS "asks!", paced_since, paced, coalesce($2, clock_timestamp()) AS "now!"
         FROM bulks WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"#,
         id,
         now
@@ -131,6 +134,7 @@ async fn lock(connection: &mut PgConnection, id: i64, now: Now) -> Result<Option
         pool: row.pool,
         accounted: row.accounted,
         open: row.selected > row.accounted,
+        asks: row.asks,
         pace,
         now: row.now,
     }))
@@ -173,10 +177,13 @@ async fn act(
     }
     let locked = lock_executions(connection, items).await?;
     let there = there(connection, items, &locked).await?;
+    let ordinals: Vec<i64> = items.iter().map(|item| item.ordinal).collect();
+    let edited = if row.asks { edited(connection, bulk, &ordinals).await? } else { HashSet::new() };
     let is_meant = |item: &&Open| {
-        locked
-            .get(&item.id.get())
-            .is_some_and(|it| it.state == row.kind.from().as_str() && it.attempt == item.seen.get())
+        !edited.contains(&item.ordinal)
+            && locked.get(&item.id.get()).is_some_and(|it| {
+                it.state == row.kind.from().as_str() && it.attempt == item.seen.get()
+            })
     };
     let seen: Vec<_> = items.iter().filter(is_meant).map(|item| (item.id, item.seen)).collect();
     let terms = Terms { pool: row.pool.as_deref(), ..Terms::default() };
@@ -201,6 +208,9 @@ async fn act(
         let id = item.id.get();
         if moved.contains(&id) {
             written.push((item.ordinal, "done", None));
+        } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
+            let note = "its params were changed after its verify task was asked".to_owned();
+            written.push((item.ordinal, "refused", Some(note)));
         } else if let Some(it) = locked.get(&id) {
             let note = format!("it was {} at attempt {}", it.state, it.attempt);
             written.push((item.ordinal, "refused", Some(note)));

@@ -121,6 +121,21 @@ pub async fn verified(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
     Ok(count as u64)
 }
 
+/// Whether any job has a verify task: then a requeue by a filter may mean executions that are to be asked about,
+/// though nobody has looked at all of them.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn some_job_asks(store: &Store) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- some_job_asks
+        SELECT EXISTS (SELECT FROM jobs WHERE verify_task IS NOT NULL) AS "some!""#
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
 async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page

@@ -1,5 +1,7 @@
 //! Retention of bulks: what has ended goes with its items and their questions; the audit of it stays.
 
+use sqlx::PgConnection;
+
 use crate::bounded::{Bounded, commit};
 use crate::{Now, Store, StoreError};
 
@@ -18,6 +20,7 @@ const BATCH: i64 = 1_000;
 /// Those of the database; nothing of the batch was removed.
 pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
+    give_up_questions(&mut tx, days, now).await?;
     let items = sqlx::query!(
         "-- prune_bulk_items
         WITH b AS MATERIALIZED (
@@ -58,4 +61,37 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
     }
     commit(tx).await?;
     Ok(items + bulks)
+}
+
+/// Discards questions that failed after their bulk was stopped: nobody hears them any more, and with the bulk goes
+/// what says whose they were.
+async fn give_up_questions(
+    connection: &mut PgConnection,
+    days: i32,
+    now: Now,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- discard_questions
+        WITH q AS MATERIALIZED (
+            SELECT e.id, e.job_id, e.attempt, b.id AS bulk_id FROM bulks b
+            JOIN bulk_questions q ON q.bulk_id = b.id AND q.answer IS NULL
+            JOIN executions e ON e.id = q.question AND e.state = 'failed'
+            WHERE b.state IN ('stopped', 'done')
+              AND b.ended_at < coalesce($1, now()) - $2 * interval '1 day'
+            ORDER BY e.id LIMIT $3 FOR NO KEY UPDATE OF e SKIP LOCKED),
+        d AS (
+            UPDATE executions e SET state = 'discarded', rev = e.rev + 1, finished_at = coalesce($1, now())
+            FROM q WHERE e.id = q.id)
+        INSERT INTO operator_actions (at, actor, action, reason, job_id, execution_id, bulk_id, before, after)
+        SELECT coalesce($1, now()), 'sexton', 'discard', 'a question of bulk ' || bulk_id || ', which is removed',
+               job_id, id, bulk_id, jsonb_build_object('state', 'failed', 'attempt', attempt),
+               jsonb_build_object('state', 'discarded')
+        FROM q",
+        now,
+        f64::from(days),
+        BATCH
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
 }

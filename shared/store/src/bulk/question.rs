@@ -13,18 +13,21 @@
 //!
 //! Each is one transaction with the bulk locked. A crash before its commit has done nothing of it; after it the
 //! questions are owed like all tickets, or the items are judged and recorded. An answer counts only while
-//! the execution is as it was seen: who requeues, edits or discards it meanwhile has won, and the item is refused.
+//! the execution is as it was seen, params included: who requeues, edits or discards it meanwhile has won, and the
+//! item is refused or left. A question that no worker has begun for ten minutes is taken back, and is no answer.
 
+mod edited;
 mod hear;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sexton_model::bulk::PORTION;
+use sexton_model::bulk::{PORTION, Pace, allowed};
 use sexton_model::rate::Rate;
 use sexton_model::verify::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub(super) use self::edited::edited;
 use super::rows::write_items;
 use crate::bounded::{Bounded, commit};
 use crate::error::known;
@@ -32,6 +35,9 @@ use crate::listen::Wake;
 use crate::operator::wake;
 use crate::{Now, Store, StoreError};
 
+/// A question that nobody has begun for so long, in minutes, is not waited for any more: no worker may offer its
+/// task.
+const LONGEST_WAIT_MINUTES: i32 = 10;
 /// The longest run of a question, in milliseconds; the catalogue may say less.
 const TIMEOUT_MS: i64 = 60_000;
 /// How often one that failed is tried again, and after how many milliseconds: an operator waits.
@@ -85,7 +91,8 @@ async fn lock(
 ) -> Result<Option<Asker>, StoreError> {
     let row = sqlx::query!(
         r#"-- lock_bulk_to_ask
-        SELECT actor, reason, rate, CASE WHEN NOT canary_passed THEN canary END AS canary,
+        SELECT actor, reason, rate, CASE WHEN NOT canary_passed THEN canary END AS canary, done,
+               paced_since, paced,
                coalesce($2, clock_timestamp()) AS "now!",
                -- What is recorded comes from where the operator was, not from the scheduler.
                set_config('sexton.from_where', coalesce(from_where, ''), true) AS told
@@ -99,15 +106,21 @@ async fn lock(
     let rate =
         row.rate.as_deref().map(|text| known("bulks.rate", text, |text| text.parse::<Rate>().ok()));
     let canary = row.canary.and_then(|size| u32::try_from(size).ok());
-    let ahead = ahead(rate.transpose()?, canary, row.now);
+    let pace = rate.transpose()?.map(|rate| Pace {
+        rate,
+        since: row.paced_since.unwrap_or(row.now),
+        begun: row.paced.max(0) as u64,
+    });
+    let out = u32::try_from(row.done).unwrap_or(u32::MAX);
+    let ahead = ahead(pace, canary.map(|size| size.saturating_sub(out)), row.now);
     Ok(Some(Asker { id, actor: row.actor, reason: row.reason, ahead, now: row.now }))
 }
 
-/// So that an answer is acted upon while it is fresh: no more than the canary, and than begin within a minute.
-fn ahead(rate: Option<Rate>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
-    let a_minute = |rate: Rate| rate.due_by(now, now + chrono::Duration::minutes(1)).max(1);
-    let paced = rate.map_or(u64::from(PORTION), a_minute).min(u64::from(PORTION)) as u32;
-    canary.map_or(paced, |size| paced.min(size.max(1)))
+/// So that an answer is acted upon while it is fresh: no more than what the canary still lacks, and than may begin
+/// within a minute.
+fn ahead(pace: Option<Pace>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
+    let paced = pace.map_or(PORTION, |pace| allowed(pace, now + chrono::Duration::minutes(1)).0);
+    canary.map_or(paced, |lacks| paced.min(lacks))
 }
 
 /// An item that nobody has asked about.
@@ -154,7 +167,8 @@ async fn ask(
         .execute(Bounded(&mut *connection))
         .await?;
     }
-    if !about.is_empty() {
+    // Begun by a worker of the version before, a question would be asked under its own key instead.
+    if !about.is_empty() && !old_worker_at_work(connection, asker.now).await? {
         done.asked = about.len();
         insert(connection, asker, &about, fresh).await?;
         wake(connection, Wake::Owed).await?;
@@ -182,6 +196,24 @@ async fn next(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Unaske
         i64::from(asker.ahead)
     )
     .fetch_all(Bounded(connection))
+    .await?)
+}
+
+/// Whether a worker at work says nothing of what it offers, as those of the version before do not.
+async fn old_worker_at_work(
+    connection: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- old_worker_at_work
+        SELECT EXISTS (
+            SELECT FROM instances i
+            WHERE i.kind = 'worker' AND i.stopped_at IS NULL
+              AND i.heartbeat_at > $1::timestamptz - interval '1 minute'
+              AND NOT EXISTS (SELECT FROM offers o WHERE o.instance_id = i.id)) AS "old!""#,
+        now
+    )
+    .fetch_one(Bounded(connection))
     .await?)
 }
 
@@ -260,6 +292,8 @@ struct Heard {
     open: bool,
     question: Uuid,
     state: Option<String>,
+    /// Nobody has begun it for too long.
+    overdue: bool,
     attempt: Option<i32>,
     result: Option<Value>,
     error: Option<String>,

@@ -1,8 +1,7 @@
 //! How soon a requeued execution is published, and whether many of them keep workers busy.
 //!
-//! Two jobs fail so many times each, in earnest: their tickets are consumed by a worker whose catalogue
-//! does not know the task, and parked. Then one after the other is requeued, from the start of the command to
-//! the broker's confirm as the row has it. The rest of the first job is requeued while no worker consumes, which is
+//! Two jobs have so many failed executions each, all of them parked in the failed queue by the scheduler. Then one
+//! after the other is requeued, from the start of the command to the broker's confirm as the row has it. The rest of the first job is requeued while no worker consumes, which is
 //! how fast a bulk is by itself, and drained by a worker, which is how fast that is by itself. The second job
 //! is requeued while the worker consumes: both at once, on the same processors.
 
@@ -18,8 +17,8 @@ use super::resident_mb;
 
 /// How many are requeued one by one.
 const ONE_BY_ONE: usize = 100;
-/// The most that one backfill takes.
-const BACKFILLED_AT_ONCE: i64 = 20_000;
+/// Rows of one statement, which has to end within the limits of any other.
+const MADE_AT_ONCE: usize = 5_000;
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_mins(15);
 /// How often memory is read.
@@ -36,32 +35,33 @@ pub(super) async fn measure(
     platform.catalogue("[tasks.noop]\ncommand = [\"/bin/true\"]\n");
     let mut scheduler = platform.start_scheduler("scheduler", &[])?;
     scheduler.ready().await;
-    let first = failed(&platform, "requeued.alone", count).await?;
-    let second = failed(&platform, "requeued.drained", count).await?;
+    for job in ["requeued.alone", "requeued.drained"] {
+        failed(&platform, job, count).await?;
+    }
     figures.add("a requeue of one, from the command's start to the confirm", {
         Spread::new(one_by_one(&platform).await?).told()
     });
     let before = resident_mb(&scheduler)?;
-    figures.add(format!("scheduler, with {} failed executions", first + second), mb(before));
+    figures.add(format!("scheduler, with {} failed executions", 2 * count), mb(before));
 
     let bulk = requeued(&platform, &scheduler, "requeued.alone").await?;
-    let alone = per_second(first, bulk.published);
-    figures.add(format!("a bulk of {first} while no worker consumes"), rate(alone));
+    let alone = per_second(count, bulk.published);
+    figures.add(format!("a bulk of {count} while no worker consumes"), rate(alone));
     let began = Instant::now();
     let mut worker = platform
         .start_nothing("handlers", &[("WORKER_POOLS", "handlers"), ("WORKER_SLOTS", "64")])?;
     worker.ready().await;
-    succeeded(&platform, first).await?;
-    let drained = per_second(first, began.elapsed());
+    succeeded(&platform, count).await?;
+    let drained = per_second(count, began.elapsed());
     figures.add("a worker of 64 slots drains them", rate(drained));
 
     let began = Instant::now();
     let both = requeued(&platform, &scheduler, "requeued.drained").await?;
-    succeeded(&platform, first + second).await?;
-    let together = per_second(second, began.elapsed());
+    succeeded(&platform, 2 * count).await?;
+    let together = per_second(count, began.elapsed());
     let share = 100.0 * together / drained;
     let told = format!("{}, {share:.0} % of the drain", rate(together));
-    figures.add(format!("a bulk of {second} and that worker at once"), told);
+    figures.add(format!("a bulk of {count} and that worker at once"), told);
     figures.add("scheduler, at most during the bulks", mb(bulk.most_mb.max(both.most_mb)));
     worker.terminate();
     worker.exit(DEADLINE).await;
@@ -82,46 +82,34 @@ fn rate(rate: f64) -> String {
     format!("{rate:.0} a second")
 }
 
-/// Lets a job fail so many times: firings of the past, for a worker that does not know the task. Those that
-/// came before the pause are taken along: the answer is how many there are.
-async fn failed(platform: &Platform, job: &str, count: i64) -> Result<i64> {
-    let text = format!(
-        "[[job]]\nname = \"{job}\"\ntask = \"nothing\"\npool = \"handlers\"\nschedule = \"* * * * * *\"\n\
-         overlap = \"allow\"\n"
-    );
+/// Makes so many failed executions of a job, as the end of their second retry would have left them, and waits
+/// until the scheduler has parked them all.
+async fn failed(platform: &Platform, job: &str, count: i64) -> Result<()> {
+    let text = format!("[[job]]\nname = \"{job}\"\ntask = \"nothing\"\npool = \"handlers\"\n");
     platform.apply(&text).await?;
-    let done = platform.try_sexton(&["jobs", "pause", job, "--reason", "measured"]).await?;
-    ensure!(done.status.success(), "sexton jobs pause failed: {done}");
-    let mut upto = clock::now();
-    let mut left = count;
-    while left > 0 {
-        let some = left.min(BACKFILLED_AT_ONCE);
-        let from = upto - chrono::Duration::seconds(some - 1);
-        let (from_text, to_text) = (told(from), told(upto));
-        let command = ["jobs", "backfill", job, "--from", &from_text, "--to", &to_text, "--yes"];
-        let done = platform.try_sexton(&command).await?;
-        ensure!(done.status.success(), "sexton jobs backfill failed: {done}");
-        (upto, left) = (from - chrono::Duration::seconds(1), left - some);
+    for first in (1..=count).step_by(MADE_AT_ONCE) {
+        sqlx::query(
+            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
+                params, idempotency_key, claimed_by, claimed_at, relay_after, started_at, finished_at, outcome,
+                error_class, error_message, retries_used)
+             SELECT gen_random_uuid(), j.id, 'measured-' || n, now(), 'failed', 3, j.task_type, j.pool,
+                jsonb_build_object('order', n), j.name || '-' || n, 'measure:1', now(), now(), now(), now(),
+                'error', 'exit_1', 'exit code 1: order ' || n || ' declined', 2
+             FROM jobs j, generate_series($2, $3) n WHERE j.name = $1",
+        )
+        .bind(job)
+        .bind(first)
+        .bind(count.min(first + MADE_AT_ONCE as i64 - 1))
+        .execute(platform.store().pool())
+        .await?;
     }
-    let pools = [("WORKER_POOLS", "handlers"), ("WORKER_SLOTS", "64")];
-    let mut ignorant = platform.start_worker("ignorant", &pools)?;
-    ignorant.ready().await;
     let parked = async || {
-        let statement = "SELECT count(*), count(*) FILTER (WHERE e.state = 'failed'
-                AND e.ticket_published_at IS NOT NULL)
-            FROM executions e JOIN jobs j ON j.id = e.job_id WHERE j.name = $1";
-        let counted = sqlx::query_as::<_, (i64, i64)>(statement).bind(job);
-        let (all, failed) = counted.fetch_one(platform.store().pool()).await.ok()?;
-        (all == failed).then_some(all)
+        let statement = "SELECT count(*) = 0 FROM executions WHERE ticket_published_at IS NULL";
+        let parked = sqlx::query_scalar::<_, bool>(statement);
+        parked.fetch_one(platform.store().pool()).await.ok()?.then_some(())
     };
-    let all = platform.eventually("all have failed and are parked", DEADLINE, parked).await;
-    ignorant.terminate();
-    ignorant.exit(DEADLINE).await;
-    Ok(all)
-}
-
-fn told(at: DateTime<Utc>) -> String {
-    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+    platform.eventually("all are parked", DEADLINE, parked).await;
+    Ok(())
 }
 
 /// Requeues some, each from the start of the command to the confirm, in milliseconds. They fail no more:

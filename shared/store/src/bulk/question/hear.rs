@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::bulk::PORTION;
 use sexton_model::id::ExecutionId;
@@ -11,7 +12,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::super::rows::{Locked, Open, lock_executions, there, write_items};
-use super::{Asker, Asking, Heard};
+use super::edited::edited;
+use super::{Asker, Asking, Heard, LONGEST_WAIT_MINUTES};
 use crate::StoreError;
 use crate::bounded::Bounded;
 use crate::error::known;
@@ -27,7 +29,7 @@ pub(super) async fn hear(
     asker: &Asker,
     done: &mut Asking,
 ) -> Result<(), StoreError> {
-    let all = ended(connection, asker.id).await?;
+    let all = ended(connection, asker).await?;
     let mut judged = Vec::with_capacity(all.len());
     for heard in all {
         let state = match &heard.state {
@@ -35,6 +37,9 @@ pub(super) async fn hear(
             None => None,
         };
         let said = match state {
+            Some(_) if heard.overdue => Some(Answer::Unknown(format!(
+                "was begun by no worker within {LONGEST_WAIT_MINUTES} minutes"
+            ))),
             _ if !heard.open => Some(Answer::Unknown("came too late".to_owned())),
             Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref()),
             None => {
@@ -52,23 +57,35 @@ pub(super) async fn hear(
     judged.retain(|(heard, _)| {
         !busy.contains(&heard.execution_id) && !busy.contains(&heard.question)
     });
+    // Those that wait are looked at once more when their turn comes.
+    let ordinals: Vec<i64> = judged.iter().map(|(heard, _)| heard.ordinal).collect();
+    let edited = edited(connection, asker.id, &ordinals).await?;
+    for (heard, said) in &mut judged {
+        if *said == Answer::Happened && edited.contains(&heard.ordinal) {
+            *said = Answer::Unknown("was asked before somebody changed the params".to_owned());
+        }
+    }
     let resolved = act(connection, asker, &judged, &locked).await?;
     record(connection, asker.id, &judged, &resolved, done).await
 }
 
-async fn ended(connection: &mut PgConnection, bulk: i64) -> Result<Vec<Heard>, StoreError> {
+async fn ended(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Heard>, StoreError> {
     Ok(sqlx::query_as!(
         Heard,
         r#"-- questions_that_ended
         SELECT q.ordinal, i.execution_id, i.seen, i.state = 'unasked' AS "open!", q.question, e.state AS "state?", e.attempt AS "attempt?",
+               e.state IN ('pending', 'retrying') AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute' AS "overdue!",
                e.result, coalesce(e.error_class, e.outcome) || coalesce(': ' || e.error_message, '') AS error
         FROM bulk_questions q JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
         LEFT JOIN executions e ON e.id = q.question
         WHERE q.bulk_id = $1 AND q.answer IS NULL
-          AND (e.id IS NULL OR e.state NOT IN ('pending', 'running', 'retrying'))
+          AND (e.id IS NULL OR e.state NOT IN ('pending', 'running', 'retrying')
+               OR (e.state <> 'running' AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute'))
         ORDER BY q.ordinal LIMIT $2"#,
-        bulk,
-        i64::from(PORTION)
+        asker.id,
+        i64::from(PORTION),
+        asker.now,
+        f64::from(LONGEST_WAIT_MINUTES)
     )
     .fetch_all(Bounded(connection))
     .await?)
@@ -90,7 +107,8 @@ async fn lock(
         if *said == Answer::Happened {
             take(heard.execution_id, heard.seen)?;
         }
-        if let (Some("failed"), Some(attempt)) = (heard.state.as_deref(), heard.attempt) {
+        let given_up = heard.overdue || heard.state.as_deref() == Some("failed");
+        if let (true, Some(attempt)) = (given_up, heard.attempt) {
             take(heard.question, attempt)?;
         }
     }
@@ -107,8 +125,7 @@ async fn act(
     judged: &[(Heard, Answer)],
     locked: &HashMap<Uuid, Locked>,
 ) -> Result<HashSet<Uuid>, StoreError> {
-    let mut happened = Vec::new();
-    let mut unheard = Vec::new();
+    let (mut happened, mut unheard, mut unbegun) = (Vec::new(), Vec::new(), Vec::new());
     for (heard, said) in judged {
         if *said == Answer::Happened {
             happened.push((ExecutionId::new(heard.execution_id), number(heard.seen)?));
@@ -116,8 +133,12 @@ async fn act(
         if let Some(it) = locked.get(&heard.question).filter(|it| it.state == "failed") {
             unheard.push((ExecutionId::new(heard.question), number(it.attempt)?));
         }
+        if heard.overdue && locked.contains_key(&heard.question) {
+            unbegun.push(heard.question);
+        }
     }
     let resolved = moves::resolve(connection, &happened, asker.now).await?;
+    cancel(connection, &unbegun, asker.now).await?;
     let given_up = moves::discard(connection, &unheard, asker.now).await?;
     let deed = |action, id: &Uuid, reason: Option<String>, after| {
         locked.get(id).map(|it| AuditDeed {
@@ -140,6 +161,25 @@ async fn act(
     }
     record_of_bulk(connection, &asker.actor, Some(asker.id), &deeds, asker.now).await?;
     Ok(resolved.into_iter().collect())
+}
+
+/// Takes back questions that nobody has begun; their tickets open nothing any more.
+async fn cancel(
+    connection: &mut PgConnection,
+    questions: &[Uuid],
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    sqlx::query!(
+        "-- cancel_questions
+        UPDATE executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
+            finished_at = $2, outcome = 'cancelled'
+        WHERE id = ANY ($1) AND state IN ('pending', 'retrying') AND asks_about IS NOT NULL",
+        questions,
+        now
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(())
 }
 
 /// Writes the answers, the items and the counts.
