@@ -131,6 +131,8 @@ def main():
     if asked.record == "yes" and asked.peer in ("celery", "celery-quorum", "dramatiq"):
         needs = needs | {"redis"}
     line = {"peer": asked.peer, "work": asked.work, "round": asked.round}
+    if asked.work == "drain":
+        line["prefetch"] = asked.prefetch
     if why := missing_of(asked, needs):
         print(json.dumps(line | {"missing": why}))
         return

@@ -104,6 +104,14 @@ def number(url, query):
         return connection.execute(query).fetchone()[0]
 
 
+def analyze(url):
+    """What autovacuum does within a minute of so many new rows: without it, plans are those of an empty table."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("analyze")
+
+
 def until(condition, seconds, otherwise, pause=0.005):
     """Waits for the condition; raises a TimeoutError that says `otherwise`."""
     end = time.monotonic() + seconds

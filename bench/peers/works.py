@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from marks import PLAIN, WARM
-from servers import stop, until
+from servers import analyze, stop, until
 
 START_SECONDS = 60  # for a worker to take its first task
 STALL_SECONDS = 60  # without one more task started, the peer is taken to be stuck
@@ -87,6 +87,8 @@ def enqueue(peer, run, count, due_ms=None, every_ms=0, number=PLAIN):
     jobs = {"count": count, "due_ms": due_ms, "every_ms": every_ms, "number": number}
     environment = environment_of(run) | {"BENCH_JOBS": json.dumps(jobs)}
     subprocess.run(peer.enqueue(run), env=environment, check=True, cwd=run["here"], stdout=run["log"], stderr=run["log"])
+    if "database" in run and count > 1:
+        analyze(run["database"])
 
 
 @contextlib.contextmanager
