@@ -47,14 +47,11 @@ export function marking() {
 
 /** The jobs to enqueue, in batches of at most `size`: [{number, due}], due in ms since 1970 or null for now. */
 export function* batches(size) {
-  const { count, due_ms: due, every_ms: every, number } = JSON.parse(process.env.BENCH_JOBS);
-  for (let from = 0; from < count; from += size) {
-    const indices = Array.from({ length: Math.min(size, count - from) }, (_, index) => from + index);
-    yield indices.map((index) => ({
-      number: every ? index : number,
-      due: due === null ? null : due + index * every,
-    }));
-  }
+  const { count, due_ms: due, dues_ms: dues, number } = JSON.parse(process.env.BENCH_JOBS);
+  // Jobs with due times of their own are numbered; all others are alike.
+  const jobs = dues.map((own, index) => ({ number: index, due: own }));
+  jobs.push(...Array.from({ length: count }, () => ({ number, due })));
+  for (let from = 0; from < jobs.length; from += size) yield jobs.slice(from, from + size);
 }
 
 /** Runs the function that the command line names; a worker ends by SIGTERM. */

@@ -27,6 +27,7 @@ def settings(run):
         "prefetch": run["prefetch"],
         "dramatiq_queue_prefetch": THREADS * run["prefetch"],
         "dramatiq_delay_queue_prefetch": 20_000,
+        "dramatiq_worker_timeout": 100,
         "acks": "late",
         "record": "redis" if run["record"] == "yes" else "none",
     }
@@ -34,8 +35,7 @@ def settings(run):
 
 def prepare(run):
     """Nothing: the first to enqueue declares the queues."""
-    names = ("dramatiq_queue_prefetch", "dramatiq_delay_queue_prefetch")
-    run["environment"] |= {name: str(run["settings"][name]) for name in names}
+    run["environment"] |= {name: str(said) for name, said in run["settings"].items() if name.startswith("dramatiq_")}
 
 
 def enqueue(run):

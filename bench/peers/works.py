@@ -67,13 +67,15 @@ def lag(peer, run, marks):
     seconds = int(os.environ.get("LAG_SECONDS", 30))
     with workers(peer, run):
         _warm(peer, run, marks)
-        due_ms = int(time.time()) * 1000 + 5000
-        enqueue(peer, run, seconds, due_ms=due_ms, every_ms=1000)
-        if time.time() * 1000 > due_ms - 500:
+        begun = int(time.time()) * 1000 + 5000
+        # Somewhere else in each second: what polls each second, or each half, is not always met at the same moment.
+        dues = [begun + number * 1000 + number * 618 % 1000 for number in range(seconds)]
+        enqueue(peer, run, dues_ms=dues)
+        if time.time() * 1000 > begun - 500:
             raise RuntimeError("enqueueing was not done before the first job was due")
-        sleep_until(due_ms + (seconds - 1) * 1000)
-        all_started(marks, seconds, due_ms)
-    lags = [marks.start_of(number) / 1e6 - due_ms - number * 1000 for number in range(seconds)]
+        sleep_until(dues[-1])
+        all_started(marks, seconds, begun)
+    lags = [marks.start_of(number) / 1e6 - due for number, due in enumerate(dues)]
     return {"value": quantile(lags, 0.5), "unit": "ms", "p99": quantile(lags, 0.99), "samples": lags}
 
 
@@ -83,11 +85,12 @@ def quantile(values, part):
     return ordered[max(0, -int(-part * len(ordered) // 1) - 1)]
 
 
-def enqueue(peer, run, count, due_ms=None, every_ms=0, number=PLAIN):
-    jobs = {"count": count, "due_ms": due_ms, "every_ms": every_ms, "number": number}
+def enqueue(peer, run, count=0, due_ms=None, dues_ms=(), number=PLAIN):
+    """So many jobs now or at one instant, or one at each of `dues_ms`, numbered."""
+    jobs = {"count": count, "due_ms": due_ms, "dues_ms": dues_ms, "number": number}
     environment = environment_of(run) | {"BENCH_JOBS": json.dumps(jobs)}
     subprocess.run(peer.enqueue(run), env=environment, check=True, cwd=run["here"], stdout=run["log"], stderr=run["log"])
-    if "database" in run and count > 1:
+    if "database" in run and number != WARM:
         analyze(run["database"])
 
 
