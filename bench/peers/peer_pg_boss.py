@@ -16,7 +16,7 @@ def settings(run):
     one_by_one = run["prefetch"] == 1 and run["work"] == "drain"
     return {
         "batchSize": 1 if one_by_one else 500,
-        "localConcurrency": 20 if one_by_one else 2,
+        "localConcurrency": 10 if one_by_one else 2,
         "burstWhenReadyExceeds": 1 if one_by_one else None,
         "burstWhenBatchFull": not one_by_one,
         "pollingIntervalSeconds": 0.5,
