@@ -8,7 +8,8 @@ import rounds
 
 
 def line(peer, value, work="drain", unit="tasks/s", **settings):
-    return {"peer": peer, "work": work, "version": "1", "settings": settings, "unit": unit, "value": value, "samples": []}
+    figure = {"value": value, "unit": unit, "samples": []}
+    return {"peer": peer, "work": work, "version": "1", "settings": settings, **figure}
 
 
 def of(lines, peer, work):
@@ -40,6 +41,15 @@ class Sums(unittest.TestCase):
         [figure] = rounds.best(rounds.figures(lines))
         self.assertEqual((figure.settings["slots"], figure.median), (64, 90))
 
+    def test_what_is_kept_of_a_task_stays_apart(self):
+        lines = [line("celery", 3000, prefetch=1, record="none"), line("celery", 500, prefetch=1, record="redis")]
+        self.assertEqual(len(rounds.best(rounds.figures(lines))), 2)
+
+    def test_a_round_that_did_not_finish_is_said_beside_those_that_did(self):
+        stuck = line("celery", None, "burst", "ms") | {"unfinished": {"started": 9996, "after_ms": 86_000}}
+        made = report.sections([line("celery", 5000, "burst", "ms"), stuck])["burst"]
+        self.assertIn("| 5,000 (1 rounds not done) |", made)
+
     def test_the_bare_limit_is_composed_of_broker_and_database(self):
         lines = [line("bare", 10_000, prefetch=1, part="broker"), line("bare", 40_000, prefetch=1, part="database")]
         lines += [line("sexton", 6000, prefetch=1)]
@@ -68,7 +78,8 @@ class Sums(unittest.TestCase):
         self.assertIn("| 54.0 | 110 |", report.sections(lines)["lag"])
 
     def test_only_marked_sections_of_a_page_change(self):
-        page = "a\n<!-- bench:lag -->\nold\n<!-- /bench:lag -->\nb\n<!-- bench:memory -->\nkept\n<!-- /bench:memory -->\n"
+        page = "a\n<!-- bench:lag -->\nold\n<!-- /bench:lag -->\nb\n"
+        page += "<!-- bench:memory -->\nkept\n<!-- /bench:memory -->\n"
         filled = report.fill(page, {"lag": "new"})
         self.assertEqual(filled, page.replace("old", "new"))
         self.assertEqual(report.fill(filled, {"lag": "new"}), filled)

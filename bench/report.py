@@ -53,15 +53,17 @@ def value(figure):
         started = max((one.get("started", 0) for one in figure.unfinished), default=0)
         seconds = max((one.get("after_ms", 0) for one in figure.unfinished), default=0) / 1000
         return f"not done: {started:,} after {seconds:.0f} s"
-    return number(figure.median)
+    stuck = f" ({len(figure.unfinished)} rounds not done)" if figure.unfinished else ""
+    return number(figure.median) + stuck
 
 
 def ours(shown):
-    return next((figure for figure in shown if figure.peer == rounds.OURS), None)
+    """The best of Sexton."""
+    return next((figure for figure in rounds.ranked(shown) if figure.peer == rounds.OURS), None)
 
 
 def table(found):
-    """The best of each peer, ranked, with the ratio to Sexton in the last column."""
+    """The best of each peer with each record, ranked, with the ratio to Sexton in the last column."""
     shown = rounds.ranked(rounds.best(found))
     unit, tails = shown[0].unit, any(figure.p99 for figure in shown)
     head = ["", f"{'p50' if tails else 'median'}, {unit}", *([f"p99, {unit}"] if tails else [])]
@@ -98,7 +100,10 @@ def versions(found):
 
 
 def absent(lines):
-    said = [f"- {peer}{' (' + ', '.join(works) + ')' if works else ''}: {why}" for peer, works, why in rounds.missing(lines)]
+    said = []
+    for peer, works, why in rounds.missing(lines):
+        of_works = f" ({', '.join(works)})" if works else ""
+        said.append(f"- {peer}{of_works}: {why}")
     return "\n".join(said) or "None: all peers were measured."
 
 

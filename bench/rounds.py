@@ -74,7 +74,7 @@ def figures(lines):
 
 
 def composites(found):
-    """The bare limit of a drain: a task costs what the broker and what the database take for it, one after the other."""
+    """The bare limit of a drain: a task takes its time of the broker, then its time of the database."""
     parts = defaultdict(dict)
     for figure in found:
         if figure.peer == BARE and figure.values and figure.settings.get("part") in ("broker", "database"):
@@ -98,10 +98,10 @@ def missing(lines):
 
 
 def best(found):
-    """Of each peer its best variant; the bare limit keeps all its parts."""
+    """Of each peer its best variant; what is kept of a task, and the parts of the bare limit, stay apart."""
     kept = {}
     for figure in found:
-        key = (figure.peer, figure.settings.get("part"))
+        key = (figure.peer, figure.settings.get("part"), figure.settings.get("record"))
         if key not in kept or figure.better_than(kept[key]):
             kept[key] = figure
     return list(kept.values())
@@ -109,7 +109,7 @@ def best(found):
 
 def ranked(found):
     """The best first, those that did not finish last."""
-    return sorted(found, key=lambda figure: _rank(figure))
+    return sorted(found, key=_rank)
 
 
 def _rank(figure):

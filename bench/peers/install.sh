@@ -46,12 +46,12 @@ redis() {
     names=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances redis-server | grep -E '^(redis-|lib(jemalloc|lua|lzf|atomic|hiredis))') || return
     # shellcheck disable=SC2086 # one word for each package
-    (cd redis/packages && apt-get download -qq $names) || return
+    (cd redis/packages && apt-get -o APT::Sandbox::User=root -qq download $names) || return
     for package in redis/packages/*.deb; do dpkg-deb -x "$package" redis || return; done
     [ -x redis/usr/bin/redis-server ]
 }
 
-python_peers || missing python 'the virtual environment could not be made; it needs python3 with venv or pip, and the package registry'
+python_peers || missing python 'no virtual environment: it needs python3 with venv or pip, and the package registry'
 node_peers || missing node 'npm ci failed; it needs npm and the package registry'
 redis || missing redis 'no redis-server on the machine, nor in its distribution'
 echo "the peers are in $folder"

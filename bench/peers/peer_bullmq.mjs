@@ -25,7 +25,8 @@ async function enqueue() {
 
 async function work() {
   const mark = marking();
-  const worker = new Worker(run.name, async (job) => mark(job.data.number), { connection, concurrency: said.concurrency });
+  const options = { connection, concurrency: said.concurrency };
+  const worker = new Worker(run.name, async (job) => mark(job.data.number), options);
   worker.on('error', console.error);
   process.on('SIGTERM', () => worker.close().then(() => process.exit(0)));
 }

@@ -24,8 +24,9 @@ async function prepare() {
 async function enqueue() {
   const boss = await started();
   for (const batch of batches(5000)) {
-    const jobs = batch.map(({ number, due }) => ({ data: { number }, startAfter: due === null ? undefined : new Date(due) }));
-    await boss.insert(QUEUE, jobs);
+    await boss.insert(QUEUE, batch.map(({ number, due }) => (
+      { data: { number }, startAfter: due === null ? undefined : new Date(due) }
+    )));
   }
 }
 

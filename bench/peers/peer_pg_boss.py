@@ -26,7 +26,8 @@ def settings(run):
 
 
 def unsettled(run):
-    return servers.number(run["database"], "select count(*) from pgboss.job where name = 'bench' and state < 'completed'")
+    waiting = "select count(*) from pgboss.job where name = 'bench' and state < 'completed'"
+    return servers.number(run["database"], waiting)
 
 
 def remove(run):

@@ -49,7 +49,8 @@ def enqueue(run):
 
 def work(run):
     said = run["settings"]
-    command = [run["python"], "-m", "procrastinate", "--app", "peer_procrastinate.app", "--log-level", "warning", "worker"]
+    command = [run["python"], "-m", "procrastinate", "--app", "peer_procrastinate.app"]
+    command += ["--log-level", "warning", "worker"]
     options = {
         "--concurrency": said["concurrency"],
         "--fetch-job-polling-interval": said["fetch_job_polling_interval"],
@@ -60,7 +61,8 @@ def work(run):
 
 
 def unsettled(run):
-    return servers.number(run["database"], "select count(*) from procrastinate_jobs where status in ('todo', 'doing')")
+    waiting = "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"
+    return servers.number(run["database"], waiting)
 
 
 def remove(run):

@@ -89,7 +89,8 @@ def enqueue(peer, run, count=0, due_ms=None, dues_ms=(), number=PLAIN):
     """So many jobs now or at one instant, or one at each of `dues_ms`, numbered."""
     jobs = {"count": count, "due_ms": due_ms, "dues_ms": dues_ms, "number": number}
     environment = environment_of(run) | {"BENCH_JOBS": json.dumps(jobs)}
-    subprocess.run(peer.enqueue(run), env=environment, check=True, cwd=run["here"], stdout=run["log"], stderr=run["log"])
+    options = {"cwd": run["here"], "stdout": run["log"], "stderr": run["log"]}
+    subprocess.run(peer.enqueue(run), env=environment, check=True, **options)
     if "database" in run and number != WARM:
         analyze(run["database"])
 
