@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench-model bench-graveyard soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-graveyard soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -61,6 +61,26 @@ bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (1
 	@$(CARGO) build -q -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
 		--report docs/graveyard.md
+
+# Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
+# reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.
+bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/performance.md
+	@sh bench/peers/install.sh $(target)/bench/peers
+	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console -p sexton-bench
+	@$(CARGO) build -q --release -p sexton-worker --example nothing
+	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \
+		--rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
+	@python3 bench/report.py --page docs/performance.md --plots docs/performance \
+		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
+
+# With the programs that the tests run, so it costs seconds. What it measures means nothing.
+bench-smoke: test-programs ## See that the measurements of `make bench` run, without the peers
+	@$(CARGO) build -q -p sexton-worker --example nothing
+	@python3 bench/report.py --check
+	@rm -f $(target)/bench/smoke.jsonl
+	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
+		--smoke --only sexton --only bare --lines $(target)/bench/smoke.jsonl
+	@python3 bench/report.py $(target)/bench/smoke.jsonl
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
 	@$(target)/debug/soak

@@ -85,8 +85,22 @@ pub struct Servers {
 ///
 /// A [`ServersError`] that tells what to do. Nothing is left running then.
 pub async fn provide(needed: Needed) -> Result<Servers, ServersError> {
+    provide_with(needed, Durability::Fast).await
+}
+
+/// As [`provide`]; what is started keeps what was committed through a loss of power, as servers that
+/// people use do: for measurements.
+///
+/// # Errors
+///
+/// As [`provide`].
+pub async fn provide_durable(needed: Needed) -> Result<Servers, ServersError> {
+    provide_with(needed, Durability::Full).await
+}
+
+async fn provide_with(needed: Needed, durability: Durability) -> Result<Servers, ServersError> {
     folder::sweep().await;
-    let (postgres, rabbit) = tokio::join!(provide_postgres(), provide_rabbit(needed));
+    let (postgres, rabbit) = tokio::join!(provide_postgres(durability), provide_rabbit(needed));
     let ((database_url, postgres), (amqp_url, rabbit)) = (postgres?, rabbit?);
     let postgres_version = versions::postgres(&database_url).await?;
     let rabbit_version = match needed {
@@ -161,7 +175,9 @@ impl Servers {
     }
 }
 
-async fn provide_postgres() -> Result<(String, Option<PostgresServer>), ServersError> {
+async fn provide_postgres(
+    durability: Durability,
+) -> Result<(String, Option<PostgresServer>), ServersError> {
     const VARIABLE: &str = "DATABASE_URL";
     if let Some(url) = named(VARIABLE) {
         let outcome = ready::until(NAMED_DEADLINE, async || ready::postgres(&url).await, || None);
@@ -169,7 +185,7 @@ async fn provide_postgres() -> Result<(String, Option<PostgresServer>), ServersE
         return Ok((url, None));
     }
     // Nobody kills this one: tests that kill a server start their own.
-    let options = PostgresOptions { durability: Durability::Fast, ..Default::default() };
+    let options = PostgresOptions { durability, ..Default::default() };
     let server = PostgresServer::start_private(options).await?;
     Ok((server.url().to_owned(), Some(server)))
 }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Parser;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use sexton_servers::{Needed, provide};
+use sexton_servers::{Needed, provide, provide_durable};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, migrate::Migrator};
 use tokio::process::{Child, Command};
@@ -37,6 +37,10 @@ struct Arguments {
     /// Provide PostgreSQL alone and create a migrated database for the command
     #[arg(long)]
     migrated: bool,
+
+    /// Start a PostgreSQL that keeps what is committed through a loss of power, as for measurements
+    #[arg(long)]
+    durable: bool,
 
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
@@ -56,8 +60,11 @@ async fn main() -> ExitCode {
 async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut asked = Asked::listen()?;
     let needed = if arguments.migrated { Needed::Postgres } else { Needed::Both };
+    let providing = async {
+        if arguments.durable { provide_durable(needed).await } else { provide(needed).await }
+    };
     let servers = tokio::select! {
-        servers = provide(needed) => servers?,
+        servers = providing => servers?,
         // What was started so far is dropped here, and its guards stop it.
         signal = asked.next() => return Ok(exit_code_of_signal(signal)),
     };

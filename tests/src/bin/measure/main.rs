@@ -43,7 +43,7 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let servers = sexton_servers::provide(sexton_servers::Needed::Both).await?;
+    let servers = sexton_servers::provide_durable(sexton_servers::Needed::Both).await?;
     if arguments.schedules {
         let mut figures = Figures::default();
         schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;

@@ -1,0 +1,49 @@
+// pg-boss: makes its tables, enqueues, works. peer_pg_boss.py says with what.
+import { batches, command, installed, marking, run } from './marks.mjs';
+
+const { PgBoss } = await installed('pg-boss');
+const QUEUE = 'bench';
+const said = run.settings;
+
+async function started() {
+  // Statistics each second: what starts a burst of fetches is read from them.
+  const boss = new PgBoss({
+    connectionString: run.database, max: said.localConcurrency + 5,
+    monitorIntervalSeconds: 1, superviseIntervalSeconds: 1, queueCacheIntervalSeconds: 1,
+  });
+  boss.on('error', console.error);
+  await boss.start();
+  return boss;
+}
+
+async function prepare() {
+  const boss = await started();
+  await boss.createQueue(QUEUE);
+}
+
+async function enqueue() {
+  const boss = await started();
+  for (const batch of batches(5000)) {
+    await boss.insert(QUEUE, batch.map(({ number, due }) => (
+      { data: { number }, startAfter: due === null ? undefined : new Date(due) }
+    )));
+  }
+}
+
+async function work() {
+  const mark = marking();
+  const boss = await started();
+  const options = Object.fromEntries(Object.entries({
+    batchSize: said.batchSize,
+    localConcurrency: said.localConcurrency,
+    pollingIntervalSeconds: said.pollingIntervalSeconds,
+    burstWhenReadyExceeds: said.burstWhenReadyExceeds,
+    burstWhenBatchFull: said.burstWhenBatchFull,
+  }).filter(([, value]) => value !== null));
+  await boss.work(QUEUE, options, async (jobs) => {
+    for (const job of jobs) mark(job.data.number);
+  });
+  process.on('SIGTERM', () => boss.stop({ timeout: 10_000 }).then(() => process.exit(0)));
+}
+
+await command({ prepare, enqueue, work });

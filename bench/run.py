@@ -1,0 +1,105 @@
+"""Rounds of all programs in turn: every work once in each round, so that what else the machine does falls on all.
+
+    python bench/run.py --programs target/release --installed target/bench/peers --lines target/bench/lines.jsonl
+
+`make bench` calls it with servers of its own. Lines of earlier runs stay in the file unless it is another one;
+what fails is said, and the others go on.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# A peer's burst may wait for a minute until all are enqueued, and is given up after two.
+LIMIT_SECONDS = 600
+PEERS = ["celery", "celery-quorum", "dramatiq", "procrastinate", "pg-boss", "graphile-worker", "bullmq"]
+
+
+def works(smoke):
+    """(program, arguments) of one round, small ones for a look whether everything runs."""
+    count = {"drain": 20_000, "burst": 10_000} if not smoke else {"drain": 500, "burst": 200}
+    seconds = 30 if not smoke else 5
+    slots = [1, 8, 32, 64, 128] if not smoke else [8]
+    for prefetch in (1, 16):
+        for consumers in slots:
+            ours = ["--work", "drain", "--count", count["drain"], "--slots", consumers, "--prefetch", prefetch]
+            yield "sexton", ours
+        yield "sexton", [*ours[:5], 32, "--prefetch", prefetch, "--workers", 2]
+        yield "bare", ["--work", "drain", "--count", count["drain"], "--slots", 64, "--prefetch", prefetch]
+        for peer in PEERS:
+            yield peer, ["--work", "drain", "--count", count["drain"], "--prefetch", prefetch]
+    yield "sexton", ["--work", "burst", "--count", count["burst"], "--slots", 64]
+    for peer in [*PEERS, "celery-beat"]:
+        # It makes some four hundred a minute where others make thousands.
+        few = 1_000 if peer == "procrastinate" and not smoke else count["burst"]
+        yield peer, ["--work", "burst", "--count", few]
+    yield "sexton", ["--work", "lag", "--seconds", seconds, "--slots", 8]
+    for peer in PEERS:
+        yield peer, ["--work", "lag", "--seconds", seconds]
+    yield "sexton", ["--work", "memory", "--slots", 8]
+    yield "sexton", ["--work", "recovery", "--slots", 8]
+
+
+def command(program, arguments, round_number, asked):
+    arguments = [str(argument) for argument in arguments]
+    if program in ("sexton", "bare"):
+        return [str(asked.programs / "bench"), program, *arguments, "--round", str(round_number)]
+    environment = []
+    if "--seconds" in arguments:
+        place = arguments.index("--seconds")
+        environment = ["env", f"LAG_SECONDS={arguments[place + 1]}"]
+        del arguments[place : place + 2]
+    python = asked.installed / "venv" / "bin" / "python"
+    runs = [str(python if python.exists() else sys.executable), str(HERE / "peers" / "run.py")]
+    return [*environment, *runs, "--peer", program, *arguments, "--round", str(round_number),
+            "--installed", str(asked.installed)]
+
+
+def run(program, arguments, round_number, asked):
+    """The lines that one measurement prints; none if it failed."""
+    shown = " ".join([program, *(str(argument) for argument in arguments)])
+    environment = {**os.environ, "TEST_BIN_DIR": str(asked.programs.resolve())}
+    try:
+        done = subprocess.run(command(program, arguments, round_number, asked), env=environment,
+                              stdout=subprocess.PIPE, timeout=LIMIT_SECONDS, text=True, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"round {round_number}: {shown}: given up after {LIMIT_SECONDS} s", file=sys.stderr)
+        return []
+    if done.returncode != 0:
+        print(f"round {round_number}: {shown}: exit status {done.returncode}", file=sys.stderr)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for line in lines:
+        told = line.get("missing") or f"{line.get('value')} {line.get('unit')}"
+        print(f"round {round_number}: {shown}: {told}", file=sys.stderr)
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=Path, required=True, help="the folder of Sexton's programs and of bench")
+    parser.add_argument("--installed", type=Path, required=True, help="where the peers are installed")
+    parser.add_argument("--lines", type=Path, required=True, help="the file that lines are added to")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", action="append", help="only this program; may be given several times")
+    parser.add_argument("--smoke", action="store_true", help="little of everything, once; fails if ours fails")
+    asked = parser.parse_args()
+    ours_ran = True
+    asked.lines.parent.mkdir(parents=True, exist_ok=True)
+    with asked.lines.open("a", encoding="utf-8") as kept:
+        for round_number in range(1, (1 if asked.smoke else asked.rounds) + 1):
+            for program, arguments in works(asked.smoke):
+                if asked.only and program not in asked.only:
+                    continue
+                lines = run(program, arguments, round_number, asked)
+                ours_ran = ours_ran and (bool(lines) or program not in ("sexton", "bare"))
+                kept.writelines(json.dumps(line) + "\n" for line in lines)
+                kept.flush()
+    return 0 if ours_ran else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

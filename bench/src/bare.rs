@@ -1,0 +1,52 @@
+//! The bare limit: loops around the client libraries, on the same kind of queue and on the same tables.
+//!
+//! Nothing here would survive a crash; it is what the two servers allow at best on this machine. A task of
+//! Sexton costs one delivery with its acknowledgement, and one open and one settlement of its rows, so that what
+//! both servers together allow is 1 / (1 / broker + 1 / database).
+
+mod broker;
+mod database;
+
+use anyhow::Result;
+use serde_json::{Map, Value};
+
+use crate::line::Line;
+use crate::{Arguments, Work};
+
+pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
+    anyhow::ensure!(arguments.work == Work::Drain, "only the drain has a bare limit");
+    let broker = broker::drained(arguments, amqp_url).await?;
+    drain(arguments, "broker", broker).print();
+    let database = database::recorded(arguments, database_url).await?;
+    drain(arguments, "database", database).print();
+    let inserted = database::inserted(arguments, database_url).await?;
+    line(arguments, "enqueue", inserted).print();
+    Ok(())
+}
+
+/// One of the two that the report makes the limit of both of.
+fn drain(arguments: &Arguments, part: &str, value: f64) -> Line {
+    let mut line = line(arguments, "drain", value);
+    line.settings.insert("part".to_owned(), part.into());
+    line.prefetch = Some(arguments.prefetch);
+    line
+}
+
+fn line(arguments: &Arguments, work: &'static str, value: f64) -> Line {
+    let mut settings = Map::new();
+    settings.insert("consumers".to_owned(), arguments.slots.into());
+    settings.insert("prefetch".to_owned(), arguments.prefetch.into());
+    settings.insert("batch".to_owned(), Value::from(database::BATCH));
+    Line {
+        peer: "bare",
+        version: env!("CARGO_PKG_VERSION"),
+        work,
+        round: arguments.round,
+        settings,
+        prefetch: None,
+        p99: None,
+        value,
+        unit: "/s",
+        samples: Vec::new(),
+    }
+}

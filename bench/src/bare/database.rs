@@ -1,0 +1,100 @@
+//! Executions opened and settled in batches, as one statement each, and rows inserted in batches.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use sexton_tests::database::TestDatabase;
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::Arguments;
+
+/// Rows of one statement.
+pub(super) const BATCH: usize = 100;
+/// Statements under way, each in a connection of its own.
+const CONNECTIONS: usize = 2;
+
+/// So many executions a second opened and settled, in the tables as they are.
+pub(super) async fn recorded(arguments: &Arguments, database_url: &str) -> Result<f64> {
+    let database = TestDatabase::create_on(database_url).await?;
+    let ids = fill(database.pool(), arguments.count).await?.0;
+    sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
+    let began = Instant::now();
+    let share = ids.len().div_ceil(CONNECTIONS).max(1);
+    let both: Vec<_> = ids
+        .chunks(share)
+        .map(|ids| tokio::spawn(open_and_settle(database.pool().clone(), ids.to_vec())))
+        .collect();
+    for one in both {
+        one.await??;
+    }
+    Ok(arguments.count as f64 / began.elapsed().as_secs_f64())
+}
+
+async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
+    for batch in ids.chunks(BATCH) {
+        sqlx::query(
+            "WITH u AS (UPDATE executions SET state = 'running', rev = rev + 1, worker_id = $2,
+                 open_token = gen_random_uuid(), lease_until = now() + interval '20 seconds',
+                 started_at = now(), next_attempt_at = NULL
+             WHERE id = ANY ($1) RETURNING id, attempt)
+             INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+             SELECT id, attempt, $2, now() FROM u",
+        )
+        .bind(batch)
+        .bind(Uuid::nil())
+        .execute(&pool)
+        .await?;
+        sqlx::query(
+            "WITH u AS (UPDATE executions SET state = 'succeeded', rev = rev + 1,
+                 outcome = 'succeeded', worker_id = NULL, open_token = NULL, lease_until = NULL,
+                 finished_at = now()
+             WHERE id = ANY ($1) RETURNING id, attempt)
+             UPDATE attempts SET finished_at = now(), outcome = 'succeeded'
+             FROM u WHERE execution_id = u.id AND number = u.attempt",
+        )
+        .bind(batch)
+        .execute(&pool)
+        .await?;
+    }
+    Ok(())
+}
+
+/// So many executions a second inserted, in batches of a thousand.
+pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Result<f64> {
+    let database = TestDatabase::create_on(database_url).await?;
+    let (ids, seconds) = fill(database.pool(), arguments.count).await?;
+    Ok(ids.len() as f64 / seconds)
+}
+
+/// Executions whose tickets are published; their ids, and how many seconds it took.
+async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
+    sqlx::query(
+        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+            misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
+         VALUES ($1, 'bench.bare', 'none', 'nothing', '{}', 'default', 'allow', 'skip', 0, 1, 60000, '{}',
+            now(), now())",
+    )
+    .bind(Uuid::nil())
+    .execute(pool)
+    .await?;
+    let began = Instant::now();
+    let mut ids = Vec::with_capacity(count as usize);
+    for first in (0..count).step_by(1_000) {
+        let made: Vec<Uuid> = sqlx::query_scalar(
+            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
+                pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after)
+             SELECT (lpad(to_hex(n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, $3,
+                n::text, now(), 'pending', 1, 'nothing', 'default', '{}', n::text, 'bench:1', now(), now(),
+                now()
+             FROM generate_series($1, $2) n RETURNING id",
+        )
+        .bind(first)
+        .bind(count.min(first + 1_000) - 1)
+        .bind(Uuid::nil())
+        .fetch_all(pool)
+        .await?;
+        ids.extend(made);
+    }
+    Ok((ids, began.elapsed().as_secs_f64()))
+}

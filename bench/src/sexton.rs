@@ -1,0 +1,128 @@
+//! Sexton's works: the real programs, with the record that they always keep.
+
+mod burst;
+mod drain;
+mod lag;
+mod recovery;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Map, json};
+use sexton_tests::platform::{Platform, Program};
+
+use crate::line::Line;
+use crate::{Arguments, Work};
+
+/// How long anything may take.
+const DEADLINE: Duration = Duration::from_mins(15);
+/// The pool of the handlers.
+const POOL: &str = "handlers";
+
+pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
+    let mut platform = Platform::on(database_url, amqp_url).await?;
+    platform.catalogue("[tasks.wait]\ncommand = [\"/bin/sleep\", \"60\"]\n");
+    match arguments.work {
+        Work::Drain => drain::measure(&platform, arguments).await,
+        Work::Burst => burst::measure(&platform, arguments).await,
+        Work::Lag => lag::measure(&platform, arguments).await,
+        Work::Memory => memory(&platform, arguments).await,
+        Work::Recovery => recovery::measure(&platform, arguments).await,
+    }
+}
+
+/// A line without value.
+fn line(arguments: &Arguments, work: &'static str) -> Line {
+    let mut settings = Map::new();
+    settings.insert("slots".to_owned(), arguments.slots.into());
+    settings.insert("prefetch".to_owned(), arguments.prefetch.into());
+    settings.insert("workers".to_owned(), arguments.workers.into());
+    settings.insert("record".to_owned(), "every attempt".into());
+    Line {
+        peer: "sexton",
+        version: env!("CARGO_PKG_VERSION"),
+        work,
+        round: arguments.round,
+        prefetch: (work == "drain").then_some(arguments.prefetch),
+        p99: None,
+        settings,
+        value: f64::NAN,
+        unit: "ms",
+        samples: Vec::new(),
+    }
+}
+
+/// The workers with a handler that does nothing, which are not ready yet.
+fn handlers(platform: &Platform, arguments: &Arguments) -> Result<Vec<Program>> {
+    let (slots, prefetch) = (arguments.slots.to_string(), arguments.prefetch.to_string());
+    let env = [("WORKER_POOLS", POOL), ("WORKER_SLOTS", &slots), ("WORKER_PREFETCH", &prefetch)];
+    (1..=arguments.workers)
+        .map(|number| platform.start_nothing(&format!("worker-{number}"), &env))
+        .collect()
+}
+
+/// One job whose task does nothing, once a second.
+async fn apply_tick(platform: &Platform, name: &str) -> Result<()> {
+    platform
+        .apply(&format!(
+            "[[job]]\nname = \"{name}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n\
+             schedule = \"* * * * * *\"\noverlap = \"allow\"\n"
+        ))
+        .await
+}
+
+async fn run(platform: &Platform, command: &[&str]) -> Result<()> {
+    let done = platform.try_sexton(command).await?;
+    ensure!(done.status.success(), "sexton {} failed: {done}", command.join(" "));
+    Ok(())
+}
+
+/// Waits until this question answers true.
+async fn until(platform: &Platform, what: &str, question: &'static str) -> Result<()> {
+    let yes = async || {
+        let answer = sqlx::query_scalar::<_, bool>(question);
+        answer.fetch_one(platform.store().pool()).await.ok()?.then_some(())
+    };
+    platform.eventually(what, DEADLINE, yes).await;
+    Ok(())
+}
+
+async fn stop(programs: Vec<Program>) {
+    for mut program in programs {
+        program.terminate();
+        program.exit(DEADLINE).await;
+    }
+}
+
+/// What an idle scheduler and an idle worker occupy.
+async fn memory(platform: &Platform, arguments: &Arguments) -> Result<()> {
+    let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
+    programs.extend(handlers(platform, arguments)?);
+    for program in &mut programs {
+        program.ready().await;
+    }
+    // Long enough for every loop to have made its rounds once.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    for (work, program) in ["memory-scheduler", "memory-worker"].into_iter().zip(&programs) {
+        let value = resident_mb(program)?;
+        Line { value, unit: "MB", ..line(arguments, work) }.print();
+    }
+    stop(programs).await;
+    Ok(())
+}
+
+/// The resident memory of a program, in MB.
+fn resident_mb(program: &Program) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", program.pid()))?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .context("the kernel does not tell the resident memory")?;
+    Ok(kib.parse::<f64>()? / 1024.0)
+}
+
+fn with(mut line: Line, key: &str, value: f64) -> Line {
+    line.settings.insert(key.to_owned(), json!((value * 10.0).round() / 10.0));
+    line
+}

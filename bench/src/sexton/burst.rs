@@ -1,0 +1,75 @@
+//! Burst: many jobs that are due at the same instant, until the last task has begun.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use sexton_tests::platform::Platform;
+
+use super::{POOL, handlers, line, stop, until, with};
+use crate::Arguments;
+use crate::line::Line;
+
+/// How long before they are due the programs have.
+const AHEAD: Duration = Duration::from_secs(10);
+/// Rows of one statement, which has to end within the limits of any other.
+const FILLED_AT_ONCE: i64 = 5_000;
+
+/// From the nominal time to the last open, by the database's clock.
+pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
+    let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
+    programs.extend(handlers(platform, arguments)?);
+    for program in &mut programs {
+        program.ready().await;
+    }
+    // Seldom, so that each of them fires once.
+    let one = format!(
+        "[[job]]\nname = \"bench.first\"\ntask = \"nothing\"\npool = \"{POOL}\"\n\
+         schedule = \"0 0 1 1 *\"\n"
+    );
+    platform.apply(&one).await?;
+    let due: DateTime<Utc> =
+        sqlx::query_scalar("SELECT date_trunc('second', clock_timestamp()) + $1::interval")
+            .bind(AHEAD)
+            .fetch_one(platform.store().pool())
+            .await?;
+    let mut made = 0;
+    while made < arguments.count {
+        let upto = arguments.count.min(made + FILLED_AT_ONCE);
+        copy(platform, made + 1, upto, due).await?;
+        made = upto;
+    }
+    sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
+    let begun = "SELECT (SELECT count(*) FROM jobs) - 1
+        = (SELECT count(*) FROM executions WHERE started_at IS NOT NULL)";
+    until(platform, "every job has begun", begun).await?;
+    let late: Vec<f64> = sqlx::query_scalar(
+        "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
+         FROM executions ORDER BY started_at",
+    )
+    .fetch_all(platform.store().pool())
+    .await?;
+    let value = late.last().copied().unwrap_or(f64::NAN);
+    let first = late.first().copied().unwrap_or(f64::NAN);
+    let told = Line { value, ..line(arguments, "burst") };
+    with(with(told, "count", arguments.count as f64), "first_ms", first).print();
+    stop(programs).await;
+    Ok(())
+}
+
+/// Adds the copies of these numbers.
+async fn copy(platform: &Platform, first: i64, last: i64, due: DateTime<Utc>) -> Result<()> {
+    sqlx::query(
+        // Lateral: a record that is made in the list of what is selected is made anew for each column.
+        "INSERT INTO jobs SELECT made.*
+         FROM jobs j, generate_series($1, $2) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
+             'id', gen_random_uuid(), 'name', 'bench.n' || n, 'next_fire_at', $3)) made
+         WHERE j.name = 'bench.first'",
+    )
+    .bind(first)
+    .bind(last)
+    .bind(due)
+    .execute(platform.store().pool())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Drain: tickets that are in the queue already, until the last attempt is recorded.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use chrono::{DateTime, Utc};
+use sexton_service::clock;
+use sexton_tests::platform::{Platform, Program};
+
+use super::{apply_tick, handlers, line, resident_mb, run, stop, until, with};
+use crate::Arguments;
+use crate::line::Line;
+
+/// The most that one backfill takes.
+const BACKFILLED_AT_ONCE: i64 = 20_000;
+const JOB: &str = "bench.drain";
+
+/// From the first open to the last record, by the database's clock.
+pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
+    let mut scheduler = platform.start_scheduler("scheduler", &[])?;
+    scheduler.ready().await;
+    fill(platform, arguments.count).await?;
+    let mut workers = handlers(platform, arguments)?;
+    let most_mb = watch(platform, &mut workers).await?;
+    let (ended, seconds): (i64, f64) = sqlx::query_as(
+        "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
+         FROM executions WHERE state = 'succeeded'",
+    )
+    .fetch_one(platform.store().pool())
+    .await?;
+    let per_second = Line { value: ended as f64 / seconds, unit: "/s", ..line(arguments, "drain") };
+    with(with(per_second, "count", ended as f64), "worker_mb", most_mb).print();
+    workers.push(scheduler);
+    stop(workers).await;
+    Ok(())
+}
+
+/// Firings of the past, all of them published. Nobody consumes yet.
+async fn fill(platform: &Platform, count: i64) -> Result<()> {
+    apply_tick(platform, JOB).await?;
+    run(platform, &["jobs", "pause", JOB, "--reason", "measured"]).await?;
+    let (mut upto, mut left) = (clock::now(), count);
+    while left > 0 {
+        let some = left.min(BACKFILLED_AT_ONCE);
+        let from = upto - chrono::Duration::seconds(some - 1);
+        let (from_text, to_text) = (told(from), told(upto));
+        let command = ["jobs", "backfill", JOB, "--from", &from_text, "--to", &to_text, "--yes"];
+        run(platform, &command).await?;
+        (upto, left) = (from - chrono::Duration::seconds(1), left - some);
+    }
+    let published = "SELECT count(*) = 0 FROM executions
+        WHERE state = 'pending' AND ticket_published_at IS NULL";
+    until(platform, "every ticket is published", published).await
+}
+
+fn told(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Until nothing is left; the most memory that a worker had meanwhile.
+async fn watch(platform: &Platform, workers: &mut [Program]) -> Result<f64> {
+    for worker in workers.iter_mut() {
+        worker.ready().await;
+    }
+    let mut most_mb = 0.0_f64;
+    loop {
+        for worker in workers.iter() {
+            most_mb = most_mb.max(resident_mb(worker)?);
+        }
+        let open = "SELECT EXISTS (SELECT FROM executions
+            WHERE state IN ('pending', 'running', 'retrying'))";
+        let open = sqlx::query_scalar::<_, bool>(open);
+        if !open.fetch_one(platform.store().pool()).await? {
+            return Ok(most_mb);
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
