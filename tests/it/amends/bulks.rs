@@ -165,6 +165,9 @@ async fn a_discard_of_many_can_be_taken_back_as_a_whole() {
     finish(&scheduler, now(2_000)).await;
     assert_eq!(f.stands(discarded).await, "done 700/700/0");
     assert_eq!(f.number("SELECT count(*) FROM executions WHERE state = 'discarded'").await, 700);
+    let deeds = "SELECT count(*) FROM operator_actions WHERE action = 'discard'
+        AND reason = 'bank is back'";
+    assert_eq!(f.number(deeds).await, 700, "each says why");
     let one = f.number("SELECT count(*) FROM executions WHERE state = 'failed'").await;
     assert_eq!((one, f.state(other).await), (1, "failed/2".into()));
     let restore =

@@ -178,6 +178,13 @@ async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept
     }
     assert!(!told.contains("secret") && !told.contains("4711"), "places, not values: {told}");
     assert!(edit(r#"{"customer": 7}"#, 0).await.contains("~ /customer"));
+    // Of schemas that differ each is asked, and what it wants is told with those who want it.
+    offers(&console, "w4", Some(json!({"required": ["account"]}))).await;
+    let told = edit(r#"{"customer": 7}"#, 2).await;
+    assert!(told.contains("account") && told.contains("by w4"), "{told}");
+    let told = edit(r#"{"customer": "x", "account": 1}"#, 2).await;
+    assert!(told.contains("/customer: ") && told.contains("by w2, w3"), "{told}");
+    edit(r#"{"customer": 7, "account": 1}"#, 0).await;
     // What was written is not lost.
     let editor = editor(&console, "echo '{\"customer\": \"x\"}' > \"$1\"");
     let folder = console.folder.path().to_str().unwrap().to_owned();

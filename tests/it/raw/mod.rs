@@ -87,8 +87,11 @@ impl Stage {
 
     /// A scheduler's sweep, begun anew: it has not made a pass.
     fn sweep(&self) -> Sweep {
+        self.sweep_until(CancellationToken::new())
+    }
+
+    fn sweep_until(&self, stop: CancellationToken) -> Sweep {
         let (link, publisher) = (self.link.clone(), self.publisher.clone());
-        let stop = CancellationToken::new();
         Sweep::new(self.store(), link, publisher, Arc::default(), Arc::default(), stop)
     }
 
@@ -99,10 +102,14 @@ impl Stage {
 
     /// The same with such a limit to what is written down.
     async fn pass_within(&self, limit: Room) -> Tally {
-        match self.sweep().with_raw_limit(limit).run_once(None).await.unwrap() {
-            Swept::Pass(tally) => tally,
-            other => panic!("there was cause for a pass: {other:?}"),
-        }
+        pass_of(&self.sweep().with_raw_limit(limit)).await
+    }
+
+    /// A pass that breaks off before it takes a message, since its scheduler is told to stop.
+    async fn pass_broken_off(&self) -> Tally {
+        let stop = CancellationToken::new();
+        stop.cancel();
+        pass_of(&self.sweep_until(stop)).await
     }
 
     async fn ready(&self) -> u32 {
@@ -159,6 +166,13 @@ impl Stage {
             .fetch_one(self.platform.store().pool())
             .await
             .unwrap()
+    }
+}
+
+async fn pass_of(sweep: &Sweep) -> Tally {
+    match sweep.run_once(None).await.unwrap() {
+        Swept::Pass(tally) => tally,
+        other => panic!("there was cause for a pass: {other:?}"),
     }
 }
 

@@ -39,8 +39,8 @@ async fn each_way_into_the_failed_queue_is_told_in_one_line_with_the_same_fields
         execution.insert(&pool).await.unwrap();
     }
     sqlx::query("UPDATE jobs SET max_retries = 0, max_crashes = 1").execute(&pool).await.unwrap();
-    let _scheduler = platform.start_scheduler("s1", &JSON).unwrap();
-    let _worker = platform.start_worker("w1", &JSON).unwrap();
+    let mut scheduler = platform.start_scheduler("s1", &JSON).unwrap();
+    let mut worker = platform.start_worker("w1", &JSON).unwrap();
     // A hand that throws the ticket away: the broker parks it.
     until(&platform, "executions WHERE pool = 'other' AND ticket_published_at IS NOT NULL", 1)
         .await;
@@ -52,12 +52,15 @@ async fn each_way_into_the_failed_queue_is_told_in_one_line_with_the_same_fields
     taken.delivery.acker.reject(BasicRejectOptions { requeue: false }).await.unwrap();
     until(&platform, "executions WHERE state = 'failed'", 4).await;
 
-    let lines = platform
-        .eventually("four tasks are told of", IN_THE_END, async || {
-            let lines = parked(&platform.logs());
-            (lines.len() == 4).then_some(lines)
-        })
-        .await;
+    let four = async || (parked(&platform.logs()).len() >= 4).then_some(());
+    platform.eventually("four tasks are told of", IN_THE_END, four).await;
+    // Whoever ends has said all that he had to say.
+    for program in [&mut scheduler, &mut worker] {
+        program.terminate();
+        program.exit(IN_THE_END).await;
+    }
+    let lines = parked(&platform.logs());
+    assert_eq!(lines.len(), 4, "each is told once: {lines:?}");
     let mut classes = BTreeMap::new();
     for line in &lines {
         for field in [
@@ -132,6 +135,7 @@ async fn status_warns_of_too_much_that_failed_and_its_exit_status_says_so_when_a
     assert_eq!((code, kinds), (Some(10), vec!["failed_for_long".to_owned()]));
     let (code, kinds) = ask(&[("FAILED_WARN_PER_HOUR", "1")]).await;
     assert_eq!((code, kinds), (Some(10), vec!["failing_fast".to_owned()]));
+    assert_eq!(ask(&[("FAILED_WARN_PER_HOUR", "2")]).await.0, Some(0), "as many as are expected");
     // Unasked, the exit status says that it was shown.
     let output = platform.sexton_with(&[("FAILED_WARN_COUNT", "2")], &["status"]).await;
     assert!(output.status.success() && output.stdout.contains("FAILED_WARN_COUNT"), "{output}");

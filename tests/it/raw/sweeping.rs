@@ -242,6 +242,22 @@ async fn a_discard_that_broke_off_goes_on_and_is_taken_back_whole() {
     assert_eq!(stage.ready().await, 2);
 }
 
+/// What a pass did not come to may be there: neither a message nor a mark is said to be done with.
+#[tokio::test]
+async fn a_pass_that_breaks_off_says_of_nothing_that_it_is_gone() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    assert!(!stage.pass_broken_off().await.complete);
+    assert_eq!(stage.state(&id).await, "parked");
+    stage.discard(&id).await;
+    assert!(!stage.pass_broken_off().await.complete);
+    assert_eq!((stage.state(&id).await.as_str(), stage.ready().await), ("discarding", 1));
+    assert_eq!(stage.pass().await.discarded, 1);
+    assert_eq!(stage.state(&id).await, "discarded");
+}
+
 #[tokio::test]
 async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() {
     let stage = Stage::new().await;
