@@ -60,7 +60,7 @@ def command(program, arguments, round_number, asked):
 
 
 def run(program, arguments, round_number, asked):
-    """The lines that one measurement prints; none if it failed."""
+    """The lines that one measurement prints, and whether it ended well."""
     shown = " ".join([program, *(str(argument) for argument in arguments)])
     environment = {**os.environ, "TEST_BIN_DIR": str(asked.programs.resolve())}
     try:
@@ -68,14 +68,14 @@ def run(program, arguments, round_number, asked):
                               stdout=subprocess.PIPE, timeout=LIMIT_SECONDS, text=True, check=False)
     except subprocess.TimeoutExpired:
         print(f"round {round_number}: {shown}: given up after {LIMIT_SECONDS} s", file=sys.stderr)
-        return []
+        return [], False
     if done.returncode != 0:
         print(f"round {round_number}: {shown}: exit status {done.returncode}", file=sys.stderr)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     for line in lines:
         told = line.get("missing") or f"{line.get('value')} {line.get('unit')}"
         print(f"round {round_number}: {shown}: {told}", file=sys.stderr)
-    return lines
+    return lines, done.returncode == 0
 
 
 def main():
@@ -94,8 +94,8 @@ def main():
             for program, arguments in works(asked.smoke):
                 if asked.only and program not in asked.only:
                     continue
-                lines = run(program, arguments, round_number, asked)
-                ours_ran = ours_ran and (bool(lines) or program not in ("sexton", "bare"))
+                lines, ended_well = run(program, arguments, round_number, asked)
+                ours_ran = ours_ran and (ended_well or program not in ("sexton", "bare"))
                 kept.writelines(json.dumps(line) + "\n" for line in lines)
                 kept.flush()
     return 0 if ours_ran else 1

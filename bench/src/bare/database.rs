@@ -83,10 +83,11 @@ async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
     for first in (0..count).step_by(1_000) {
         let made: Vec<Uuid> = sqlx::query_scalar(
             "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
-                pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after)
+                pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after,
+                next_attempt_at)
              SELECT (lpad(to_hex(n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, $3,
                 n::text, now(), 'pending', 1, 'nothing', 'default', '{}', n::text, 'bench:1', now(), now(),
-                now()
+                now(), now()
              FROM generate_series($1, $2) n RETURNING id",
         )
         .bind(first)
