@@ -207,7 +207,8 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     // Also asked again under the lock: the look may be old.
     let early = waiters::admit(fixture.store(), &[fixture.job], Some(at(5))).await.unwrap();
     assert_eq!(early.admitted(), 0);
-    drop(early);
+    // Dropped, it would be undone some time later, and hold the job until then.
+    assert!(early.commit().await.unwrap().is_empty());
     sqlx::query(
         "UPDATE executions SET replaced_by = NULL, state = 'cancelled', finished_at = now(),
              worker_id = NULL, open_token = NULL, lease_until = NULL WHERE id = $1",

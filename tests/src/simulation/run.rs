@@ -113,6 +113,7 @@ impl Stage {
             "executions",
             "job_revisions",
             "jobs",
+            "offers",
             "instances",
             "operator_actions",
             "retention",
