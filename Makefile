@@ -80,6 +80,8 @@ bench-smoke: test-programs ## See that the measurements of `make bench` run, wit
 	@rm -f $(target)/bench/smoke.jsonl
 	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
 		--smoke --only sexton --only bare --lines $(target)/bench/smoke.jsonl
+	@cp docs/performance.md $(target)/bench/smoke.md
+	@python3 bench/report.py --page $(target)/bench/smoke.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
 	@python3 bench/report.py $(target)/bench/smoke.jsonl
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows

@@ -70,7 +70,9 @@ def table(found):
     rows = [[*head, "least – most", "rounds", "record", "Sexton is better by"]]
     for figure in shown:
         spread = f"{number(min(figure.values))} – {number(max(figure.values))}" if figure.values else ""
-        ratio = rounds.ratio(ours(shown), figure)
+        like = ours(shown)
+        of_as_much = like is None or like.settings.get("scale") == figure.settings.get("scale")
+        ratio = rounds.ratio(like, figure) if of_as_much else None
         times = "" if figure.peer == rounds.OURS else "–" if ratio is None else f"{ratio:.2f} ×"
         tail = [number(figure.p99_median)] if tails else []
         done = str(len(figure.values) + len(figure.unfinished))
@@ -104,7 +106,7 @@ def absent(lines):
     for peer, works, why in rounds.missing(lines):
         of_works = f" ({', '.join(works)})" if works else ""
         said.append(f"- {peer}{of_works}: {why}")
-    return "\n".join(said) or "None: all peers were measured."
+    return "\n".join(said) or "None of those that were asked for."
 
 
 def sections(lines):

@@ -20,6 +20,7 @@ def settings(run):
         "burstWhenReadyExceeds": 1 if one_by_one else None,
         "burstWhenBatchFull": not one_by_one,
         "pollingIntervalSeconds": 0.5,
+        "superviseIntervalSeconds": 1,  # as monitor and queue cache, so that a new queue is known within a second
         "prefetch": run["prefetch"] if one_by_one else 500,
         "record": "job",
     }

@@ -114,6 +114,9 @@ def measure(asked, module, needs):
         return {"missing": f"it has nothing that does the work {asked.work}"}
     with run_of(asked, needs) as (run, marks):
         run["settings"] = {"processes": asked.processes, **peer.settings(run)}
+        # Another amount of work than usual is another variant, and has no ratio.
+        if asked.count not in (None, DEFAULT_COUNTS[asked.work]):
+            run["settings"]["scale"] = asked.count
         said = {"version": peer.version(run), "settings": run["settings"]}
         peer.prepare(run)
         try:

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use futures_util::StreamExt as _;
@@ -13,9 +13,12 @@ use lapin::options::{
 use lapin::types::{AMQPValue, FieldTable, LongString, ShortString};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::Arguments;
 
+/// How long all of them may take; a consumer whose channel is closed says nothing.
+const DEADLINE: Duration = Duration::from_mins(5);
 /// Confirms that are waited for together.
 const PUBLISHED_AT_ONCE: i64 = 1_000;
 
@@ -86,6 +89,6 @@ async fn consume(
             Ok::<_, lapin::Error>(())
         });
     }
-    over.notified().await;
+    timeout(DEADLINE, over.notified()).await?;
     Ok(arguments.count as f64 / began.elapsed().as_secs_f64())
 }

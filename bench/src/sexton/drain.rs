@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use chrono::{DateTime, Utc};
 use sexton_service::clock;
 use sexton_tests::platform::{Platform, Program};
 
-use super::{apply_tick, handlers, line, resident_mb, run, stop, until, with};
+use tokio::time::timeout;
+
+use super::{DEADLINE, apply_tick, handlers, line, resident_mb, run, stop, until, with};
 use crate::Arguments;
 use crate::line::Line;
 
@@ -21,13 +23,15 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     scheduler.ready().await;
     fill(platform, arguments.count).await?;
     let mut workers = handlers(platform, arguments)?;
-    let most_mb = watch(platform, &mut workers).await?;
+    let most_mb = timeout(DEADLINE, watch(platform, &mut workers)).await??;
     let (ended, seconds): (i64, f64) = sqlx::query_as(
         "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
          FROM executions WHERE state = 'succeeded'",
     )
     .fetch_one(platform.store().pool())
     .await?;
+    // A firing or two may have come before the pause.
+    ensure!(ended >= arguments.count, "{ended} of {} have succeeded", arguments.count);
     let per_second = Line { value: ended as f64 / seconds, unit: "/s", ..line(arguments, "drain") };
     with(with(per_second, "count", ended as f64), "worker_mb", most_mb).print();
     workers.push(scheduler);

@@ -1,8 +1,8 @@
 //! How soon a requeued execution is published, and whether many of them keep workers busy.
 //!
-//! Two jobs have so many failed executions each, all of them parked in the failed queue by the scheduler. Then one
-//! after the other is requeued, from the start of the command to the broker's confirm as the row has it. The rest of the first job is requeued while no worker consumes, which is
-//! how fast a bulk is by itself, and drained by a worker, which is how fast that is by itself. The second job
+//! Two jobs have so many failed executions each, and a third a hundred, all of them parked in the failed queue by the
+//! scheduler. Those of the third are requeued one by one, from the start of the command to the broker's confirm as
+//! the row has it. Those of the first are requeued while no worker consumes, which is how fast a bulk is by itself, and drained by a worker, which is how fast that is by itself. The second job
 //! is requeued while the worker consumes: both at once, on the same processors.
 
 use std::time::{Duration, Instant};
@@ -44,6 +44,7 @@ pub(super) async fn measure(
     let before = resident_mb(&scheduler)?;
     figures.add(format!("scheduler, with {} failed executions", 2 * count), mb(before));
 
+    let one = ONE_BY_ONE as i64;
     let bulk = requeued(&platform, &scheduler, "requeued.alone").await?;
     let alone = per_second(count, bulk.published);
     figures.add(format!("a bulk of {count} while no worker consumes"), rate(alone));
@@ -51,13 +52,13 @@ pub(super) async fn measure(
     let mut worker = platform
         .start_nothing("handlers", &[("WORKER_POOLS", "handlers"), ("WORKER_SLOTS", "64")])?;
     worker.ready().await;
-    succeeded(&platform, count).await?;
-    let drained = per_second(count, began.elapsed());
+    succeeded(&platform, one + count).await?;
+    let drained = per_second(one + count, began.elapsed());
     figures.add("a worker of 64 slots drains them", rate(drained));
 
     let began = Instant::now();
     let both = requeued(&platform, &scheduler, "requeued.drained").await?;
-    succeeded(&platform, 2 * count).await?;
+    succeeded(&platform, one + 2 * count).await?;
     let together = per_second(count, began.elapsed());
     let share = 100.0 * together / drained;
     let told = format!("{}, {share:.0} % of the drain", rate(together));
@@ -115,9 +116,14 @@ async fn failed(platform: &Platform, job: &str, count: i64) -> Result<()> {
 /// Requeues some, each from the start of the command to the confirm, in milliseconds. They fail no more:
 /// nobody consumes.
 async fn one_by_one(platform: &Platform) -> Result<Vec<f64>> {
+    failed(platform, "requeued.one", ONE_BY_ONE as i64).await?;
+    let job: uuid::Uuid = sqlx::query_scalar("SELECT id FROM jobs WHERE name = 'requeued.one'")
+        .fetch_one(platform.store().pool())
+        .await?;
     let mut times = Vec::with_capacity(ONE_BY_ONE);
     let ids: Vec<uuid::Uuid> =
-        sqlx::query_scalar("SELECT id FROM executions WHERE state = 'failed' ORDER BY id LIMIT $1")
+        sqlx::query_scalar("SELECT id FROM executions WHERE job_id = $1 ORDER BY id LIMIT $2")
+            .bind(job)
             .bind(ONE_BY_ONE as i64)
             .fetch_all(platform.store().pool())
             .await?;
