@@ -70,7 +70,12 @@ async fn run(
     loop {
         tokio::select! {
             biased;
-            _ = waiting.recv_many(&mut ids, AT_ONCE) => {}
+            count = waiting.recv_many(&mut ids, AT_ONCE) => {
+                // Nobody is left who could hand in more.
+                if count == 0 {
+                    return;
+                }
+            }
             () = ending.cancelled() => return,
         }
         tell(&store, &ids).await;
