@@ -7,7 +7,9 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use chrono::SecondsFormat;
 use rustix::process::{Pid, Signal, kill_process_group};
+use sexton_model::verify::Answer;
 use sexton_store::executions::Execution;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
@@ -15,17 +17,6 @@ use tokio::time::timeout;
 
 /// How long a command may take.
 pub const LIMIT: Duration = Duration::from_mins(1);
-
-/// What it said.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// The effect has happened.
-    Happened,
-    /// It has not.
-    NotYet,
-    /// It gave no answer, for this reason.
-    Unknown(String),
-}
 
 /// The shell and all that it has started: killed when this is dropped, before the shell is waited for, so that the
 /// number is still theirs.
@@ -60,14 +51,20 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> An
     let Ok(document) = serde_json::to_vec(execution) else {
         return unknown("the execution is no JSON".to_owned());
     };
-    let spawned = Command::new("sh")
+    let mut shell = Command::new("sh");
+    // As a task has them.
+    match &execution.target {
+        Some(target) => shell.env("SEXTON_TARGET", target),
+        None => shell.env_remove("SEXTON_TARGET"),
+    };
+    let scheduled_for = execution.scheduled_for.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+    let spawned = shell
         .args(["-c", command])
         .env("SEXTON_EXECUTION_ID", execution.id.to_string())
         .env("SEXTON_ATTEMPT", execution.attempt.to_string())
         .env("SEXTON_JOB", &execution.job_name)
-        .env("SEXTON_TARGET", execution.target.as_deref().unwrap_or_default())
         .env("SEXTON_EXECUTION_KEY", &execution.execution_key)
-        .env("SEXTON_SCHEDULED_FOR", execution.scheduled_for.to_rfc3339())
+        .env("SEXTON_SCHEDULED_FOR", scheduled_for)
         .env("SEXTON_IDEMPOTENCY_KEY", &execution.idempotency_key)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

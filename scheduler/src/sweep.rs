@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::step::{Pause, Step, StepError};
-use cause::{AT_LEAST_EVERY, Failures, LastPass, is_cause};
+use cause::{AT_LEAST_EVERY, Failures, LastPass, is_cause, is_cause_once_more};
 use pass::Pass;
 pub use pass::Tally;
 
@@ -75,7 +75,7 @@ impl Sweep {
         held: Arc<tokio::sync::Mutex<()>>,
         stop: CancellationToken,
     ) -> Self {
-        let last = Mutex::new(LastPass { at: Instant::now(), surplus: 0 });
+        let last = Mutex::new(LastPass { at: Instant::now(), surplus: 0, complete: true });
         let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
         let (raw_limit, failures) = (sexton_store::raw::LIMIT, Mutex::default());
         Self { store, link, publisher, relay, held, stop, last, every, raw_limit, failures }
@@ -107,8 +107,11 @@ impl Sweep {
             Err(error) => return Err(error.into()),
         };
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let cause = is_cause(ready, published, last, self.every, Instant::now())
-            || sexton_store::raw::has_work(&self.store, ready == 0).await?;
+        let work = sexton_store::raw::work(&self.store, ready == 0).await?;
+        let now = Instant::now();
+        let cause = is_cause(ready, published, last, self.every, now)
+            || work.waits
+            || (work.taken && is_cause_once_more(last, self.every, now));
         Ok((ready as i64 - published as i64, cause))
     }
 
@@ -130,7 +133,7 @@ impl Sweep {
         };
         *self.failures() = Failures::default();
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
-            LastPass { at: Instant::now(), surplus };
+            LastPass { at: Instant::now(), surplus, complete: tally.complete };
     }
 }
 
@@ -154,7 +157,8 @@ impl Step for Sweep {
         let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
         let Some(lock) = lock else { return Ok(Swept::Elsewhere) };
         let queue = names::failed_queue(self.link.namespace());
-        let restoring = raw::restore(&self.store, &self.publisher, &queue, now).await;
+        let mut lock = lock;
+        let restoring = raw::restore(self, &mut lock, &queue, now).await;
         restoring.inspect_err(|_| self.rest())?;
         let mut pass = Pass::begin(self, lock, now).await.inspect_err(|_| self.rest())?;
         let tally = pass.run().await.inspect_err(|_| self.rest())?;

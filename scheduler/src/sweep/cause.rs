@@ -20,6 +20,8 @@ pub(crate) struct LastPass {
     pub(crate) at: Instant,
     /// How many more messages there are than published failed rows when all is well.
     pub(crate) surplus: i64,
+    /// Whether it saw the whole queue.
+    pub(crate) complete: bool,
 }
 
 /// Whether to make a pass now. `ready` counts messages, `published` failed rows whose ticket is in
@@ -34,6 +36,13 @@ pub(crate) fn is_cause(
     let surplus = ready as i64 - published as i64;
     let long_ago = now.saturating_duration_since(last.at) >= every;
     surplus != last.surplus || (long_ago && ready > 0)
+}
+
+/// Whether a mark that was carried out, and is not known to be gone, is cause for another pass: at once after a pass
+/// that broke off or another process's, but after one that ended without having seen a queue that is too long
+/// only when a pass is due anyway.
+pub(crate) fn is_cause_once_more(last: LastPass, every: Duration, now: Instant) -> bool {
+    last.complete || now.saturating_duration_since(last.at) >= every
 }
 
 /// Passes that broke off one after the other.
@@ -68,7 +77,7 @@ mod tests {
     #[test]
     fn a_pass_is_made_when_numbers_do_not_fit_and_once_an_hour() {
         let start = Instant::now();
-        let last = LastPass { at: start, surplus: 0 };
+        let last = LastPass { at: start, surplus: 0, complete: true };
         let soon = start + Duration::from_mins(1);
         let is_cause =
             |ready, published, last, now| is_cause(ready, published, last, AT_LEAST_EVERY, now);
@@ -80,6 +89,17 @@ mod tests {
         let later = start + AT_LEAST_EVERY;
         assert!(is_cause(7, 7, last, later));
         assert!(!is_cause(0, 0, last, later), "nothing to look through");
+    }
+
+    #[test]
+    fn of_a_queue_too_long_for_one_pass_none_is_made_for_what_is_never_known() {
+        let start = Instant::now();
+        let whole = LastPass { at: start, surplus: 0, complete: true };
+        let part = LastPass { complete: false, ..whole };
+        let again = |last, after| is_cause_once_more(last, AT_LEAST_EVERY, start + after);
+        assert!(again(whole, Duration::ZERO), "the pass that took it was another's, or broke off");
+        assert!(!again(part, Duration::from_mins(59)));
+        assert!(again(part, AT_LEAST_EVERY));
     }
 
     #[test]

@@ -30,7 +30,7 @@ const LONGEST: Duration = Duration::from_mins(10);
 /// Rows that are owed again at a time.
 const OWED_AT_ONCE: i64 = 1_000;
 /// How often the lock is confirmed.
-const CONFIRM_EVERY: Duration = Duration::from_secs(5);
+pub(super) const CONFIRM_EVERY: Duration = Duration::from_secs(5);
 
 /// What a pass did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

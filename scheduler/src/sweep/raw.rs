@@ -5,14 +5,17 @@
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
 use sexton_broker::screen::Flaw;
-use sexton_broker::{Parked, Properties, Publication, Publisher};
+use sexton_broker::{Parked, Properties, Publication};
 use sexton_model::ticket::Incoming;
 use sexton_service::fault;
 use sexton_store::answer::within;
+use sexton_store::exclusive::Exclusive;
 use sexton_store::raw::{self, DIGEST_BYTES, Digest, Noted, Room, Seen};
 use sexton_store::{Now, Store};
+use tokio::time::Instant;
 
-use super::pass::put_back;
+use super::Sweep;
+use super::pass::{CONFIRM_EVERY, put_back};
 use crate::step::{ANSWER, StepError};
 
 /// Messages that are put back before one pass.
@@ -47,18 +50,29 @@ pub(super) async fn note(
     Ok(noted)
 }
 
-/// Publishes again what was removed and whose discard was taken back. Returns how many.
+/// Publishes again what was removed and whose discard was taken back. Returns how many. Each copy is noted when the
+/// broker has it, so that a crash, or a stop in the middle, puts back one of them twice at the most.
 pub(super) async fn restore(
-    store: &Store,
-    publisher: &Publisher,
+    sweep: &Sweep,
+    lock: &mut Exclusive,
     queue: &str,
     now: Now,
 ) -> Result<u64, StepError> {
-    let mut count = 0;
+    let (store, mut count, mut confirmed) = (&sweep.store, 0, Instant::now());
     for one in within(ANSWER, raw::to_restore(store, RESTORED_AT_ONCE)).await? {
-        for _ in 0..one.copies {
+        for left in (0..one.copies).rev() {
+            if sweep.stop.is_cancelled() {
+                return Ok(count);
+            }
             let copy = Publication::copy(queue, one.body.clone(), properties(&one.properties));
-            publisher.publish_one(copy).await.map_err(put_back)?;
+            sweep.publisher.publish_one(copy).await.map_err(put_back)?;
+            if left > 0 {
+                within(ANSWER, raw::restored_one(store, &one.digest)).await?;
+            }
+            if confirmed.elapsed() >= CONFIRM_EVERY {
+                within(ANSWER, lock.confirm()).await?;
+                confirmed = Instant::now();
+            }
         }
         fault::point("scheduler.sweep_restored");
         within(ANSWER, raw::restored(store, &one.digest, now)).await?;

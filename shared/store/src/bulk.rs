@@ -44,7 +44,7 @@ pub use preview::{MOST, Preview, preview, preview_ids, some_job_asks, verified};
 pub use prune::prune;
 pub use question::{Asking, asking};
 pub use steer::{SteerError, break_off, resume, stop};
-pub use verdict::{Verdict, judged};
+pub use verdict::judged;
 
 use crate::{Store, StoreError};
 

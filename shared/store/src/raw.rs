@@ -141,17 +141,27 @@ pub async fn gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, S
     Ok(done.rows_affected())
 }
 
-/// Whether a mark waits for the sweep; or, where its queue is empty, whether a row says that something
-/// is in there.
-pub async fn has_work(store: &Store, queue_is_empty: bool) -> Result<bool, StoreError> {
-    Ok(sqlx::query_scalar!(
+/// What waits for the sweep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Work {
+    /// A mark that no pass has met; or, where the queue is empty, a row that says that something is in there.
+    pub waits: bool,
+    /// A mark that a pass has carried out, without knowing that it is gone: the pass broke off, or did not see the
+    /// whole queue.
+    pub taken: bool,
+}
+
+/// What waits for the sweep.
+pub async fn work(store: &Store, queue_is_empty: bool) -> Result<Work, StoreError> {
+    Ok(sqlx::query_as!(
+        Work,
         r#"-- raw_work
         SELECT EXISTS (SELECT FROM raw_messages
-            WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL
-                -- Removed, and not known to be gone: in a queue too long for one pass that is never known, and
-                -- each pass publishes what it meets anew.
-                AND (discard_pass IS NULL OR discard_pass < now() - interval '10 minutes')))
-            OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "work!""#,
+                   WHERE restore_at IS NOT NULL
+                      OR (discard_at IS NOT NULL AND gone_at IS NULL AND discard_pass IS NULL))
+               OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "waits!",
+               EXISTS (SELECT FROM raw_messages
+                   WHERE discard_at IS NOT NULL AND gone_at IS NULL AND discard_pass IS NOT NULL) AS "taken!""#,
         queue_is_empty
     )
     .fetch_one(store.bounded())
@@ -184,6 +194,20 @@ pub async fn to_restore(store: &Store, limit: i64) -> Result<Vec<ToRestore>, Sto
     .await?)
 }
 
+/// Notes that one of several copies was put back and confirmed, so that what goes on after a crash puts back the
+/// others; the last is for [`restored`].
+pub async fn restored_one(store: &Store, digest: &[u8]) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- raw_restored_one
+        UPDATE raw_messages SET copies = copies - 1
+        WHERE digest = $1 AND restore_at IS NOT NULL AND copies > 1",
+        digest
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Notes that a message was put back and confirmed: it is in the queue, as if nothing had been done.
 pub async fn restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
@@ -207,7 +231,8 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
         DELETE FROM raw_messages WHERE digest IN (
             SELECT digest FROM raw_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
-            ORDER BY gone_at LIMIT 1000)",
+            -- Locked: a restore that is just asked for keeps its row.
+            ORDER BY gone_at LIMIT 1000 FOR UPDATE SKIP LOCKED)",
         now,
         f64::from(days)
     )

@@ -137,6 +137,10 @@ impl Fixture {
             .unwrap()
     }
 
+    async fn text(&self, query: &'static str) -> String {
+        sqlx::query_scalar(query).fetch_one(self.db.pool()).await.unwrap()
+    }
+
     async fn sql(&self, statement: &'static str) -> u64 {
         sqlx::query(statement).execute(self.db.pool()).await.unwrap().rows_affected()
     }

@@ -3,8 +3,9 @@
 use serde_json::json;
 use sexton_model::bulk::Kind;
 use sexton_model::graveyard::Filter;
+use sexton_model::verify::Answer;
 use sexton_scheduler::step::Step as _;
-use sexton_store::bulk::{self, NewBulk, Verdict};
+use sexton_store::bulk::{self, NewBulk};
 
 use super::{BY, Fixture, now};
 
@@ -103,12 +104,16 @@ async fn a_bulk_is_done_with_its_last_item_however_slow_its_pace() {
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     scheduler.run_once(now(2_000)).await.unwrap();
     let judge = async |ordinal, verdict| {
-        assert!(bulk::judged(f.store(), id, ordinal, verdict, BY, now(2_000)).await.unwrap());
+        assert!(
+            bulk::judged(f.store(), id, ordinal, verdict, &json!({}), BY, now(2_000))
+                .await
+                .unwrap()
+        );
     };
-    judge(1, Verdict::NotYet).await;
+    judge(1, &Answer::NotYet).await;
     scheduler.run_once(now(2_001)).await.unwrap();
     assert_eq!(f.stands(id).await, "running 2/1/0");
-    judge(2, Verdict::Happened).await;
+    judge(2, &Answer::Happened).await;
     scheduler.run_once(now(2_002)).await.unwrap();
     assert_eq!(f.stands(id).await, "done 2/1/0");
     assert_eq!([f.state(one).await, f.state(two).await], ["pending/2", "succeeded/2"]);

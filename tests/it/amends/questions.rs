@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use sexton_model::bulk::Kind;
 use sexton_model::graveyard::Filter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::verify::Answer;
 use sexton_scheduler::step::Step as _;
 use sexton_store::bulk::{self, MOST_ALIVE, NewBulk};
 use sexton_store::operator::{Edit, edit};
@@ -60,9 +61,24 @@ async fn a_question_that_nobody_begins_is_taken_back_and_its_execution_left() {
     let scheduler = f.scheduler();
     scheduler.run_once(now(2_000 + 599)).await.unwrap();
     assert_eq!(items(&f, bulk).await, [("unasked".to_owned(), None)]);
+    // In a busy pool it is waited for.
+    sqlx::query(
+        "WITH w AS (
+            INSERT INTO instances (id, kind, name, pid, version, pools, started_at, heartbeat_at)
+            VALUES (gen_random_uuid(), 'worker', 'busy', 1, '0.1.0', '{default}', $1, $1) RETURNING id)
+         INSERT INTO offers (instance_id, task_type) SELECT id, 'charged' FROM w",
+    )
+    .bind(super::at(2_600))
+    .execute(f.db.pool())
+    .await
+    .unwrap();
     scheduler.run_once(now(2_000 + 601)).await.unwrap();
-    scheduler.run_once(now(2_000 + 601)).await.unwrap();
-    let note = "its verify task was begun by no worker within 10 minutes".to_owned();
+    assert_eq!(items(&f, bulk).await, [("unasked".to_owned(), None)]);
+    // A minute after the worker was heard of last.
+    scheduler.run_once(now(2_000 + 660)).await.unwrap();
+    scheduler.run_once(now(2_000 + 660)).await.unwrap();
+    let note = "its verify task waits for 10 minutes, and no worker at work in its pool offers it"
+        .to_owned();
     assert_eq!(items(&f, bulk).await, [("left".to_owned(), Some(note))]);
     assert_eq!(f.state(id).await, "failed/2");
     let taken_back =
@@ -128,11 +144,61 @@ async fn bulks_that_wait_hold_up_none_however_many_they_are() {
     assert_eq!(next[1..], first[..MOST_ALIVE - 1]);
 }
 
-/// The preview looks at the first hundred thousand; what it has not seen is asked about all the same.
+/// Nobody hears them any more; one that runs ends first.
 #[tokio::test]
-async fn whether_anybody_is_asked_is_not_the_preview_s_to_say() {
+async fn questions_of_a_stopped_bulk_go_before_it_does() {
     let f = Fixture::new().await;
-    assert!(!bulk::some_job_asks(f.store()).await.unwrap());
-    f.sql("UPDATE jobs SET verify_task = 'charged'").await;
-    assert!(bulk::some_job_asks(f.store()).await.unwrap());
+    f.many(3).await;
+    let bulk = asks(&f).await;
+    bulk::stop(f.store(), bulk, BY).await.unwrap();
+    f.sql(
+        "UPDATE executions e SET state = s.state, next_attempt_at = NULL, finished_at = s.finished,
+             outcome = s.outcome, ticket_published_at = now(), started_at = now(), lease_until = s.lease,
+             worker_id = s.worker, open_token = s.worker
+         FROM bulk_questions q, (VALUES
+             (1, 'failed', now(), 'error', NULL, NULL),
+             (2, 'running', NULL, NULL, now() + interval '1 hour', gen_random_uuid()))
+             AS s (ordinal, state, finished, outcome, lease, worker)
+         WHERE e.id = q.question AND q.ordinal = s.ordinal",
+    )
+    .await;
+    let later = Some(sexton_service::clock::now() + chrono::Days::new(31));
+    assert_eq!(bulk::prune(f.store(), 30, later).await.unwrap(), 2);
+    let states = "SELECT string_agg(e.state, ' ' ORDER BY q.ordinal) FROM executions e
+        JOIN bulk_questions q ON q.question = e.id";
+    assert_eq!(f.text(states).await, "discarded running cancelled");
+    assert_eq!(bulk::prune(f.store(), 30, later).await.unwrap(), 0, "the one that runs is its");
+    f.sql(
+        "UPDATE executions SET state = 'succeeded', outcome = 'succeeded', finished_at = now(),
+             worker_id = NULL, open_token = NULL, lease_until = NULL WHERE state = 'running'",
+    )
+    .await;
+    while bulk::prune(f.store(), 30, later).await.unwrap() > 0 {}
+    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
+    let told = "SELECT count(*) FROM operator_actions WHERE actor = 'sexton' AND bulk_id = 1";
+    assert_eq!(f.number(told).await, 2);
+}
+
+/// A command is asked outside of any transaction: the params may change under it.
+#[tokio::test]
+async fn what_a_command_says_of_params_that_were_changed_meanwhile_counts_for_nothing() {
+    for answer in [Answer::Happened, Answer::NotYet] {
+        let f = Fixture::new().await;
+        let id = f.failed(10).await;
+        let filter = json!(Filter::default());
+        let asked = NewBulk { verify: Some("command"), ..Fixture::asked(Kind::Requeue, &filter) };
+        let bulk = bulk::create(f.store(), &asked, BY).await.unwrap();
+        f.scheduler().run_once(now(2_000)).await.unwrap();
+        let seen: Value = sqlx::query_scalar("SELECT params FROM executions WHERE id = $1")
+            .bind(id.get())
+            .fetch_one(f.db.pool())
+            .await
+            .unwrap();
+        edited(&f, id).await;
+        let judged = bulk::judged(f.store(), bulk, 1, &answer, &seen, BY, now(2_002)).await;
+        assert!(judged.unwrap());
+        let note = "its params were changed while the command was asked".to_owned();
+        assert_eq!(items(&f, bulk).await, [("left".to_owned(), Some(note))]);
+        assert_eq!(f.state(id).await, "failed/2");
+    }
 }

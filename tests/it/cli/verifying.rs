@@ -2,6 +2,8 @@
 
 use serde_json::json;
 
+use sexton_tests::factory::NewJob;
+
 use super::Console;
 
 /// What became of each, after the scheduler's part is done by hand: none is at work here.
@@ -46,8 +48,9 @@ async fn what_is_resolved_is_the_deed_of_whoever_asked_the_command() {
     let console = Console::with_jobs().await;
     let ids = [console.failed().await, console.failed().await];
     let path = path();
-    // Ann's command is interrupted before it has said anything.
-    let script = "kill -INT $PPID; exec sleep 60";
+    // Ann's command is interrupted before it has said anything. What its shell has started ends with it: it would
+    // keep the standard error that is read here to its end.
+    let script = "sleep 600 & kill -INT $PPID; wait";
     let asked =
         ["failed", "requeue", "--all", "--yes", "--reason", "bank is back", "--verify", script];
     let ann = [("PATH", path.as_str()), ("USER", "ann")];
@@ -84,6 +87,26 @@ async fn what_is_resolved_is_the_deed_of_whoever_asked_the_command() {
     let asked = console.json(&["audit", "list", "--action", "bulk_verify"]).await;
     assert_eq!(asked.as_array().unwrap().len(), 2);
     console.run_with(&["failed", "bulk", "verify", "7", "exit 0"], &bob, "").await.expect(3);
+}
+
+/// A preview sees the first hundred thousand; what a bulk means beyond that may be of a job that asks.
+#[tokio::test]
+async fn a_bulk_asks_where_any_job_does_whatever_its_preview_has_seen() {
+    let console = Console::with_jobs().await;
+    console.failed().await;
+    let asked = ["failed", "requeue", "--job", "shop.charge", "--yes", "--detach"];
+    console.run(&asked).await.expect(0);
+    NewJob::new("other.job").insert(console.store().pool()).await.unwrap();
+    sqlx::query("UPDATE jobs SET verify_task = 'charged' WHERE name = 'other.job'")
+        .execute(console.store().pool())
+        .await
+        .unwrap();
+    console.run(&asked).await.expect(0);
+    let mut verify = Vec::new();
+    for id in ["1", "2"] {
+        verify.push(console.json(&["failed", "bulk", "show", id]).await["bulk"]["verify"].clone());
+    }
+    assert_eq!(verify, [json!(null), json!("task")]);
 }
 
 fn path() -> String {

@@ -258,6 +258,46 @@ async fn a_pass_that_breaks_off_says_of_nothing_that_it_is_gone() {
     assert_eq!(stage.state(&id).await, "discarded");
 }
 
+/// In a queue too long for one pass it is never known to be gone: a mark of its own, which alone calls for no pass.
+#[tokio::test]
+async fn a_mark_that_was_carried_out_is_told_from_one_that_waits() {
+    let stage = Stage::new().await;
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    stage.pass().await;
+    let id = stage.id().await;
+    let work = async || {
+        let work = raw::work(&stage.store(), false).await.unwrap();
+        (work.waits, work.taken)
+    };
+    assert_eq!(work().await, (false, false));
+    stage.discard(&id).await;
+    assert_eq!(work().await, (true, false));
+    let seen = rubbish(digest_of(&stage, &id).await);
+    raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
+    assert_eq!(work().await, (false, true));
+    assert_eq!(stage.pass().await.discarded, 1, "the pass that noted it died: this one goes on");
+    assert_eq!(work().await, (false, false));
+}
+
+/// Dead after the first of three copies: the other two are put back, and not all three again.
+#[tokio::test]
+async fn copies_that_were_put_back_are_not_put_back_again_after_a_crash() {
+    let stage = Stage::new().await;
+    for _ in 0..3 {
+        stage.put(b"rubbish", BasicProperties::default()).await;
+    }
+    stage.pass().await;
+    let id = stage.id().await;
+    stage.discard(&id).await;
+    assert_eq!(stage.pass().await.discarded, 3);
+    assert!(stage.command(&["restore", &id]).await.status.success());
+    stage.put(b"rubbish", BasicProperties::default()).await;
+    assert!(raw::restored_one(&stage.store(), &digest_of(&stage, &id).await).await.unwrap());
+    stage.pass().await;
+    assert_eq!(stage.ready().await, 3);
+    assert_eq!(stage.listed(&[]).await[0]["copies"], 3);
+}
+
 #[tokio::test]
 async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() {
     let stage = Stage::new().await;

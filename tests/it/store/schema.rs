@@ -96,6 +96,34 @@ async fn every_column_says_what_it_is() {
     assert_eq!(silent, Vec::<String>::new());
 }
 
+/// What nobody can decide again holds up the way down.
+#[tokio::test]
+async fn going_down_refuses_where_it_would_lose_a_decision() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
+    let (asks, asks_no_more) =
+        ("UPDATE jobs SET verify_task = 'asked'", "UPDATE jobs SET verify_task = NULL");
+    let waits = "INSERT INTO raw_messages (digest, kind, reason, body, body_bytes, properties, first_seen, last_seen,
+            copies, discard_at, discard_by, discard_reason, gone_at, restore_at)
+        VALUES (sha256('x'), 'unreadable', 'no JSON', 'x', 1, '{}', now(), now(), 1, now(), 'ann', 'junk',
+            now(), now())";
+    let back = "DELETE FROM raw_messages";
+    for (decided, said, undecided) in
+        [(asks, "jobs with a verify task", asks_no_more), (waits, "wait to be put back", back)]
+    {
+        let db = TestDatabase::create().await.unwrap();
+        NewJob::new("a.b").insert(db.pool()).await.unwrap();
+        sqlx::query(decided).execute(db.pool()).await.unwrap();
+        // Its session keeps the migrator's lock after an error.
+        let refusing = db.other_store().unwrap();
+        let refused = migrator.undo(refusing.pool(), 0).await.unwrap_err();
+        refusing.pool().close().await;
+        assert!(refused.to_string().contains(said), "{refused}");
+        sqlx::query(undecided).execute(db.pool()).await.unwrap();
+        migrator.undo(db.pool(), 0).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
     let db = TestDatabase::create().await.unwrap();

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+use sexton_model::verify::Answer;
 use sexton_service::fault;
-use sexton_store::bulk::{self, Item, Verdict};
+use sexton_store::bulk::{self, Item};
 use sexton_store::operator::By;
 use sexton_store::{Store, executions};
+use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::watch::find;
 use crate::failure::Failure;
-use crate::verify::{Answer, ask};
+use crate::verify::ask;
 
 /// Commands that run at once.
 const AT_ONCE: usize = 4;
@@ -68,9 +71,18 @@ pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failu
             of_page(store, asking, page).await?;
         }
     };
+    // The commands are process groups of their own, which no signal to this one's reaches: they end with the future.
+    let mut told = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        .map(tokio::signal::unix::signal);
+    let [interrupt, terminate, hangup] = &mut told;
+    let (Ok(interrupt), Ok(terminate), Ok(hangup)) = (interrupt, terminate, hangup) else {
+        return Err(Failure::Failed("signals cannot be listened for".to_owned()));
+    };
     tokio::select! {
         done = answered => done,
-        _ = tokio::signal::ctrl_c() => Ok(true),
+        _ = interrupt.recv() => Ok(true),
+        _ = terminate.recv() => Ok(true),
+        _ = hangup.recv() => Ok(true),
     }
 }
 
@@ -105,21 +117,17 @@ fn joined(
 }
 
 async fn one(store: &Store, asking: Asking<'_>, item: &Item) -> Result<(), Failure> {
-    let answer = match executions::find(store, item.execution_id).await? {
+    let (answer, asked) = match executions::find(store, item.execution_id).await? {
         // Nothing is asked of it, and it is left: it may be failed again at this attempt before its turn.
-        Some(row) if row.state != "failed" || row.attempt != item.seen => {
-            Answer::Unknown(format!("it is not failed at attempt {} any more", item.seen))
-        }
-        Some(row) => ask(asking.command, &row).await,
-        None => Answer::Unknown("it is not there any more".to_owned()),
-    };
-    let verdict = match &answer {
-        Answer::Happened => Verdict::Happened,
-        Answer::NotYet => Verdict::NotYet,
-        Answer::Unknown(why) => Verdict::Unknown(why),
+        Some(row) if row.state != "failed" || row.attempt != item.seen => (
+            Answer::Unknown(format!("it is not failed at attempt {} any more", item.seen)),
+            row.params,
+        ),
+        Some(row) => (ask(asking.command, &row).await, row.params),
+        None => (Answer::Unknown("it is not there any more".to_owned()), Value::Null),
     };
     fault::point("console.bulk_answered");
-    bulk::judged(store, asking.id, item.ordinal, verdict, asking.by, None).await?;
+    bulk::judged(store, asking.id, item.ordinal, &answer, &asked, asking.by, None).await?;
     fault::point("console.bulk_judged");
     Ok(())
 }

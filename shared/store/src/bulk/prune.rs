@@ -20,13 +20,18 @@ const BATCH: i64 = 1_000;
 /// Those of the database; nothing of the batch was removed.
 pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
-    give_up_questions(&mut tx, days, now).await?;
+    let questions = give_up_questions(&mut tx, days, now).await?;
     let items = sqlx::query!(
         "-- prune_bulk_items
         WITH b AS MATERIALIZED (
             SELECT id FROM bulks
             WHERE state IN ('stopped', 'done')
               AND ended_at < coalesce($1, now()) - $2 * interval '1 day'
+              -- What a question still needs is known only by its bulk.
+              AND NOT EXISTS (
+                  SELECT FROM bulk_questions q JOIN executions e ON e.id = q.question
+                  WHERE q.bulk_id = bulks.id AND q.answer IS NULL
+                    AND e.state IN ('pending', 'running', 'retrying', 'failed'))
             ORDER BY id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED),
         s AS (UPDATE bulks SET state = 'done' WHERE state = 'stopped' AND id IN (SELECT id FROM b)),
         i AS MATERIALIZED (
@@ -60,38 +65,43 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
         .rows_affected();
     }
     commit(tx).await?;
-    Ok(items + bulks)
+    Ok(questions + items + bulks)
 }
 
-/// Discards questions that failed after their bulk was stopped: nobody hears them any more, and with the bulk goes
-/// what says whose they were.
+/// Ends questions that nobody hears any more, since their bulk was stopped: those that wait for a worker are
+/// cancelled, those that failed discarded, and both are recorded. One that runs is waited for. Returns how many.
 async fn give_up_questions(
     connection: &mut PgConnection,
     days: i32,
     now: Now,
-) -> Result<(), StoreError> {
-    sqlx::query!(
-        "-- discard_questions
+) -> Result<u64, StoreError> {
+    let ended = sqlx::query!(
+        "-- give_up_questions
         WITH q AS MATERIALIZED (
-            SELECT e.id, e.job_id, e.attempt, b.id AS bulk_id FROM bulks b
+            SELECT e.id, e.job_id, e.state, e.attempt, b.id AS bulk_id, coalesce($1, now()) AS at
+            FROM bulks b
             JOIN bulk_questions q ON q.bulk_id = b.id AND q.answer IS NULL
-            JOIN executions e ON e.id = q.question AND e.state = 'failed'
+            JOIN executions e ON e.id = q.question AND e.state IN ('pending', 'retrying', 'failed')
             WHERE b.state IN ('stopped', 'done')
               AND b.ended_at < coalesce($1, now()) - $2 * interval '1 day'
             ORDER BY e.id LIMIT $3 FOR NO KEY UPDATE OF e SKIP LOCKED),
         d AS (
-            UPDATE executions e SET state = 'discarded', rev = e.rev + 1, finished_at = coalesce($1, now())
-            FROM q WHERE e.id = q.id)
+            UPDATE executions e SET rev = e.rev + 1, finished_at = q.at, next_attempt_at = NULL,
+                state = CASE q.state WHEN 'failed' THEN 'discarded' ELSE 'cancelled' END,
+                outcome = CASE q.state WHEN 'failed' THEN e.outcome ELSE 'cancelled' END
+            FROM q WHERE e.id = q.id
+            RETURNING e.id, e.state AS became)
         INSERT INTO operator_actions (at, actor, action, reason, job_id, execution_id, bulk_id, before, after)
-        SELECT coalesce($1, now()), 'sexton', 'discard', 'a question of bulk ' || bulk_id || ', which is removed',
-               job_id, id, bulk_id, jsonb_build_object('state', 'failed', 'attempt', attempt),
-               jsonb_build_object('state', 'discarded')
-        FROM q",
+        SELECT q.at, 'sexton', CASE q.state WHEN 'failed' THEN 'discard' ELSE 'cancel' END,
+               'a question of bulk ' || q.bulk_id || ', which is removed', q.job_id, q.id, q.bulk_id,
+               jsonb_build_object('state', q.state, 'attempt', q.attempt),
+               jsonb_build_object('state', d.became)
+        FROM q JOIN d ON d.id = q.id",
         now,
         f64::from(days),
         BATCH
     )
     .execute(Bounded(connection))
     .await?;
-    Ok(())
+    Ok(ended.rows_affected())
 }

@@ -14,7 +14,8 @@
 //! Each is one transaction with the bulk locked. A crash before its commit has done nothing of it; after it the
 //! questions are owed like all tickets, or the items are judged and recorded. An answer counts only while
 //! the execution is as it was seen, params included: who requeues, edits or discards it meanwhile has won, and the
-//! item is refused or left. A question that no worker has begun for ten minutes is taken back, and is no answer.
+//! item is refused or left. A question that still waits after ten minutes, and that no worker at work in its pool
+//! offers, is taken back and is no answer.
 
 mod edited;
 mod hear;
@@ -35,8 +36,7 @@ use crate::listen::Wake;
 use crate::operator::wake;
 use crate::{Now, Store, StoreError};
 
-/// A question that nobody has begun for so long, in minutes, is not waited for any more: no worker may offer its
-/// task.
+/// A question that waits so long after it was asked, in minutes, is not waited for any more if no worker offers it.
 const LONGEST_WAIT_MINUTES: i32 = 10;
 /// The longest run of a question, in milliseconds; the catalogue may say less.
 const TIMEOUT_MS: i64 = 60_000;
@@ -292,7 +292,7 @@ struct Heard {
     open: bool,
     question: Uuid,
     state: Option<String>,
-    /// Nobody has begun it for too long.
+    /// It has waited for a worker for too long.
     overdue: bool,
     attempt: Option<i32>,
     result: Option<Value>,

@@ -4,8 +4,9 @@
 //! locked, and counts only if nobody has answered for it before. So the command that asks may die at any time:
 //! what it had asked and not recorded is asked again.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
+use sexton_model::verify::Answer;
 
 use crate::bounded::{Bounded, commit};
 use crate::listen::Wake;
@@ -13,25 +14,16 @@ use crate::open::number;
 use crate::operator::{AuditDeed, By, moves, record_of_bulk, wake};
 use crate::{Now, Store, StoreError};
 
-/// An answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict<'a> {
-    /// It has happened: the execution has ended well, without another attempt.
-    Happened,
-    /// It has not: the item waits to be requeued.
-    NotYet,
-    /// No answer, for this reason: the execution is left as it is.
-    Unknown(&'a str),
-}
-
 /// Records an answer; returns whether it counted: `false` if somebody else has answered before, or the bulk
-/// was stopped. What is resolved by it is the deed of `by`, who asked the command, for his reason or else the
+/// was stopped. `asked` are the params that were asked about: of others the answer says nothing, and the execution is
+/// left. What is resolved by it is the deed of `by`, who asked the command, for his reason or else the
 /// bulk's.
 pub async fn judged(
     store: &Store,
     bulk: i64,
     ordinal: i64,
-    verdict: Verdict<'_>,
+    answer: &Answer,
+    asked: &Value,
     by: By<'_>,
     now: Now,
 ) -> Result<bool, StoreError> {
@@ -39,21 +31,26 @@ pub async fn judged(
     // The bulk first, as a portion does: its counts are changed by one at a time.
     let row = sqlx::query!(
         r#"-- lock_unasked_item
-        SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!"
+        SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!",
+               (SELECT e.params <> $4 FROM executions e WHERE e.id = i.execution_id) AS edited
         FROM bulks b JOIN bulk_items i ON i.bulk_id = b.id
         WHERE b.id = $1 AND b.state IN ('preparing', 'running') AND i.ordinal = $2
           AND i.state = 'unasked' FOR NO KEY UPDATE OF b, i"#,
         bulk,
         ordinal,
-        now
+        now,
+        asked
     )
     .fetch_optional(Bounded(&mut *tx))
     .await?;
     let Some(row) = row else { return Ok(false) };
-    let (state, note) = match verdict {
-        Verdict::NotYet => ("waiting", None),
-        Verdict::Unknown(why) => ("left", Some(why.to_owned())),
-        Verdict::Happened => {
+    let (state, note) = match answer {
+        Answer::Happened | Answer::NotYet if row.edited == Some(true) => {
+            ("left", Some("its params were changed while the command was asked".to_owned()))
+        }
+        Answer::NotYet => ("waiting", None),
+        Answer::Unknown(why) => ("left", Some(why.clone())),
+        Answer::Happened => {
             let seen = (ExecutionId::new(row.execution_id), number(row.seen)?);
             let moved = moves::resolve(&mut tx, &[seen], row.now).await?;
             if moved.is_empty() {

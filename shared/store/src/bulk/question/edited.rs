@@ -7,8 +7,9 @@ use sqlx::PgConnection;
 use crate::StoreError;
 use crate::bounded::Bounded;
 
-/// Which of these items are of executions whose params somebody has changed since their question was asked. To be
-/// asked with the executions locked; an edit before the lock is seen, and none comes while it is held.
+/// Which of these items are of executions whose params somebody has changed since their question was asked, or whose
+/// question retention has removed, so that nobody can tell. To be asked with the executions locked; an edit before
+/// the lock is seen, and none comes while it is held.
 pub(in crate::bulk) async fn edited(
     connection: &mut PgConnection,
     bulk: i64,
@@ -18,9 +19,10 @@ pub(in crate::bulk) async fn edited(
         "-- items_edited_since_asked
         SELECT i.ordinal FROM bulk_questions q
         JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
-        JOIN executions question ON question.id = q.question
+        LEFT JOIN executions question ON question.id = q.question
         JOIN executions e ON e.id = i.execution_id
-        WHERE q.bulk_id = $1 AND q.ordinal = ANY ($2) AND question.params IS DISTINCT FROM e.params",
+        WHERE q.bulk_id = $1 AND q.ordinal = ANY ($2)
+          AND (question.id IS NULL OR question.params IS DISTINCT FROM e.params)",
         bulk,
         ordinals
     )

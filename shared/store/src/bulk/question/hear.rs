@@ -38,7 +38,7 @@ pub(super) async fn hear(
         };
         let said = match state {
             Some(_) if heard.overdue => Some(Answer::Unknown(format!(
-                "was begun by no worker within {LONGEST_WAIT_MINUTES} minutes"
+                "waits for {LONGEST_WAIT_MINUTES} minutes, and no worker at work in its pool offers it"
             ))),
             _ if !heard.open => Some(Answer::Unknown("came too late".to_owned())),
             Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref()),
@@ -55,7 +55,9 @@ pub(super) async fn hear(
     }
     let (locked, busy) = lock(connection, &judged).await?;
     judged.retain(|(heard, _)| {
-        !busy.contains(&heard.execution_id) && !busy.contains(&heard.question)
+        // Somebody may have begun it before the lock: then it is waited for, and heard.
+        let begun = heard.overdue && locked.get(&heard.question).is_none_or(|it| !waits(&it.state));
+        !busy.contains(&heard.execution_id) && !busy.contains(&heard.question) && !begun
     });
     // Those that wait are looked at once more when their turn comes.
     let ordinals: Vec<i64> = judged.iter().map(|(heard, _)| heard.ordinal).collect();
@@ -69,18 +71,29 @@ pub(super) async fn hear(
     record(connection, asker.id, &judged, &resolved, done).await
 }
 
+/// Whether a question in this state is begun by nobody yet.
+fn waits(state: &str) -> bool {
+    matches!(state, "pending" | "retrying")
+}
+
 async fn ended(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Heard>, StoreError> {
     Ok(sqlx::query_as!(
         Heard,
         r#"-- questions_that_ended
         SELECT q.ordinal, i.execution_id, i.seen, i.state = 'unasked' AS "open!", q.question, e.state AS "state?", e.attempt AS "attempt?",
-               e.state IN ('pending', 'retrying') AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute' AS "overdue!",
+               coalesce(o.overdue, false) AS "overdue!",
                e.result, coalesce(e.error_class, e.outcome) || coalesce(': ' || e.error_message, '') AS error
         FROM bulk_questions q JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
         LEFT JOIN executions e ON e.id = q.question
+        -- In a pool that is busy, or while the broker is away, it is waited for: somebody can run it.
+        LEFT JOIN LATERAL (SELECT e.state IN ('pending', 'retrying')
+            AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute'
+            AND NOT EXISTS (SELECT FROM offers f JOIN instances w ON w.id = f.instance_id
+                WHERE f.task_type = e.task_type AND e.pool = ANY (w.pools) AND w.stopped_at IS NULL
+                  AND w.heartbeat_at > $3 - interval '1 minute') AS overdue) o ON true
         WHERE q.bulk_id = $1 AND q.answer IS NULL
           AND (e.id IS NULL OR e.state NOT IN ('pending', 'running', 'retrying')
-               OR (e.state <> 'running' AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute'))
+               OR o.overdue)
         ORDER BY q.ordinal LIMIT $2"#,
         asker.id,
         i64::from(PORTION),
@@ -133,7 +146,7 @@ async fn act(
         if let Some(it) = locked.get(&heard.question).filter(|it| it.state == "failed") {
             unheard.push((ExecutionId::new(heard.question), number(it.attempt)?));
         }
-        if heard.overdue && locked.contains_key(&heard.question) {
+        if heard.overdue {
             unbegun.push(heard.question);
         }
     }
@@ -163,7 +176,7 @@ async fn act(
     Ok(resolved.into_iter().collect())
 }
 
-/// Takes back questions that nobody has begun; their tickets open nothing any more.
+/// Takes back questions that nobody has begun and whose rows are locked; their tickets open nothing any more.
 async fn cancel(
     connection: &mut PgConnection,
     questions: &[Uuid],
