@@ -4,7 +4,7 @@
 //! well; where what he has written cannot be used it stays, and he is told where.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,14 +77,27 @@ pub fn edit(text: &str) -> Result<Edited, Failure> {
 }
 
 fn read(path: &Path, text: &mut String) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("what was written cannot be read: {error}");
     // Opened anew: many editors write another file and give it this one's name.
-    let mut file = File::open(path).map_err(told)?.take(MAX_BYTES + 1);
-    file.read_to_string(text).map_err(told)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(format!("what was written is longer than {MAX_BYTES} bytes"));
-    }
+    *text = read_limited(&|| File::open(path), "what was written")?;
     Ok(())
+}
+
+/// All of a text of at most 4 MiB, which `what` names in an error.
+///
+/// # Errors
+///
+/// Why it cannot be read, or that it is longer.
+pub fn read_limited<R: Read>(
+    open: &dyn Fn() -> std::io::Result<R>,
+    what: &str,
+) -> Result<String, String> {
+    let told = |error: std::io::Error| format!("{what} cannot be read: {error}");
+    let mut text = String::new();
+    open().and_then(|from| from.take(MAX_BYTES + 1).read_to_string(&mut text)).map_err(told)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(format!("{what} is longer than {MAX_BYTES} bytes"));
+    }
+    Ok(text)
 }
 
 fn with_place(failure: Failure, file: &Path) -> Failure {
@@ -93,6 +106,9 @@ fn with_place(failure: Failure, file: &Path) -> Failure {
         Failure::NothingDone(text) => Failure::NothingDone(text + &place),
         Failure::Unconfirmed(text) => Failure::Unconfirmed(text + &place),
         Failure::Usage(text) => Failure::Usage(text + &place),
+        Failure::NotFound(text) => Failure::NotFound(text + &place),
+        Failure::Unreachable(text) => Failure::Unreachable(text + &place),
+        Failure::Schema(text) => Failure::Schema(text + &place),
         other => Failure::Failed(other.to_string() + &place),
     }
 }

@@ -86,7 +86,15 @@ pub const fn state(message: &RawMessage) -> &'static str {
 /// nothing of that kind, and can be shown as it is.
 pub fn without_secrets(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
-    let shown = masked(&value);
+    let mut told = value.clone();
+    // Other programs may write their params as a text of JSON.
+    if let Some(params) = told.get_mut("params_scheduler")
+        && let Some(Ok(object @ Value::Object(_))) = params.as_str().map(serde_json::from_str)
+        && masked(&object) != object
+    {
+        *params = object;
+    }
+    let shown = masked(&told);
     (shown != value).then(|| shown.to_string())
 }
 
@@ -193,5 +201,18 @@ mod tests {
         assert!(lines[1].starts_with("00000010  61 ") && lines[1].ends_with("  |a|"), "{cut}");
         assert_eq!(lines[2], "… and 23 bytes more");
         assert_eq!(hex_dump(b"", 16), "");
+    }
+
+    #[test]
+    fn a_secret_is_hidden_also_where_params_are_a_text_of_json() {
+        let shown = |body: &str| without_secrets(body.as_bytes());
+        assert_eq!(shown(r#"{"type":"a","params_scheduler":"{\"n\":1}"}"#), None);
+        for params in [r#"{"password":"x"}"#, r#""{\"password\":\"x\"}""#] {
+            let body = format!(r#"{{"type":"a","params_scheduler":{params}}}"#);
+            let told: Value =
+                serde_json::from_str(&shown(&body).unwrap_or_default()).unwrap_or_default();
+            assert_eq!(told["params_scheduler"]["password"], "***", "{params}");
+        }
+        assert_eq!(shown("password: x"), None, "it is no JSON");
     }
 }

@@ -106,7 +106,7 @@ pub struct Restore {
     #[command(flatten)]
     which: Which,
     /// All that this bulk has discarded
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "Which")]
     bulk: Option<i64>,
     /// Why, for the audit
     #[arg(long)]

@@ -215,7 +215,14 @@ async fn restore_bulk(
         return Err(Failure::NothingDone(text));
     }
     if arguments.manner.dry_run {
+        if session.out.is_json() {
+            return session.out.document(&json!({"preview": {"count": bulk.done}, "bulk": null}));
+        }
         return session.out.say(format!("{} executions would be restored.", bulk.done));
+    }
+    if bulk.done == 0 {
+        let text = format!("bulk {id} has discarded nothing; nothing was done");
+        return Err(Failure::NothingDone(text));
     }
     confirm(&format!("{} executions will be restored", bulk.done), arguments.manner.yes)?;
     let new = NewBulk {

@@ -1,7 +1,5 @@
 //! `sexton failed edit`: other params or another pool for a failed execution, and run it again.
 
-use std::io::Read as _;
-
 use clap::Args;
 use serde_json::{Map, Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -17,13 +15,11 @@ use super::{schema, verified};
 use crate::changes::{Change, changes};
 use crate::commands::reference;
 use crate::confirm::confirm;
-use crate::editor::{self, Edited};
+use crate::editor::{self, Edited, read_limited};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// The longest params that are read, in bytes; what may be stored is less.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
 /// Differences that are told.
 const TOLD: usize = 50;
 
@@ -75,6 +71,7 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     if let Some(pool) = &arguments.pool {
         known_pool(&store, pool, arguments.force).await?;
     }
+    let verified = !arguments.no_requeue && verified::asked(&store, &[id]).await? > 0;
     let (params, edited) = asked(arguments, &row)?;
     let found = changes(&row.params, &params);
     let pool = arguments.pool.as_ref().map(PoolName::as_str).filter(|pool| *pool != row.pool);
@@ -101,7 +98,6 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
         return Err(keep(failure));
     }
     let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
-    let verified = !arguments.no_requeue && verified::asked(&store, &[id]).await? > 0;
     // Its verify task is asked before it runs again: the edit alone is done here.
     let asks = verified && !arguments.no_verify;
     let change = operator::Edit {
@@ -167,25 +163,14 @@ fn asked(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edited>), F
             Err(failure) => Err(edited.keep(failure)),
         };
     };
-    let read = |reader: &mut dyn std::io::Read, what: &str| {
-        let mut text = String::new();
-        reader
-            .take(MAX_BYTES)
-            .read_to_string(&mut text)
-            .map(|_| text)
-            .map_err(|error| Failure::Usage(format!("{what} cannot be read: {error}")))
-    };
     let text = if text == "-" {
-        read(&mut std::io::stdin().lock(), "standard input")?
+        read_limited(&|| Ok(std::io::stdin().lock()), "standard input")
     } else if let Some(path) = text.strip_prefix('@') {
-        let opened = std::fs::File::open(path);
-        let mut file =
-            opened.map_err(|error| Failure::Usage(format!("{path} cannot be read: {error}")))?;
-        read(&mut file, path)?
+        read_limited(&|| std::fs::File::open(path), path)
     } else {
-        text.clone()
+        Ok(text.clone())
     };
-    Ok((parse(&text)?, None))
+    Ok((parse(&text.map_err(Failure::Usage)?)?, None))
 }
 
 fn parse(text: &str) -> Result<Value, Failure> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use sexton_service::fault;
+use sexton_store::Store;
 use sexton_store::operator::By;
 use sexton_store::raw::{self, Marked, RawError, RawMessage};
 
@@ -231,13 +232,21 @@ async fn write(arguments: &Export, session: &Session) -> Result<(), Failure> {
     session.out.say(lines(&said))
 }
 
+/// Every id is understood before anything is done; one that is given twice is meant once.
+async fn resolved(store: &Store, texts: &[String]) -> Result<Vec<String>, Failure> {
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        let id = find(store, text).await?.id;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
 async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let mut ids = Vec::with_capacity(arguments.ids.len());
-    for text in &arguments.ids {
-        ids.push(find(&store, text).await?.id);
-    }
-    ids.dedup();
+    let ids = resolved(&store, &arguments.ids).await?;
     let noun = if ids.len() == 1 { "message" } else { "messages" };
     confirm(&format!("{} {noun} will be removed from the failed queue", ids.len()), arguments.yes)?;
     let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
@@ -254,11 +263,7 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
 
 async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let mut ids = Vec::with_capacity(arguments.ids.len());
-    for text in &arguments.ids {
-        ids.push(find(&store, text).await?.id);
-    }
-    ids.dedup();
+    let ids = resolved(&store, &arguments.ids).await?;
     let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
