@@ -28,7 +28,7 @@ down: programs ## Stop what `make up` started
 
 # Most tests wait for servers rather than for a processor, so more of them run at a time than it has cores.
 test: test-programs ## Run every test, from pure functions to killed processes
-	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(with_servers) $(CARGO) test --workspace $(fault_points)
+	@RUST_TEST_THREADS=$${RUST_TEST_THREADS:-4} $(with_servers) $(CARGO) test --workspace --no-fail-fast $(fault_points)
 
 # Not part of `verify`: it needs root, and unpacks a Debian release of its own under the target folder.
 test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads them once)
@@ -50,22 +50,24 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 bench-model: ## Measure how long reading a cron expression, finding its next firing and planning take
 	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan
 
-# Ten million executions need half an hour and 12 GB, and a hundred thousand requeues ten minutes more;
-# SCALE=100000 REQUEUES=1000 needs minutes, most of them for the build.
-bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, and REQUEUES (100000)
+# Ten million executions need half an hour and 12 GB, a million parked messages half an hour, and a hundred thousand
+# requeues ten minutes more; SCALE=100000 SWEEPS=1000 REQUEUES=1000 needs minutes, most of them for the build.
+bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
 		--report docs/graveyard.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(CARGO) build -q -p sexton-tests --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --sweeps $(or $(SWEEPS),100000,1000000) \
+		--report docs/graveyard.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
 		--report docs/graveyard.md
 
 # Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.
 bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/performance.md
-	@sh bench/peers/install.sh $(target)/bench/peers
+	@bash bench/peers/install.sh $(target)/bench/peers
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console -p sexton-bench
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \

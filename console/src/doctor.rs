@@ -78,6 +78,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     checks::debts::look(facts, &mut found);
     checks::graveyard::look(facts, &mut found);
     checks::processes::look(facts, &mut found);
+    checks::verify::look(facts, &mut found);
     found.sort_by_key(|one| (std::cmp::Reverse(one.severity), one.code));
     found
 }

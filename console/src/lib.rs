@@ -27,6 +27,7 @@ pub mod failure;
 pub mod graveyard;
 pub mod import;
 pub mod ledger;
+pub mod misfits;
 pub mod raw;
 pub mod secrets;
 pub mod session;

@@ -18,8 +18,9 @@ use crate::show::Output;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// As the server lists the connection.
 const APPLICATION: &str = "sexton";
-/// An answer, and one behind it.
-const CONNECTIONS: u32 = 2;
+/// One question after the other. A second connection would be opened while the first, given back, still shows
+/// that it answers; and each costs a process of the server's, which begins by reading the catalogue.
+const CONNECTIONS: u32 = 1;
 
 /// One command's surroundings.
 #[derive(Debug)]

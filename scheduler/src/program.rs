@@ -203,7 +203,7 @@ fn retry_defaults(service: &ServiceSettings) -> RetryPolicy {
     }
 }
 
-fn introduction(instance: &str, db_connections: u32) -> Introduction {
+fn introduction(instance: &str, db_pool_size: u32) -> Introduction {
     Introduction {
         id: ProcessId::new(Uuid::now_v7()),
         kind: "scheduler",
@@ -215,6 +215,7 @@ fn introduction(instance: &str, db_connections: u32) -> Introduction {
         slots: 0,
         pool_slots: None,
         seat: None,
-        db_connections,
+        // And the one that listens.
+        db_connections: db_pool_size + 1,
     }
 }

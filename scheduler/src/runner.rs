@@ -5,10 +5,11 @@
 //! database says.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_service::health::Liveness;
+use sexton_service::health::{Heartbeat, Liveness};
 use sexton_service::outage::Reachability;
 use sexton_store::StoreError;
 use tokio::sync::Notify;
@@ -57,7 +58,7 @@ pub async fn run<S: Step>(step: S, news: Arc<Notify>, around: Around) -> Result<
         heartbeat.beat();
         let round = tokio::select! {
             () = around.round_is_over() => break,
-            round = timeout(S::LIMIT, step.run_once(None)) => round,
+            round = while_it_goes_on(&step, &heartbeat) => round,
         };
         let outcome = round.unwrap_or(Err(StepError::TooLong(S::LIMIT)));
         let pause = around.judge(S::NAME, outcome.map(|report| step.pause(&report)), &complaint);
@@ -67,6 +68,25 @@ pub async fn run<S: Step>(step: S, news: Arc<Notify>, around: Around) -> Result<
         }
     }
     Ok(())
+}
+
+/// One round; `None`: it has made no progress for as long as its limit, and is given up.
+async fn while_it_goes_on<S: Step>(
+    step: &S,
+    heartbeat: &Heartbeat,
+) -> Option<Result<S::Report, StepError>> {
+    let mut round = pin!(step.run_once(None));
+    let mut done = step.progress();
+    loop {
+        if let Ok(outcome) = timeout(S::LIMIT, &mut round).await {
+            return Some(outcome);
+        }
+        let before = std::mem::replace(&mut done, step.progress());
+        if done == before {
+            return None;
+        }
+        heartbeat.beat();
+    }
 }
 
 async fn rest(pause: Pause, news: &Notify) {
@@ -122,6 +142,8 @@ pub(crate) const fn is_outage(error: &StoreError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use sexton_service::clock;
     use sexton_service::health::Readiness;
     use sexton_store::Now;
@@ -145,16 +167,63 @@ mod tests {
         }
     }
 
+    /// Does a piece of work each minute, of so many that are left.
+    struct Piecewise {
+        left: AtomicU64,
+        ends: bool,
+    }
+
+    impl Step for Piecewise {
+        const NAME: &'static str = "piecewise";
+        const LIMIT: Duration = Duration::from_mins(2);
+        type Report = ();
+
+        async fn run_once(&self, _: Now) -> Result<(), StepError> {
+            while self.left.load(Ordering::Relaxed) > 0 {
+                sleep(Duration::from_mins(1)).await;
+                self.left.fetch_sub(1, Ordering::Relaxed);
+            }
+            if self.ends { Ok(()) } else { std::future::pending().await }
+        }
+
+        fn progress(&self) -> u64 {
+            u64::MAX - self.left.load(Ordering::Relaxed)
+        }
+
+        fn pause(&self, (): &()) -> Pause {
+            Pause::AtMost(Duration::ZERO)
+        }
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_round_that_is_not_answered_does_not_use_up_the_grace() {
+    async fn a_round_is_given_up_when_it_makes_no_progress_and_not_for_its_length() {
+        let (liveness, began) = (Liveness::new(), Instant::now());
+        let heartbeat = liveness.register("piecewise", 2 * Piecewise::LIMIT);
+        let step = |ends| Piecewise { left: AtomicU64::new(60), ends };
+        let round = while_it_goes_on(&step(true), &heartbeat).await;
+        assert!(matches!(round, Some(Ok(()))));
+        assert_eq!(began.elapsed(), Duration::from_hours(1));
+        assert!(liveness.is_alive(), "it has said so all the while");
+        let began = Instant::now();
+        assert!(while_it_goes_on(&step(false), &heartbeat).await.is_none());
+        let took = began.elapsed();
+        assert!(took <= Duration::from_hours(1) + 2 * Piecewise::LIMIT, "{took:?}");
+    }
+
+    fn around() -> Around {
         let condition = Readiness::new().condition("database", clock::now());
-        let around = Around {
+        Around {
             started: CancellationToken::new(),
             soft: CancellationToken::new(),
             hard: CancellationToken::new(),
             liveness: Liveness::new(),
             database: Reachability::new(condition),
-        };
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_that_is_not_answered_does_not_use_up_the_grace() {
+        let around = around();
         around.started.cancel();
         let running = tokio::spawn(run(Unanswered, Arc::default(), around.clone()));
         sleep(Duration::from_secs(1)).await;

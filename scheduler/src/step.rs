@@ -19,7 +19,8 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 pub trait Step: Send + Sync + 'static {
     /// A word, for logs and `/livez`.
     const NAME: &'static str;
-    /// A round that takes longer is given up, which is no different from a crash in its middle.
+    /// A round that takes longer is given up, which is no different from a crash in its middle. One that has made
+    /// [progress](Self::progress) meanwhile may take as long again.
     const LIMIT: Duration;
     /// What a round did.
     type Report: Send;
@@ -30,6 +31,12 @@ pub trait Step: Send + Sync + 'static {
     ///
     /// [`StepError`]; the next round begins anew from what the database says.
     fn run_once(&self, now: Now) -> impl Future<Output = Result<Self::Report, StepError>> + Send;
+
+    /// How many pieces of work this loop has done, all in all, where a round may have any number of them, each
+    /// of bounded length.
+    fn progress(&self) -> u64 {
+        0
+    }
 
     /// How long the loop rests after a round.
     fn pause(&self, report: &Self::Report) -> Pause;
@@ -80,6 +87,10 @@ impl<S: Step> Step for Arc<S> {
 
     fn run_once(&self, now: Now) -> impl Future<Output = Result<Self::Report, StepError>> + Send {
         S::run_once(self, now)
+    }
+
+    fn progress(&self) -> u64 {
+        S::progress(self)
     }
 
     fn pause(&self, report: &Self::Report) -> Pause {

@@ -1,37 +1,45 @@
 //! The sweep: keeps the failed queue in step with the rows.
 //!
 //! The row is what operators search; the parked message is its portable copy, and people move
-//! messages with tools of their own. So every now and then, when the numbers do not fit, one replica
-//! goes through the queue once: takes a message, *then* reads its row, and keeps or removes it by
-//! the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read are
-//! nobody's to remove, so they stay, and are written down ([`sexton_store::raw`]) for operators to
-//! look at; only those that an operator has discarded go. After a complete pass, failed rows whose message was not there
-//! owe it again: that is how the graveyard of a wiped broker heals.
+//! messages with tools of their own. So every now and then, when the numbers do not fit (`cause`), one replica
+//! goes through the queue once, whatever its length: takes some messages, *then* reads their rows, and keeps or
+//! removes each by the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read
+//! are nobody's to remove, so they stay, and are written down ([`sexton_store::raw`]) for operators to
+//! look at; only those that an operator has discarded go. After a complete pass, failed rows whose message was
+//! not there owe it again: that is how the graveyard of a wiped broker heals.
+//!
+//! **Memory.** A batch of messages is held at a time, of bounded size; what was met in the batches before is in the
+//! database. **Time.** A pass takes as long as it goes on; without progress it is given up.
 //!
 //! **Failures.** Each message is settled by itself; a crash or an error in the middle leaves the
-//! rest for the next pass, at worst with a second copy, which that pass removes. After an error the
+//! rest for the next pass, at worst with second copies of a batch, which that pass removes. After an error the
 //! next pass waits, longer each time, since it would begin with the same messages.
 
+mod batch;
 mod cause;
 mod pass;
 mod raw;
+mod tally;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_broker::{InspectError, Link, Publisher, names};
 use sexton_service::fault;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::parked::{self, FailedCounts};
 use sexton_store::raw::Room;
-use sexton_store::{Now, Store, parked};
+use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::step::{Pause, Step, StepError};
-use cause::{AT_LEAST_EVERY, Failures, LastPass, is_cause, is_cause_once_more};
+use batch::BATCH;
+use cause::{AT_LEAST_EVERY, Failures, LastPass};
 use pass::Pass;
-pub use pass::Tally;
+pub use tally::Tally;
 
 const POLL: Duration = Duration::from_secs(30);
 
@@ -47,7 +55,19 @@ pub struct Sweep {
     last: Mutex<LastPass>,
     every: Duration,
     raw_limit: Room,
+    batch: usize,
+    steps: AtomicU64,
     failures: Mutex<Failures>,
+}
+
+/// What is known before a pass.
+struct Look {
+    /// The queue's length over the published failed rows.
+    surplus: i64,
+    /// Rows in `failed`.
+    failed_rows: u64,
+    /// Whether that is a cause for a pass.
+    cause: bool,
 }
 
 /// What a round did.
@@ -75,10 +95,24 @@ impl Sweep {
         held: Arc<tokio::sync::Mutex<()>>,
         stop: CancellationToken,
     ) -> Self {
-        let last = Mutex::new(LastPass { at: Instant::now(), surplus: 0, complete: true });
+        let last = Mutex::new(LastPass::new(Instant::now(), 0));
         let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
-        let (raw_limit, failures) = (sexton_store::raw::LIMIT, Mutex::default());
-        Self { store, link, publisher, relay, held, stop, last, every, raw_limit, failures }
+        let (raw_limit, batch) = (sexton_store::raw::LIMIT, BATCH);
+        let (steps, failures) = (AtomicU64::default(), Mutex::default());
+        Self {
+            store,
+            link,
+            publisher,
+            relay,
+            held,
+            stop,
+            last,
+            every,
+            raw_limit,
+            batch,
+            steps,
+            failures,
+        }
     }
 
     /// The same with another limit to what is written down of messages that no row knows.
@@ -87,9 +121,15 @@ impl Sweep {
         Self { raw_limit, ..self }
     }
 
-    /// The queue's length over the published failed rows, and whether that is a cause.
-    async fn look(&self) -> Result<(i64, bool), StepError> {
-        let published = parked::counts(&self.store).await?.published;
+    /// The same, which takes so many messages at a time, at least one.
+    #[must_use]
+    pub fn with_batch(self, messages: usize) -> Self {
+        Self { batch: messages.max(1), ..self }
+    }
+
+    /// Compares the numbers.
+    async fn look(&self) -> Result<Look, StepError> {
+        let FailedCounts { failed: failed_rows, published } = parked::counts(&self.store).await?;
         let queue = names::failed_queue(self.link.namespace());
         let ready = match self.link.depth(&queue).await {
             Ok(depth) => u64::from(depth.ready),
@@ -106,13 +146,19 @@ impl Sweep {
             }
             Err(error) => return Err(error.into()),
         };
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = sexton_store::raw::work(&self.store, ready == 0).await?;
-        let now = Instant::now();
-        let cause = is_cause(ready, published, last, self.every, now)
-            || work.waits
-            || (work.taken && is_cause_once_more(last, self.every, now));
-        Ok((ready as i64 - published as i64, cause))
+        let waits = sexton_store::raw::waits(&self.store, ready == 0).await?;
+        let unfit = self.last().is_cause(ready, published, self.every, Instant::now());
+        let cause = waits || unfit;
+        Ok(Look { surplus: ready as i64 - published as i64, failed_rows, cause })
+    }
+
+    /// Another piece of work was done: a round that goes on is not given up.
+    fn goes_on(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn last(&self) -> MutexGuard<'_, LastPass> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failures(&self) -> MutexGuard<'_, Failures> {
@@ -132,21 +178,21 @@ impl Sweep {
             surplus_before - tally.removed as i64
         };
         *self.failures() = Failures::default();
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
-            LastPass { at: Instant::now(), surplus, complete: tally.complete };
+        *self.last() = LastPass::new(Instant::now(), surplus);
     }
 }
 
 impl Step for Sweep {
     const NAME: &'static str = "sweep";
-    const LIMIT: Duration = Duration::from_mins(12);
+    // Without progress. The longest step is an answer of broker or database.
+    const LIMIT: Duration = Duration::from_mins(3);
     type Report = Swept;
 
     async fn run_once(&self, now: Now) -> Result<Swept, StepError> {
         if !self.link.is_up() {
             return Err(StepError::BrokerAway);
         }
-        let (surplus, cause) = self.look().await?;
+        let Look { surplus, failed_rows, cause } = self.look().await?;
         if !cause {
             return Ok(Swept::NoCause);
         }
@@ -155,12 +201,12 @@ impl Step for Sweep {
         }
         let Ok(_held) = self.held.try_lock() else { return Ok(Swept::Elsewhere) };
         let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
-        let Some(lock) = lock else { return Ok(Swept::Elsewhere) };
+        let Some(mut lock) = lock else { return Ok(Swept::Elsewhere) };
         let queue = names::failed_queue(self.link.namespace());
-        let mut lock = lock;
         let restoring = raw::restore(self, &mut lock, &queue, now).await;
         restoring.inspect_err(|_| self.rest())?;
-        let mut pass = Pass::begin(self, lock, now).await.inspect_err(|_| self.rest())?;
+        let mut pass =
+            Pass::begin(self, lock, failed_rows, now).await.inspect_err(|_| self.rest())?;
         let tally = pass.run().await.inspect_err(|_| self.rest())?;
         self.remember(&tally, surplus);
         pass.end().await;
@@ -170,6 +216,10 @@ impl Step for Sweep {
         }
         tally.tell();
         Ok(Swept::Pass(tally))
+    }
+
+    fn progress(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
     }
 
     fn pause(&self, _: &Swept) -> Pause {

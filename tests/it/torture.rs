@@ -12,7 +12,7 @@ use sexton_tests::torture::site::Site;
 use sexton_tests::torture::verdict::Verdict;
 
 /// Those that leave the servers alone and are over soon.
-const KINDS: [Fault; 14] = [
+const KINDS: [Fault; 17] = [
     Fault::Point("scheduler.claimed"),
     Fault::Point("scheduler.published"),
     Fault::Point("scheduler.relayed"),
@@ -27,6 +27,9 @@ const KINDS: [Fault; 14] = [
     Fault::Hand(Deed::TicketDoubled),
     Fault::Hand(Deed::ParkedMovedTwice),
     Fault::Hand(Deed::TicketKept),
+    Fault::Hand(Deed::BulkQuestioned),
+    Fault::Point("scheduler.bulk_carried"),
+    Fault::Point("console.bulk_asked"),
 ];
 
 const AMOUNT: Amount = Amount { total: 20, each: 1 };

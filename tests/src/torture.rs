@@ -1,6 +1,7 @@
 //! Torture: faults under load, thousands of them, on the real programs and the real servers.
 
 mod arena;
+pub mod bulk_fences;
 mod close;
 pub mod command;
 pub mod draw;

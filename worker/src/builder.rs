@@ -6,13 +6,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sexton_model::echo::escaped;
 use sexton_model::job::check_task_type;
 use sexton_service::arguments::{self, EXIT_USAGE};
 use sexton_service::settings::{Program, WorkerSettings, no_setting, process_environment};
 
 use crate::guard::main_if_asked;
-use crate::handler::{AnyHandler, Handler, HandlerExecutor, HandlerHost, HandlerOptions};
+use crate::handler::{
+    AnyHandler, Handler, HandlerExecutor, HandlerHost, HandlerOptions, ParamsSchema,
+};
 use crate::program;
 use crate::tasks::Task;
 
@@ -65,7 +68,24 @@ impl WorkerBuilder {
         P: DeserializeOwned + Send + 'static,
         H: Handler<P>,
     {
-        self.handlers.0.push((task_type.into(), options, AnyHandler::new(handler)));
+        self.handlers.all.push((task_type.into(), options, AnyHandler::new(handler)));
+        self
+    }
+
+    /// Says what the params of the handler `task_type` must hold: a JSON Schema (draft 2020-12 unless its
+    /// `$schema` names an older one) of 64 KiB at most, that refers to nothing outside of itself; a text or a
+    /// [`Value`].
+    ///
+    /// The worker publishes it as it does the `params_schema` of a catalogue, so that whoever edits, triggers or
+    /// applies with other params is told before anything runs. The handler is given whatever a job has all the
+    /// same. [`Self::run`] refuses a schema that is none, with each place, one for a task type that has no handler
+    /// here, and a second one for the same.
+    pub fn params_schema(
+        mut self,
+        task_type: impl Into<String>,
+        schema: impl Into<ParamsSchema>,
+    ) -> Self {
+        self.handlers.schemas.push((task_type.into(), schema.into()));
         self
     }
 
@@ -164,25 +184,50 @@ fn count(problems: usize) -> String {
 
 /// The handlers of a program, in the order given.
 #[derive(Default)]
-pub(crate) struct Handlers(Vec<(String, HandlerOptions, AnyHandler)>);
+pub(crate) struct Handlers {
+    all: Vec<(String, HandlerOptions, AnyHandler)>,
+    /// What the params of some of them must hold, by their names.
+    schemas: Vec<(String, ParamsSchema)>,
+}
 
 impl Handlers {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// What is wrong with their names and options.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for (nth, (name, options, _)) in self.0.iter().enumerate() {
+        for (nth, (name, options, _)) in self.all.iter().enumerate() {
             let shown = escaped(name);
             let wrong = options.problems().into_iter();
             problems.extend(wrong.map(|problem| format!("the handler `{shown}`: {problem}")));
             if check_task_type(name).is_err() {
                 let allowed = "a task type's name is 1 to 100 of A-Z a-z 0-9 . _ -";
                 problems.push(format!("the handler `{shown}`: {allowed}"));
-            } else if self.0[..nth].iter().any(|(earlier, ..)| earlier == name) {
+            } else if self.all[..nth].iter().any(|(earlier, ..)| earlier == name) {
                 problems.push(format!("the handler `{shown}` is given twice"));
+            }
+        }
+        problems.extend(self.schema_problems());
+        problems
+    }
+
+    /// What is wrong with what their params must hold.
+    fn schema_problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (nth, (name, schema)) in self.schemas.iter().enumerate() {
+            let mut wrong =
+                |said: &str| problems.push(format!("the schema of `{}` {said}", escaped(name)));
+            if !self.all.iter().any(|(handler, ..)| handler == name) {
+                wrong("is of no handler of this program");
+            } else if self.schemas[..nth].iter().any(|(earlier, _)| earlier == name) {
+                wrong("is given twice");
+            }
+            if let Err(said) = schema.read() {
+                for said in said {
+                    wrong(&said);
+                }
             }
         }
         problems
@@ -193,32 +238,29 @@ impl Handlers {
         self,
         host: &Arc<HandlerHost>,
     ) -> impl Iterator<Item = (String, Task)> {
-        self.0.into_iter().map(|(name, options, handler)| {
+        // What cannot be read was refused before.
+        let mut schemas: BTreeMap<String, Value> = self
+            .schemas
+            .into_iter()
+            .filter_map(|(name, schema)| Some((name, schema.read().ok()?)))
+            .collect();
+        self.all.into_iter().map(move |(name, options, handler)| {
             let executor = HandlerExecutor::new(Arc::clone(host), handler, options.grace);
             let executor = Arc::new(executor);
-            (
-                name,
-                Task {
-                    executor,
-                    timeout: options.timeout,
-                    retry: options.retry,
-                    params_schema: None,
-                },
-            )
+            let params_schema = schemas.remove(&name);
+            (name, Task { executor, timeout: options.timeout, retry: options.retry, params_schema })
         })
     }
 }
 
 impl fmt::Debug for Handlers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(name, ..)| name)).finish()
+        f.debug_list().entries(self.all.iter().map(|(name, ..)| name)).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::handler::{Ctx, HandlerError};
 
@@ -258,6 +300,28 @@ mod tests {
             assert!(said.contains(part), "no {part} in {said}");
         }
         assert!(said.contains("`b c`: a task type's name") && said.contains("`a` is given twice"));
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_refused_with_its_place() {
+        let good = serde_json::json!({"type": "object"});
+        assert!(named(&["a"]).params_schema("a", good.clone()).checked().is_ok());
+        let builder = named(&["a", "b", "c"])
+            .params_schema("a", r#"{"properties": {"x": {"minimum": "1"}}}"#)
+            .params_schema("b", "{")
+            .params_schema("c", good.clone())
+            .params_schema("c", good.clone())
+            .params_schema("d", good);
+        let said = builder.checked().unwrap_err();
+        for part in [
+            "4 problems in the program",
+            "the schema of `a` is no JSON Schema: at \"/properties/x/minimum\"",
+            "the schema of `b` is no JSON: EOF",
+            "the schema of `c` is given twice",
+            "the schema of `d` is of no handler of this program",
+        ] {
+            assert!(said.contains(part), "no {part} in {said}");
+        }
     }
 
     #[tokio::test]

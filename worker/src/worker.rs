@@ -266,8 +266,8 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
             pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
             slots: options.slots(),
             seat: None,
-            // And the one that listens.
-            db_connections: context.store.connections() + 1,
+            // And the one that listens, and the journal's.
+            db_connections: context.store.connections() + 2,
         },
         offers: options.tasks.schemas(),
         beats: 0,

@@ -8,10 +8,10 @@ mod filter;
 mod groups;
 mod list;
 pub mod raw;
-mod schema;
 mod show;
 mod verified;
 mod verify;
+mod waits;
 mod watch;
 mod which;
 

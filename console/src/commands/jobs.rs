@@ -11,6 +11,7 @@ mod import;
 mod next;
 mod preview;
 mod start;
+mod start_each;
 pub(super) mod text_and_lines;
 mod when;
 
@@ -58,6 +59,7 @@ pub enum JobsCommand {
 }
 
 /// Which files to apply, and how.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, Args)]
 pub struct Apply {
     /// Jobs files; `-` is standard input
@@ -72,6 +74,9 @@ pub struct Apply {
     /// Do not ask before pausing
     #[arg(long)]
     yes: bool,
+    /// Refuse jobs whose params do not fit what the workers at work say of their task; otherwise a warning
+    #[arg(long)]
+    strict: bool,
 }
 
 /// Which jobs to list.
@@ -197,6 +202,10 @@ pub struct Trigger {
     /// A JSON object; its fields replace those of the job's params
     #[arg(long, value_name = "JSON")]
     params: Option<String>,
+    /// Trigger an execution for each line of FILE, as in {"key": "march-17", "params": {"customer": 4891}};
+    /// `-` is standard input. Given again, it triggers what is missing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["key", "params"])]
+    each: Option<PathBuf>,
     /// Why, for the audit
     #[arg(long)]
     reason: Option<String>,
@@ -260,7 +269,10 @@ pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure>
         JobsCommand::Next(next) => next::run(&next, session).await,
         JobsCommand::Preview(preview) => preview::run(&preview, session).await,
         JobsCommand::Import(import) => import::run(&import, session),
-        JobsCommand::Trigger(trigger) => start::trigger(&trigger, session).await,
+        JobsCommand::Trigger(trigger) => match &trigger.each {
+            Some(file) => start_each::trigger_each(&trigger, file, session).await,
+            None => start::trigger(&trigger, session).await,
+        },
         JobsCommand::Pause(pause) => start::pause(&pause, session).await,
         JobsCommand::CatchUp(arguments) => catch_up::run(&arguments, session).await,
         JobsCommand::Resume(resume) => start::resume(&resume, session).await,

@@ -9,6 +9,7 @@ pub(super) mod processes;
 pub(super) mod schema;
 pub(super) mod time;
 pub(super) mod topology;
+pub(super) mod verify;
 
 /// As a process is silent: it writes its heartbeat every few seconds.
 const SILENT_MS: i64 = 60_000;

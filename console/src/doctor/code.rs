@@ -200,6 +200,17 @@ findings! {
         "Processes run another version than this program."
         "Replace them, one by one; see the runbook for the way back."
         None;
+    VerifyTaskUnoffered "verify_task_unoffered" Warning
+        "A job names a verify task that no worker at work in its pool offers, so nothing of it can be requeued: \
+         questions wait, and after ten minutes are given up."
+        "Put the task into the catalogue (or among the handlers) of the pool's workers and start them again, or \
+         correct the job's `verify`; `sexton failed requeue --no-verify` asks nobody."
+        None;
+    VerifyTaskHeld "verify_task_held" Warning
+        "A worker at work is of a version that knows nothing of verify tasks; while it is, none is asked, and \
+         requeues wait."
+        "Replace it with the version of the others; what waits goes on by itself."
+        None;
 }
 
 impl Code {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use sexton_broker::examine::Examined;
 use sexton_store::catch_up::Hold;
-use sexton_store::doctor::{Leases, Migrations, Process, Server, Withheld};
+use sexton_store::doctor::{Leases, Migrations, Process, Server, Unoffered, Withheld};
+use sexton_store::offers::OldWorker;
 use sexton_store::parked::FailedCounts;
 use sexton_store::reconcile::OverduePool;
 use sexton_store::status::{Overview, PoolCounts};
@@ -64,6 +65,10 @@ pub struct Rows {
     pub raw: i64,
     /// The newest time zone data that a cursor was computed by.
     pub newest_tz: Option<String>,
+    /// Verify tasks that no worker at work offers where they are asked.
+    pub unoffered: Vec<Unoffered>,
+    /// Workers at work that know nothing of questions; not asked for unless some job names a verify task.
+    pub old_workers: Vec<OldWorker>,
 }
 
 /// The broker.

@@ -10,8 +10,10 @@ use serde::Serialize;
 use sexton_broker::{Link, LinkState, PoolName};
 use sexton_service::{clock, fault};
 use sexton_store::doctor::fix as write;
+use sexton_store::exclusive::{Exclusive, ExclusiveTask};
 use sexton_store::operator::By;
-use sexton_store::{Store, parked, reconcile};
+use sexton_store::parked::{self, Place};
+use sexton_store::{Store, reconcile};
 use tokio::time::timeout;
 
 use super::facts::{Facts, Rows};
@@ -112,18 +114,24 @@ async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
     if broker.examined.failed_ready.is_some_and(|ready| ready > 0) {
         return Err("the failed queue is not empty any more; a sweep tells what is missing".into());
     }
-    let mut owed = 0;
+    // A queue whose messages a sweep holds looks empty.
+    let lock = Exclusive::try_acquire(store, ExclusiveTask::Sweep, None).await;
+    match lock.map_err(|error| error.to_string())? {
+        Some(free) => free.release().await.map_err(|error| error.to_string())?,
+        None => return Err("a sweep is under way, and tells what is missing".into()),
+    }
+    let (mut owed, mut after) = (0, Place::START);
     // What is published from now on is not missing.
     let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
     loop {
-        let again = parked::owe_unseen(store, &[], before, AT_ONCE, None);
-        let again = again.await.map_err(|error| error.to_string())?;
-        owed += again;
-        if again < AT_ONCE as u64 {
+        let again = parked::owe_unseen(store, before, true, after, AT_ONCE, None);
+        let Some(again) = again.await.map_err(|error| error.to_string())? else {
             return Ok(format!(
                 "{owed} failed executions owe their message again; a scheduler's relay publishes it"
             ));
-        }
+        };
+        owed += again.owed;
+        after = again.upto;
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sexton_broker::examine::examine;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
-use sexton_store::{Store, catch_up, doctor, parked, raw, reconcile, status};
+use sexton_store::{Store, bulk, catch_up, doctor, offers, parked, raw, reconcile, status};
 use tokio::time::{Instant, timeout};
 
 use super::facts::{Broker, Database, Facts, Rows};
@@ -93,6 +93,12 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
         // Those that there was no room for are nobody's as well.
         raw: raw::there(store).await? + raw::overflow(store).await?.map_or(0, |over| over.messages),
         newest_tz: doctor::newest_tz_data(store).await?,
+        unoffered: doctor::unoffered(store, None).await?,
+        old_workers: if bulk::some_job_asks(store).await? {
+            offers::old_workers(store, None).await?
+        } else {
+            Vec::new()
+        },
     })
 }
 

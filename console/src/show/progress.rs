@@ -31,6 +31,11 @@ impl Progress {
         Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
+    /// Writes a line to standard error, above the bar where there is one. The caller has made it safe.
+    pub fn warn(&self, text: &str) {
+        self.0.suspend(|| eprintln!("sexton: {text}"));
+    }
+
     /// One more is done, or was tried.
     pub fn step(&self) {
         self.0.inc(1);

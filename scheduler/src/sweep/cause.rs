@@ -5,6 +5,13 @@
 //! messages as the last pass kept without a row. Requeues, discards, hand moves, purges and parking
 //! by the broker all change one number and not the other. Two of them can cancel each other out,
 //! so a queue that is not empty is also looked through once an hour.
+//!
+//! **Missing messages** are somebody's only portable copy: cause at once.
+//!
+//! **Messages too many** are mostly what requeues and discards have left behind. They do no harm, and whoever
+//! requeues one by one from a long queue is not to wait beside a pass over all of it each time. So as a table is
+//! vacuumed, such a queue is gone through when it is worth it: when so many of its messages are too many, or when they
+//! have been for a time that grows with its length.
 
 use std::time::Duration;
 
@@ -12,6 +19,13 @@ use tokio::time::Instant;
 
 /// Between two passes over a queue that is not empty, at most.
 pub(crate) const AT_LEAST_EVERY: Duration = Duration::from_hours(1);
+/// Where one message of so many is too many, a pass is worth it now.
+const ONE_OF: u64 = 16;
+/// Times the length of the queue: how long fewer of them may wait. A pass takes half a millisecond for each message on
+/// a small machine, and so a twentieth of the time.
+const WAIT_OF_EACH: Duration = Duration::from_millis(10);
+/// A queue that need not wait for longer need not wait: it is not looked at more often.
+const NO_WAIT: Duration = Duration::from_secs(30);
 
 /// What is remembered between passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,29 +34,38 @@ pub(crate) struct LastPass {
     pub(crate) at: Instant,
     /// How many more messages there are than published failed rows when all is well.
     pub(crate) surplus: i64,
-    /// Whether it saw the whole queue.
-    pub(crate) complete: bool,
+    /// When there were first more than that, while there are.
+    pub(crate) too_many_since: Option<Instant>,
 }
 
-/// Whether to make a pass now. `ready` counts messages, `published` failed rows whose ticket is in
-/// the queue by the rows; after the time `every` a queue that is not empty is cause enough.
-pub(crate) fn is_cause(
-    ready: u64,
-    published: u64,
-    last: LastPass,
-    every: Duration,
-    now: Instant,
-) -> bool {
-    let surplus = ready as i64 - published as i64;
-    let long_ago = now.saturating_duration_since(last.at) >= every;
-    surplus != last.surplus || (long_ago && ready > 0)
-}
+impl LastPass {
+    /// At the end of a pass, or at the beginning of this process.
+    pub(crate) const fn new(at: Instant, surplus: i64) -> Self {
+        Self { at, surplus, too_many_since: None }
+    }
 
-/// Whether a mark that was carried out, and is not known to be gone, is cause for another pass: at once after a pass
-/// that broke off or another process's, but after one that ended without having seen a queue that is too long
-/// only when a pass is due anyway.
-pub(crate) fn is_cause_once_more(last: LastPass, every: Duration, now: Instant) -> bool {
-    last.complete || now.saturating_duration_since(last.at) >= every
+    /// Whether to make a pass now. `ready` counts messages, `published` failed rows whose ticket is in
+    /// the queue by the rows; after the time `every` a queue that is not empty is cause enough.
+    pub(crate) fn is_cause(
+        &mut self,
+        ready: u64,
+        published: u64,
+        every: Duration,
+        now: Instant,
+    ) -> bool {
+        let too_many = ready as i64 - published as i64 - self.surplus;
+        let long_ago = now.saturating_duration_since(self.at) >= every;
+        if too_many <= 0 {
+            self.too_many_since = None;
+            return too_many < 0 || (long_ago && ready > 0);
+        }
+        let since = *self.too_many_since.get_or_insert(now);
+        let wait = WAIT_OF_EACH.saturating_mul(u32::try_from(ready).unwrap_or(u32::MAX)).min(every);
+        long_ago && ready > 0
+            || wait <= NO_WAIT
+            || too_many.unsigned_abs().saturating_mul(ONE_OF) >= ready
+            || now.saturating_duration_since(since) >= wait
+    }
 }
 
 /// Passes that broke off one after the other.
@@ -74,32 +97,53 @@ impl Failures {
 mod tests {
     use super::*;
 
+    fn is_cause(ready: u64, published: u64, mut last: LastPass, now: Instant) -> bool {
+        last.is_cause(ready, published, AT_LEAST_EVERY, now)
+    }
+
     #[test]
     fn a_pass_is_made_when_numbers_do_not_fit_and_once_an_hour() {
         let start = Instant::now();
-        let last = LastPass { at: start, surplus: 0, complete: true };
+        let last = LastPass::new(start, 0);
         let soon = start + Duration::from_mins(1);
-        let is_cause =
-            |ready, published, last, now| is_cause(ready, published, last, AT_LEAST_EVERY, now);
         assert!(!is_cause(7, 7, last, soon));
         assert!(is_cause(8, 7, last, soon), "a copy by hand");
         assert!(is_cause(7, 6, last, soon), "a requeue");
         assert!(is_cause(0, 7, last, soon), "a wiped broker");
-        assert!(!is_cause(9, 7, LastPass { surplus: 2, ..last }, soon), "two foreign messages");
+        assert!(!is_cause(9, 7, LastPass::new(start, 2), soon), "two foreign messages");
         let later = start + AT_LEAST_EVERY;
         assert!(is_cause(7, 7, last, later));
         assert!(!is_cause(0, 0, last, later), "nothing to look through");
     }
 
     #[test]
-    fn of_a_queue_too_long_for_one_pass_none_is_made_for_what_is_never_known() {
+    fn a_long_queue_is_gone_through_when_it_is_worth_it() {
         let start = Instant::now();
-        let whole = LastPass { at: start, surplus: 0, complete: true };
-        let part = LastPass { complete: false, ..whole };
-        let again = |last, after| is_cause_once_more(last, AT_LEAST_EVERY, start + after);
-        assert!(again(whole, Duration::ZERO), "the pass that took it was another's, or broke off");
-        assert!(!again(part, Duration::from_mins(59)));
-        assert!(again(part, AT_LEAST_EVERY));
+        let last = LastPass::new(start, 0);
+        assert!(is_cause(3_000, 2_999, last, start), "a pass of seconds");
+        assert!(!is_cause(100_000, 99_999, last, start), "a requeue");
+        assert!(is_cause(100_000, 93_750, last, start), "one of sixteen");
+        assert!(!is_cause(100_000, 93_751, last, start));
+        assert!(is_cause(99_999, 100_000, last, start), "one is missing");
+    }
+
+    #[test]
+    fn a_message_too_many_waits_for_a_time_that_grows_with_the_queue_and_no_longer_than_an_hour() {
+        let start = Instant::now();
+        let far = start + Duration::from_hours(9);
+        for (ready, wait) in [(3_001, 30_010), (100_000, 1_000_000), (10_000_000, 3_600_000)] {
+            let wait = Duration::from_millis(wait);
+            let mut last = LastPass::new(far, 0);
+            let mut at = |now| last.is_cause(ready, ready - 1, AT_LEAST_EVERY, now);
+            assert!(!at(start), "{ready}");
+            assert!(!at(start + wait - Duration::from_millis(1)), "{ready}");
+            assert!(at(start + wait), "{ready}");
+        }
+        let mut last = LastPass::new(far, 0);
+        let mut at = |published, now| last.is_cause(4_000, published, AT_LEAST_EVERY, now);
+        assert!(!at(3_999, start));
+        assert!(!at(4_000, start + Duration::from_secs(39)), "it is gone");
+        assert!(!at(3_999, start + Duration::from_secs(41)), "and another has not waited");
     }
 
     #[test]

@@ -1,70 +1,44 @@
 //! One pass over the failed queue, under the lock that keeps other replicas from it.
 //!
+//! The queue may have any length: what the pass has kept is in a table ([`sexton_store::parked::keep`]), and its
+//! end is where the queue ended when it began.
+//!
 //! The lock lives in a transaction that the server ends when it has idled for a minute. Messages
 //! without a row ask nothing of it, so it is confirmed all the while.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use sexton_broker::screen::Flaw;
-use sexton_broker::{FailedQueue, InspectError, Parked, PublishError};
-use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::sweep::{Verdict, judge};
-use sexton_model::ticket::{Envelope, Incoming, read};
-use sexton_service::fault;
+use sexton_broker::{FailedQueue, InspectError, PublishError};
+use sexton_store::answer::within;
 use sexton_store::exclusive::Exclusive;
-use sexton_store::raw::{Noted, Overflow, Room};
-use sexton_store::{Now, StoreError, parked};
+use sexton_store::parked::{Place, begin_pass, end_pass, owe_unseen};
+use sexton_store::raw::{Overflow, Room};
+use sexton_store::{Now, StoreError};
 use tokio::time::Instant;
 
-use super::{Sweep, raw};
-use crate::notice::tell_parked;
+use super::{Sweep, Tally};
 use crate::step::{ANSWER, StepError};
-use sexton_store::answer::within;
 
-/// Messages of one pass, which bounds what it remembers. A longer queue is never known whole, so its
-/// rows are not owed again.
-const MOST: u32 = 100_000;
-/// The longest pass.
-const LONGEST: Duration = Duration::from_mins(10);
-/// Rows that are owed again at a time.
-const OWED_AT_ONCE: i64 = 1_000;
+/// Failed rows that are looked at together for missing messages.
+const ROWS_AT_ONCE: i64 = 5_000;
+/// For the removal of what a pass has kept, which may be a million lines.
+const LONG_ANSWER: Duration = Duration::from_secs(30);
 /// How often the lock is confirmed.
 pub(super) const CONFIRM_EVERY: Duration = Duration::from_secs(5);
 
-/// What a pass did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
-    /// Messages that stayed: of failed rows.
-    pub kept: u64,
-    /// Messages that stayed because no row says what they are.
-    pub unowned: u64,
-    /// Messages that went.
-    pub removed: u64,
-    /// Of those, the ones that no row knew and that an operator had discarded.
-    pub discarded: u64,
-    /// Messages that stayed without being written down, since there was no room.
-    pub unrecorded: u64,
-    /// Executions that were failed because the broker had parked their ticket, and that owe a message
-    /// of their own now. What the broker had parked was removed.
-    pub failed: u64,
-    /// Failed rows that owe their message again.
-    pub owed_again: u64,
-    /// Whether it saw the whole queue.
-    pub complete: bool,
-}
-
 /// A pass under way.
 pub(super) struct Pass<'a> {
-    sweep: &'a Sweep,
-    lock: Exclusive,
-    confirmed: Instant,
-    queue: FailedQueue,
-    seen: HashSet<ExecutionId>,
-    room: Room,
-    unrecorded_bytes: u64,
-    tally: Tally,
-    now: Now,
+    pub(super) sweep: &'a Sweep,
+    /// Dropped before the lock: what is held goes back before another pass counts what is there.
+    pub(super) queue: FailedQueue,
+    pub(super) lock: Exclusive,
+    pub(super) confirmed: Instant,
+    pub(super) room: Room,
+    pub(super) unrecorded_bytes: u64,
+    pub(super) tally: Tally,
+    /// How many rows were failed before it began.
+    failed_rows: u64,
+    pub(super) now: Now,
 }
 
 impl<'a> Pass<'a> {
@@ -72,32 +46,24 @@ impl<'a> Pass<'a> {
     pub(super) async fn begin(
         sweep: &'a Sweep,
         lock: Exclusive,
+        failed_rows: u64,
         now: Now,
     ) -> Result<Self, StepError> {
         let queue = FailedQueue::open(&sweep.link, &sweep.publisher).await?;
+        within(LONG_ANSWER, begin_pass(&sweep.store, lock.began())).await?;
         let room = within(ANSWER, sexton_store::raw::room(&sweep.store, sweep.raw_limit)).await?;
-        let (confirmed, seen, tally) = (Instant::now(), HashSet::new(), Tally::default());
-        let unrecorded_bytes = 0;
-        Ok(Self { sweep, lock, confirmed, queue, seen, room, unrecorded_bytes, tally, now })
+        let (confirmed, tally, unrecorded_bytes) = (Instant::now(), Tally::default(), 0);
+        Ok(Self { sweep, queue, lock, confirmed, room, unrecorded_bytes, tally, failed_rows, now })
     }
 
-    /// Goes through the queue once.
+    /// Goes through the queue once. As each batch takes messages of those that were there when the pass began,
+    /// it comes to an end, however many come meanwhile.
     pub(super) async fn run(&mut self) -> Result<Tally, StepError> {
         let in_queue = self.queue.left();
-        let until = Instant::now() + LONGEST;
-        for _ in 0..in_queue.min(MOST) {
-            if self.sweep.stop.is_cancelled() || Instant::now() >= until {
-                break;
-            }
-            if self.confirmed.elapsed() >= CONFIRM_EVERY {
-                self.confirm().await?;
-            }
-            if !self.next().await? {
-                break;
-            }
+        while !self.sweep.stop.is_cancelled() && self.next_batch().await? {
+            self.still_held().await?;
         }
-        let looked_at = self.tally.kept + self.tally.unowned + self.tally.removed;
-        self.tally.complete = looked_at == u64::from(in_queue);
+        self.tally.complete = self.tally.settled() == u64::from(in_queue);
         if self.tally.complete {
             self.owe_unseen().await?;
         }
@@ -123,11 +89,22 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Gives the lock back. If that fails the lock is gone anyway, and the pass was made.
+    /// Gives the lock back, and forgets what was kept. If that fails the lock is gone anyway, and the pass was
+    /// made; the next one forgets it.
     pub(super) async fn end(self) {
+        let forgetting = end_pass(&self.sweep.store, self.lock.began());
+        if let Err(error) = within(LONG_ANSWER, forgetting).await {
+            tracing::debug!(%error, "what a pass over the failed queue has kept is left to the next");
+        }
         if let Err(error) = within(ANSWER, self.lock.release()).await {
             tracing::debug!(%error, "the lock of a pass over the failed queue was lost");
         }
+    }
+
+    /// Confirms the lock if nothing has been asked on its connection for some time.
+    pub(super) async fn still_held(&mut self) -> Result<(), StoreError> {
+        self.sweep.goes_on();
+        if self.confirmed.elapsed() >= CONFIRM_EVERY { self.confirm().await } else { Ok(()) }
     }
 
     async fn confirm(&mut self) -> Result<(), StoreError> {
@@ -136,111 +113,21 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Settles the next message; `false` at the end of the queue.
-    async fn next(&mut self) -> Result<bool, StepError> {
-        let Some(message) = self.queue.next().await? else { return Ok(false) };
-        fault::point("scheduler.sweep_taken");
-        let properties = &message.delivery.properties;
-        let incoming = read(Envelope {
-            message_id: properties.message_id.as_deref(),
-            attempt: properties.attempt,
-            schema: properties.schema,
-            flaw: properties.flaw.map(Flaw::as_str),
-            body: &message.delivery.body,
-        });
-        let mut row = None;
-        let mut verdict = Verdict::Keep;
-        if let Incoming::Ticket { execution_id, attempt } = &incoming {
-            let (execution_id, attempt) = (*execution_id, *attempt);
-            row = within(ANSWER, parked::row(&mut self.lock, execution_id)).await?;
-            self.confirmed = Instant::now();
-            let last_death = message.delivery.last_death.as_deref();
-            verdict = judge(attempt, row, last_death, self.seen.contains(&execution_id));
-            if let Verdict::Fail(class) = verdict {
-                self.fail(execution_id, attempt, class).await?;
+    /// Goes through the rows that were failed when the pass began, from the oldest failure on.
+    async fn owe_unseen(&mut self) -> Result<(), StoreError> {
+        let mut after = Place::START;
+        for _ in 0..=self.failed_rows.div_ceil(ROWS_AT_ONCE as u64) {
+            let (store, began) = (&self.sweep.store, self.lock.began());
+            let owing = owe_unseen(store, began, false, after, ROWS_AT_ONCE, self.now);
+            let Some(owed) = within(ANSWER, owing).await? else { break };
+            self.tally.owed_again += owed.owed;
+            after = owed.upto;
+            if self.sweep.stop.is_cancelled() {
+                break;
             }
-            if verdict == Verdict::Keep && row.is_some() {
-                self.seen.insert(execution_id);
-            }
-        }
-        if verdict == Verdict::Keep && row.is_none() {
-            verdict = self.unowned(&message, &incoming).await?;
-        }
-        // Acks are not answered: one that is lost brings the message back, to be judged again.
-        let _ = match verdict {
-            // What failed its execution is spent by that, or had been spent before.
-            Verdict::Remove | Verdict::Fail(_) => {
-                self.tally.removed += 1;
-                let removed = self.queue.remove(message).await;
-                fault::point("scheduler.sweep_removed");
-                removed
-            }
-            Verdict::Keep => {
-                let Tally { kept, unowned, .. } = &mut self.tally;
-                *(if row.is_some() { kept } else { unowned }) += 1;
-                let copied = self.queue.copy_to_tail(message).await.map_err(put_back)?;
-                fault::point("scheduler.sweep_copied");
-                let kept = self.queue.drop_original(copied).await;
-                fault::point("scheduler.sweep_kept");
-                kept
-            }
-        };
-        Ok(true)
-    }
-
-    /// Judges a message that no row knows: it stays, unless an operator has discarded it.
-    async fn unowned(
-        &mut self,
-        message: &Parked,
-        incoming: &Incoming,
-    ) -> Result<Verdict, StepError> {
-        let (store, began) = (&self.sweep.store, self.lock.began());
-        match raw::note(store, message, incoming, &mut self.room, began, self.now).await? {
-            Noted::Kept { .. } => Ok(Verdict::Keep),
-            Noted::NoRoom => {
-                self.tally.unrecorded += 1;
-                self.unrecorded_bytes += message.delivery.body.len() as u64;
-                Ok(Verdict::Keep)
-            }
-            Noted::Discarded => {
-                self.tally.discarded += 1;
-                Ok(Verdict::Remove)
-            }
-        }
-    }
-
-    async fn fail(
-        &mut self,
-        id: ExecutionId,
-        attempt: AttemptNumber,
-        class: &str,
-    ) -> Result<(), StoreError> {
-        let reason = "the broker parked the ticket: it was handed out again and again and no \
-                      worker answered for it";
-        let store = &self.sweep.store;
-        let failing = parked::fail_unopened(store, id, attempt, class, reason, self.now);
-        let failed = within(ANSWER, failing).await?;
-        // Otherwise the row has moved on since it was read.
-        self.tally.failed += u64::from(failed);
-        if failed {
-            fault::point("scheduler.sweep_failed");
-            tell_parked(store, &[id]).await;
+            self.still_held().await?;
         }
         Ok(())
-    }
-
-    async fn owe_unseen(&mut self) -> Result<(), StoreError> {
-        let seen: Vec<ExecutionId> = self.seen.drain().collect();
-        loop {
-            let (store, began) = (&self.sweep.store, self.lock.began());
-            let owing = parked::owe_unseen(store, &seen, began, OWED_AT_ONCE, self.now);
-            let owed = within(ANSWER, owing).await?;
-            self.tally.owed_again += owed;
-            if owed < OWED_AT_ONCE as u64 || self.sweep.stop.is_cancelled() {
-                return Ok(());
-            }
-            self.confirm().await?;
-        }
     }
 }
 
@@ -250,47 +137,5 @@ pub(super) fn put_back(error: PublishError) -> StepError {
             InspectError::Unavailable(error.to_string()).into()
         }
         other => StepError::PutBack(other),
-    }
-}
-
-impl Tally {
-    pub(super) fn tell(&self) {
-        if self.owed_again > 0 {
-            tracing::warn!(
-                sexton_unaccounted_executions = self.owed_again,
-                "{} failed executions had no message in the failed queue; they are published again",
-                self.owed_again
-            );
-        }
-        if self.failed > 0 {
-            tracing::warn!(
-                executions.failed = self.failed,
-                "{} executions failed because the broker had parked their tickets",
-                self.failed
-            );
-        }
-        if self.unrecorded > 0 {
-            tracing::warn!(
-                messages.unrecorded = self.unrecorded,
-                "{} messages of the failed queue are nobody's and could not be written down: too many are \
-                 already; they stay in the queue",
-                self.unrecorded
-            );
-        }
-        if self.discarded > 0 {
-            tracing::info!(
-                messages.discarded = self.discarded,
-                "removed {} messages from the failed queue that an operator had discarded",
-                self.discarded
-            );
-        }
-        tracing::debug!(
-            messages.kept = self.kept,
-            messages.unowned = self.unowned,
-            messages.removed = self.removed,
-            sweep.complete = self.complete,
-            "went through the failed queue and removed {} messages",
-            self.removed
-        );
     }
 }

@@ -19,7 +19,7 @@ use super::pass::{CONFIRM_EVERY, put_back};
 use crate::step::{ANSWER, StepError};
 
 /// Messages that are put back before one pass.
-const RESTORED_AT_ONCE: i64 = 100;
+const RESTORED_AT_ONCE: u64 = 100;
 
 /// Writes down a message that was taken from the queue and that no row knows, if it is known already or
 /// `room` is left, of which it takes what it needs.
@@ -59,14 +59,20 @@ pub(super) async fn restore(
     now: Now,
 ) -> Result<u64, StepError> {
     let (store, mut count, mut confirmed) = (&sweep.store, 0, Instant::now());
-    for one in within(ANSWER, raw::to_restore(store, RESTORED_AT_ONCE)).await? {
+    let mut last = Vec::new();
+    while count < RESTORED_AT_ONCE {
+        let next = within(ANSWER, raw::next_to_restore(store, &last)).await?;
+        let Some(one) = next else { break };
         for left in (0..one.copies).rev() {
+            sweep.goes_on();
             if sweep.stop.is_cancelled() {
                 return Ok(count);
             }
             let copy = Publication::copy(queue, one.body.clone(), properties(&one.properties));
             sweep.publisher.publish_one(copy).await.map_err(put_back)?;
             if left > 0 {
+                // Whether the mark stands still or not: a pass that lost its lock may have met a copy and taken
+                // it away, and the copies that are left were promised all the same.
                 within(ANSWER, raw::restored_one(store, &one.digest)).await?;
             }
             if confirmed.elapsed() >= CONFIRM_EVERY {
@@ -76,6 +82,7 @@ pub(super) async fn restore(
         }
         fault::point("scheduler.sweep_restored");
         within(ANSWER, raw::restored(store, &one.digest, now)).await?;
+        last = one.digest;
         count += 1;
     }
     Ok(count)

@@ -1,19 +1,24 @@
 //! A cursor over the failed queue: takes each parked message once and keeps or removes it.
 //!
-//! A queue cannot be browsed. A message is taken, and then either removed or put back *at the tail*
-//! as a clean copy: giving it back would put it at the head, where it would be taken next, for ever.
+//! A queue cannot be browsed. Messages are taken, some at a time, and then either removed or put back *at the
+//! tail* as clean copies: giving one back would put it at the head, where it would be taken next, for ever.
 //! The pass ends after as many messages as there were at its beginning.
 //!
-//! A crash in the middle costs nothing: what was taken goes back to the queue; a copy that was
-//! confirmed before its original was acknowledged is a duplicate, and duplicates of a ticket are
-//! harmless.
+//! A crash in the middle costs nothing: what was taken goes back to the queue; copies that were
+//! published before their originals were acknowledged are duplicates, as many as were copied together at the
+//! most, and duplicates of a ticket are harmless.
+
+mod appetite;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use futures_util::future::join_all;
 use lapin::Channel;
 use lapin::options::BasicGetOptions;
 use tokio::time::timeout;
+
+use appetite::Appetite;
 
 use crate::delivery::{AckOutcome, Delivery};
 use crate::inspect::{InspectError, ask, is_missing};
@@ -31,6 +36,7 @@ pub struct FailedQueue {
     channel: Channel,
     left: u32,
     held: Arc<AtomicUsize>,
+    appetite: Appetite,
 }
 
 /// A parked message, taken from the queue and not yet decided upon. Dropped undecided, it goes back
@@ -58,8 +64,9 @@ impl FailedQueue {
         let (_, channel) = opened.map_err(|error| InspectError::Unavailable(error.to_string()))?;
         let queue = failed_queue(link.namespace());
         let left = ask(link, &channel, &queue).await?.ready;
-        let held = Arc::default();
-        Ok(Self { link: link.clone(), publisher: publisher.clone(), queue, channel, left, held })
+        let (held, appetite) = (Arc::default(), Appetite::NEW);
+        let (link, publisher) = (link.clone(), publisher.clone());
+        Ok(Self { link, publisher, queue, channel, left, held, appetite })
     }
 
     /// How many messages the pass will still take at most.
@@ -67,63 +74,91 @@ impl FailedQueue {
         self.left
     }
 
-    /// Takes the next message; `None` at the end of the pass. Dropping the future ends the pass: a
-    /// message may have been taken unseen, which only the end of the channel gives back.
+    /// Takes the next messages, at most `most` of them, and fewer where they are long; none at the end of the
+    /// pass. They are asked for together, and come in their order. Dropping the future ends the pass: messages
+    /// may have been taken unseen, which only the end of the channel gives back.
     ///
     /// # Errors
     ///
     /// [`InspectError`]; the pass is over.
-    pub async fn next(&mut self) -> Result<Option<Parked>, InspectError> {
-        if self.left == 0 {
-            return Ok(None);
+    pub async fn take(&mut self, most: usize) -> Result<Vec<Parked>, InspectError> {
+        let (mut taken, mut bytes) = (Vec::new(), 0);
+        loop {
+            let wanted = (most - taken.len()).min(self.left as usize);
+            let asked = self.appetite.ask(wanted, taken.len(), bytes);
+            if asked == 0 {
+                return Ok(taken);
+            }
+            let came = self.get(asked).await?;
+            let lengths = came.iter().map(|parked| parked.delivery.body.len());
+            self.appetite.came(came.len(), lengths.clone().max().unwrap_or_default());
+            bytes += lengths.sum::<usize>();
+            taken.extend(came);
         }
-        // Restored only by an answer, so that a pass which lost one does not go on.
+    }
+
+    /// Asks for so many at once. Fewer are all that there are, and the pass ends with them.
+    async fn get(&mut self, asked: usize) -> Result<Vec<Parked>, InspectError> {
+        // Restored only by the answers, so that a pass which lost one does not go on.
         let left = std::mem::take(&mut self.left);
-        let taking = self.channel.basic_get((*self.queue).into(), BasicGetOptions::default());
-        match timeout(self.link.timeouts().step, taking).await {
-            Ok(Ok(Some(taken))) => {
-                self.left = left - 1;
-                let close = self.link.timeouts().close;
-                let channel = self.channel.clone();
-                let delivery = Delivery::new(taken.delivery, channel, &self.held, close);
-                Ok(Some(Parked { delivery }))
-            }
-            Ok(Ok(None)) => Ok(None),
-            Ok(Err(error)) if is_missing(&error) => Err(InspectError::Missing(self.queue.clone())),
-            Ok(Err(error)) => Err(InspectError::Unavailable(error.to_string())),
-            Err(_) => Err(InspectError::Unavailable("no answer from the broker".to_owned())),
-        }
-    }
-
-    /// The first half of leaving a message in the queue: a clean copy to the tail, confirmed. The
-    /// other half is [`Self::drop_original`].
-    ///
-    /// # Errors
-    ///
-    /// [`PublishError`]; the original has gone back to the head then, and the pass should end.
-    pub async fn copy_to_tail(&mut self, parked: Parked) -> Result<Copied, PublishError> {
-        let Parked { mut delivery } = parked;
-        let body = std::mem::take(&mut delivery.body);
-        let copy = Publication::copy(&*self.queue, body, delivery.properties.clone());
-        match self.publisher.publish_one(copy).await {
-            Ok(()) => Ok(Copied { original: delivery }),
-            Err(error) => {
-                // Whether this is written or not, the message returns at the latest with the end of
-                // the channel.
-                let _ = delivery.give_back().await;
-                Err(error)
+        let one = || self.channel.basic_get((*self.queue).into(), BasicGetOptions::default());
+        let asking = join_all((0..asked).map(|_| one()));
+        let Ok(answers) = timeout(self.link.timeouts().step, asking).await else {
+            return Err(InspectError::Unavailable("no answer from the broker".to_owned()));
+        };
+        let close = self.link.timeouts().close;
+        let mut came = Vec::with_capacity(asked);
+        for answer in answers {
+            match answer {
+                Ok(Some(taken)) => {
+                    let channel = self.channel.clone();
+                    let delivery = Delivery::new(taken.delivery, channel, &self.held, close);
+                    came.push(Parked { delivery });
+                }
+                Ok(None) => {}
+                Err(error) if is_missing(&error) => {
+                    return Err(InspectError::Missing(self.queue.clone()));
+                }
+                Err(error) => return Err(InspectError::Unavailable(error.to_string())),
             }
         }
+        if came.len() == asked {
+            self.left = left - asked as u32;
+        }
+        Ok(came)
     }
 
-    /// Takes the original out of the queue; its copy stays.
-    pub async fn drop_original(&mut self, copied: Copied) -> AckOutcome {
-        copied.original.ack().await
+    /// The first half of leaving messages in the queue: clean copies to the tail, confirmed, in their order as
+    /// far as there are at most [`crate::publish::IN_ORDER`]. The other half is [`Self::drop_originals`], of those
+    /// whose copy was confirmed; with the first error of the others, which are held until the pass ends, as it
+    /// should now.
+    pub async fn copy_to_tail(&self, parked: Vec<Parked>) -> (Vec<Copied>, Option<PublishError>) {
+        let mut originals = Vec::with_capacity(parked.len());
+        let mut publications = Vec::with_capacity(parked.len());
+        for Parked { mut delivery } in parked {
+            let body = std::mem::take(&mut delivery.body);
+            publications.push(Publication::copy(&*self.queue, body, delivery.properties.clone()));
+            originals.push(delivery);
+        }
+        let answers = self.publisher.publish(publications).await;
+        let (mut copied, mut first) = (Vec::with_capacity(originals.len()), None);
+        for (original, answer) in originals.into_iter().zip(answers) {
+            match answer {
+                Ok(()) => copied.push(Copied { original }),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        (copied, first)
     }
 
-    /// Takes the message out of the queue for good.
-    pub async fn remove(&mut self, parked: Parked) -> AckOutcome {
-        parked.delivery.ack().await
+    /// Takes the originals out of the queue; their copies stay.
+    pub async fn drop_originals(&self, copied: Vec<Copied>) -> AckOutcome {
+        acknowledge(copied.into_iter().map(|one| one.original)).await
+    }
+
+    /// Takes messages out of the queue for good.
+    pub async fn remove(&self, parked: Vec<Parked>) -> AckOutcome {
+        acknowledge(parked.into_iter().map(|one| one.delivery)).await
     }
 
     /// Asks something of the broker that it answers after all that the pass has told it: with the answer it
@@ -135,4 +170,11 @@ impl FailedQueue {
     pub async fn acks_arrived(&self) -> Result<(), InspectError> {
         ask(&self.link, &self.channel, &self.queue).await.map(|_| ())
     }
+}
+
+/// All at once, each by itself: what lies between them is not decided yet.
+async fn acknowledge(deliveries: impl Iterator<Item = Delivery>) -> AckOutcome {
+    let outcomes = join_all(deliveries.map(Delivery::ack)).await;
+    let lost = outcomes.contains(&AckOutcome::ChannelGone);
+    if lost { AckOutcome::ChannelGone } else { AckOutcome::Written }
 }

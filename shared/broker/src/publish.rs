@@ -29,8 +29,9 @@ pub const DEFAULT_LANES: usize = 2;
 /// Requests that wait in a lane; a caller beyond them waits itself.
 const LANE_BACKLOG: usize = 64;
 
-/// A batch smaller than this is not worth splitting between lanes.
-const SPLIT_FROM: usize = 64;
+/// A batch of at most so many is not worth splitting between lanes. So it arrives in its order, but for what is
+/// sent again.
+pub const IN_ORDER: usize = 64;
 
 /// A message to be published.
 #[derive(Clone, Debug)]
@@ -160,7 +161,7 @@ impl Publisher {
     /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
     ///
     /// Fails fast while there is no connection or the broker has stopped reading. Messages of one
-    /// batch may arrive in any order, and more than once.
+    /// batch of more than [`IN_ORDER`] may arrive in any order, and all may more than once.
     ///
     /// Dropping the future does not take anything back: the batch may still be published.
     pub async fn publish(&self, batch: Vec<Publication>) -> Vec<Result<(), PublishError>> {
@@ -253,7 +254,7 @@ impl Publisher {
         good: Vec<(usize, Publication)>,
         lanes: &[mpsc::Sender<Request>],
     ) -> Vec<(usize, Result<(), PublishError>)> {
-        let piece = good.len().div_ceil(lanes.len()).clamp(SPLIT_FROM, WINDOW);
+        let piece = good.len().div_ceil(lanes.len()).clamp(IN_ORDER, WINDOW);
         let mut waiting = Vec::with_capacity(good.len().div_ceil(piece));
         let mut rest = good.into_iter().peekable();
         while rest.peek().is_some() {

@@ -4,7 +4,11 @@
 //! what it says today it says tomorrow. What is told of params that do not fit are the places and what the
 //! schema wants there, and never what stands there: params may hold secrets.
 
-use boon::{CompileError, Compiler, Draft, ErrorKind, Schemas, UrlLoader, ValidationError};
+use std::fmt;
+
+use boon::{
+    CompileError, Compiler, Draft, ErrorKind, SchemaIndex, Schemas, UrlLoader, ValidationError,
+};
 use serde_json::Value;
 
 use crate::params::value;
@@ -48,25 +52,44 @@ pub fn check(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
     compiled(schema).map(drop)
 }
 
-/// Where `params` do not fit `schema`, at most [`MAX_VIOLATIONS`]; none: they fit.
-///
-/// # Errors
-///
-/// What is wrong with the schema; it was checked when it was published, so it is of another version.
-pub fn violations(schema: &Value, params: &Value) -> Result<Vec<Violation>, Vec<SchemaProblem>> {
-    let (schemas, index) = compiled(schema)?;
-    let mut found = Vec::new();
-    if let Err(error) = schemas.validate(params, index) {
-        leaves(&error, &mut |at, kind| found.push(Violation { at, what: told(kind) }));
+/// A schema that was read, to be asked about params.
+pub struct Checker {
+    schemas: Schemas,
+    index: SchemaIndex,
+}
+
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker").finish_non_exhaustive()
     }
-    // Two branches of a schema may want the same.
-    let mut kept: Vec<Violation> = Vec::new();
-    for violation in found {
-        if !kept.contains(&violation) && kept.len() < MAX_VIOLATIONS {
-            kept.push(violation);
+}
+
+impl Checker {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the schema; where it was checked when it was published, it is of another version.
+    pub fn new(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
+        let (schemas, index) = compiled(schema)?;
+        Ok(Self { schemas, index })
+    }
+
+    /// Where `params` do not fit, at most [`MAX_VIOLATIONS`]; none: they fit.
+    pub fn violations(&self, params: &Value) -> Vec<Violation> {
+        let mut found = Vec::new();
+        if let Err(error) = self.schemas.validate(params, self.index) {
+            leaves(&error, &mut |at, kind| found.push(Violation { at, what: told(kind) }));
         }
+        // Two branches of a schema may want the same.
+        let mut kept: Vec<Violation> = Vec::new();
+        for violation in found {
+            if !kept.contains(&violation) && kept.len() < MAX_VIOLATIONS {
+                kept.push(violation);
+            }
+        }
+        kept
     }
-    Ok(kept)
 }
 
 /// Fetches nothing.
@@ -78,7 +101,7 @@ impl UrlLoader for Nothing {
     }
 }
 
-fn compiled(schema: &Value) -> Result<(Schemas, boon::SchemaIndex), Vec<SchemaProblem>> {
+fn compiled(schema: &Value) -> Result<(Schemas, SchemaIndex), Vec<SchemaProblem>> {
     let top = |what: String| vec![SchemaProblem { at: String::new(), what }];
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(top("a schema is an object".to_owned()));
@@ -184,7 +207,7 @@ mod tests {
     }
 
     fn places(params: &Value) -> Vec<(String, String)> {
-        let found = violations(&charge(), params).unwrap();
+        let found = Checker::new(&charge()).unwrap().violations(params);
         let mut found: Vec<_> = found.into_iter().map(|it| (it.at, it.what)).collect();
         found.sort();
         found
@@ -213,7 +236,7 @@ mod tests {
     #[test]
     fn what_is_told_is_bounded() {
         let params = json!({"customer": 1, "amount": {"cents": 1}, "lines": vec![json!({}); 500]});
-        assert_eq!(violations(&charge(), &params).unwrap().len(), MAX_VIOLATIONS);
+        assert_eq!(Checker::new(&charge()).unwrap().violations(&params).len(), MAX_VIOLATIONS);
     }
 
     #[test]

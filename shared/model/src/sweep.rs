@@ -1,9 +1,12 @@
 //! What becomes of a message in the failed queue.
 //!
-//! The sweep takes a message, *then* reads its row, and this table decides. It removes only what the
+//! The sweep takes some messages, *then* reads their rows, and this table decides. It removes only what the
 //! row says is not true (any more); messages that no row knows are nobody's to remove.
 
-use crate::id::AttemptNumber;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+
+use crate::id::{AttemptNumber, ExecutionId};
 use crate::state::State;
 
 /// Why the broker itself moves a message from a main queue here: it was delivered too often without
@@ -56,6 +59,45 @@ pub fn judge(
     }
 }
 
+/// What a message says of itself, if it names an attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Claim<'a> {
+    /// The execution.
+    pub id: ExecutionId,
+    /// The attempt.
+    pub attempt: AttemptNumber,
+    /// The broker's own note, if it moved the message here.
+    pub last_death: Option<&'a str>,
+}
+
+/// A row behind some of the messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Known {
+    /// The row.
+    pub row: ParkedRow,
+    /// An earlier batch of the same pass has kept a message of it.
+    pub kept: bool,
+}
+
+/// Judges messages that were taken together, in their order, by rows that were all read after the last of them
+/// was taken; `None`: no row knows it. Of the messages of one row one is kept.
+pub fn judge_together<S: BuildHasher>(
+    messages: &[Option<Claim<'_>>],
+    rows: &HashMap<ExecutionId, Known, S>,
+) -> Vec<Option<Verdict>> {
+    let mut kept = HashSet::new();
+    let mut one = |claim: Claim<'_>| {
+        let known = rows.get(&claim.id)?;
+        let seen = known.kept || kept.contains(&claim.id);
+        let verdict = judge(claim.attempt, Some(known.row), claim.last_death, seen);
+        if verdict == Verdict::Keep {
+            kept.insert(claim.id);
+        }
+        Some(verdict)
+    };
+    messages.iter().map(|claim| claim.and_then(&mut one)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +138,29 @@ mod tests {
             let found = judge(number(2), row, last_death, seen);
             assert_eq!(found, expected, "{row:?} {last_death:?} {seen}");
         }
+    }
+
+    #[test]
+    fn of_the_messages_of_a_row_one_is_kept_whether_they_come_together_or_not() {
+        let [first, second, nobody] = [1, 2, 3].map(|n| ExecutionId::new(uuid::Uuid::from_u128(n)));
+        let claim = |id, attempt| Some(Claim { id, attempt: number(attempt), last_death: None });
+        let row = ParkedRow { state: State::Failed, attempt: number(2) };
+        let rows = |kept| {
+            let (known, new) = (Known { row, kept }, Known { row, kept: false });
+            HashMap::from([(first, known), (second, new)])
+        };
+        let messages = [
+            claim(first, 1),
+            claim(first, 2),
+            claim(nobody, 1),
+            claim(second, 2),
+            None,
+            claim(first, 2),
+        ];
+        let (keep, remove) = (Some(Verdict::Keep), Some(Verdict::Remove));
+        let found = judge_together(&messages, &rows(false));
+        assert_eq!(found, [remove, keep, None, keep, None, remove]);
+        let found = judge_together(&messages, &rows(true));
+        assert_eq!(found, [remove, remove, None, keep, None, remove]);
     }
 }

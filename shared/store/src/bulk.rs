@@ -30,6 +30,7 @@ mod rows;
 mod select;
 mod steer;
 mod verdict;
+mod waits;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -42,9 +43,10 @@ pub use items::{Item, items};
 pub use prepare::{Prepared, prepare};
 pub use preview::{MOST, Preview, preview, preview_ids, some_job_asks, verified};
 pub use prune::prune;
-pub use question::{Asking, asking};
+pub use question::{Asking, LONGEST_WAIT_MINUTES, asking};
 pub use steer::{SteerError, break_off, resume, stop};
 pub use verdict::judged;
+pub use waits::{Unheard, Waits, waits};
 
 use crate::{Store, StoreError};
 

@@ -13,6 +13,8 @@ pub(crate) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../mi
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
+/// A connection that came back less than this ago has just answered, and is not asked again when it is taken.
+pub(crate) const RESTED: Duration = Duration::from_secs(1);
 
 /// How to connect.
 #[derive(Clone, Debug)]
@@ -63,8 +65,15 @@ impl Store {
     pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = connect_options(options)?;
         let pool = PgPoolOptions::new()
-            .max_connections(options.pool_size.max(2))
+            .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                let rested = about.idle_for >= RESTED;
+                Box::pin(
+                    async move { if rested { still_answers(connection).await } else { Ok(true) } },
+                )
+            })
             .after_release(|connection, _| Box::pin(still_answers(connection)))
             .connect_lazy_with(connect);
         Ok(Self { pool })
@@ -188,10 +197,10 @@ pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions
     })
 }
 
-/// Asked of a connection that comes back. The pool itself asks too, but waits for the answer without
-/// end and counts the connection as in use all the while: each lost answer would make the pool
-/// smaller for good. An error here closes the connection.
-async fn still_answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+/// Asked of a connection that comes back, and of one that is taken after a rest. The pool itself asks too, but waits
+/// for the answer without end and counts the connection as in use all the while: each lost answer would make the
+/// pool smaller for good. An error here closes the connection.
+pub(crate) async fn still_answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     let answer = tokio::time::timeout(RETURN_LIMIT, connection.ping()).await;
     answer.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))?;
     Ok(true)

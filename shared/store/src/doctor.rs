@@ -4,6 +4,7 @@
 
 pub mod fix;
 mod platform;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::connect::MIGRATIONS;
 use crate::{Store, StoreError};
 
 pub use platform::{Leases, Process, leases, newest_tz_data, processes};
+pub use verify::{Unoffered, unoffered};
 
 /// For a notification to come back. It takes a round trip.
 const NOTIFIED_WITHIN: Duration = Duration::from_secs(2);

@@ -2,14 +2,15 @@
 //!
 //! The lock belongs to the transaction and goes with it: by [`Exclusive::release`], by dropping it,
 //! or with the connection of a process that died. Between its statements the transaction holds no
-//! snapshot and no row, so it may live for minutes without being in the way of vacuum.
+//! snapshot and no row, so it may live for minutes without being in the way of vacuum. What is asked on its
+//! connection is planned anew each time: long work changes how long tables are.
 //!
 //! It is a courtesy, not a fence: a process that was frozen for longer than the server lets a
 //! transaction idle (a minute) finds the lock gone at its next statement. What is done under it must
 //! be harmless when two do it.
 
 use chrono::{DateTime, Utc};
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{Acquire as _, PgConnection, Postgres, Transaction};
 
 use crate::bounded::{Bounded, bounded, commit};
 use crate::{Now, Store, StoreError};
@@ -56,7 +57,8 @@ impl Exclusive {
         let row = sqlx::query!(
             r#"-- acquire_exclusive
             SELECT pg_try_advisory_xact_lock($1, $2) AS "acquired!",
-                   coalesce($3, clock_timestamp()) AS "now!""#,
+                   coalesce($3, clock_timestamp()) AS "now!",
+                   set_config('plan_cache_mode', 'force_custom_plan', true)"#,
             CLASS,
             task.key(),
             now
@@ -90,5 +92,11 @@ impl Exclusive {
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {
         &mut self.tx
+    }
+
+    /// For a look at tables: rolled back, it gives their locks back, which the transaction would otherwise keep for as
+    /// long as it lives, in the way of whoever alters them.
+    pub(crate) async fn look(&mut self) -> Result<Transaction<'_, Postgres>, sqlx::Error> {
+        bounded(self.tx.begin()).await
     }
 }

@@ -40,6 +40,7 @@ pub mod offers;
 pub mod open;
 pub mod operator;
 pub mod output;
+pub mod own;
 pub mod parked;
 pub mod raw;
 pub mod reconcile;

@@ -6,6 +6,9 @@
 use serde_json::Value;
 use sexton_model::id::ProcessId;
 
+use sqlx::PgExecutor;
+
+use crate::bounded::Bounded;
 use crate::{Now, Store, StoreError};
 
 /// A worker that was not heard of for so long is not at work, in milliseconds.
@@ -42,21 +45,62 @@ pub struct InUse {
     pub workers: Vec<String>,
 }
 
-/// The schemas that the workers at work have for `task_type`, each once; at most 20. None of them: no worker
-/// at work offers it.
-pub async fn in_use(store: &Store, task_type: &str, now: Now) -> Result<Vec<InUse>, StoreError> {
+/// The schemas that the workers at work in `pool` have for `task_type`, each once; at most 20. None of them: no
+/// worker at work offers it there.
+pub async fn in_use(
+    store: &Store,
+    task_type: &str,
+    pool: &str,
+    now: Now,
+) -> Result<Vec<InUse>, StoreError> {
     Ok(sqlx::query_as!(
         InUse,
         r#"-- schemas_in_use
         SELECT o.params_schema AS schema, (array_agg(DISTINCT i.name ORDER BY i.name))[1:10] AS "workers!"
         FROM offers o JOIN instances i ON i.id = o.instance_id
-        WHERE o.task_type = $1 AND i.stopped_at IS NULL
+        WHERE o.task_type = $1 AND $4 = ANY (i.pools) AND i.stopped_at IS NULL
           AND i.heartbeat_at > coalesce($2, now()) - $3 * interval '1 millisecond'
         GROUP BY o.params_schema ORDER BY min(i.name) LIMIT 20"#,
         task_type,
         now,
-        SILENT_MS
+        SILENT_MS,
+        pool
     )
     .fetch_all(store.bounded())
+    .await?)
+}
+
+/// A worker at work that says nothing of what it offers, as those of versions before verify tasks do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OldWorker {
+    /// `SEXTON_INSTANCE`.
+    pub name: String,
+    /// Of its program.
+    pub version: String,
+}
+
+/// The workers at work that say nothing of what they offer, by name; at most 20. While there is one, no verify
+/// task is asked.
+pub async fn old_workers(store: &Store, now: Now) -> Result<Vec<OldWorker>, StoreError> {
+    old_workers_on(store.bounded(), now).await
+}
+
+/// The same, in a transaction of the caller's.
+pub(crate) async fn old_workers_on<'c>(
+    executor: Bounded<impl PgExecutor<'c>>,
+    now: Now,
+) -> Result<Vec<OldWorker>, StoreError> {
+    Ok(sqlx::query_as!(
+        OldWorker,
+        "-- old_workers
+        SELECT i.name, i.version FROM instances i
+        WHERE i.kind = 'worker' AND i.stopped_at IS NULL
+          AND i.heartbeat_at > coalesce($1, now()) - $2 * interval '1 millisecond'
+          AND NOT EXISTS (SELECT FROM offers o WHERE o.instance_id = i.id)
+        ORDER BY i.name LIMIT 20",
+        now,
+        SILENT_MS
+    )
+    .fetch_all(executor)
     .await?)
 }

@@ -4,9 +4,8 @@
 //! attempt number is the ticket's, that have a ticket and are due, and inserts their attempt rows;
 //! both or neither. A firing that nobody has begun and that has become too old for its job is skipped
 //! by the same statement instead: of two workers one skips it, and none that is skipped is opened.
-//! Whether a ticket won is told by its token, so that an answer that was lost on the way can be asked
-//! for again. A crash after the statement leaves a running attempt without a
-//! worker: its lease runs out and the rescuer ends it as lost.
+//! Whether a ticket won is told by its token, so that an answer that was lost can be asked for again. A crash
+//! after the statement leaves a running attempt without a worker: its lease runs out and the rescuer ends it as lost.
 
 use std::time::Duration;
 
@@ -20,7 +19,8 @@ use sexton_model::state::State;
 use uuid::Uuid;
 
 use crate::error::known;
-use crate::{Now, Store, StoreError};
+use crate::own::Executors;
+use crate::{Now, StoreError};
 
 /// A ticket that asks to be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,7 +128,7 @@ impl From<RetryColumns> for RetryOverrides {
 /// without a lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of
 /// a failed execution is a requeue by hand: the budgets start anew and the move is recorded under `actor`.
 pub async fn open(
-    store: &Store,
+    mut on: impl Executors,
     worker: ProcessId,
     actor: &str,
     offers: &[Offer],
@@ -219,7 +219,7 @@ pub async fn open(
         &crashes,
         STALE
     )
-    .fetch_all(store.bounded())
+    .fetch_all(on.executor())
     .await?;
     let mut answered = Answered::default();
     for row in rows {
@@ -235,7 +235,7 @@ pub async fn open(
 /// Reads the attempts that these very requests had opened before, when the answer was lost on the
 /// way: running, with the request's number and token.
 pub async fn recover(
-    store: &Store,
+    mut on: impl Executors,
     requests: &[OpenRequest],
     lease: Duration,
 ) -> Result<Vec<Opened>, StoreError> {
@@ -265,7 +265,7 @@ pub async fn recover(
         &tokens,
         lease.as_millis() as i64
     )
-    .fetch_all(store.bounded())
+    .fetch_all(on.executor())
     .await?;
     rows.into_iter().map(OpenedRow::opened).collect()
 }
@@ -273,7 +273,7 @@ pub async fn recover(
 /// Reads, without a lock, the rows that opened nothing, for [`sexton_model::open::answer`]. A
 /// request whose execution does not exist is absent from the answer.
 pub async fn look(
-    store: &Store,
+    mut on: impl Executors,
     offers: &[Offer],
     requests: &[OpenRequest],
     now: Now,
@@ -295,7 +295,7 @@ pub async fn look(
         now,
         &task_types
     )
-    .fetch_all(store.bounded())
+    .fetch_all(on.executor())
     .await?;
     rows.into_iter()
         .map(|row| {

@@ -1,42 +1,57 @@
 //! The failed queue's side of an execution: what the sweep and the workers ask and write.
 
+mod kept;
 mod notices;
+
+use std::collections::HashMap;
 
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_model::sweep::ParkedRow;
+use sexton_model::sweep::{Known, ParkedRow};
 use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
 use uuid::Uuid;
 
-use crate::bounded::Bounded;
+use crate::bounded::{Bounded, bounded};
 use crate::error::known;
 use crate::exclusive::Exclusive;
 use crate::open::number;
 use crate::{Now, Store, StoreError};
 
+pub use kept::{Owed, Place, begin_pass, end_pass, keep, owe_unseen};
 pub use notices::notices;
 
-/// Reads the row behind a parked message; `None`: there is none. On the connection that holds the
-/// sweep's lock, so that an answer also proves that no other sweep has begun.
+/// Reads the rows behind parked messages, and whether the pass has kept a message of theirs already; who is
+/// not in the answer has no row. On the connection that holds the sweep's lock, so that an answer also proves
+/// that no other sweep has begun.
 ///
 /// # Errors
 ///
 /// [`StoreError::Unavailable`] also when the lock is lost: the pass is over.
-pub async fn row(lock: &mut Exclusive, id: ExecutionId) -> Result<Option<ParkedRow>, StoreError> {
-    let row = sqlx::query!(
-        "-- parked_row\nSELECT state, attempt FROM executions WHERE id = $1",
-        id.get()
+pub async fn rows(
+    lock: &mut Exclusive,
+    ids: &[ExecutionId],
+) -> Result<HashMap<ExecutionId, Known>, StoreError> {
+    let (pass, ids) = (lock.began(), ids.iter().map(|id| id.get()).collect::<Vec<Uuid>>());
+    let mut reading = lock.look().await?;
+    let rows = sqlx::query!(
+        r#"-- parked_rows
+        SELECT id, state, attempt, EXISTS (SELECT FROM sweep_kept
+               WHERE pass = $2 AND execution_id = executions.id) AS "kept!"
+        FROM executions WHERE id = ANY ($1)"#,
+        &ids,
+        pass
     )
-    .fetch_optional(Bounded(lock.connection()))
+    .fetch_all(Bounded(&mut *reading))
     .await?;
-    row.map(|row| {
-        Ok(ParkedRow {
-            state: known("executions.state", &row.state, State::parse)?,
-            attempt: number(row.attempt)?,
+    bounded(reading.rollback()).await?;
+    rows.into_iter()
+        .map(|row| {
+            let state = known("executions.state", &row.state, State::parse)?;
+            let parked = ParkedRow { state, attempt: number(row.attempt)? };
+            Ok((ExecutionId::new(row.id), Known { row: parked, kept: row.kept }))
         })
-    })
-    .transpose()
+        .collect()
 }
 
 /// Fails an execution whose ticket `attempt` could not be opened: the broker parked it, or no worker
@@ -98,35 +113,4 @@ pub async fn counts(store: &Store) -> Result<FailedCounts, StoreError> {
     .fetch_one(store.bounded())
     .await?;
     Ok(FailedCounts { failed: row.failed as u64, published: row.published as u64 })
-}
-
-/// Owes again the parked tickets that a complete pass of the sweep, begun at `pass_began`, did not
-/// see, of at most `limit` rows. `seen` are the executions whose message it kept. Returns how many.
-pub async fn owe_unseen(
-    store: &Store,
-    seen: &[ExecutionId],
-    pass_began: chrono::DateTime<chrono::Utc>,
-    limit: i64,
-    now: Now,
-) -> Result<u64, StoreError> {
-    let seen: Vec<Uuid> = seen.iter().map(|id| id.get()).collect();
-    let done = sqlx::query!(
-        "-- owe_unseen_failed
-        WITH l AS MATERIALIZED (
-            SELECT id FROM executions
-            WHERE state = 'failed' AND ticket_published_at < $2
-              -- A hash anti join on every version, unlike `<> ALL` of an array.
-              AND NOT EXISTS (SELECT FROM unnest($1::uuid[]) AS seen (id) WHERE seen.id = executions.id)
-            ORDER BY id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)
-        UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1,
-            relay_after = coalesce($4, now())
-        FROM l WHERE e.id = l.id",
-        &seen,
-        pass_began,
-        limit,
-        now
-    )
-    .execute(store.bounded())
-    .await?;
-    Ok(done.rows_affected())
 }

@@ -141,27 +141,19 @@ pub async fn gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, S
     Ok(done.rows_affected())
 }
 
-/// What waits for the sweep.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Work {
-    /// A mark that no pass has met; or, where the queue is empty, a row that says that something is in there.
-    pub waits: bool,
-    /// A mark that a pass has carried out, without knowing that it is gone: the pass broke off, or did not see the
-    /// whole queue.
-    pub taken: bool,
-}
-
-/// What waits for the sweep.
-pub async fn work(store: &Store, queue_is_empty: bool) -> Result<Work, StoreError> {
-    Ok(sqlx::query_as!(
-        Work,
-        r#"-- raw_work
+/// Whether the sweep is waited for: by a message to put back; by a mark of which it is not known that what bears it is
+/// gone, since no pass has met it, or the one that did has not gone through the whole queue; or, where the
+/// queue is empty, by a row that says that something is in there.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn waits(store: &Store, queue_is_empty: bool) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- raw_waits
         SELECT EXISTS (SELECT FROM raw_messages
-                   WHERE restore_at IS NOT NULL
-                      OR (discard_at IS NOT NULL AND gone_at IS NULL AND discard_pass IS NULL))
-               OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "waits!",
-               EXISTS (SELECT FROM raw_messages
-                   WHERE discard_at IS NOT NULL AND gone_at IS NULL AND discard_pass IS NOT NULL) AS "taken!""#,
+                   WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL))
+               OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "waits!""#,
         queue_is_empty
     )
     .fetch_one(store.bounded())
@@ -181,16 +173,21 @@ pub struct ToRestore {
     pub copies: i32,
 }
 
-/// Up to `limit` messages whose discard was taken back after the sweep had removed them.
-pub async fn to_restore(store: &Store, limit: i64) -> Result<Vec<ToRestore>, StoreError> {
+/// The next message after the digest `after`, by their order, whose discard was taken back after the sweep had
+/// removed it. One, since its body is long perhaps.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn next_to_restore(store: &Store, after: &[u8]) -> Result<Option<ToRestore>, StoreError> {
     Ok(sqlx::query_as!(
         ToRestore,
         "-- raw_to_restore
         SELECT digest, body, properties, copies FROM raw_messages
-        WHERE restore_at IS NOT NULL ORDER BY digest LIMIT $1",
-        limit
+        WHERE restore_at IS NOT NULL AND digest > $1 ORDER BY digest LIMIT 1",
+        after
     )
-    .fetch_all(store.bounded())
+    .fetch_optional(store.bounded())
     .await?)
 }
 

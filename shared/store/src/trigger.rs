@@ -8,22 +8,25 @@
 //! while any is under way: it is never skipped, and replaces nothing. The cursor of the schedule is not
 //! moved.
 
+mod each;
+
 use chrono::{DateTime, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::job::Overlap;
 use sexton_model::key;
 use sexton_model::params::{ParamsError, check};
 use sexton_model::state::State;
+use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, commit};
 use crate::error::known;
-use crate::listen::Wake;
 use crate::open::number;
-use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
-use crate::waiters::NOT_BEFORE_ADMISSION;
+use crate::operator::{By, bound_waiting, lock_timed_out};
 use crate::{Now, Store, StoreError};
+
+use each::Claims;
+pub use each::{Each, PORTION, Portion, trigger_each};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -113,57 +116,10 @@ pub async fn trigger(
     };
     let mut tx = store.begin().await.map_err(StoreError::from)?;
     bound_waiting(&mut tx).await.map_err(StoreError::from)?;
-    let found = sqlx::query_as!(
-        JobColumns,
-        r#"-- lock_job_to_trigger
-        SELECT id, task_type, pool, target, params, idempotency_template, overlap,
-               status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
-        FROM jobs
-        WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
-        request.job,
-        now
-    )
-    .fetch_optional(Bounded(&mut *tx))
-    .await;
-    let job = match found {
-        Ok(job) => job.ok_or_else(|| TriggerError::Missing(request.job.to_owned()))?,
-        Err(error) if lock_timed_out(&error) => {
-            return Err(TriggerError::Locked(request.job.to_owned()));
-        }
-        Err(error) => return Err(StoreError::from(error).into()),
-    };
-    let params = merged(&job.params, &request.params)?;
-    let template = job.idempotency_template.as_deref();
-    let inserted = sqlx::query!(
-        "-- insert_triggered
-        INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
-                                state, next_attempt_at, task_type, pool, target, params, claimed_by,
-                                claimed_at, relay_after, waits)
-        SELECT $1, $2, $3, $4, $5, $6, 'pending', $6, $7, $8, $9, $10, $11, $6,
-               CASE WHEN busy THEN $13::timestamptz ELSE $6 END, CASE WHEN busy THEN 'turn' END
-        FROM (SELECT $12::boolean AND EXISTS (
-                  SELECT FROM executions WHERE job_id = $2
-                    AND state IN ('pending', 'running', 'retrying')
-                    AND overlap_override IS NULL) AS busy) AS job
-        ON CONFLICT (job_id, execution_key) DO NOTHING",
-        request.id.get(),
-        job.id,
-        execution_key,
-        request.key.is_some(),
-        key::idempotency(template, request.job, &execution_key),
-        job.now,
-        job.task_type,
-        job.pool,
-        job.target,
-        params,
-        request.claimed_by,
-        known("jobs.overlap", &job.overlap, Overlap::parse)?.one_at_a_time(),
-        NOT_BEFORE_ADMISSION
-    )
-    .execute(Bounded(&mut *tx))
-    .await
-    .map_err(StoreError::from)?;
-    let created = inserted.rows_affected() == 1;
+    let job = locked(&mut tx, request.job, now).await?;
+    let one = Each { id: request.id, key: execution_key.clone(), params: request.params };
+    let claims = Claims { job: &job, name: request.job, own_keys: request.key.is_some(), by };
+    let created = claims.insert(&mut tx, &[one], request.claimed_by).await?.len() == 1;
     let row = sqlx::query!(
         "-- triggered_row
         SELECT id, state, attempt, scheduled_for,
@@ -175,19 +131,6 @@ pub async fn trigger(
     .fetch_one(Bounded(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    if created {
-        let after = json!({"state": "pending", "execution_key": execution_key});
-        let deed = AuditDeed {
-            action: "trigger",
-            job_id: job.id,
-            execution_id: Some(row.id),
-            reason: by.reason.map(str::to_owned),
-            before: None,
-            after: Some(after),
-        };
-        record_deeds(&mut tx, by.actor, &[deed], job.now).await?;
-        wake(&mut tx, Wake::Owed).await?;
-    }
     commit(tx).await.map_err(StoreError::from)?;
     Ok(Triggered {
         id: ExecutionId::new(row.id),
@@ -199,6 +142,31 @@ pub async fn trigger(
         paused: job.paused,
         waits: row.waits,
     })
+}
+
+/// The job, locked: what is claimed of it is claimed by its definition of now.
+async fn locked(
+    connection: &mut PgConnection,
+    name: &str,
+    now: Now,
+) -> Result<JobColumns, TriggerError> {
+    let found = sqlx::query_as!(
+        JobColumns,
+        r#"-- lock_job_to_trigger
+        SELECT id, task_type, pool, target, params, idempotency_template, overlap,
+               status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
+        FROM jobs
+        WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
+        name,
+        now
+    )
+    .fetch_optional(Bounded(connection))
+    .await;
+    match found {
+        Ok(job) => job.ok_or_else(|| TriggerError::Missing(name.to_owned())),
+        Err(error) if lock_timed_out(&error) => Err(TriggerError::Locked(name.to_owned())),
+        Err(error) => Err(StoreError::from(error).into()),
+    }
 }
 
 fn merged(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {

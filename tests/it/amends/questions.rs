@@ -119,9 +119,13 @@ async fn nothing_is_asked_while_a_worker_of_the_version_before_is_at_work() {
     let questions = "SELECT count(*) FROM bulk_questions";
     assert_eq!(f.number(questions).await, 0);
     assert_eq!(items(&f, bulk).await, [("unasked".to_owned(), None)]);
+    let waits = bulk::waits(f.store(), &[bulk], now(2_000)).await.unwrap();
+    assert_eq!(waits[&bulk].old_workers, ["old 0.0.1"]);
     // Nothing was heard of it for longer than a minute.
     f.scheduler().run_once(now(2_060)).await.unwrap();
     assert_eq!(f.number(questions).await, 1);
+    let waits = bulk::waits(f.store(), &[bulk], now(2_060)).await.unwrap();
+    assert_eq!((waits[&bulk].old_workers.len(), waits[&bulk].unheard[0].questions), (0, 1));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ pub(crate) mod raw;
 mod settings;
 mod start;
 mod task_type;
+mod ways;
 pub(crate) mod wire;
 
 use std::time::Duration;

@@ -107,10 +107,15 @@ impl Wire {
 
     /// Publishes to the main queue, and waits until the broker has all of it.
     pub(crate) async fn send(&self, messages: &[Message]) {
+        self.send_to(&self.main, messages).await;
+    }
+
+    /// The same, to another queue.
+    pub(crate) async fn send_to(&self, queue: &str, messages: &[Message]) {
         let mut confirms = Vec::with_capacity(messages.len());
         for message in messages {
             let options = BasicPublishOptions { mandatory: true, immediate: false };
-            let to = self.main.as_str().into();
+            let to = queue.into();
             let properties = message.properties();
             let publishing =
                 self.channel.basic_publish("".into(), to, options, &message.body, properties);

@@ -3,7 +3,11 @@
 use lapin::BasicProperties;
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
-use sexton_broker::{AckOutcome, Endpoint, FailedQueue, Link, Parked, Publisher, SlotConsumer};
+use sexton_broker::publish::{DEFAULT_LANES, IN_ORDER};
+use sexton_broker::{
+    AckOutcome, Endpoint, FailedQueue, Link, Parked, Properties, Publication, PublishError,
+    Publisher, SlotConsumer,
+};
 use sexton_tests::namespace::{Raw, TestNamespace};
 
 use super::{id, publish, receive, within};
@@ -12,10 +16,21 @@ async fn pass(link: &Link) -> FailedQueue {
     FailedQueue::open(link, &Publisher::start(link, 1)).await.unwrap()
 }
 
-/// Leaves a message in the queue, as the sweep does.
-async fn keep(failed: &mut FailedQueue, parked: Parked) -> AckOutcome {
-    let copied = failed.copy_to_tail(parked).await.unwrap();
-    failed.drop_original(copied).await
+/// The next message, by itself.
+async fn next(failed: &mut FailedQueue) -> Option<Parked> {
+    failed.take(1).await.unwrap().pop()
+}
+
+/// Leaves messages in the queue, as the sweep does.
+async fn keep(failed: &FailedQueue, parked: Vec<Parked>) -> AckOutcome {
+    let count = parked.len();
+    let (copied, failure) = failed.copy_to_tail(parked).await;
+    assert_eq!((copied.len(), failure), (count, None));
+    failed.drop_originals(copied).await
+}
+
+fn ids(parked: &[Parked]) -> Vec<&str> {
+    parked.iter().map(|one| id(&one.delivery)).collect()
 }
 
 #[tokio::test]
@@ -26,12 +41,12 @@ async fn a_pass_takes_each_message_once_and_ends() {
     let mut failed = pass(&link).await;
     assert_eq!(failed.left(), 3);
     let mut seen = Vec::new();
-    while let Some(parked) = failed.next().await.unwrap() {
+    while let Some(parked) = next(&mut failed).await {
         seen.push(id(&parked.delivery).to_owned());
         let outcome = if seen.len() == 2 {
-            failed.remove(parked).await
+            failed.remove(vec![parked]).await
         } else {
-            keep(&mut failed, parked).await
+            keep(&failed, vec![parked]).await
         };
         assert_eq!(outcome, AckOutcome::Written);
     }
@@ -49,9 +64,79 @@ async fn a_message_parked_during_a_pass_is_for_the_next_one() {
     publish(&link, &ns.failed(), &["a"]).await;
     let mut failed = pass(&link).await;
     publish(&link, &ns.failed(), &["late"]).await;
-    let parked = failed.next().await.unwrap().unwrap();
-    let _ = keep(&mut failed, parked).await;
-    assert!(failed.next().await.unwrap().is_none());
+    let parked = failed.take(9).await.unwrap();
+    assert_eq!(ids(&parked), ["a"]);
+    let _ = keep(&failed, parked).await;
+    assert!(next(&mut failed).await.is_none());
+}
+
+#[tokio::test]
+async fn messages_that_are_taken_together_come_and_stay_in_their_order() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    let all: Vec<String> = (0..150).map(|number| number.to_string()).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    publish(&link, &ns.failed(), &all).await;
+    // With the lanes that programs have: of one batch they make no two.
+    for _ in 0..2 {
+        let mut failed =
+            FailedQueue::open(&link, &Publisher::start(&link, DEFAULT_LANES)).await.unwrap();
+        let mut seen = Vec::new();
+        loop {
+            let parked = failed.take(IN_ORDER).await.unwrap();
+            if parked.is_empty() {
+                break;
+            }
+            assert!(parked.len() == IN_ORDER || failed.left() == 0, "{}", parked.len());
+            seen.extend(ids(&parked).into_iter().map(str::to_owned));
+            assert_eq!(keep(&failed, parked).await, AckOutcome::Written);
+        }
+        assert_eq!(seen, all);
+    }
+}
+
+#[tokio::test]
+async fn of_long_messages_few_are_held_at_a_time() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    let publisher = Publisher::start(&link, 1);
+    let body = vec![b'x'; 700 * 1024];
+    for _ in 0..7 {
+        let message = Publication::new(ns.failed(), body.clone(), Properties::default());
+        publisher.publish_one(message).await.unwrap();
+    }
+    let mut failed = pass(&link).await;
+    let mut taken = Vec::new();
+    while failed.left() > 0 {
+        let parked = failed.take(IN_ORDER).await.unwrap();
+        taken.push(parked.len());
+        let _ = keep(&failed, parked).await;
+    }
+    assert_eq!(taken, [2, 2, 2, 1], "of 2 MiB");
+}
+
+/// An original is acknowledged only when its copy is confirmed.
+#[tokio::test]
+async fn what_cannot_be_copied_is_not_taken_out_of_the_queue() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.failed(), &["a", "b", "c"]).await;
+    let mut failed = pass(&link).await;
+    let mut parked = failed.take(3).await.unwrap();
+    // No short string of the protocol is so long.
+    parked[1].delivery.properties.kind = Some("x".repeat(256));
+    let (copied, failure) = failed.copy_to_tail(parked).await;
+    assert_eq!(copied.len(), 2);
+    assert!(matches!(failure, Some(PublishError::TooLarge { .. })), "{failure:?}");
+    let _ = failed.drop_originals(copied).await;
+    drop(failed);
+    let mut slot = SlotConsumer::new(&link, ns.failed(), 3);
+    let mut left = Vec::new();
+    for _ in 0..3 {
+        left.push(id(&receive(&mut slot).await).to_owned());
+    }
+    left.sort();
+    assert_eq!(left, ["a", "b", "c"]);
 }
 
 /// From RabbitMQ 4 on a queue without a limit of its own drops a message after 20 of these.
@@ -71,7 +156,7 @@ async fn thirty_abandoned_passes_neither_lose_nor_reorder() {
             }
         })
         .await;
-        assert_eq!(id(&failed.next().await.unwrap().unwrap().delivery), "a");
+        assert_eq!(id(&next(&mut failed).await.unwrap().delivery), "a");
     }
     let mut slot = SlotConsumer::new(&link, ns.failed(), 2);
     assert_eq!(id(&receive(&mut slot).await), "a");
@@ -116,10 +201,10 @@ async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
         }
     })
     .await;
-    let mut parked = failed.next().await.unwrap().unwrap();
+    let mut parked = next(&mut failed).await.unwrap();
     assert_eq!(parked.delivery.last_death.as_deref(), Some("delivery_limit"));
     parked.delivery.properties.failed_reason = Some("looked at".to_owned());
-    assert_eq!(keep(&mut failed, parked).await, AckOutcome::Written);
+    assert_eq!(keep(&failed, vec![parked]).await, AckOutcome::Written);
 
     let options = BasicGetOptions { no_ack: true };
     let kept = raw.channel.basic_get((*ns.failed()).into(), options).await.unwrap().unwrap();
@@ -144,10 +229,10 @@ async fn whether_acks_arrived_is_known_by_a_later_answer() {
     let link = ns.link().await;
     publish(&link, &ns.failed(), &["a", "b"]).await;
     let mut failed = pass(&link).await;
-    let parked = failed.next().await.unwrap().unwrap();
+    let parked = failed.take(1).await.unwrap();
     let _ = failed.remove(parked).await;
     failed.acks_arrived().await.unwrap();
-    let parked = failed.next().await.unwrap().unwrap();
+    let parked = failed.take(1).await.unwrap();
     link.close().await;
     let _ = failed.remove(parked).await;
     assert!(failed.acks_arrived().await.is_err(), "nobody has answered");

@@ -16,7 +16,7 @@ async fn applying_twice_changes_nothing_the_second_time() {
     let names = json!(["billing.invoices", "shop.charge", "shop.mail"]);
     assert_eq!(
         keys(&first),
-        ["changed", "created", "dry_run", "paused", "still_paused", "unchanged"]
+        ["changed", "created", "dry_run", "misfits", "paused", "still_paused", "unchanged"]
     );
     assert_eq!(first["created"], names);
     let second = console.json(&["jobs", "apply", "-f", &file]).await;

@@ -39,7 +39,7 @@ async fn a_bulk_without_a_scheduler_is_written_down_shown_stopped_and_resumed() 
         "{told}"
     );
     let shown = console.json(&["failed", "bulk", "show", "1"]).await;
-    assert_eq!(keys(&shown), ["bulk", "refused"]);
+    assert_eq!(keys(&shown), ["bulk", "refused", "waits"]);
     assert_eq!(shown["bulk"]["asked"], json!({"filter": {"error_class": "exit_1"}}));
     assert_eq!(
         (&shown["bulk"]["kind"], &shown["bulk"]["state"]),

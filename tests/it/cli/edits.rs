@@ -132,6 +132,10 @@ async fn a_broken_editor_changes_nothing_and_what_was_written_is_not_lost() {
 
 /// A worker that is at work and offers `work`, with this schema for its params.
 async fn offers(console: &Console, name: &'static str, schema: Option<Value>) {
+    offers_in(console, "default", name, schema).await;
+}
+
+async fn offers_in(console: &Console, pool: &str, name: &'static str, schema: Option<Value>) {
     let who = Introduction {
         id: ProcessId::new(Uuid::now_v7()),
         kind: "worker",
@@ -139,7 +143,7 @@ async fn offers(console: &Console, name: &'static str, schema: Option<Value>) {
         pid: 1,
         version: "0",
         tz_version: None,
-        pools: vec!["default".to_owned()],
+        pools: vec![pool.to_owned()],
         slots: 1,
         pool_slots: Some(vec![1]),
         seat: None,
@@ -159,6 +163,8 @@ async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept
         let ended = console.run(&args).await.expect(code);
         format!("{}{}", ended.stdout, ended.stderr)
     };
+    // What another pool wants is not asked of what does not run there.
+    offers_in(&console, "elsewhere", "w0", Some(json!({"required": ["tenant"]}))).await;
     let told = edit("{}", 0).await;
     assert!(told.contains("not validated: no worker at work offers work"), "{told}");
     offers(&console, "w1", None).await;
@@ -195,4 +201,25 @@ async fn params_that_do_not_fit_the_schema_are_refused_with_every_place_and_kept
     let kept = told.split("what you wrote is in ").nth(1).unwrap().trim();
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "{\"customer\": \"x\"}\n");
     assert_eq!((console.state(id).await.as_str(), console.audit(id).await.len()), ("failed/2", 1));
+}
+
+#[tokio::test]
+async fn each_line_of_a_file_of_triggers_has_to_fit_the_schema() {
+    let console = Console::with_jobs().await;
+    let schema = json!({"properties": {"order": {"type": "integer"}}});
+    offers(&console, "w1", Some(schema)).await;
+    let lines = [
+        r#"{"key": "a", "params": {"order": 1}}"#,
+        r#"{"key": "b", "params": {"order": "two"}}"#,
+        r#"{"key": "c"}"#,
+        r#"{"key": "d", "params": {"order": []}}"#,
+    ];
+    let file = console.file("orders.jsonl", &lines.join("\n"));
+    let ended = console.run(&["jobs", "trigger", "shop.charge", "--each", &file]).await.expect(2);
+    let told: Vec<_> = ended.stderr.lines().filter(|line| line.contains("orders.jsonl:")).collect();
+    assert!(
+        told.len() == 2 && told[0].contains(":2: /order") && told[1].contains(":4: /order"),
+        "{told:?}"
+    );
+    assert_eq!(console.json(&["executions", "list"]).await, json!([]));
 }

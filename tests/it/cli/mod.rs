@@ -9,6 +9,7 @@ mod bulks;
 mod catch_up;
 mod coming;
 mod cron;
+mod each;
 mod edits;
 mod executions;
 mod failed;
@@ -208,7 +209,8 @@ async fn run(args: &[&str], env: &[(&str, &str)], input: &str) -> Ended {
     // A command that reads no input closes it early.
     drop(write.await.unwrap());
     Ended {
-        code: output.status.code().unwrap(),
+        // A program that was killed has none.
+        code: output.status.code().unwrap_or(-1),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }

@@ -17,6 +17,7 @@ mod rights;
 mod rows;
 mod schema;
 mod time;
+mod verify;
 
 use lapin::{Channel, Connection, ConnectionProperties};
 use serde_json::Value;
@@ -24,8 +25,8 @@ use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
 use sexton_console::doctor::Code;
 use sexton_tests::platform::{CommandOutput, Platform};
 
-/// What the doctor cannot see on the releases that may have it wrong.
-const UNSEEN: Code = Code::BrokerFlagUnseen;
+/// What the doctor cannot see on the releases that may have it wrong, and what a busy machine makes.
+const EXCUSED: [Code; 3] = [Code::BrokerFlagUnseen, Code::DatabaseSlow, Code::BrokerSlow];
 
 /// A platform that is well: migrated, with its queues, and with a scheduler that was heard of just now.
 struct Patient {
@@ -107,9 +108,8 @@ impl Patient {
     /// Asks that all is well.
     async fn is_well(&self) {
         let (output, answer) = self.run(&[], &[]).await;
-        let told = codes(&answer);
-        assert!(told.iter().all(|code| code == UNSEEN.as_str()), "{output}");
-        assert_eq!(output.status.code(), Some(0), "notes are no failure: {output}");
+        assert_eq!(ailments(&answer), Vec::<String>::new(), "{output}");
+        says_the_worst(&output, &answer);
     }
 
     /// Asks that `code` is found now, and returns what is said of it.
@@ -123,12 +123,7 @@ impl Patient {
         let found = findings.iter().find(|one| one["code"] == code.as_str());
         let found = found.unwrap_or_else(|| panic!("{} is not found: {output}", code.as_str()));
         assert!(!found["evidence"].as_str().unwrap().is_empty(), "{found}");
-        let worst = match answer["worst"].as_str() {
-            None | Some("note") => 0,
-            Some("warning") => 10,
-            _ => 8,
-        };
-        assert_eq!(output.status.code(), Some(worst), "the status is that of the worst: {output}");
+        says_the_worst(&output, &answer);
         // What people read says the same.
         let output = self.platform.sexton_with(env, &["doctor"]).await;
         assert!(output.stdout.contains(&format!(" {}: ", code.as_str())), "{output}");
@@ -145,6 +140,25 @@ impl Patient {
 fn codes(answer: &Value) -> Vec<String> {
     let findings = answer["findings"].as_array().unwrap();
     findings.iter().map(|one| one["code"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What was found, but for what the doctor cannot see, and for what the tests beside this one may cause: how long a
+/// round trip takes says nothing of the platform where others keep the machine busy. Both limits have tests of their
+/// own, with servers that answer late, and in values.
+fn ailments(answer: &Value) -> Vec<String> {
+    let mut told = codes(answer);
+    told.retain(|code| EXCUSED.iter().all(|excused| code != excused.as_str()));
+    told
+}
+
+/// Asks that the exit status is that of the worst finding; notes are no failure.
+fn says_the_worst(output: &CommandOutput, answer: &Value) {
+    let worst = match answer["worst"].as_str() {
+        None | Some("note") => 0,
+        Some("warning") => 10,
+        _ => 8,
+    };
+    assert_eq!(output.status.code(), Some(worst), "the status is that of the worst: {output}");
 }
 
 fn evidence(found: &Value) -> &str {

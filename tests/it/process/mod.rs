@@ -9,6 +9,7 @@ mod draining;
 mod examples;
 mod foreign;
 mod frozen;
+mod granted;
 mod handlers;
 mod kills;
 pub(crate) mod ledger;

@@ -3,6 +3,8 @@
 //! Method: real programs. The charge writes a line for each run and fails until there is a bank; the verify task
 //! writes what it was given, and says what the execution's key begins with.
 
+mod waiting;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -9,6 +9,7 @@
 mod commands;
 mod notice;
 mod sweeping;
+mod ways;
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use sexton_tests::platform::Platform;
 
 use crate::process::{IN_THE_END, until};
 
-const JSON: [(&str, &str); 1] = [("LOG_FORMAT", "json")];
+pub(super) const JSON: [(&str, &str); 1] = [("LOG_FORMAT", "json")];
 
 #[tokio::test]
 async fn each_way_into_the_failed_queue_is_told_in_one_line_with_the_same_fields() {
@@ -94,7 +94,7 @@ async fn each_way_into_the_failed_queue_is_told_in_one_line_with_the_same_fields
 }
 
 /// The lines that tell of parked tasks.
-fn parked(logs: &str) -> Vec<Value> {
+pub(super) fn parked(logs: &str) -> Vec<Value> {
     let lines = logs.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let told =
         |line: &Value| line["message"].as_str().is_some_and(|it| it.contains(" is parked: "));

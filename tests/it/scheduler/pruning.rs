@@ -100,8 +100,19 @@ async fn more_rows_than_a_batch_holds_all_go() {
     .execute(f.db.pool())
     .await
     .unwrap();
+    for follows in [
+        "INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+         SELECT e.id, n, gen_random_uuid(), now() FROM executions e, generate_series(1, 2) n",
+        "INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes, from_at,
+                                     to_at, content)
+         SELECT execution_id, number, 1, 1, 0, 3, now(), now(), 'a' FROM attempts LIMIT 100",
+    ] {
+        sqlx::query(follows).execute(f.db.pool()).await.unwrap();
+    }
     let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.complete), (2_500, true));
+    assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM attempt_output").await, 0);
 }
 
 #[tokio::test]

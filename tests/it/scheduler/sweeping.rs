@@ -1,10 +1,13 @@
 //! The sweep: the failed queue in step with the rows, whatever people and the broker do to it.
 
+mod acks;
+mod batches;
 mod lock;
 mod properties;
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapin::options::{BasicGetOptions, BasicRejectOptions, QueuePurgeOptions};
 use sexton_broker::{Properties, Publication};
@@ -17,6 +20,7 @@ use sexton_store::operator::{By, requeue};
 use sexton_store::parked::fail_unopened;
 use sexton_tests::factory::NewExecution;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Fixture, now, ticket_of};
@@ -25,6 +29,21 @@ fn sweep(f: &Fixture) -> Sweep {
     let (link, publisher) = (f.link.clone(), f.publisher.clone());
     let held = Arc::default();
     Sweep::new(f.store(), link, publisher, Arc::default(), held, CancellationToken::new())
+}
+
+/// Waits until the statement of this name waits for somebody else's lock.
+async fn waits_for_a_lock(f: &Fixture, statement: &'static str) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                   AND wait_event_type = 'Lock' AND query LIKE '-- ' || $1 || '%'";
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let asking = sqlx::query_scalar::<_, i64>(waiting).bind(statement);
+        if asking.fetch_one(f.db.pool()).await.unwrap() > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{statement} waits");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// A pass that must have been made, at second 100.

@@ -1,6 +1,6 @@
 //! Lists of operations that once broke a promise, made short.
 
-use sexton_tests::simulation::{Cut, Op, Queue, Stage};
+use sexton_tests::simulation::{Cut, Deed, End, Meant, Op, Queue, Stage, Terms};
 
 /// Fails if a promise is broken after these operations, or on the way to the end that follows; or if
 /// one of the operations has come to change nothing.
@@ -58,6 +58,43 @@ async fn a_ticket_that_nobody_offered_leaves_no_copy_that_opens_the_failed_execu
         Op::Ask { worker: 1, cut: Cut::No },
         Op::Deliver { slot: 0, message: 0 },
         Op::Ask { worker: 0, cut: Cut::No },
+    ])
+    .await;
+}
+
+/// A bulk has selected an execution, another requeues it, and it fails again at the very instant at which the
+/// operator of the first had looked. It is meant once more then, at its new attempt, and done once.
+#[tokio::test]
+async fn what_fails_again_at_the_instant_of_the_look_is_done_once() {
+    let bulk = Op::Bulk { deed: Deed::Requeue, meant: Meant::All, terms: Terms::Plain };
+    let publish = Op::Publish { ticket: 0, cut: Cut::No };
+    let deliver = Op::Deliver { slot: 0, message: 0 };
+    let fails = Op::End { slot: 0, end: End::FailsForGood };
+    let prepare = Op::Prepare { bulk: 0, cut: Cut::No };
+    holds_after(&[
+        Op::Trigger { key: 0, cut: Cut::No },
+        Op::Trigger { key: 1, cut: Cut::No },
+        Op::Relay { limit: 100, cut: Cut::No },
+        publish,
+        publish,
+        deliver,
+        deliver,
+        Op::Ask { worker: 0, cut: Cut::No },
+        fails,
+        fails,
+        Op::Settle { worker: 0, cut: Cut::No },
+        Op::Wait { ms: 1_000 },
+        bulk,
+        prepare,
+        bulk,
+        prepare,
+        prepare,
+        Op::Carry { bulk: 0, cut: Cut::No },
+        publish,
+        deliver,
+        Op::Ask { worker: 1, cut: Cut::No },
+        fails,
+        Op::Settle { worker: 1, cut: Cut::No },
     ])
     .await;
 }

@@ -1,6 +1,7 @@
 //! The rows' side of the protocol: each fence, each race, on a real PostgreSQL with the instant given.
 
 mod abandoned;
+mod exclusive;
 mod fences;
 mod late;
 mod leases;
@@ -8,6 +9,8 @@ mod lost_answers;
 mod opens;
 mod output;
 mod overlaps;
+mod own;
+mod plain;
 mod plans;
 mod schema;
 mod settles;

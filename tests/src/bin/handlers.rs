@@ -175,6 +175,20 @@ async fn careless(ctx: Ctx, careless: Careless) -> Result<(), HandlerError> {
     Ok(())
 }
 
+/// What the params of `ship` must hold.
+const PARCEL: &str = r#"{
+    "type": "object",
+    "required": ["parcel", "to"],
+    "properties": {
+        "parcel": {"type": "object", "properties": {"grams": {"type": "integer", "minimum": 1}}},
+        "to": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$"}
+    }
+}"#;
+
+async fn ship(_: Ctx, _: serde_json::Value) -> Result<(), HandlerError> {
+    Ok(())
+}
+
 fn main() -> ExitCode {
     let hurried = HandlerOptions { grace: Duration::from_millis(500), ..HandlerOptions::default() };
     Worker::builder()
@@ -182,5 +196,7 @@ fn main() -> ExitCode {
         .handler("transfer", transfer)
         .handler("statements", statements)
         .handler("careless", careless)
+        .handler("ship", ship)
+        .params_schema("ship", PARCEL)
         .run()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
-use sexton_model::job::Overlap;
+use sexton_model::job::{Overlap, RetryOverrides};
 use sexton_model::pool::PoolName;
 use sexton_model::retry::RetryPolicy;
 use sexton_store::Store;
@@ -14,6 +14,7 @@ use sqlx::AssertSqlSafe;
 use uuid::{Builder, Uuid};
 
 use super::broker::{Broker, Message};
+use super::bulks::{self, Bulks};
 use super::jobs::{self, Job};
 use super::ledger::{Ledger, Notes};
 use super::op::Op;
@@ -42,6 +43,18 @@ fn began() -> DateTime<Utc> {
 /// The pool of every job.
 pub(super) fn pool() -> PoolName {
     PoolName::default_pool()
+}
+
+/// How questions are tried again, as `shared/store/src/bulk/question.rs` says of their jobs.
+fn of_question() -> RetryOverrides {
+    let delay = Some(Duration::from_secs(2));
+    RetryOverrides {
+        max_retries: Some(2),
+        max_timeouts: Some(1),
+        delay,
+        max_delay: delay,
+        ..RetryOverrides::default()
+    }
 }
 
 /// What the processes do that the simulation plays itself. Taking one away shows that the promises
@@ -79,6 +92,7 @@ pub(super) struct Simulation<'a> {
     pub(super) workers: Vec<Worker>,
     pub(super) slots: Vec<Slot>,
     pub(super) rows: Rows,
+    pub(super) bulks: Bulks,
     /// Whether the operation has written to the database.
     pub(super) wrote: bool,
     pub(super) ledger: Ledger,
@@ -128,6 +142,7 @@ impl<'a> Simulation<'a> {
             workers: Vec::new(),
             slots: (0..WORKERS * SLOTS).map(|_| Slot::default()).collect(),
             rows: Rows::new(),
+            bulks: Bulks::new(),
             wrote: false,
             ledger: Ledger::default(),
             notes: Notes::default(),
@@ -184,7 +199,7 @@ impl<'a> Simulation<'a> {
         let held = (&self.schedulers, &self.sweep, &self.workers, &self.slots);
         let overlaps: Vec<Overlap> = self.jobs.iter().map(|job| job.overlap).collect();
         let counts = (self.set_back, self.jumps, self.released);
-        format!("{:?}", (self.now, counts, overlaps, &self.broker, held, &self.rows))
+        format!("{:?}", (self.now, counts, overlaps, &self.broker, held, &self.rows, &self.bulks))
     }
 
     /// How many operations it has been through.
@@ -231,8 +246,17 @@ impl<'a> Simulation<'a> {
             Op::Requeue { .. } | Op::Discard { .. } | Op::Restore { .. } | Op::Cancel { .. } => {
                 self.operate(op).await?;
             }
+            Op::Prepare { .. }
+            | Op::Question { .. }
+            | Op::Carry { .. }
+            | Op::Bulk { .. }
+            | Op::StopBulk { .. }
+            | Op::ResumeBulk { .. }
+            | Op::Say { .. }
+            | Op::Edit { .. } => self.of_bulks(op).await?,
             Op::Deliver { .. }
             | Op::End { .. }
+            | Op::Answer { .. }
             | Op::Send { .. }
             | Op::Acknowledge { .. }
             | Op::LetGo { .. }
@@ -260,10 +284,20 @@ impl<'a> Simulation<'a> {
             return self.published_is_somewhere();
         }
         let after = rows::read(self.store.pool()).await?;
+        // Most simulations have none.
+        let bulks = if self.ledger.bulks.is_any() {
+            bulks::read(self.store.pool()).await?
+        } else {
+            Bulks::new()
+        };
         let (jobs, defaults) = (&self.jobs, &self.defaults);
         let policy = |row: &Row| {
             let own = jobs.iter().find(|job| job.id == row.job);
-            let policy = own.map_or_else(|| defaults.clone(), |job| defaults.with(&job.retry));
+            let policy = match own {
+                Some(job) => defaults.with(&job.retry),
+                None if row.asks_about.is_some() => defaults.with(&of_question()),
+                None => defaults.clone(),
+            };
             // As the worker wrote it down at the open, whoever ends the attempt.
             RetryPolicy { max_crashes: CRASHES, ..policy }
         };
@@ -276,19 +310,23 @@ impl<'a> Simulation<'a> {
                     || row.execution_key.starts_with("cron-"));
             fired.then_some(row.scheduled_for + after)
         };
+        let is_asked = |row: &Row| jobs.iter().any(|job| job.id == row.job && job.is_asked);
         let mut judge = Judge {
             ledger: &mut self.ledger,
-            notes: &self.notes,
+            notes: &mut self.notes,
             now: self.now,
             began: began(),
             policy: &policy,
             stale_at: &stale_at,
+            is_asked: &is_asked,
         };
+        judge.notes.by_bulk = judge.moved_by_bulks(&self.bulks, &bulks);
+        judge.bulks((&self.rows, &after), (&self.bulks, &bulks))?;
         judge.compare(&self.rows, &after)?;
         for job in &self.jobs {
             judge.overlaps(job.id, job.overlap, &self.rows, &after)?;
         }
-        self.rows = after;
+        (self.rows, self.bulks) = (after, bulks);
         self.no_two_run_at_once()?;
         self.published_is_somewhere()
     }
@@ -332,7 +370,7 @@ impl<'a> Simulation<'a> {
     /// A transaction that was dropped is rolled back a moment later. Waits for that moment, so that
     /// the next statement finds its locks gone, in every run alike.
     pub(super) async fn rolled_back(&self) -> Result<(), Stop> {
-        for table in ["jobs", "executions"] {
+        for table in ["jobs", "executions", "bulks"] {
             let wait =
                 format!("SELECT count(*) FROM (SELECT id FROM {table} FOR UPDATE) AS all_of_it");
             sqlx::query(AssertSqlSafe(wait)).execute(self.store.pool()).await?;

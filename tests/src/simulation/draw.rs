@@ -1,5 +1,7 @@
 //! Lists of operations, drawn from a seed.
 
+mod bulks;
+
 use super::op::{Cut, End, Op, Queue};
 
 /// SplitMix64: a few lines, and the same numbers on every machine and in every year.
@@ -8,12 +10,14 @@ pub(super) struct Draw {
     state: u64,
     /// Whether there are to be few executions, so that more befalls each.
     few: bool,
+    /// Whether there are to be bulks above all.
+    bulks: bool,
 }
 
 impl Draw {
     /// The numbers of a seed.
     pub(super) const fn new(seed: u64) -> Self {
-        Self { state: seed, few: false }
+        Self { state: seed, few: false, bulks: false }
     }
 
     /// The next number.
@@ -73,14 +77,22 @@ impl Draw {
         };
         let bad = [Fails, Fails, Fails, TimesOut, TimesOut, Crashes];
         match self.below(2) {
-            0 => self.one_of(&[Succeeds, FailsForGood, FailsHopelessly, IsInterrupted, Snoozes]),
+            0 => self.one_of(&[
+                Succeeds,
+                FailsForGood,
+                FailsHopelessly,
+                IsInterrupted,
+                Snoozes,
+                Snoozes,
+            ]),
             _ => self.one_of(&bad),
         }
     }
 
     /// What a scheduler does.
     fn scheduler(&mut self) -> Op {
-        match self.below(36) {
+        match self.below(40) {
+            36..40 => self.of_bulk(),
             0..5 => Op::Plan { cut: self.cut() },
             5 => Op::SetBack { job: self.index(), firings: self.index() },
             6..11 => Op::Relay { limit: self.one_of(&[1, 2, 100]), cut: self.cut() },
@@ -103,7 +115,8 @@ impl Draw {
 
     /// What a worker does.
     fn worker(&mut self) -> Op {
-        match self.below(49) {
+        match self.below(51) {
+            48..50 => Op::Answer { slot: self.index(), says: self.says() },
             0..9 => Op::Deliver { slot: self.index(), message: self.index() },
             9..17 => Op::Ask { worker: self.index(), cut: self.cut() },
             17..21 => Op::Renew { worker: self.index(), cut: self.cut() },
@@ -144,7 +157,9 @@ impl Draw {
     /// What people and other programs do.
     fn person(&mut self) -> Op {
         let (row, message, key) = (self.index(), self.index(), self.below(3) as u8);
-        match self.below(20) {
+        match self.below(24) {
+            20..22 => self.bulk(),
+            22..24 => self.steer(),
             19 => self.overlap(),
             17..19 => Op::Backfill { job: self.index(), firings: self.index(), cut: self.cut() },
             0..3 => Op::Trigger { key, cut: self.cut() },
@@ -185,6 +200,9 @@ impl Draw {
     /// What usually follows one on the other, and the pauses in it that fences are made for: single
     /// operations alone would seldom bring a ticket from its claim to its end.
     fn habit(&mut self) -> Vec<Op> {
+        if self.below(if self.bulks { 2 } else { 16 }) == 0 {
+            return self.bulk_habit();
+        }
         let cut = Cut::No;
         let (slot, message, worker, end) = (self.index(), self.index(), self.index(), self.end());
         let publish = Op::Publish { ticket: 0, cut };
@@ -280,11 +298,14 @@ impl Draw {
     /// A list of `length` operations.
     pub(super) fn ops(&mut self, length: usize) -> Vec<Op> {
         let mut ops = Vec::with_capacity(length);
-        self.few = self.below(3) > 0;
+        self.bulks = self.below(3) == 0;
+        self.few = self.bulks || self.below(3) > 0;
         if self.below(2) > 0 {
             ops.push(self.overlap());
         }
-        if self.few {
+        if self.bulks {
+            ops.extend(Self::failures());
+        } else if self.few {
             let cut = Cut::No;
             ops.push(Op::Trigger { key: self.below(3) as u8, cut });
             ops.push(self.one_of(&[Op::Foreign { key: 0 }, Op::Wait { ms: 60_000 }]));
@@ -297,7 +318,7 @@ impl Draw {
             }
             for op in self.habit() {
                 // In the middle of it something else may happen, or nothing any more.
-                match self.below(32) {
+                match self.below(if self.bulks { 96 } else { 32 }) {
                     0 => break,
                     1..4 => ops.push(self.op()),
                     _ => ops.push(op),

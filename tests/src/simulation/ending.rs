@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::broker::Message;
 use super::case::Simulation;
-use super::op::{Cut, End, Op};
+use super::op::{Cut, End, Op, Says};
 use super::promises::promise;
 use super::slots::{SLOTS, Step, WORKERS};
 use super::stop::Stop;
@@ -33,11 +33,13 @@ impl Simulation<'_> {
     pub(super) async fn run_to_the_end(&mut self) -> Result<(), Stop> {
         self.apply(Op::SweepDies).await?;
         self.apply(Op::Release { discard: false, cut: Cut::No }).await?;
+        self.resume_some().await?;
         for (rounds, ms) in ROUNDS {
             for round in 0..rounds {
                 self.round(round as u8).await?;
                 if self.unfinished().is_none() {
-                    return self.end_is_right().await;
+                    self.end_is_right().await?;
+                    return self.bulks_are_over().await;
                 }
                 self.apply(Op::Wait { ms }).await?;
             }
@@ -55,6 +57,7 @@ impl Simulation<'_> {
         self.apply(Op::FindLost).await?;
         self.apply(Op::EndLost { cut }).await?;
         self.apply(Op::Reconcile { wrong: false, cut }).await?;
+        self.carry_on().await?;
         self.apply(Op::Admit { cut }).await?;
         self.apply(Op::Relay { limit: 100, cut }).await?;
         while !self.schedulers.outbox.is_empty() {
@@ -86,6 +89,7 @@ impl Simulation<'_> {
                 }
                 self.apply(Op::Ask { worker, cut }).await?;
                 self.apply(Op::Renew { worker, cut }).await?;
+                self.apply(Op::Answer { slot: 0, says: Says::No }).await?;
                 self.apply(Op::End { slot: 0, end: End::Succeeds }).await?;
                 self.apply(Op::Settle { worker, cut }).await?;
                 self.apply(Op::Send { slot: 0, cut }).await?;
@@ -105,6 +109,9 @@ impl Simulation<'_> {
         }
         if !self.broker.main.is_empty() || !self.broker.ladder.is_empty() {
             return Some("a ticket is left in a queue".to_owned());
+        }
+        if let Some(bulk) = self.unfinished_bulk() {
+            return Some(bulk);
         }
         let mut parked: BTreeMap<(ExecutionId, AttemptNumber), usize> = BTreeMap::new();
         for (id, attempt) in self.broker.failed.iter().filter_map(Message::ticket) {
@@ -126,7 +133,8 @@ impl Simulation<'_> {
     /// What succeeded has run, and every firing has its disposition.
     async fn end_is_right(&self) -> Result<(), Stop> {
         for row in self.rows.values().filter(|row| row.state == State::Succeeded) {
-            let ran = self.ledger.has_succeeded(row.id);
+            let ran =
+                self.ledger.has_succeeded(row.id) || self.ledger.bulks.resolved.contains(&row.id);
             promise!(ran, "it succeeded, but no task of it ended well: {}", row.name());
         }
         for job in &self.jobs {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::case::Simulation;
 use super::stop::Stop;
-use super::writes::{RARE, WORK};
+use super::writes::{CHECK, RARE, WORK};
 
 /// A job.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Job {
     pub(super) schedule: Schedule,
     /// Its policy by now.
     pub(super) overlap: Overlap,
+    /// Whether a task is asked whether the effect of what failed has happened.
+    pub(super) is_asked: bool,
     /// Its first firing.
     pub(super) first: Option<DateTime<Utc>>,
     /// From one firing to the next; `None`: it is only triggered.
@@ -41,6 +43,7 @@ struct Definition {
     delay: Duration,
     lease: Option<Duration>,
     stale_after: Option<Duration>,
+    verify_task: Option<&'static str>,
 }
 
 const DEFINITIONS: [Definition; 3] = [
@@ -56,6 +59,7 @@ const DEFINITIONS: [Definition; 3] = [
         delay: Duration::from_secs(20),
         lease: None,
         stale_after: Some(Duration::from_mins(2)),
+        verify_task: Some(CHECK),
     },
     Definition {
         name: "hourly",
@@ -69,6 +73,7 @@ const DEFINITIONS: [Definition; 3] = [
         delay: Duration::from_secs(30),
         lease: Some(Duration::from_secs(8)),
         stale_after: None,
+        verify_task: None,
     },
     Definition {
         name: "rare",
@@ -82,14 +87,26 @@ const DEFINITIONS: [Definition; 3] = [
         delay: Duration::from_secs(45),
         lease: None,
         stale_after: Some(Duration::from_secs(1)),
+        verify_task: None,
     },
 ];
 
 /// Empties the tables and inserts the jobs.
 pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, Stop> {
     let pool = simulation.store.pool();
-    let tables =
-        ["held_firings", "holds", "planner_clock", "attempts", "gaps", "executions", "jobs"];
+    let tables = [
+        "bulk_questions",
+        "bulk_items",
+        "bulks",
+        "held_firings",
+        "holds",
+        "planner_clock",
+        "attempts",
+        "gaps",
+        "executions",
+        "failure_changes",
+        "jobs",
+    ];
     for table in tables {
         sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(pool).await?;
     }
@@ -107,9 +124,9 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
             "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
                                overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
                                retry_delay_ms, timeout_ms, lease_ms, next_fire_at, created_at,
-                               updated_at, stale_after_ms)
+                               updated_at, stale_after_ms, verify_task)
              VALUES ($1, $2, $3, $4, $5, '{\"a\": 1}', 'default', $6, $7, 86400000, 3, $8, $9, 60000,
-                     $10, $11, $12, $12, $13)",
+                     $10, $11, $12, $12, $13, $14)",
         )
         .bind(id)
         .bind(definition.name)
@@ -124,6 +141,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
         .bind(first)
         .bind(simulation.now)
         .bind(definition.stale_after.map(millis))
+        .bind(definition.verify_task)
         .execute(simulation.store.pool())
         .await?;
         jobs.push(Job {
@@ -139,6 +157,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
                 delay: Some(definition.delay),
                 ..RetryOverrides::default()
             },
+            is_asked: definition.verify_task.is_some(),
             first,
             period: definition.period,
         });

@@ -8,7 +8,9 @@ use sexton_store::lease::Held;
 use sexton_store::open::Opened;
 use uuid::Uuid;
 
+use super::bulks::Asked;
 use super::stop::Stop;
+use super::writes::CHECK;
 
 /// What has been seen so far.
 #[derive(Debug, Default)]
@@ -42,14 +44,20 @@ pub(super) struct Ledger {
     pub(super) alone: HashSet<Uuid>,
     /// The executions of foreign tasks, by message id.
     pub(super) foreign: HashMap<String, ExecutionId>,
+    /// What bulks were asked for, and what their questions have said.
+    pub(super) bulks: Asked,
 }
 
 impl Ledger {
     /// A worker starts a task: the effect that must not happen twice for one attempt.
     pub(super) fn start(&mut self, opened: &Opened) -> Result<(), Stop> {
         let (id, number) = (opened.execution_id, opened.attempt);
-        let of_key =
-            self.started.entry(opened.idempotency_key.clone()).or_insert_with(|| (id, vec![]));
+        // A question is handed the key that it asks about.
+        let key = match opened.task_type.as_str() {
+            CHECK => format!("question {id}"),
+            _ => opened.idempotency_key.clone(),
+        };
+        let of_key = self.started.entry(key).or_insert_with(|| (id, vec![]));
         if of_key.0 != id {
             return Err(Stop::broken(format!(
                 "two executions start tasks with the idempotency key {}",
@@ -112,4 +120,10 @@ pub(super) struct Notes {
     pub(super) admitted: bool,
     /// Whether retention was at work.
     pub(super) pruned: bool,
+    /// The bulk of which a scheduler has done something, or a command.
+    pub(super) bulk: Option<i64>,
+    /// The bulk that a person has stopped, or let go on.
+    pub(super) steered: Option<i64>,
+    /// What bulks have done, by their items and their questions.
+    pub(super) by_bulk: Vec<(ExecutionId, Cause)>,
 }

@@ -2,9 +2,9 @@
 //!
 //! A list of operations is drawn from a seed: time passes, schedulers claim and publish, workers open,
 //! renew and settle, processes die, calls are cut before or after their commit, messages are lost,
-//! doubled and moved, people requeue and discard. Each is one effect of one process. After every one
-//! of them all rows are read and judged (`promises`) against what the simulation itself has seen
-//! (`ledger`); at the end faults stop, everything is run to its end, and that must be one (`ending`). A
+//! doubled and moved, people requeue and discard, one by one and in bulks, questions are asked and
+//! answered. Each is one effect of one process. After every one of them all rows are read and judged
+//! (`promises`) against what the simulation itself has seen (`ledger`); at the end faults stop, everything is run to its end, and that must be one (`ending`). A
 //! list that breaks a promise is made as short as it goes (`shrink`) and printed as Rust.
 //!
 //! **Real** are PostgreSQL, every statement of `sexton_store` that moves an execution, and every
@@ -22,6 +22,7 @@
 //! not seen here; `tests/it/store` has tests of those.
 
 mod broker;
+mod bulks;
 mod case;
 mod draw;
 mod ending;
@@ -43,5 +44,5 @@ mod sweep;
 mod writes;
 
 pub use case::Plays;
-pub use op::{Cut, End, Op, Queue, as_rust};
+pub use op::{Cut, Deed, End, Meant, Op, Queue, Says, Terms, as_rust};
 pub use run::{Break, Campaign, Counterexample, Report, Stage};

@@ -41,6 +41,69 @@ pub enum End {
     Snoozes,
 }
 
+/// What a question says, or a command that is asked instead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// The effect has happened.
+    Yes,
+    /// It has not.
+    No,
+    /// Something that is no answer.
+    Neither,
+}
+
+impl Says {
+    /// As the result of the question.
+    pub(super) fn told(self) -> serde_json::Value {
+        match self {
+            Self::Yes => true.into(),
+            Self::No => false.into(),
+            Self::Neither => "perhaps".into(),
+        }
+    }
+}
+
+/// What a bulk is to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// Requeue.
+    Requeue,
+    /// Discard.
+    Discard,
+    /// Restore.
+    Restore,
+}
+
+/// Which executions it means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// Whatever is there.
+    All,
+    /// Those of the group of the first.
+    Group,
+    /// Some that the operator names, at the attempts that he saw a moment ago.
+    Named,
+    /// What the bulk before has done.
+    Before,
+}
+
+/// Under which terms it is carried out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Terms {
+    /// At once.
+    Plain,
+    /// One every ten seconds.
+    Paced,
+    /// One first.
+    Canary,
+    /// Jobs' verify tasks are asked first.
+    Asked,
+    /// The same, with two first and one every ten seconds.
+    AskedSlowly,
+    /// A command is asked first.
+    Commanded,
+}
+
 /// A queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Queue {
@@ -91,6 +154,12 @@ pub enum Op {
     SweepDies,
     /// Retention removes what is older than 30 days.
     Prune,
+    /// A scheduler writes down what a bulk means, the next two executions.
+    Prepare { bulk: u8, cut: Cut },
+    /// It hears what questions of a bulk have said, and asks further ones.
+    Question { bulk: u8, cut: Cut },
+    /// It carries out a portion of a bulk; what it owes is in its hand then.
+    Carry { bulk: u8, cut: Cut },
 
     /// The broker hands a message of the main queue, any of them, to a free slot.
     Deliver { slot: u8, message: u8 },
@@ -102,6 +171,8 @@ pub enum Op {
     Write { worker: u8, cut: Cut },
     /// A running task ends.
     End { slot: u8, end: End },
+    /// A running question says something.
+    Answer { slot: u8, says: Says },
     /// A worker records how the attempts of all its slots ended, or that they came too late.
     Settle { worker: u8, cut: Cut },
     /// A slot publishes the ticket that follows, or the copy of one that opened nothing.
@@ -150,6 +221,16 @@ pub enum Op {
     Restore { row: u8 },
     /// An operator cancels.
     Cancel { row: u8 },
+    /// An operator gives a failed execution other params, and requeues it or not.
+    Edit { row: u8, requeue: bool },
+    /// An operator asks for a bulk.
+    Bulk { deed: Deed, meant: Meant, terms: Terms },
+    /// An operator stops one.
+    StopBulk { bulk: u8 },
+    /// An operator lets one go on that is stopped or paused.
+    ResumeBulk { bulk: u8 },
+    /// The command that an operator asks of a bulk's items says something of one.
+    Say { bulk: u8, item: u8, says: Says },
     /// A person moves a parked message to the main queue.
     MoveBack { message: u8 },
     /// A person copies a parked message to the main queue.
@@ -158,39 +239,29 @@ pub enum Op {
     MoveAway { message: u8 },
 }
 
-impl fmt::Debug for Cut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::No => "Cut::No",
-            Self::Before => "Cut::Before",
-            Self::After => "Cut::After",
-        })
-    }
+/// As Rust writes them.
+macro_rules! words {
+    ($($kind:ident { $($case:ident),+ })+) => {
+        $(impl fmt::Debug for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$case => concat!(stringify!($kind), "::", stringify!($case))),+
+                })
+            }
+        })+
+    };
 }
 
-impl fmt::Debug for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Succeeds => "End::Succeeds",
-            Self::Fails => "End::Fails",
-            Self::FailsForGood => "End::FailsForGood",
-            Self::FailsHopelessly => "End::FailsHopelessly",
-            Self::TimesOut => "End::TimesOut",
-            Self::Crashes => "End::Crashes",
-            Self::IsInterrupted => "End::IsInterrupted",
-            Self::Snoozes => "End::Snoozes",
-        })
+words! {
+    Cut { No, Before, After }
+    End {
+        Succeeds, Fails, FailsForGood, FailsHopelessly, TimesOut, Crashes, IsInterrupted, Snoozes
     }
-}
-
-impl fmt::Debug for Queue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Main => "Queue::Main",
-            Self::Ladder => "Queue::Ladder",
-            Self::Failed => "Queue::Failed",
-        })
-    }
+    Says { Yes, No, Neither }
+    Deed { Requeue, Discard, Restore }
+    Meant { All, Group, Named, Before }
+    Terms { Plain, Paced, Canary, Asked, AskedSlowly, Commanded }
+    Queue { Main, Ladder, Failed }
 }
 
 /// A list of operations as Rust.
@@ -202,8 +273,11 @@ pub fn as_rust(ops: &[Op]) -> String {
 impl Op {
     /// What it is, without where and how.
     pub(super) fn kind(self) -> String {
-        if let Self::End { end, .. } = self {
-            return format!("{end:?}");
+        match self {
+            Self::End { end, .. } => return format!("{end:?}"),
+            Self::Answer { says, .. } => return format!("Answer {says:?}"),
+            Self::Bulk { deed, .. } => return format!("{deed:?} of many"),
+            _ => {}
         }
         let text = format!("{self:?}");
         text.split([' ', '{']).next().unwrap_or_default().to_owned()

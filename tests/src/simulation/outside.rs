@@ -18,7 +18,7 @@ use super::writes::WORK;
 /// The most firings that somebody backfills.
 const MOST_BACKFILLED: u8 = 8;
 
-const BY: By<'static> = By { actor: "somebody", reason: Some("a reason") };
+pub(super) const BY: By<'static> = By { actor: "somebody", reason: Some("a reason") };
 
 impl Simulation<'_> {
     /// What befalls messages, without the database.

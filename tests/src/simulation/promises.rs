@@ -13,7 +13,7 @@ use super::stop::Stop;
 /// An operation's place: what it did, and when.
 pub(super) struct Judge<'a> {
     pub(super) ledger: &'a mut Ledger,
-    pub(super) notes: &'a Notes,
+    pub(super) notes: &'a mut Notes,
     pub(super) now: DateTime<Utc>,
     /// When the simulation began.
     pub(super) began: DateTime<Utc>,
@@ -21,6 +21,8 @@ pub(super) struct Judge<'a> {
     pub(super) policy: &'a dyn Fn(&Row) -> RetryPolicy,
     /// Until when a firing may be begun; `None`: however late.
     pub(super) stale_at: &'a dyn Fn(&Row) -> Option<DateTime<Utc>>,
+    /// Whether a task is asked first whether the effect of an execution has happened.
+    pub(super) is_asked: &'a dyn Fn(&Row) -> bool,
 }
 
 /// `Err(Stop::Broken)` with the text unless the condition holds.
@@ -96,8 +98,8 @@ impl Judge<'_> {
         if was.state == State::Running {
             return self.ended(was, is);
         }
-        let person = self.notes.person;
-        let moved_by = |cause| person == Some((is.id, cause));
+        let (person, bulks) = (self.notes.person, &self.notes.by_bulk);
+        let moved_by = |cause| person == Some((is.id, cause)) || bulks.contains(&(is.id, cause));
         match (was.state, is.state) {
             (State::Pending | State::Retrying, State::Failed) => {
                 let unopenable = self.notes.unopenable.contains(&(is.id, was.attempt));
@@ -118,15 +120,24 @@ impl Judge<'_> {
             // Whether that was right is asked of the whole job.
             (_, State::Cancelled) if is.replaced_by.is_some() => {}
             (_, to) => {
-                let cause = match to {
-                    State::Cancelled => Cause::Cancel,
-                    State::Discarded => Cause::Discard,
-                    _ => Cause::Restore,
-                };
+                let cause = moved_to(to);
                 promise!(moved_by(cause), "moved by nobody: {}", name());
             }
         }
+        self.recorded_of_bulk(is);
         Ok(())
+    }
+
+    /// What a bulk does is recorded, but for a question that it takes back unbegun.
+    fn recorded_of_bulk(&mut self, is: &Row) {
+        let cause = if is.state == State::Pending { Cause::Requeue } else { moved_to(is.state) };
+        let recorded = cause != Cause::Cancel || self.notes.pruned;
+        if recorded && self.notes.by_bulk.contains(&(is.id, cause)) {
+            self.ledger.deed(is.id);
+        }
+        if cause == Cause::Restore && is.asks_about.is_some() {
+            self.ledger.bulks.restored(is.id);
+        }
     }
 
     /// Whether it is a firing that nobody has begun, and too old to be.
@@ -222,6 +233,16 @@ impl Judge<'_> {
             row.name()
         );
         Ok(())
+    }
+}
+
+/// By which cause something comes into this state that had not begun or had failed.
+const fn moved_to(state: State) -> Cause {
+    match state {
+        State::Cancelled => Cause::Cancel,
+        State::Discarded => Cause::Discard,
+        State::Succeeded => Cause::Resolve,
+        _ => Cause::Restore,
     }
 }
 

@@ -38,6 +38,9 @@ struct Columns {
     waits: Option<String>,
     admitted_at: Option<DateTime<Utc>>,
     replaced_by: Option<Uuid>,
+    params: String,
+    asks_about: Option<Uuid>,
+    finished_at: Option<DateTime<Utc>>,
     deeds: i64,
     earliest: DateTime<Utc>,
 }
@@ -72,6 +75,10 @@ pub(super) struct Row {
     pub(super) waits: Option<String>,
     pub(super) admitted: bool,
     pub(super) replaced_by: Option<Uuid>,
+    pub(super) params: String,
+    /// The execution that it asks about; `None`: it is no question.
+    pub(super) asks_about: Option<ExecutionId>,
+    pub(super) finished_at: Option<DateTime<Utc>>,
     pub(super) deeds: i64,
     /// Of all the instants in the row.
     pub(super) earliest: DateTime<Utc>,
@@ -112,7 +119,8 @@ impl Row {
     /// What it is called in a message.
     pub(super) fn name(&self) -> String {
         format!(
-            "{} ({} at {}, revision {})",
+            "{}{} ({} at {}, revision {})",
+            if self.asks_about.is_some() { "the question of " } else { "" },
             self.idempotency_key,
             self.state.as_str(),
             self.attempt,
@@ -131,7 +139,7 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
                 ticket_published_at, next_attempt_at, retries_used, timeouts_used, crashes_used,
                 snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
                 backfill IS NOT NULL AS is_backfilled, overlap_override IS NOT NULL AS overridden,
-                waits, admitted_at, replaced_by,
+                waits, admitted_at, replaced_by, params::text, asks_about, finished_at,
                 (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
@@ -194,6 +202,9 @@ impl Columns {
             waits: self.waits,
             admitted: self.admitted_at.is_some(),
             replaced_by: self.replaced_by,
+            params: self.params,
+            asks_about: self.asks_about.map(ExecutionId::new),
+            finished_at: self.finished_at,
             deeds: self.deeds,
             earliest: self.earliest,
             attempts: BTreeMap::new(),

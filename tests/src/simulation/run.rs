@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
 
+use super::bulks::COMES_TO_PASS;
 use super::case::{Plays, Simulation};
 use super::draw::Draw;
 use super::op::{Op, as_rust};
@@ -80,7 +81,7 @@ pub struct Break {
 const TELL_EVERY: u64 = 500;
 /// What no operation is drawn for, and some must come to do all the same.
 const SKIPS: &str = "an Ask that skips what is stale";
-/// Nor for these.
+/// Nor for these, nor for what bulks come to.
 const WAITS: &str = "a Plan whose firing waits";
 const REPLACES: &str = "a Plan whose firing replaces what runs";
 const AWAY: &str = "the simulation cannot go on";
@@ -104,6 +105,11 @@ impl Stage {
     pub async fn create() -> Result<Self> {
         let database = TestDatabase::create().await?;
         let tables = [
+            "bulk_questions",
+            "bulk_items",
+            "bulks",
+            "failures",
+            "failure_changes",
             "held_firings",
             "holds",
             "planner_clock",
@@ -154,6 +160,7 @@ impl Stage {
         let mut stop = None;
         let mut done = 0;
         self.applied.extend([SKIPS, WAITS, REPLACES].map(str::to_owned));
+        self.applied.extend(COMES_TO_PASS.map(str::to_owned));
         let mut before = simulation.sight();
         self.idle.clear();
         while let (None, Some(op)) = (&stop, ops.get(done)) {
@@ -172,6 +179,7 @@ impl Stage {
         let counted = [(SKIPS, skipped), (WAITS, waited), (REPLACES, simulation.replaced)];
         let some = counted.iter().filter(|(_, count)| *count > 0);
         self.acted.extend(some.map(|(what, _)| (*what).to_owned()));
+        self.acted.extend(simulation.ledger.bulks.came_to_pass());
         let at_the_end = stop.is_none();
         if to_the_end && stop.is_none() {
             stop = simulation.run_to_the_end().await.err();

@@ -7,7 +7,7 @@ use sexton_model::plan::{Cursor, Disposition, Due, plan};
 use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::tickets::OwedTicket;
-use sexton_store::{reconcile, relay, retention};
+use sexton_store::{bulk, reconcile, relay, retention};
 
 use super::broker::pick;
 use super::case::{ACTOR, Simulation};
@@ -193,8 +193,10 @@ impl Simulation<'_> {
             let batch = retention::prune(self.writes(), RETENTION_DAYS, from, 5, now).await?;
             from = batch.next;
             if from.is_none() {
-                return Ok(());
+                break;
             }
         }
+        while bulk::prune(self.writes(), RETENTION_DAYS, Some(self.now)).await? > 0 {}
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Makes a failing list of operations short: leaves out whatever is not needed, then makes what is
 //! left simple.
 
-use super::op::{Cut, Op};
+use super::op::{Cut, Meant, Op, Terms};
 
 /// The most runs that are spent on it.
 const MOST_RUNS: usize = 3_000;
@@ -88,6 +88,23 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::Settle { worker, .. } => {
             vec![Op::Settle { worker: 0, cut }, Op::Settle { worker, cut }]
         }
+        Op::Answer { says, .. } => vec![Op::Answer { slot: 0, says }],
+        Op::Prepare { bulk, .. } => {
+            vec![Op::Prepare { bulk: 0, cut }, Op::Prepare { bulk, cut }]
+        }
+        Op::Question { bulk, .. } => {
+            vec![Op::Question { bulk: 0, cut }, Op::Question { bulk, cut }]
+        }
+        Op::Carry { bulk, .. } => vec![Op::Carry { bulk: 0, cut }, Op::Carry { bulk, cut }],
+        Op::StopBulk { .. } => vec![Op::StopBulk { bulk: 0 }],
+        Op::ResumeBulk { .. } => vec![Op::ResumeBulk { bulk: 0 }],
+        Op::Say { says, .. } => vec![Op::Say { bulk: 0, item: 0, says }],
+        Op::Edit { requeue, .. } => vec![Op::Edit { row: 0, requeue }],
+        Op::Bulk { deed, meant, terms } => vec![
+            Op::Bulk { deed, meant: Meant::All, terms: Terms::Plain },
+            Op::Bulk { deed, meant: Meant::All, terms },
+            Op::Bulk { deed, meant, terms: Terms::Plain },
+        ],
         Op::Send { slot, .. } => vec![Op::Send { slot: 0, cut }, Op::Send { slot, cut }],
         Op::MarkSent { worker, .. } => {
             vec![Op::MarkSent { worker: 0, cut }, Op::MarkSent { worker, cut }]

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use super::broker::{Message, pick};
 use super::case::Simulation;
-use super::op::{Cut, End, Op};
+use super::op::{Cut, End, Op, Says};
 use super::promises::promise;
 use super::stop::Stop;
+use super::writes::CHECK;
 
 /// Slots of each worker.
 pub(super) const SLOTS: usize = 2;
@@ -76,10 +77,13 @@ pub(super) enum Elsewhere {
 }
 
 /// How a task ended, as it is decided on and recorded.
+#[expect(clippy::struct_field_names, reason = "as a settlement calls it")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     pub(super) ending: Ending,
     pub(super) outcome: &'static str,
+    /// What a question says.
+    pub(super) says: Option<Says>,
 }
 
 impl From<End> for Outcome {
@@ -94,7 +98,7 @@ impl From<End> for Outcome {
             End::IsInterrupted => (Ending::Interrupted, "interrupted"),
             End::Snoozes => (Ending::Snoozed { after: SNOOZE }, "snoozed"),
         };
-        Self { ending, outcome }
+        Self { ending, outcome, says: None }
     }
 }
 
@@ -125,6 +129,7 @@ impl Simulation<'_> {
         match op {
             Op::Deliver { slot, message } => return self.deliver(slot, message),
             Op::End { slot, end } => self.end(slot, end),
+            Op::Answer { slot, says } => self.answer(slot, says),
             Op::Send { slot, cut } => self.send(slot, cut),
             Op::Acknowledge { slot } => {
                 if let Some(slot) = self.nth(slot, |step| matches!(step, Step::Acking)) {
@@ -212,6 +217,19 @@ impl Simulation<'_> {
         if end == End::Succeeds {
             self.ledger.succeed(id);
         }
+    }
+
+    /// A running question ends well, and has said something.
+    fn answer(&mut self, slot: u8, says: Says) {
+        let is_question =
+            |step: &Step| matches!(step, Step::Running { opened, .. } if opened.task_type == CHECK);
+        let Some(slot) = self.nth(slot, is_question) else { return };
+        let Step::Running { opened, .. } = std::mem::take(&mut slot.step) else { return };
+        let (id, attempt) = (opened.execution_id, opened.attempt);
+        let end = Outcome { says: Some(says), ..End::Succeeds.into() };
+        slot.step = Step::Ran { opened, end };
+        self.ledger.succeed(id);
+        self.ledger.bulks.said(id, attempt, says);
     }
 
     fn send(&mut self, slot: u8, cut: Cut) {

@@ -1,12 +1,9 @@
-//! The sweep of the failed queue, as in `scheduler/src/sweep/pass.rs`: take a message, *then* read its
-//! row, judge with the real function, put the message back at the tail or remove it.
+//! The sweep of the failed queue, as in `scheduler/src/sweep/batch.rs`, in batches of one: take a message,
+//! *then* read its row, judge with the real function, put the message back at the tail or remove it.
 
-use std::collections::HashSet;
-
-use sexton_model::id::ExecutionId;
-use sexton_model::sweep::{Verdict, judge};
+use sexton_model::sweep::{Claim, Verdict, judge_together};
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::parked;
+use sexton_store::parked::{self, Place, owe_unseen};
 
 use super::broker::Message;
 use super::case::Simulation;
@@ -20,7 +17,6 @@ pub(super) struct Pass {
     lock: Exclusive,
     /// Messages that were there when it began and that it has not taken.
     left: usize,
-    seen: HashSet<ExecutionId>,
     /// Whether messages went from before it: it may come to copies of its own then.
     pub(super) disturbed: bool,
     /// What it holds, judged or not.
@@ -71,34 +67,36 @@ impl Simulation<'_> {
         let lock = Exclusive::try_acquire(self.store, ExclusiveTask::Sweep, Some(self.now)).await?;
         promise!(lock.is_some(), "the sweep's lock is held by nobody");
         let left = self.broker.failed.len();
-        self.sweep = lock.map(|lock| Pass {
-            lock,
-            left,
-            seen: HashSet::new(),
-            disturbed: false,
-            hand: None,
-        });
+        if let Some(lock) = &lock {
+            parked::begin_pass(self.store, lock.began()).await?;
+        }
+        self.sweep = lock.map(|lock| Pass { lock, left, disturbed: false, hand: None });
         Ok(())
     }
 
     async fn judge(&mut self, pass: &mut Pass, message: &Message) -> Result<Verdict, Stop> {
         let Some((id, attempt)) = message.ticket() else { return Ok(Verdict::Keep) };
-        let row = parked::row(&mut pass.lock, id).await?;
-        let verdict = judge(attempt, row, message.note, pass.seen.contains(&id));
+        let rows = parked::rows(&mut pass.lock, &[id]).await?;
+        let claim = Claim { id, attempt, last_death: message.note };
+        let judged = judge_together(&[Some(claim)], &rows).pop().flatten();
+        let Some(verdict) = judged else { return Ok(Verdict::Keep) };
         if let Verdict::Fail(class) = verdict {
             self.fail_unopened(id, attempt, class).await?;
         }
-        if verdict == Verdict::Keep && row.is_some() {
-            pass.seen.insert(id);
+        if verdict == Verdict::Keep {
+            parked::keep(self.writes(), pass.lock.began(), &[id]).await?;
         }
         Ok(verdict)
     }
 
     async fn finish_pass(&mut self, pass: Pass, cut: Cut) -> Result<(), Stop> {
         if pass.left == 0 && cut == Cut::No && self.plays.sweep_owes {
-            let seen: Vec<ExecutionId> = pass.seen.into_iter().collect();
-            let began = pass.lock.began();
-            parked::owe_unseen(self.writes(), &seen, began, 1_000, Some(self.now)).await?;
+            let (began, mut after) = (pass.lock.began(), Place::START);
+            while let Some(owed) =
+                owe_unseen(self.writes(), began, false, after, 1_000, Some(self.now)).await?
+            {
+                after = owed.upto;
+            }
         }
         pass.lock.release().await?;
         Ok(())

@@ -14,7 +14,7 @@ use sexton_store::settle::{Settled, Settlement, record_late, settle};
 use sexton_store::{foreign, parked, relay};
 
 use super::case::{ACTOR, DRAW, HOPELESS, Simulation, pool};
-use super::op::Cut;
+use super::op::{Cut, Says};
 use super::promises::promise;
 use super::slots::{Elsewhere, Outcome, SLOTS, Step, WORKERS, held, own_clock};
 use super::stop::Stop;
@@ -28,10 +28,12 @@ pub(super) const CRASHES: u32 = 2;
 pub(super) const RARE: &str = "rare";
 /// What both offer.
 pub(super) const WORK: &str = "work";
+/// Which both offer, and which says whether an effect has happened.
+pub(super) const CHECK: &str = "check";
 
 /// What a worker offers. Its crash budget is its own; that of the rescuer is another.
 fn offered(worker: usize) -> Vec<Offer> {
-    let types: &[&str] = if worker == 0 { &[WORK, RARE] } else { &[WORK] };
+    let types: &[&str] = if worker == 0 { &[WORK, CHECK, RARE] } else { &[WORK, CHECK] };
     let offer = |&name: &&str| Offer { task_type: name.to_owned(), max_crashes: CRASHES };
     types.iter().map(offer).collect()
 }
@@ -233,7 +235,8 @@ impl Simulation<'_> {
             }
             (Step::Opened(_), Renewal::Fenced) => Step::Acking,
             (Step::Running { opened, .. }, Renewal::Renewed { cancel_requested: true }) => {
-                let end = Outcome { ending: Ending::Interrupted, outcome: "cancelled" };
+                let ending = Ending::Interrupted;
+                let end = Outcome { ending, outcome: "cancelled", says: None };
                 Step::Ran { opened, end }
             }
             (Step::Running { opened, .. }, Renewal::Renewed { .. }) => {
@@ -271,7 +274,7 @@ impl Simulation<'_> {
                         exit_code: None,
                         signal: None,
                         output: Some(self.next_line(slot)),
-                        result: None,
+                        result: end.says.map(Says::told),
                     });
                     slots.push(slot);
                 }

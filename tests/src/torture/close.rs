@@ -66,6 +66,7 @@ pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
             found.push(Violation::Lost { execution, row, fault: "all faults".to_owned() });
         }
     }
+    found.extend(bulks(arena).await);
     found.extend(parked(arena).await);
     let mut evidence = evidence(arena, None).await?;
     evidence.firings.cursor = cursor;
@@ -74,6 +75,19 @@ pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
     arena.complete()?;
     found.extend(crashes(arena));
     Ok(found)
+}
+
+/// No bulk is left that goes on, and no question that nobody hears.
+async fn bulks(arena: &Arena) -> Vec<Violation> {
+    let mut left = Vec::new();
+    let none = arena
+        .until(IN_THE_END, async || {
+            left = rows::unfinished_bulks(arena.pool()).await?;
+            Ok(left.is_empty().then_some(()))
+        })
+        .await;
+    let left = if none.is_some() { Vec::new() } else { left };
+    left.into_iter().map(|what| Violation::Held { what }).collect()
 }
 
 /// The failed rows and the parked messages must be the same. A scheduler that starts looks at once, and

@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::arena::Patience;
 use super::fault::Fault;
 use super::fence_off;
-use super::fences::{CONTROL, FENCES, Fence};
+use super::fences::{self, CONTROL, Fence};
 use super::plan::Amount;
 use super::progress::{Progress, broken, strikes};
 use super::report::Report;
@@ -250,7 +250,7 @@ impl Without {
 async fn all_fences() -> Result<ExitCode> {
     let mut told = Vec::new();
     let mut all = true;
-    for fence in [&CONTROL].into_iter().chain(FENCES) {
+    for fence in [&CONTROL].into_iter().chain(fences::all()) {
         let ended = without(fence).await?;
         all &= ended.is_as_expected();
         told.push(format!("{:20} {}", fence.name, ended.told()));

@@ -107,6 +107,21 @@ pub enum Deed {
     TriggeredTwice,
     /// A schedule's cursor, set back.
     CursorSetBack,
+    /// A bulk, and a worker that is killed in one of its questions.
+    BulkQuestioned,
+    /// A bulk with a pace, and schedulers that are killed between its portions.
+    BulkPaced,
+    /// A bulk with a pace, an operator who is faster, and a scheduler that is killed.
+    BulkRaced,
+    /// A bulk whose canary fails again, and that is let go on; schedulers are killed meanwhile.
+    BulkCanary,
+}
+
+impl Deed {
+    /// Whether it asks for a bulk.
+    pub const fn is_of_bulk(self) -> bool {
+        matches!(self, Self::BulkQuestioned | Self::BulkPaced | Self::BulkRaced | Self::BulkCanary)
+    }
 }
 
 impl Fault {
@@ -179,7 +194,7 @@ impl Fault {
     }
 }
 
-const DEEDS: [Deed; 8] = [
+const DEEDS: [Deed; 12] = [
     Deed::TicketDoubled,
     Deed::TicketKept,
     Deed::TicketEarly,
@@ -188,6 +203,10 @@ const DEEDS: [Deed; 8] = [
     Deed::CancelledFirst,
     Deed::TriggeredTwice,
     Deed::CursorSetBack,
+    Deed::BulkQuestioned,
+    Deed::BulkPaced,
+    Deed::BulkRaced,
+    Deed::BulkCanary,
 ];
 
 impl fmt::Display for Fault {
@@ -229,6 +248,10 @@ words! {
         CancelledFirst: "cancelled before it is opened",
         TriggeredTwice: "triggered twice with a key",
         CursorSetBack: "schedule set back",
+        BulkQuestioned: "bulk, a worker killed in a question",
+        BulkPaced: "bulk at a pace, schedulers killed",
+        BulkRaced: "bulk beside an operator, a scheduler killed",
+        BulkCanary: "bulk whose canary fails, schedulers killed",
     }
 }
 

@@ -1,11 +1,13 @@
 //! The fences of the protocol, and how each is taken down in a copy of the source.
 //!
 //! The names are those of [the proof](../../../docs/proof.md), where a model loses the same fences and
-//! shows what goes wrong. Here it is the real code on real servers that must be seen to go wrong.
+//! shows what goes wrong; those of bulks (`bulk_fences`) are in no model. Here it is the real code on real servers that must be seen to go wrong.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+
+use super::bulk_fences::OF_BULKS;
 
 /// A fence, as it stands in the source.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,8 @@ pub const CONTROL: Fence = Fence {
         "worker frozen",
         "worker to PostgreSQL: answer to an open lost",
         "scheduler.sweep_failed",
+        "bulk beside an operator, a scheduler killed",
+        "bulk, a worker killed in a question",
     ],
     expected: &[],
 };
@@ -56,7 +60,7 @@ pub struct Edit {
 const OPEN: &str = "shared/store/src/open.rs";
 const LOST: &str = "shared/store/src/lost.rs";
 
-/// All of them.
+/// Those of the model.
 pub const FENCES: &[Fence] = &[
     Fence {
         name: "attempt-number",
@@ -141,9 +145,9 @@ pub const FENCES: &[Fence] = &[
                 instead: "",
             },
             Edit {
-                file: "shared/store/src/trigger.rs",
-                text: "        ON CONFLICT (job_id, execution_key) DO NOTHING\"",
-                instead: "        \"",
+                file: "shared/store/src/trigger/each.rs",
+                text: "            ON CONFLICT (job_id, execution_key) DO NOTHING\n",
+                instead: "",
             },
         ],
         first: &["schedule set back"],
@@ -193,6 +197,11 @@ pub const FENCES: &[Fence] = &[
     },
 ];
 
+/// All of them, those of bulks at the end.
+pub fn all() -> impl Iterator<Item = &'static Fence> {
+    FENCES.iter().chain(OF_BULKS)
+}
+
 impl Fence {
     /// The fence of this name.
     ///
@@ -200,8 +209,8 @@ impl Fence {
     ///
     /// There is none; says which there are.
     pub fn named(name: &str) -> Result<&'static Self> {
-        let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
-        let found = FENCES.iter().chain([&CONTROL]).find(|fence| fence.name == name);
+        let names: Vec<_> = all().map(|fence| fence.name).collect();
+        let found = all().chain([&CONTROL]).find(|fence| fence.name == name);
         found.with_context(|| {
             format!("there is no fence {name}: write one of {}, or none", names.join(", "))
         })
@@ -239,7 +248,7 @@ mod tests {
     #[test]
     fn every_fence_stands_in_the_source_where_the_table_says_and_once() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for fence in FENCES {
+        for fence in all() {
             for edit in fence.edits {
                 let content = std::fs::read_to_string(root.join(edit.file)).unwrap();
                 let without = fence.taken_down(Path::new(edit.file), &content);
@@ -250,15 +259,15 @@ mod tests {
 
     #[test]
     fn every_fault_that_comes_first_is_one_and_leaves_the_servers_alone() {
-        for fence in FENCES {
+        for fence in all() {
             assert!(!fence.first.is_empty(), "{}", fence.name);
             for name in fence.first {
                 let fault = Fault::named(name).unwrap_or_else(|| panic!("{name}"));
                 assert!(!fault.is_of_server(), "{name}");
             }
         }
-        let names: HashSet<_> = FENCES.iter().map(|fence| fence.name).collect();
-        assert_eq!(names.len(), FENCES.len());
+        let names: HashSet<_> = all().map(|fence| fence.name).collect();
+        assert_eq!(names.len(), all().count());
     }
 
     #[test]
@@ -273,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_run_with_all_fences_strikes_what_the_runs_without_one_strike() {
-        for fence in FENCES {
+        for fence in all() {
             assert!(!fence.expected.is_empty(), "{}", fence.name);
             for name in fence.first {
                 assert!(CONTROL.first.contains(name), "{}: {name}", fence.name);

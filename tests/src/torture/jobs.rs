@@ -23,8 +23,12 @@ pub(super) const NOBODY: &str = "torture.nobody";
 /// Is triggered, and is a statement.
 pub(super) const STATEMENT: &str = "torture.statement";
 
+/// Is triggered, has an effect that must not happen twice, and a verify task that looks for it.
+pub(super) const CHARGED: &str = "torture.charged";
+
 /// All of them.
-pub(super) const ALL: [&str; 8] = [ALONE, LOAD, QUEUED, HAND, PATIENT, LEASED, NOBODY, STATEMENT];
+pub(super) const ALL: [&str; 9] =
+    [ALONE, LOAD, QUEUED, HAND, PATIENT, LEASED, NOBODY, STATEMENT, CHARGED];
 
 /// Without jitter, so that an open before its time can be told from the rows.
 pub(super) const FILE: &str = r#"
@@ -79,6 +83,13 @@ retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 [[job]]
 name = "torture.statement"
 task = "statement"
+pool = "victims"
+retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
+
+[[job]]
+name = "torture.charged"
+task = "charge"
+verify = "charged"
 pool = "victims"
 retry = { delay = "1s", multiplier = 1.0, jitter = 0.0, max_retries = 5 }
 "#;

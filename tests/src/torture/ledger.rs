@@ -83,6 +83,15 @@ pub enum Entry {
         /// The execution.
         execution: Uuid,
     },
+    /// A task has had the effect that must not happen twice, and has yet to end.
+    Effect {
+        /// The idempotency key.
+        key: String,
+        /// The attempt.
+        attempt: i32,
+        /// The execution.
+        execution: Uuid,
+    },
     /// A task found another run of its key alive.
     Overlap {
         /// The idempotency key.
@@ -112,11 +121,15 @@ impl Ledger {
         std::fs::write(ledger.file(), "")?;
         std::fs::write(folder.join("moods/any"), Mood::Well.words())?;
         std::fs::write(ledger.script(), ledger.text())?;
+        std::fs::write(folder.join("verify.sh"), ledger.verify_text())?;
         for runner in [Runner::Victim, Runner::Peer] {
             let (script, word) = (ledger.script(), runner.word());
+            let (script, verify) = (script.display(), ledger.folder.join("verify.sh"));
             let text = format!(
-                "[tasks.work]\ncommand = [\"/bin/sh\", \"{}\", \"{word}\"]\n{}",
-                script.display(),
+                "[tasks.work]\ncommand = [\"/bin/sh\", \"{script}\", \"{word}\"]\n\
+                 [tasks.charge]\ncommand = [\"/bin/sh\", \"{script}\", \"{word}\", \"charge\"]\n\
+                 [tasks.charged]\ncommand = [\"/bin/sh\", \"{}\"]\n{}",
+                verify.display(),
                 effects::CATALOGUE
             );
             std::fs::write(ledger.catalogue(runner), text)?;
@@ -139,6 +152,15 @@ impl Ledger {
         let draft = self.folder.join("mood.draft");
         std::fs::write(&draft, mood.words())?;
         std::fs::rename(draft, self.folder.join("moods").join(job))
+    }
+
+    /// Says how many seconds a question takes from now on.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
+    pub fn question_takes(&self, seconds: u32) -> io::Result<()> {
+        std::fs::write(self.folder.join("moods/question"), format!("{seconds}\n"))
     }
 
     /// All that was written so far.
@@ -176,8 +198,32 @@ read -r seconds of_victim status later later_status <"$mood"
 [ "$SEXTON_ATTEMPT" = 1 ] || {{ seconds=$later; status=$later_status; }}
 echo "said by $key"
 [ "$seconds" = 0 ] || sleep "$seconds"
+case $2$status$SEXTON_EXECUTION_KEY in
+charge65no*) ;;
+charge*) echo "effect $SEXTON_ATTEMPT $SEXTON_EXECUTION_ID $key" >>ledger ;;
+esac
 echo "end $SEXTON_ATTEMPT $SEXTON_EXECUTION_ID $key" >>ledger
 exit "$status"
+"#,
+            folder = self.folder.display()
+        )
+    }
+}
+
+impl Ledger {
+    /// Says whether the effect of the execution that is asked about is in the ledger.
+    fn verify_text(&self) -> String {
+        format!(
+            r#"#!/bin/sh
+cd '{folder}' || exit 75
+seconds=0
+[ ! -e moods/question ] || read -r seconds <moods/question
+[ "$seconds" = 0 ] || sleep "$seconds"
+if grep -q "^effect [0-9]* [^ ]* $SEXTON_IDEMPOTENCY_KEY\$" ledger; then
+    echo true
+else
+    echo false
+fi >"$SEXTON_RESULT_FILE"
 "#,
             folder = self.folder.display()
         )
@@ -191,6 +237,7 @@ fn entry(line: &str) -> Option<Entry> {
     match what {
         "begin" => Some(Entry::Begin { key, attempt, execution }),
         "end" => Some(Entry::End { key, attempt, execution }),
+        "effect" => Some(Entry::Effect { key, attempt, execution }),
         "overlap" => Some(Entry::Overlap { key, attempt }),
         _ => None,
     }
@@ -259,6 +306,41 @@ mod tests {
         assert!(ledger.read().unwrap().contains(&Entry::Overlap { key: key(), attempt: 3 }));
         let group = Pid::from_raw(slow.id().cast_signed()).unwrap();
         kill_process_group(group, Signal::KILL).unwrap();
+    }
+
+    #[test]
+    fn a_charge_has_its_effect_before_it_ends_and_one_that_is_in_vain_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::create(folder.path()).unwrap();
+        ledger.mood("a.b", Mood::Fails).unwrap();
+        let asked = |key: &str| {
+            let result = folder.path().join("result");
+            let ended = Command::new("/bin/sh")
+                .arg(folder.path().join("verify.sh"))
+                .env("SEXTON_IDEMPOTENCY_KEY", key)
+                .env("SEXTON_RESULT_FILE", &result)
+                .status()
+                .unwrap();
+            assert!(ended.success());
+            std::fs::read_to_string(result).unwrap()
+        };
+        for (own, happened) in [("yes-1", "true\n"), ("no-1", "false\n")] {
+            let key = format!("a.b:{own}");
+            let ended = Command::new("/bin/sh")
+                .args([ledger.script().into_os_string(), "victim".into(), "charge".into()])
+                .stdout(std::process::Stdio::null())
+                .env("SEXTON_IDEMPOTENCY_KEY", &key)
+                .env("SEXTON_EXECUTION_KEY", own)
+                .env("SEXTON_EXECUTION_ID", Uuid::from_u128(1).to_string())
+                .env("SEXTON_ATTEMPT", "1")
+                .env("SEXTON_JOB", "a.b")
+                .status()
+                .unwrap();
+            assert_eq!((ended.code(), asked(&key).as_str()), (Some(65), happened));
+        }
+        let effects = ledger.read().unwrap();
+        let effects = effects.iter().filter(|entry| matches!(entry, Entry::Effect { .. }));
+        assert_eq!(effects.count(), 1);
     }
 
     #[test]

@@ -51,6 +51,10 @@ pub struct Evidence {
     pub whole: bool,
     /// Executions that have succeeded, and no attempt of theirs has.
     pub unproven: Vec<Uuid>,
+    /// Executions that were resolved without a run, since their effect had happened.
+    pub resolved: Vec<Uuid>,
+    /// What bulks count or record otherwise than their items say.
+    pub held: Vec<String>,
     /// The firings of a job that is due every second.
     pub firings: Firings,
     /// What the rows say people did.
@@ -77,6 +81,8 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     let mut found: Vec<Violation> = Vec::new();
     found.extend(of_runs(&evidence.ledger));
     found.extend(runs_and_rows(evidence));
+    found.extend(effects(evidence));
+    found.extend(evidence.held.iter().map(|what| Violation::Held { what: what.clone() }));
     found.extend(holes(&evidence.firings));
     for attempt in &evidence.attempts {
         found.extend(after_the_last(attempt, &evidence.actions));
@@ -109,9 +115,34 @@ fn of_runs(ledger: &[Entry]) -> Vec<Violation> {
             Entry::Overlap { key, attempt } => {
                 found.push(Violation::Overlap { key: key.clone(), attempt: *attempt });
             }
-            Entry::End { .. } => {}
+            Entry::End { .. } | Entry::Effect { .. } => {}
         }
     }
+    found
+}
+
+/// What had had its effect when it failed for good was not run again, and what was resolved had had it.
+fn effects(evidence: &Evidence) -> Vec<Violation> {
+    let mut had: HashSet<Uuid> = HashSet::new();
+    let mut again: HashSet<(Uuid, i32)> = HashSet::new();
+    for entry in &evidence.later {
+        match entry {
+            Entry::Effect { execution, .. } => drop(had.insert(*execution)),
+            Entry::Begin { execution, attempt, .. } if had.contains(execution) => {
+                again.insert((*execution, *attempt));
+            }
+            _ => {}
+        }
+    }
+    // After a crash nobody is asked: the effect happens at least once.
+    let asked = |row: &&AttemptRow| row.previous.as_ref().is_some_and(|it| it.1 == "permanent");
+    let rows = evidence.attempts.iter().filter(asked).map(|row| (row.execution, row.number));
+    let mut found: Vec<Violation> = rows
+        .filter(|run| again.contains(run))
+        .map(|(execution, attempt)| Violation::HappenedTwice { execution, attempt })
+        .collect();
+    let resolved = evidence.resolved.iter().filter(|id| !had.contains(id));
+    found.extend(resolved.map(|id| Violation::NotRun { execution: *id, attempt: None }));
     found
 }
 

@@ -104,7 +104,8 @@ const HEAD: &str = "\
 
 `make torture` runs many platforms side by side on real PostgreSQL and RabbitMQ servers, keeps all of them
 under load, and strikes faults: it kills processes between any two effects, kills, freezes and wipes servers,
-cuts, slows and swallows what they say to each other, and moves messages by hand. A fault counts only if an
+cuts, slows and swallows what they say to each other, moves messages by hand, and has operators requeue what
+failed in bulks whose questions a worker answers. A fault counts only if an
 execution was inside the step that it struck. What must hold afterwards stands in
 [the guarantees](guarantees.md); a ledger that the tasks write themselves, outside of the platform, says
 whether it did. The seed decides which faults come in which order.
@@ -121,7 +122,9 @@ ended as lost, so that the next attempt did its work again: at least once, as pr
 was opened before it was due, after a success, or after an operator had ended its execution, no failed
 execution ran that nobody had moved, no key had two executions, no attempt was marked as succeeded without
 its task's end in the ledger, no task ran without an attempt, every second of the job that fires each second
-has an execution or a gap, no program ended by itself or panicked, and in the end the failed rows and the
+has an execution or a gap, nothing whose effect the ledger had when it failed was run again by a bulk, nothing
+was resolved whose effect it had not, every bulk came to its end, counted what its items say, recorded once what
+it did to each and left no question, no program ended by itself or panicked, and in the end the failed rows and the
 parked messages were the same. Only what was judged in the end counts.
 
 {missed} further tries found no execution inside and do not count.

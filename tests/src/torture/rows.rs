@@ -104,13 +104,63 @@ pub(super) async fn evidence(pool: &PgPool, since: Option<DateTime<Utc>>) -> Res
     let unproven = sqlx::query_scalar(
         "SELECT e.id FROM executions e
          WHERE e.state = 'succeeded' AND e.claimed_at > now() - interval '1 day'
+           AND e.outcome IS DISTINCT FROM 'verified'
            AND NOT EXISTS (SELECT FROM attempts a
                            WHERE a.execution_id = e.id AND a.outcome = 'succeeded')",
     )
     .fetch_all(pool)
     .await?;
+    let resolved = ids(pool, "e.outcome = 'verified'").await?;
+    let held = held(pool).await?;
     let whole = since.is_none();
-    Ok(Evidence { attempts, whole, unproven, firings, actions, double_keys, ..Evidence::default() })
+    Ok(Evidence {
+        attempts,
+        whole,
+        unproven,
+        resolved,
+        held,
+        firings,
+        actions,
+        double_keys,
+        ..Evidence::default()
+    })
+}
+
+/// Bulks that count otherwise than their items say, or have not recorded once what they did to each.
+async fn held(pool: &PgPool) -> Result<Vec<String>> {
+    let wrong = sqlx::query_scalar(
+        "SELECT format('bulk %s counts %s done, %s refused, %s resolved, %s left, of %s items', b.id, b.done,
+                       b.refused, b.resolved, b.left_alone, b.selected)
+         FROM bulks b, LATERAL (
+             SELECT count(*) AS selected, count(*) FILTER (WHERE state = 'done') AS done,
+                    count(*) FILTER (WHERE state = 'refused') AS refused,
+                    count(*) FILTER (WHERE state = 'resolved') AS resolved,
+                    count(*) FILTER (WHERE state = 'left') AS left_alone
+             FROM bulk_items WHERE bulk_id = b.id) i
+         WHERE (b.selected, b.done, b.refused, b.resolved, b.left_alone)
+               IS DISTINCT FROM (i.selected, i.done, i.refused, i.resolved, i.left_alone)
+         UNION ALL
+         SELECT format('bulk %s has %s %s and recorded it %s times', i.bulk_id, i.state, i.execution_id, a.n)
+         FROM bulk_items i JOIN bulks b ON b.id = i.bulk_id, LATERAL (
+             SELECT count(*) AS n FROM operator_actions a
+             WHERE a.execution_id = i.execution_id AND a.bulk_id = i.bulk_id
+               AND a.action = CASE i.state WHEN 'resolved' THEN 'resolve' ELSE b.kind END) a
+         WHERE a.n <> (i.state IN ('done', 'resolved'))::int",
+    );
+    Ok(timeout(LIMIT, wrong.fetch_all(pool)).await??)
+}
+
+/// Bulks that go on, and questions that nobody has heard of those that are done. What an operator stopped, or
+/// what waits for his command, is left out: a try that broke off in the middle may leave one.
+pub(super) async fn unfinished_bulks(pool: &PgPool) -> Result<Vec<String>> {
+    let left = sqlx::query_scalar(
+        "SELECT format('bulk %s is %s', id, state) FROM bulks
+         WHERE state IN ('preparing', 'running') AND verify IS DISTINCT FROM 'command'
+         UNION ALL
+         SELECT format('question %s of bulk %s is not heard', q.question, b.id)
+         FROM bulk_questions q JOIN bulks b ON b.id = q.bulk_id WHERE q.answer IS NULL AND b.state = 'done'",
+    );
+    Ok(timeout(LIMIT, left.fetch_all(pool)).await??)
 }
 
 async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>> {
@@ -132,7 +182,8 @@ async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>
          LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM attempts b
                             WHERE b.execution_id = a.execution_id AND b.number < a.number
                             ORDER BY b.number DESC LIMIT 1) p ON true
-         WHERE a.opened_at >= $1",
+         -- A question is no run of what it asks about.
+         WHERE a.opened_at >= $1 AND e.asks_about IS NULL",
     )
     .bind(since)
     .fetch_all(pool)

@@ -6,6 +6,7 @@
 //! the last execution that was inside, and holds whatever the task itself still takes.
 
 mod breach;
+mod bulk;
 mod hand;
 mod network;
 mod point;
@@ -69,6 +70,7 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
         Fault::Network(program, server, loss) => {
             network::strike(arena, program, server, loss).await
         }
+        Fault::Hand(deed) if deed.is_of_bulk() => bulk::strike(arena, deed).await,
         Fault::Hand(deed) => hand::strike(arena, deed).await,
     };
     if fault.is_of_server() {

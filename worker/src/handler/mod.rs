@@ -59,6 +59,7 @@ mod executor;
 mod options;
 mod orders;
 mod panic;
+mod schema;
 mod transaction;
 
 use std::fmt;
@@ -74,6 +75,7 @@ pub use self::context::{Ctx, StopCause};
 pub use self::error::{HandlerError, Reason};
 pub(crate) use self::executor::{HandlerExecutor, HandlerHost};
 pub use self::options::{GRACE_DEFAULT, GRACE_MAX, HandlerOptions};
+pub use self::schema::ParamsSchema;
 pub use self::transaction::Transaction;
 
 /// Class of the failure of an attempt whose params are not what its handler takes.

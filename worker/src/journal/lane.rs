@@ -33,6 +33,8 @@ pub(super) trait Kind: Send + Sync + 'static {
     type Request: Clone + Send + Sync + 'static;
     /// What is answered.
     type Answer: Send + 'static;
+    /// What a statement needs for itself alone.
+    type Turn: Send;
 
     /// The execution: two calls for the same one never share a statement.
     fn key(request: &Self::Request) -> Uuid;
@@ -42,9 +44,13 @@ pub(super) trait Kind: Send + Sync + 'static {
         0
     }
 
+    /// Waits until a statement may be run. What comes meanwhile goes along with it.
+    fn turn(&self) -> impl Future<Output = Self::Turn> + Send;
+
     /// Runs the statement. Answers in the order of the requests; `None`: the row was locked.
     fn write(
         &self,
+        turn: &mut Self::Turn,
         requests: &[Self::Request],
     ) -> impl Future<Output = Result<Vec<Option<Self::Answer>>, StoreError>> + Send;
 }
@@ -97,9 +103,16 @@ async fn run<K: Kind>(kind: K, mut receiver: mpsc::Receiver<Call<K>>, gate: Gate
                 tokio::time::sleep(pause).await;
             }
         }
+        let mut turn = kind.turn().await;
+        while waiting.len() < BATCH
+            && let Ok(call) = receiver.try_recv()
+        {
+            waiting.push(call);
+        }
         let batch = take_distinct(&mut waiting);
         let asked = batch.len();
-        let locked = write(&kind, batch, &gate).await;
+        let locked = write(&kind, &mut turn, batch, &gate).await;
+        drop(turn);
         let fruitless = asked > 0 && locked.len() == asked;
         pause = if fruitless { (pause * 2).min(LONGEST_LOCKED_PAUSE) } else { LOCKED_PAUSE };
         waiting.extend(locked);
@@ -129,12 +142,17 @@ fn take_distinct<K: Kind>(waiting: &mut Vec<Call<K>>) -> Vec<Call<K>> {
 }
 
 /// Writes a batch and answers it; returns the calls whose rows were locked.
-async fn write<K: Kind>(kind: &K, batch: Vec<Call<K>>, gate: &Gate) -> Vec<Call<K>> {
+async fn write<K: Kind>(
+    kind: &K,
+    turn: &mut K::Turn,
+    batch: Vec<Call<K>>,
+    gate: &Gate,
+) -> Vec<Call<K>> {
     if batch.is_empty() {
         return Vec::new();
     }
     let requests: Vec<K::Request> = batch.iter().map(|call| call.request.clone()).collect();
-    match within(K::LIMIT, kind.write(&requests)).await {
+    match within(K::LIMIT, kind.write(turn, &requests)).await {
         Ok(answers) => {
             gate.answered();
             answer(batch, answers)
@@ -143,7 +161,7 @@ async fn write<K: Kind>(kind: &K, batch: Vec<Call<K>>, gate: &Gate) -> Vec<Call<
         Err(StoreError::Data(_)) if batch.len() > 1 => {
             let mut locked = Vec::new();
             for call in batch {
-                locked.extend(write_one(kind, call, gate).await);
+                locked.extend(write_one(kind, turn, call, gate).await);
             }
             locked
         }
@@ -151,8 +169,13 @@ async fn write<K: Kind>(kind: &K, batch: Vec<Call<K>>, gate: &Gate) -> Vec<Call<
     }
 }
 
-async fn write_one<K: Kind>(kind: &K, call: Call<K>, gate: &Gate) -> Vec<Call<K>> {
-    match within(K::LIMIT, kind.write(std::slice::from_ref(&call.request))).await {
+async fn write_one<K: Kind>(
+    kind: &K,
+    turn: &mut K::Turn,
+    call: Call<K>,
+    gate: &Gate,
+) -> Vec<Call<K>> {
+    match within(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
         Ok(answers) => answer(vec![call], answers),
         Err(error) => refuse(vec![call], &error, gate),
     }

@@ -18,12 +18,19 @@ impl Kind for Marks {
     const LIMIT: Duration = Duration::from_secs(10);
     type Request = (ExecutionId, i32);
     type Answer = ();
+    type Turn = ();
 
     fn key((id, _): &Self::Request) -> Uuid {
         id.get()
     }
 
-    async fn write(&self, requests: &[Self::Request]) -> Result<Vec<Option<()>>, StoreError> {
+    async fn turn(&self) {}
+
+    async fn write(
+        &self,
+        (): &mut (),
+        requests: &[Self::Request],
+    ) -> Result<Vec<Option<()>>, StoreError> {
         // A row that was locked or has moved on stays unmarked: the relay or the open sees to it.
         mark_published(&self.store, requests, None).await?;
         Ok(vec![Some(()); requests.len()])

@@ -2,7 +2,8 @@
 //!
 //! Opens, renewals, settlements and marks each have a lane. A lane writes whatever is waiting as one
 //! statement and takes what arrived meanwhile as the next batch: no timer, so an idle worker answers
-//! in one round trip and a busy one shares it. A row that somebody else had locked for a moment goes
+//! in one round trip and a busy one shares it. Opens and settlements take turns on one connection, so that
+//! their batches are large; renewals, which must not be late, have others. A row that somebody else had locked for a moment goes
 //! into the next round by itself.
 //!
 //! Nothing is buffered beyond the calls that wait for their answer, so a crash loses no record: an
@@ -14,13 +15,16 @@ mod opens;
 mod renewals;
 mod settlements;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, ProcessId};
 use sexton_store::Store;
 use sexton_store::lease::{Held, Renewal};
 use sexton_store::open::{Offer, OpenRequest};
+use sexton_store::own::OwnConnection;
 use sexton_store::settle::{Settled, Settlement};
+use tokio::sync::Mutex;
 
 use self::lane::Lane;
 use self::marks::Marks;
@@ -74,10 +78,11 @@ pub(crate) struct Journal {
 impl Journal {
     /// Starts the lanes on the current runtime.
     pub(crate) fn start(store: &Store, writer: Writer, gate: &Gate) -> Self {
+        let own = Arc::new(Mutex::new(OwnConnection::new(store)));
         Self {
-            opens: Lane::start(Opens { store: store.clone(), writer }, gate),
+            opens: Lane::start(Opens { own: Arc::clone(&own), writer }, gate),
             renewals: Lane::start(Renewals { store: store.clone() }, gate),
-            settlements: Lane::start(Settlements { store: store.clone() }, gate),
+            settlements: Lane::start(Settlements { own }, gate),
             marks: Lane::start(Marks { store: store.clone() }, gate),
         }
     }

@@ -1,11 +1,14 @@
 //! The lane of opens.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::open::{Answer, Row, answer};
+use sexton_store::StoreError;
 use sexton_store::open::{OpenRequest, Opened, look, open, recover};
-use sexton_store::{Store, StoreError};
+use sexton_store::own::OwnConnection;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use uuid::Uuid;
 
 use super::Writer;
@@ -24,7 +27,7 @@ pub(crate) enum Opening {
 
 #[derive(Debug)]
 pub(super) struct Opens {
-    pub(super) store: Store,
+    pub(super) own: Arc<Mutex<OwnConnection>>,
     pub(super) writer: Writer,
 }
 
@@ -32,14 +35,25 @@ impl Kind for Opens {
     const LIMIT: Duration = Duration::from_secs(10);
     type Request = OpenRequest;
     type Answer = Opening;
+    type Turn = OwnedMutexGuard<OwnConnection>;
 
     fn key(request: &OpenRequest) -> Uuid {
         request.execution_id.get()
     }
 
-    async fn write(&self, requests: &[OpenRequest]) -> Result<Vec<Option<Opening>>, StoreError> {
+    async fn turn(&self) -> Self::Turn {
+        Arc::clone(&self.own).lock_owned().await
+    }
+
+    async fn write(
+        &self,
+        own: &mut Self::Turn,
+        requests: &[OpenRequest],
+    ) -> Result<Vec<Option<Opening>>, StoreError> {
+        let connection = own.get().await?;
         let Writer { worker, actor, offers, lease } = &self.writer;
-        let answered = open(&self.store, *worker, actor, offers, requests, *lease, None).await?;
+        let answered =
+            open(&mut *connection, *worker, actor, offers, requests, *lease, None).await?;
         let skipped = answered.skipped;
         let mut opened = by_execution(answered.opened);
         let missed: Vec<OpenRequest> = requests
@@ -50,7 +64,7 @@ impl Kind for Opens {
             .collect();
         let mut unopened = HashMap::new();
         if !missed.is_empty() {
-            let rows: HashMap<Uuid, Row> = look(&self.store, offers, &missed, None)
+            let rows: HashMap<Uuid, Row> = look(&mut *connection, offers, &missed, None)
                 .await?
                 .into_iter()
                 .map(|(id, row)| (id.get(), row))
@@ -60,9 +74,10 @@ impl Kind for Opens {
                 unopened.insert(id, answer(request.attempt, rows.get(&id)));
             }
             if unopened.values().any(|answer| *answer == Answer::Run) {
-                opened.extend(by_execution(recover(&self.store, &missed, *lease).await?));
+                opened.extend(by_execution(recover(&mut *connection, &missed, *lease).await?));
             }
         }
+        own.answered();
         Ok(requests
             .iter()
             .map(|request| {

@@ -17,12 +17,19 @@ impl Kind for Renewals {
     const LIMIT: Duration = Duration::from_secs(5);
     type Request = (Held, Duration);
     type Answer = Renewal;
+    type Turn = ();
 
     fn key((held, _): &Self::Request) -> Uuid {
         held.execution_id.get()
     }
 
-    async fn write(&self, requests: &[Self::Request]) -> Result<Vec<Option<Renewal>>, StoreError> {
+    async fn turn(&self) {}
+
+    async fn write(
+        &self,
+        (): &mut (),
+        requests: &[Self::Request],
+    ) -> Result<Vec<Option<Renewal>>, StoreError> {
         let renewals = renew(&self.store, requests, None).await?;
         Ok(renewals
             .into_iter()

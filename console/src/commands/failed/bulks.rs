@@ -1,12 +1,14 @@
 //! `sexton failed bulks` and `sexton failed bulk`: what was asked for of many, and steering it.
 
+use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_service::fault;
-use sexton_store::bulk::{self, Bulk, SteerError};
+use sexton_store::bulk::{self, Bulk, SteerError, Waits};
 use sexton_store::operator::By;
 
 use super::verify::{self, Asking};
+use super::waits::{of, told};
 use super::watch::{find, follow, summary};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -77,6 +79,8 @@ pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Fai
     if session.out.is_json() {
         return session.out.document(&bulks);
     }
+    let ids: Vec<i64> = bulks.iter().map(|bulk| bulk.id).collect();
+    let waits = bulk::waits(&store, &ids, None).await?;
     if bulks.is_empty() {
         return session.out.say("There are no bulks.");
     }
@@ -89,7 +93,11 @@ pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Fai
             Cell::new(&bulk.state),
             Cell::new(&bulk.actor),
             Cell::new(ago(bulk.created_at, now)),
-            Cell::new(summary(bulk)),
+            Cell::new(if waits.contains_key(&bulk.id) {
+                format!("{}; waits for workers", summary(bulk))
+            } else {
+                summary(bulk)
+            }),
         ]);
     }
     session.out.table(table)
@@ -119,11 +127,13 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let bulk = find(&store, id).await?;
     let refused = bulk::items(&store, id, &["refused", "left"], 0, PAGE).await?;
+    let waits = of(&store, id).await?;
     if session.out.is_json() {
-        return session.out.document(&json!({"bulk": bulk, "refused": refused}));
+        let document = json!({"bulk": bulk, "refused": refused, "waits": waits});
+        return session.out.document(&document);
     }
     let now = session.now(&store).await?;
-    session.out.facts(facts(&bulk, now))?;
+    session.out.facts(facts(&bulk, waits.as_ref(), now))?;
     if refused.is_empty() {
         return Ok(());
     }
@@ -136,7 +146,7 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     session.out.table(table)
 }
 
-fn facts(bulk: &Bulk, now: chrono::DateTime<chrono::Utc>) -> Facts {
+fn facts(bulk: &Bulk, waits: Option<&Waits>, now: DateTime<Utc>) -> Facts {
     let mut facts = Facts::default();
     facts.add("bulk", bulk.id.to_string());
     facts.add("what", &bulk.kind);
@@ -144,6 +154,7 @@ fn facts(bulk: &Bulk, now: chrono::DateTime<chrono::Utc>) -> Facts {
     facts.add("state", &bulk.state);
     facts.maybe("because", bulk.why.as_deref().map(|why| line(why, 500)));
     facts.add("how far", summary(bulk));
+    facts.maybe("waits", waits.map(told));
     facts.add("who", &bulk.actor);
     facts.maybe("from", bulk.from_where.as_ref());
     facts.maybe("reason", bulk.reason.as_deref().map(|why| line(why, 500)));

@@ -7,16 +7,18 @@ use sexton_model::params::check;
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
 use sexton_service::fault;
+use sexton_store::Store;
 use sexton_store::executions::{self, Execution};
 use sexton_store::operator::{self, By, OperatorError};
 
 use super::deeds::{beaten, known_pool};
-use super::{schema, verified};
+use super::verified;
 use crate::changes::{Change, changes};
 use crate::commands::reference;
 use crate::confirm::confirm;
 use crate::editor::{self, Edited, read_limited};
 use crate::failure::Failure;
+use crate::misfits::Wanted;
 use crate::session::Session;
 use crate::show::line;
 
@@ -86,7 +88,8 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
         None => failure,
     };
     if !found.is_empty()
-        && let Err(failure) = schema::check(&store, &row.task_type, &params, session).await
+        && let Err(failure) =
+            fits(&store, &row.task_type, pool.unwrap_or(&row.pool), &params, session).await
     {
         return Err(keep(failure));
     }
@@ -120,6 +123,21 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
         return answer(id, &found, pool, state, session);
     }
     session.out.say(format!("{id} is {what}."))
+}
+
+/// Refuses params that do not fit; what could not be checked is said to people, and holds nothing up.
+async fn fits(
+    store: &Store,
+    task_type: &str,
+    pool: &str,
+    params: &Value,
+    session: &Session,
+) -> Result<(), Failure> {
+    let wanted = Wanted::of(store, task_type, pool).await?;
+    if !session.out.is_json() {
+        wanted.notes().iter().try_for_each(|note| session.out.say(note))?;
+    }
+    wanted.check(params)
 }
 
 fn answer(

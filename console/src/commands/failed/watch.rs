@@ -7,6 +7,7 @@ use sexton_store::bulk::{self, Bulk};
 use sexton_store::{Store, instances};
 use tokio::time::{Instant, sleep};
 
+use super::waits;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -43,6 +44,7 @@ pub(super) async fn follow(
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut waiting = (0, Instant::now());
+    let mut notice = waits::Notice::default();
     while matches!(bulk.state.as_str(), "preparing" | "running") {
         let left = unasked(store, &bulk).await?;
         if left != waiting.0 {
@@ -53,6 +55,7 @@ pub(super) async fn follow(
             drop(progress);
             return tell_unasked(&bulk, left, session);
         }
+        notice.look(store, &bulk, &progress).await?;
         progress.at((bulk.selected - bulk.remaining()) as u64, bulk.selected as u64);
         tokio::select! {
             _ = &mut interrupt => {

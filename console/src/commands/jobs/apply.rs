@@ -16,8 +16,9 @@ use super::Apply;
 use super::text_and_lines::{lines_of_names, text};
 use crate::confirm::confirm;
 use crate::failure::Failure;
+use crate::misfits::{self, OfJob};
 use crate::session::Session;
-use crate::show::line;
+use crate::show::{line, lines};
 
 /// The most jobs of a kind that are named to people.
 const MAX_NAMED: usize = 50;
@@ -44,15 +45,32 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
             confirm(&what, arguments.yes)?;
         }
     }
+    let misfits = misfits::of_jobs(&store, &files.specs).await?;
+    let problems: Vec<Problem> = misfits.iter().map(|one| files.misfit(one)).collect();
+    if arguments.strict && !problems.is_empty() {
+        return Err(Failure::Problems(problems));
+    }
     let applied = call(&store, wanted(arguments.dry_run), &files).await?;
     let changed = [applied.created.len(), applied.changed.len(), applied.paused.len()];
     if !arguments.dry_run && changed.iter().sum::<usize>() > 0 {
         fault::point("console.applied");
     }
     if session.out.is_json() {
-        return session.out.document(&document(&applied, arguments.dry_run));
+        return session.out.document(&document(&applied, &misfits, arguments.dry_run));
     }
-    tell(&applied, arguments.dry_run, session)
+    tell(&applied, arguments.dry_run, session)?;
+    warn(&problems);
+    Ok(())
+}
+
+/// On standard error, since what was asked for is done.
+fn warn(problems: &[Problem]) {
+    for problem in problems.iter().take(MAX_NAMED) {
+        eprintln!("sexton: warning: {}", lines(&problem.to_string()));
+    }
+    if problems.len() > MAX_NAMED {
+        eprintln!("sexton: warning: … and {} more", problems.len() - MAX_NAMED);
+    }
 }
 
 async fn call(store: &Store, request: jobs::Apply<'_>, files: &Files) -> Result<Applied, Failure> {
@@ -114,6 +132,19 @@ impl Files {
         problems
     }
 
+    fn misfit(&self, misfit: &OfJob) -> Problem {
+        self.located(Problem {
+            file: String::new(),
+            line: None,
+            job: Some(misfit.job.clone()),
+            field: Some("params".to_owned()),
+            message: format!(
+                "do not fit what a worker at work says of the task: {}",
+                misfit.told()
+            ),
+        })
+    }
+
     fn located(&self, mut problem: Problem) -> Problem {
         if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
             (problem.file, problem.line) = (file.clone(), *line);
@@ -122,7 +153,7 @@ impl Files {
     }
 }
 
-fn document(applied: &Applied, dry_run: bool) -> Value {
+fn document(applied: &Applied, misfits: &[OfJob], dry_run: bool) -> Value {
     let changed = applied.changed.iter().map(|job| {
         let changes = job
             .changes
@@ -137,6 +168,7 @@ fn document(applied: &Applied, dry_run: bool) -> Value {
         "unchanged": applied.unchanged,
         "paused": applied.paused,
         "still_paused": applied.still_paused,
+        "misfits": misfits,
     })
 }
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::{Pause, Resume, Trigger, missing};
 use crate::actor;
 use crate::failure::Failure;
+use crate::misfits::Wanted;
 use crate::session::Session;
 use crate::show::{ago, line};
 
@@ -22,6 +23,9 @@ const MAX_PARAMS_TEXT: usize = 1024 * 1024;
 pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<(), Failure> {
     let params = params(arguments.params.as_deref())?;
     let store = session.store().await?;
+    if arguments.params.is_some() {
+        fits(&store, &arguments.name, &params).await?;
+    }
     let claimed_by = actor::claimer();
     let request = triggering::Trigger {
         job: &arguments.name,
@@ -41,7 +45,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         }
     };
     if done.created {
-        fault::point("console.triggered");
+        claimed();
     }
     if session.out.is_json() {
         return session.out.document(&json!({
@@ -72,6 +76,22 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         session.out.say("The job is paused; this execution runs all the same.")?;
     }
     session.out.say(format!("`sexton executions show {id}` tells how it goes."))
+}
+
+/// Executions are claimed, and nobody has been told.
+pub(super) fn claimed() {
+    fault::point("console.triggered");
+}
+
+/// Refuses params that do not fit what the workers at work say of the job's task type: they would run at once. The
+/// job's own, without any given here, are what its firings run with, too, and are not judged.
+async fn fits(store: &Store, name: &str, given: &Map<String, Value>) -> Result<(), Failure> {
+    let Some(job) = jobs::find(store, name).await? else { return Err(missing(store, name).await) };
+    let mut params = job.params;
+    if let Some(all) = params.as_object_mut() {
+        all.extend(given.clone());
+    }
+    Wanted::of(store, &job.task_type, &job.pool).await?.check(&params)
 }
 
 fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {

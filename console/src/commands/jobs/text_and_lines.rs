@@ -21,7 +21,11 @@ pub(in crate::commands) fn lines_of_names(text: &str) -> HashMap<&str, usize> {
 /// The text of a file, or of standard input for `-`; of one that is too long a byte more than may be.
 pub(in crate::commands) fn text(path: &Path) -> std::io::Result<String> {
     // One byte more than a file may have, so that the parser is the one to refuse it.
-    let limit = MAX_FILE_BYTES as u64 + 1;
+    text_up_to(path, MAX_FILE_BYTES as u64 + 1)
+}
+
+/// The same, cut after so many bytes.
+pub(in crate::commands) fn text_up_to(path: &Path, limit: u64) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;

@@ -127,6 +127,23 @@ mod tests {
         }
     }
 
+    /// The tests on real servers must not depend on how busy the machine is.
+    #[test]
+    fn a_round_trip_is_slow_beyond_its_limit_alone() {
+        for (over, expected) in [(0, false), (1, true)] {
+            let over = Duration::from_millis(over);
+            let (mut near, mut found) = (database(150_004), Vec::new());
+            near.latency = DATABASE_LATENCY + over;
+            of_database(&near, &mut found);
+            let mut near = broker("3.13.7");
+            near.examined.latency = BROKER_LATENCY + over;
+            of_broker(&near, &mut found);
+            let told: Vec<_> = found.iter().map(|one| one.code).collect();
+            let both = [Code::DatabaseSlow, Code::BrokerSlow];
+            assert_eq!(told, if expected { both.to_vec() } else { Vec::new() });
+        }
+    }
+
     /// No server of those releases is to be had for a test.
     #[test]
     fn doctor_finds_database_version() {

@@ -70,6 +70,11 @@ impl Liveness {
         Heartbeat { id, liveness: self.clone() }
     }
 
+    /// Whether no loop is silent for too long.
+    pub fn is_alive(&self) -> bool {
+        self.report(Instant::now()).alive
+    }
+
     pub(crate) fn report(&self, now: Instant) -> Report {
         let loops: Vec<_> = self
             .lock()

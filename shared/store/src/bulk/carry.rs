@@ -185,7 +185,8 @@ async fn act(
                 it.state == row.kind.from().as_str() && it.attempt == item.seen.get()
             })
     };
-    let seen: Vec<_> = items.iter().filter(is_meant).map(|item| (item.id, item.seen)).collect();
+    let meant: Vec<&Open> = items.iter().filter(is_meant).collect();
+    let seen: Vec<_> = meant.iter().map(|item| (item.id, item.seen)).collect();
     let terms = Terms { pool: row.pool.as_deref(), ..Terms::default() };
     let (moved, tickets, after) = move_them(connection, row, &seen, terms).await?;
     let moved: HashSet<Uuid> = moved.into_iter().collect();
@@ -202,11 +203,17 @@ async fn act(
         })
         .collect();
     record_of_bulk(connection, &row.actor, Some(bulk), &deeds, row.now).await?;
-    let mut portion = Portion { tickets, done: moved.len(), ..Portion::default() };
+    // By the item and not by its execution, which another item may mean at an attempt that has passed.
+    let done: HashSet<i64> = meant
+        .iter()
+        .filter(|item| moved.contains(&item.id.get()))
+        .map(|item| item.ordinal)
+        .collect();
+    let mut portion = Portion { tickets, done: done.len(), ..Portion::default() };
     let mut written: Vec<(i64, &str, Option<String>)> = Vec::with_capacity(items.len());
     for item in items {
         let id = item.id.get();
-        if moved.contains(&id) {
+        if done.contains(&item.ordinal) {
             written.push((item.ordinal, "done", None));
         } else if edited.contains(&item.ordinal) && locked.contains_key(&id) {
             let note = "its params were changed after its verify task was asked".to_owned();

@@ -33,11 +33,12 @@ use super::rows::write_items;
 use crate::bounded::{Bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
+use crate::offers::old_workers_on;
 use crate::operator::wake;
 use crate::{Now, Store, StoreError};
 
 /// A question that waits so long after it was asked, in minutes, is not waited for any more if no worker offers it.
-const LONGEST_WAIT_MINUTES: i32 = 10;
+pub const LONGEST_WAIT_MINUTES: i32 = 10;
 /// The longest run of a question, in milliseconds; the catalogue may say less.
 const TIMEOUT_MS: i64 = 60_000;
 /// How often one that failed is tried again, and after how many milliseconds: an operator waits.
@@ -168,7 +169,8 @@ async fn ask(
         .await?;
     }
     // Begun by a worker of the version before, a question would be asked under its own key instead.
-    if !about.is_empty() && !old_worker_at_work(connection, asker.now).await? {
+    let old = old_workers_on(Bounded(&mut *connection), Some(asker.now));
+    if !about.is_empty() && old.await?.is_empty() {
         done.asked = about.len();
         insert(connection, asker, &about, fresh).await?;
         wake(connection, Wake::Owed).await?;
@@ -196,24 +198,6 @@ async fn next(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Unaske
         i64::from(asker.ahead)
     )
     .fetch_all(Bounded(connection))
-    .await?)
-}
-
-/// Whether a worker at work says nothing of what it offers, as those of the version before do not.
-async fn old_worker_at_work(
-    connection: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    Ok(sqlx::query_scalar!(
-        r#"-- old_worker_at_work
-        SELECT EXISTS (
-            SELECT FROM instances i
-            WHERE i.kind = 'worker' AND i.stopped_at IS NULL
-              AND i.heartbeat_at > $1::timestamptz - interval '1 minute'
-              AND NOT EXISTS (SELECT FROM offers o WHERE o.instance_id = i.id)) AS "old!""#,
-        now
-    )
-    .fetch_one(Bounded(connection))
     .await?)
 }
 

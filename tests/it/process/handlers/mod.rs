@@ -2,6 +2,7 @@
 //! given, and what they leave.
 
 mod ends;
+mod schemas;
 mod stopped;
 mod transactions;
 mod transfers;

@@ -6,6 +6,7 @@
 //! failed row and no other, and the ledger, which is kept outside the platform by the tasks themselves,
 //! shows for each idempotency key no run that the list of points does not allow.
 
+mod batches;
 mod bulks;
 mod console;
 mod left;

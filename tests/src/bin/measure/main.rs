@@ -4,13 +4,14 @@
 //! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
 //! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
 //! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
-//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`] are measured when they are asked for.
+//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`] and [`sweeps`] are measured when they are asked for.
 
 mod command;
 mod figures;
 mod output;
 mod requeues;
 mod schedules;
+mod sweeps;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,6 +36,10 @@ struct Arguments {
     /// Only requeues, of so many failed executions at once; written into the section `requeues`
     #[arg(long, conflicts_with = "schedules", value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
     requeues: Option<i64>,
+    /// Only a pass of the sweep, over as many messages as each of these says; written into the section `sweeps`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues"], value_delimiter = ',',
+          value_parser = clap::value_parser!(i64).range(1_000..=10_000_000))]
+    sweeps: Vec<i64>,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -55,6 +60,17 @@ async fn main() -> Result<()> {
         servers.shutdown().await?;
         if let Some(report) = arguments.report {
             reliability::write(&report, "requeues", &told(BY_REQUEUES, &figures))?;
+        }
+        return Ok(());
+    }
+    if !arguments.sweeps.is_empty() {
+        let mut figures = Figures::default();
+        for count in arguments.sweeps {
+            sweeps::measure(&servers.database_url, &servers.amqp_url, count, &mut figures).await?;
+        }
+        servers.shutdown().await?;
+        if let Some(report) = arguments.report {
+            reliability::write(&report, "sweeps", &told(BY_REQUEUES, &figures))?;
         }
         return Ok(());
     }
@@ -88,7 +104,7 @@ fn told(heading: &str, figures: &Figures) -> String {
     let day = sexton_service::clock::now().format("%Y-%m-%d");
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
-        "{heading}{day}, commit {}, {processors} processors; release builds. One scheduler and one worker with\n\
+        "{heading}{day}, commit {}, {processors} processors; release builds, with\n\
          nothing else to do.\n\n{}",
         commit::told().unwrap_or_else(|| "unknown".to_owned()),
         figures.table()

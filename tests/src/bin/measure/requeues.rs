@@ -85,7 +85,7 @@ fn rate(rate: f64) -> String {
 
 /// Makes so many failed executions of a job, as the end of their second retry would have left them, and waits
 /// until the scheduler has parked them all.
-async fn failed(platform: &Platform, job: &str, count: i64) -> Result<()> {
+pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result<()> {
     let text = format!("[[job]]\nname = \"{job}\"\ntask = \"nothing\"\npool = \"handlers\"\n");
     platform.apply(&text).await?;
     for first in (1..=count).step_by(MADE_AT_ONCE) {

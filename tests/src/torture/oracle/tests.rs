@@ -120,6 +120,39 @@ fn a_discard_that_was_taken_back_ends_nothing() {
 }
 
 #[test]
+fn a_run_after_a_failure_whose_effect_was_there_is_found_and_one_after_a_crash_is_not() {
+    let effect = Entry::Effect { key: "k".to_owned(), attempt: 1, execution: id(1) };
+    let evidence = |later, ended| Evidence {
+        later,
+        attempts: vec![attempt(2, 7, Some((1, ended)))],
+        actions: vec![action("requeue", 5)],
+        ..Evidence::default()
+    };
+    let twice = Violation::HappenedTwice { execution: id(1), attempt: 2 };
+    let again = vec![begin("k", 1), effect.clone(), end("k", 1), begin("k", 2)];
+    assert_eq!(judge(&evidence(again.clone(), "permanent")), [twice]);
+    assert_eq!(judge(&evidence(again, "lost")), []);
+    // It had not happened, and has now.
+    let later = vec![begin("k", 1), end("k", 1), begin("k", 2), effect];
+    assert_eq!(judge(&evidence(later, "permanent")), []);
+}
+
+#[test]
+fn an_execution_that_was_resolved_without_an_effect_is_found() {
+    let effect = Entry::Effect { key: "k".to_owned(), attempt: 1, execution: id(1) };
+    let resolved = Evidence { resolved: vec![id(1)], ..Evidence::default() };
+    assert_eq!(judge(&resolved), [Violation::NotRun { execution: id(1), attempt: None }]);
+    let happened = Evidence { later: vec![effect], ..resolved };
+    assert_eq!(judge(&happened), []);
+}
+
+#[test]
+fn what_a_bulk_counts_otherwise_is_found() {
+    let evidence = Evidence { held: vec!["bulk 1".to_owned()], ..Evidence::default() };
+    assert_eq!(judge(&evidence), [Violation::Held { what: "bulk 1".to_owned() }]);
+}
+
+#[test]
 fn a_key_with_two_executions_is_found() {
     let evidence = Evidence { double_keys: vec!["a.b:k".to_owned()], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::DoubleKey { key: "a.b:k".to_owned() }]);

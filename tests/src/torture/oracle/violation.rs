@@ -45,6 +45,18 @@ pub enum Violation {
         /// What the operator did.
         action: String,
     },
+    /// The effect of an execution had happened, and it was requeued and run again.
+    HappenedTwice {
+        /// The execution.
+        execution: Uuid,
+        /// The attempt that ran again.
+        attempt: i32,
+    },
+    /// A bulk is not over, or has counted or recorded something else than it did.
+    Held {
+        /// What.
+        what: String,
+    },
     /// Two executions of a job have one key.
     DoubleKey {
         /// The key.
@@ -111,6 +123,8 @@ impl Violation {
             Self::Early { .. } => "opened early",
             Self::Unasked { .. } => "ran unasked",
             Self::RanAfterItsEnd { .. } => "ran after its end",
+            Self::HappenedTwice { .. } => "happened twice",
+            Self::Held { .. } => "held by a bulk",
             Self::DoubleKey { .. } => "claimed twice",
             Self::Lost { .. } => "lost",
             Self::NotRun { .. } => "succeeded without a run",
@@ -143,6 +157,9 @@ impl fmt::Display for Violation {
             Self::RanAfterItsEnd { execution, attempt, action } => {
                 write!(f, "attempt {attempt} of {execution} was opened after a {action}")
             }
+            Self::HappenedTwice { execution, attempt } => {
+                write!(f, "attempt {attempt} of {execution}, whose effect was there when it failed")
+            }
             Self::DoubleKey { key } => {
                 write!(f, "two executions have the key {key}")
             }
@@ -162,9 +179,10 @@ impl fmt::Display for Violation {
             Self::LostFiring { firing, count } => {
                 write!(f, "{count} from {firing} on have neither an execution nor a gap")
             }
-            Self::NotReady { what } | Self::Crashed { what } | Self::Undone { what } => {
-                f.write_str(what)
-            }
+            Self::NotReady { what }
+            | Self::Crashed { what }
+            | Self::Undone { what }
+            | Self::Held { what } => f.write_str(what),
         }
     }
 }

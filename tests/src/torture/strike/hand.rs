@@ -26,7 +26,7 @@ pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
         Deed::DiscardedMoved => move_discarded(arena, &hand).await,
         Deed::CancelledFirst => cancel_first(arena, &hand).await,
         Deed::TriggeredTwice => trigger_twice(arena).await,
-        Deed::CursorSetBack => set_back(arena).await,
+        _ => set_back(arena).await,
     }?;
     let name = Fault::Hand(deed).to_string();
     let mut outcome = struck.recovery(arena, &name).await;

@@ -4,6 +4,7 @@
 //! schedules and by triggers, so that a new point is struck as soon as it is listed, if load of that
 //! kind passes it.
 
+mod bulk;
 mod console;
 mod load;
 mod lost;
@@ -51,6 +52,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.moved" => tickets::early(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
         "worker.adopted_paid" => tickets::foreign(arena, name, false).await,
+        "console.bulk_asked" | "console.bulk_stopped" | "console.bulk_resumed" => {
+            bulk::commanded(arena, name).await
+        }
+        _ if name.starts_with("console.bulk_") => bulk::judged(arena, name).await,
+        _ if name.starts_with("scheduler.bulk_") => bulk::carried(arena, name).await,
         _ if name.starts_with("worker.sql_") => sql::strike(arena, name).await,
         _ if name.starts_with("console.") => console::strike(arena, name).await,
         _ => load::strike(arena, name).await,

@@ -52,7 +52,7 @@ pub(in crate::torture::strike) async fn at_work(
 ) -> Result<Vec<Uuid>> {
     match program {
         Program::Worker => {
-            let worker = known(arena).await?;
+            let worker = victims_id(arena).await?;
             arena.mood(jobs::HAND, mood)?;
             // Not whatever it runs at the moment: only these tasks last.
             let lasting = format!(
@@ -85,7 +85,7 @@ pub(in crate::torture::strike) async fn at_work(
 }
 
 /// The victim's worker id, once it takes tickets.
-async fn known(arena: &mut Arena) -> Result<Uuid> {
+pub(in crate::torture::strike) async fn victims_id(arena: &mut Arena) -> Result<Uuid> {
     let end = Instant::now() + arena.patience.strike;
     while Instant::now() < end {
         if let Ok(Some(id)) = arena.worker_id(Seat::Victim).await {

@@ -18,6 +18,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "console.requeued" | "console.discarded" | "console.restored" => {
             of_failed(arena, name).await
         }
+        "console.edited" => edited(arena, name).await,
         "console.cancelled" => cancelled(arena, name).await,
         "console.applied" => applied(arena, name).await,
         "console.caught_up" => caught_up(arena, name).await,
@@ -30,7 +31,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
 }
 
 /// Runs a command that dies at the point, before it has answered anything.
-async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
+pub(super) async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
     let output = arena.platform.try_sexton_with(&[("FAULT_POINT", name)], args).await?;
     let line = format!("fault point {name}: killing this process");
     if output.stderr.contains("panicked at") {
@@ -44,7 +45,7 @@ async fn dies(arena: &Arena, name: &str, args: &[&str]) -> Result<Instant> {
 }
 
 /// Whoever heard nothing says it again; that it was done before is an answer, too.
-async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
+pub(super) async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
     let output = arena.platform.try_sexton(args).await?;
     let answered = matches!(output.status.code(), Some(0 | 4));
     follows(answered, &format!("sexton {args:?} failed when it was said again: {output}"))
@@ -93,6 +94,19 @@ async fn of_failed(arena: &mut Arena, name: &str) -> Result<Outcome> {
         again(arena, &requeue).await?;
     }
     Ok(outcome)
+}
+
+async fn edited(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let (text, params) = (id.to_string(), r#"{"edited": true}"#);
+    let command = ["failed", "edit", &*text, "--params", params, "--reason", "torture", "--yes"];
+    let at = dies(arena, name, &command).await?;
+    again(arena, &command).await?;
+    done_once(arena, id, "edit").await?;
+    done_once(arena, id, "requeue").await?;
+    let ran = until_state(arena, id, "succeeded", 2).await;
+    ran.map_err(|error| undone(format!("edited and requeued, and not run: {error:#}")))?;
+    Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
 }
 
 async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {

@@ -1,0 +1,124 @@
+//! That the questions of a bulk wait for a worker that is not there, or that must not be there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sexton_store::Store;
+use sexton_store::bulk::{self, Bulk, LONGEST_WAIT_MINUTES, Waits};
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::show::{Progress, line};
+
+/// Names that are told.
+const TOLD: usize = 5;
+/// Between two looks of one who watches.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// What the questions of a bulk wait for; none: nothing that its schedulers and workers do not see to.
+///
+/// # Errors
+///
+/// Those of the database.
+pub(super) async fn of(store: &Store, id: i64) -> Result<Option<Waits>, Failure> {
+    Ok(bulk::waits(store, &[id], None).await?.remove(&id))
+}
+
+/// In words, on one line.
+pub(super) fn told(waits: &Waits) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for one in waits.unheard.iter().take(TOLD) {
+        let (n, task, pool) = (one.questions, &one.task_type, &one.pool);
+        let them = if n == 1 { "1 question waits" } else { &format!("{n} questions wait") };
+        parts.push(format!("{them}: no worker at work in pool {pool} offers {task}"));
+    }
+    if waits.unheard.len() > TOLD {
+        parts.push(format!("and of {} more pools and tasks", waits.unheard.len() - TOLD));
+    }
+    if !waits.unheard.is_empty() {
+        parts.push(format!("what waits for {LONGEST_WAIT_MINUTES} minutes is given up"));
+    }
+    if let Some(first) = waits.old_workers.first() {
+        let more = match waits.old_workers.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        parts.push(format!(
+            "nothing is asked until worker {first}{more} is replaced: it is of a version that knows no questions"
+        ));
+    }
+    line(&parts.join("; "), 1_000)
+}
+
+/// What one who watches was told already.
+#[derive(Debug, Default)]
+pub(super) struct Notice {
+    told: Option<Waits>,
+    looked: Option<Instant>,
+}
+
+impl Notice {
+    /// Says on standard error what the questions of a running bulk wait for, again when it is something else;
+    /// looks every few seconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub(super) async fn look(
+        &mut self,
+        store: &Store,
+        bulk: &Bulk,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let asks = bulk.verify.as_deref() == Some("task");
+        if !asks || self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+            return Ok(());
+        }
+        self.looked = Some(Instant::now());
+        let waits = of(store, bulk.id).await?;
+        if let Some(new) =
+            waits.as_ref().filter(|new| !self.told.as_ref().is_some_and(|old| same(old, new)))
+        {
+            progress.warn(&format!("bulk {}: {}", bulk.id, told(new)));
+        }
+        self.told = waits;
+        Ok(())
+    }
+}
+
+/// Whether they wait for the same, however many.
+fn same(one: &Waits, other: &Waits) -> bool {
+    let places = |waits: &Waits| {
+        let each = waits.unheard.iter().map(|it| (it.task_type.clone(), it.pool.clone()));
+        each.collect::<BTreeSet<_>>()
+    };
+    places(one) == places(other) && one.old_workers == other.old_workers
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_store::bulk::Unheard;
+
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_is_told_with_its_limit_and_on_one_line() {
+        let unheard = |task: &str, questions| Unheard {
+            task_type: task.to_owned(),
+            pool: "default".to_owned(),
+            questions,
+        };
+        let mut waits = Waits { unheard: vec![unheard("a", 3)], old_workers: Vec::new() };
+        assert_eq!(
+            told(&waits),
+            "3 questions wait: no worker at work in pool default offers a; what waits for 10 minutes is given up"
+        );
+        waits.unheard = Vec::new();
+        waits.old_workers = vec!["w1 0.0.1\u{1b}[2J".to_owned(), "w2 0.0.1".to_owned()];
+        let text = told(&waits);
+        assert!(text.starts_with("nothing is asked until worker w1 0.0.1"), "{text}");
+        assert!(text.contains(" and 1 more is replaced") && !text.contains('\u{1b}'), "{text}");
+        waits.unheard = (0..7).map(|n| unheard(&n.to_string(), 1)).collect();
+        assert!(told(&waits).contains("and of 2 more pools and tasks"));
+    }
+}

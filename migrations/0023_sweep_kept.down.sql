@@ -1,0 +1,1 @@
+DROP TABLE sweep_kept;

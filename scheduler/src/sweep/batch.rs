@@ -1,0 +1,185 @@
+//! One batch of a pass: some messages are taken, *then* their rows are read, and each is judged.
+//!
+//! **Order.** An execution that is to fail has failed before its message is removed. What is kept is copied to the
+//! tail, all of it together, and the originals are acknowledged when the copies are confirmed. A crash in between
+//! leaves a batch of messages twice at the most, and the next pass removes one of each. Of messages that no
+//! row knows nobody would: so they are settled one by one, and a crash leaves one of them twice at the most.
+//!
+//! What is kept is written down before the next batch is judged: a copy of the same message in there goes.
+
+use std::collections::HashMap;
+
+use sexton_broker::screen::Flaw;
+use sexton_broker::{FailedQueue, Parked, publish};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::sweep::{Claim, Known, Verdict, judge_together};
+use sexton_model::ticket::{Envelope, Incoming, read};
+use sexton_service::fault;
+use sexton_store::answer::within;
+use sexton_store::raw::Noted;
+use sexton_store::{StoreError, parked};
+use tokio::time::Instant;
+
+use super::pass::{Pass, put_back};
+use super::raw;
+use crate::notice::tell_parked;
+use crate::step::{ANSWER, StepError};
+
+/// Messages of a batch: as many as are copied in their order.
+pub(super) const BATCH: usize = publish::IN_ORDER;
+
+/// Messages of rows, judged, with their executions where they are kept.
+#[derive(Default)]
+struct Judged {
+    kept: Vec<Parked>,
+    ids: Vec<ExecutionId>,
+    removed: Vec<Parked>,
+}
+
+impl Pass<'_> {
+    /// Settles the next messages; `false` at the end of the queue. After an error those that are not settled go
+    /// back to the queue.
+    pub(super) async fn next_batch(&mut self) -> Result<bool, StepError> {
+        let taken = self.queue.take(self.sweep.batch).await?;
+        if taken.is_empty() {
+            return Ok(false);
+        }
+        fault::point("scheduler.sweep_taken");
+        let read: Vec<Incoming> = taken.iter().map(incoming).collect();
+        let claims: Vec<_> = taken.iter().zip(&read).map(|(one, read)| claim(one, read)).collect();
+        let rows = self.rows(&claims).await?;
+        let verdicts = judge_together(&claims, &rows);
+        let claimed: Vec<_> =
+            claims.iter().map(|claim| claim.map(|it| (it.id, it.attempt))).collect();
+        let mut judged = Judged::default();
+        for (((message, read), verdict), claimed) in
+            taken.into_iter().zip(&read).zip(verdicts).zip(claimed)
+        {
+            match (verdict, claimed) {
+                (Some(Verdict::Keep), Some((id, _))) => {
+                    judged.kept.push(message);
+                    judged.ids.push(id);
+                }
+                (Some(Verdict::Fail(class)), Some((id, attempt))) => {
+                    self.still_held().await?;
+                    self.fail(id, attempt, class).await?;
+                    // What failed its execution is spent by that, or had been spent before.
+                    judged.removed.push(message);
+                }
+                (Some(_), _) => judged.removed.push(message),
+                (None, _) => {
+                    self.still_held().await?;
+                    self.unowned(message, read).await?;
+                }
+            }
+        }
+        let Judged { kept, ids, removed } = judged;
+        self.keep(kept, &ids).await?;
+        self.remove(removed).await;
+        Ok(true)
+    }
+
+    async fn rows(
+        &mut self,
+        claims: &[Option<Claim<'_>>],
+    ) -> Result<HashMap<ExecutionId, Known>, StoreError> {
+        let ids: Vec<_> = claims.iter().flatten().map(|claim| claim.id).collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let rows = within(ANSWER, parked::rows(&mut self.lock, &ids)).await?;
+        self.confirmed = Instant::now();
+        Ok(rows)
+    }
+
+    /// Leaves messages of failed rows in the queue.
+    async fn keep(&mut self, kept: Vec<Parked>, ids: &[ExecutionId]) -> Result<(), StepError> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let noting = parked::keep(&self.sweep.store, self.lock.began(), ids);
+        let count = kept.len() as u64;
+        let (noted, stayed) = tokio::join!(within(ANSWER, noting), leave(&self.queue, kept));
+        stayed?;
+        self.tally.kept += count;
+        Ok(noted?)
+    }
+
+    /// Takes messages out of the queue for good.
+    async fn remove(&mut self, removed: Vec<Parked>) {
+        if removed.is_empty() {
+            return;
+        }
+        self.tally.removed += removed.len() as u64;
+        let _ = self.queue.remove(removed).await;
+        fault::point("scheduler.sweep_removed");
+    }
+
+    /// Settles a message that no row knows: it stays, unless an operator has discarded it.
+    async fn unowned(&mut self, message: Parked, read: &Incoming) -> Result<(), StepError> {
+        let (store, began) = (&self.sweep.store, self.lock.began());
+        let noted = raw::note(store, &message, read, &mut self.room, began, self.now).await?;
+        match noted {
+            Noted::Kept { .. } => {}
+            Noted::NoRoom => {
+                self.tally.unrecorded += 1;
+                self.unrecorded_bytes += message.delivery.body.len() as u64;
+            }
+            Noted::Discarded => {
+                self.tally.discarded += 1;
+                self.remove(vec![message]).await;
+                return Ok(());
+            }
+        }
+        leave(&self.queue, vec![message]).await?;
+        self.tally.unowned += 1;
+        Ok(())
+    }
+
+    async fn fail(
+        &mut self,
+        id: ExecutionId,
+        attempt: AttemptNumber,
+        class: &str,
+    ) -> Result<(), StoreError> {
+        let reason = "the broker parked the ticket: it was handed out again and again and no \
+                      worker answered for it";
+        let store = &self.sweep.store;
+        let failing = parked::fail_unopened(store, id, attempt, class, reason, self.now);
+        let failed = within(ANSWER, failing).await?;
+        // Otherwise the row has moved on since it was read.
+        self.tally.failed += u64::from(failed);
+        if failed {
+            fault::point("scheduler.sweep_failed");
+            tell_parked(store, &[id]).await;
+        }
+        Ok(())
+    }
+}
+
+/// Leaves messages in the queue: those whose copy is confirmed at the tail, the others where they were.
+async fn leave(queue: &FailedQueue, messages: Vec<Parked>) -> Result<(), StepError> {
+    let (copied, failed) = queue.copy_to_tail(messages).await;
+    fault::point("scheduler.sweep_copied");
+    // Acks are not answered: one that is lost brings the message back, to be judged again.
+    let _ = queue.drop_originals(copied).await;
+    fault::point("scheduler.sweep_kept");
+    failed.map_or(Ok(()), |error| Err(put_back(error)))
+}
+
+fn incoming(message: &Parked) -> Incoming {
+    let properties = &message.delivery.properties;
+    read(Envelope {
+        message_id: properties.message_id.as_deref(),
+        attempt: properties.attempt,
+        schema: properties.schema,
+        flaw: properties.flaw.map(Flaw::as_str),
+        body: &message.delivery.body,
+    })
+}
+
+fn claim<'a>(message: &'a Parked, read: &Incoming) -> Option<Claim<'a>> {
+    let Incoming::Ticket { execution_id, attempt } = read else { return None };
+    let last_death = message.delivery.last_death.as_deref();
+    Some(Claim { id: *execution_id, attempt: *attempt, last_death })
+}

@@ -1,0 +1,79 @@
+//! A connection that its holder keeps, for statements that come one after the other all the time.
+//!
+//! What the pool lends it asks for a sign of life when it comes back, twice, and lends to whoever asks next.
+//! For a statement of a millisecond these questions are a good part of the work. A connection of one's own is asked
+//! only after a rest, and is given up when its last answer was not told to have come: after an error, a time
+//! limit, or a future that was dropped.
+//!
+//! **Plans.** Its statements are planned once. The planner would otherwise plan a statement of one row again each
+//! time, since that looks cheaper than the plan for any number of rows, and planning takes longer than the statement.
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions as _, PgExecutor};
+use tokio::time::Instant;
+
+use crate::bounded::bounded;
+use crate::connect::{RESTED, still_answers};
+use crate::{Store, StoreError};
+
+/// Where statements can be run: on whatever connection of a pool is free, or on one that is kept.
+pub trait Executors: Send {
+    /// For the next statement.
+    fn executor(&mut self) -> impl PgExecutor<'_>;
+}
+
+impl Executors for &Store {
+    fn executor(&mut self) -> impl PgExecutor<'_> {
+        self.bounded()
+    }
+}
+
+impl Executors for &mut PgConnection {
+    fn executor(&mut self) -> impl PgExecutor<'_> {
+        &mut **self
+    }
+}
+
+/// A connection beside the pool. Whoever waits for its answers limits the wait: nothing here does.
+#[derive(Debug)]
+pub struct OwnConnection {
+    options: PgConnectOptions,
+    open: Option<PgConnection>,
+    /// When it last answered; `None` from when it is handed out until that is told.
+    answered: Option<Instant>,
+}
+
+impl OwnConnection {
+    /// To the database of `store`, with its settings. Nothing is connected yet.
+    pub fn new(store: &Store) -> Self {
+        let options = PgConnectOptions::clone(&store.pool().connect_options())
+            .options([("plan_cache_mode", "force_generic_plan")]);
+        Self { options, open: None, answered: None }
+    }
+
+    /// The connection, made anew unless the last answer on it has come. Say so by
+    /// [`OwnConnection::answered`] when the next one has.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: there is no connection, and the next call tries again.
+    pub async fn get(&mut self) -> Result<&mut PgConnection, StoreError> {
+        let kept = match (self.open.take(), self.answered.take()) {
+            (Some(connection), Some(at)) if at.elapsed() < RESTED => Some(connection),
+            (Some(mut connection), Some(_)) => {
+                still_answers(&mut connection).await.is_ok().then_some(connection)
+            }
+            _ => None,
+        };
+        let connection = match kept {
+            Some(connection) => connection,
+            None => bounded(self.options.connect()).await?,
+        };
+        Ok(self.open.insert(connection))
+    }
+
+    /// The last statement's answer has come whole: the connection is good for another.
+    pub fn answered(&mut self) {
+        self.answered = Some(Instant::now());
+    }
+}

@@ -1,0 +1,64 @@
+//! Acknowledgements are not answered: what was removed is gone when a later answer says so.
+
+use sexton_broker::{Endpoint, Link, LinkSettings, Timeouts};
+use sexton_scheduler::step::StepError;
+use sexton_store::raw::discard;
+use sexton_tests::namespace::{TestNamespace, amqp_url};
+use sexton_tests::proxy::Proxy;
+
+use super::*;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The pass has a discarded message in its hand when the way to the broker ends: its acknowledgement is written,
+/// and nobody reads it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
+    let proxy = Proxy::before(&amqp_url()).await.unwrap();
+    let short = Duration::from_secs(2);
+    let timeouts = Timeouts { step: short, close: short, ..Timeouts::default() };
+    let namespace = TestNamespace::on(&proxy.url(&amqp_url())).with_timeouts(timeouts);
+    let link = namespace.link().await;
+    let f = Fixture::with(namespace, link).await;
+    put(&f, Some("foreign"), None, "{}").await;
+    assert_eq!(pass(&f).await.unowned, 1);
+    let id: String = sqlx::query_scalar("SELECT encode(digest, 'hex') FROM raw_messages")
+        .fetch_one(f.db.pool())
+        .await
+        .unwrap();
+    let by = By { actor: "tester", reason: Some("rubbish") };
+    discard(&f.store(), &id, false, by, now(150)).await.unwrap();
+
+    let mut held = f.db.pool().begin().await.unwrap();
+    sqlx::query("SELECT FROM raw_messages FOR UPDATE").execute(&mut *held).await.unwrap();
+    let sweeping = sweep(&f);
+    let losing = async {
+        waits_for_a_lock(&f, "note_raw_message").await;
+        proxy.black_hole();
+        held.rollback().await.unwrap();
+    };
+    let (broke_off, ()) = tokio::join!(sweeping.run_once(now(200)), losing);
+    // Before anything is judged: a test that fails would wait in the hole, too.
+    proxy.cut();
+    let gone = "SELECT count(*) FROM raw_messages WHERE gone_at IS NOT NULL";
+    assert_eq!(f.number(gone).await, 0, "the broker has it still: {broke_off:?}");
+    assert!(matches!(broke_off, Err(StepError::Broker(_))), "{broke_off:?}");
+
+    let endpoint = Endpoint::parse(&amqp_url()).unwrap();
+    let there = Link::start(LinkSettings { endpoint, ..f.namespace.settings() });
+    assert!(there.up().await.is_some());
+    let deadline = Instant::now() + DEADLINE;
+    while there.depth(&f.namespace.failed()).await.unwrap().ready == 0 {
+        assert!(Instant::now() < deadline, "the message comes back");
+        tokio::task::yield_now().await;
+    }
+    let publisher = sexton_broker::Publisher::start(&there, 1);
+    let (held, stop) = (Arc::default(), CancellationToken::new());
+    let next = Sweep::new(f.store(), there, publisher, Arc::default(), held, stop);
+    assert!(matches!(
+        next.run_once(now(300)).await.unwrap(),
+        Swept::Pass(Tally { discarded: 1, .. })
+    ));
+    assert_eq!(f.number(gone).await, 1);
+    proxy.pass();
+}

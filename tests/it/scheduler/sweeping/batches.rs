@@ -1,0 +1,179 @@
+//! A queue longer than a batch is seen whole, and nothing of it is remembered in memory.
+
+use chrono::{DateTime, Utc};
+use sexton_store::parked::{Owed, Place, begin_pass, keep, owe_unseen};
+
+use super::*;
+
+/// Small, so that a few messages are many batches.
+const BATCH: usize = 3;
+
+async fn pass_in_batches(f: &Fixture) -> Tally {
+    pass_of(&sweep(f).with_batch(BATCH)).await
+}
+
+/// Puts copies of these tickets into the failed queue, as a tool would.
+async fn put_all(f: &Fixture, ids: &[ExecutionId]) {
+    for id in ids {
+        put(f, Some(&id.to_string()), Some(1), "a copy").await;
+    }
+}
+
+async fn purge(f: &Fixture) {
+    let failed = f.namespace.failed();
+    f.raw.channel.queue_purge((*failed).into(), QueuePurgeOptions::default()).await.unwrap();
+}
+
+async fn parked_ids<const N: usize>(f: &Fixture) -> [ExecutionId; N] {
+    let mut ids = Vec::new();
+    for _ in 0..N {
+        ids.push(parked(f).await);
+    }
+    ids.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn what_is_missing_among_many_batches_is_owed_again() {
+    let f = Fixture::new().await;
+    let ids: [_; 11] = parked_ids(&f).await;
+    purge(&f).await;
+    put_all(&f, &ids[..5]).await;
+    put_all(&f, &ids[8..]).await;
+    let tally = pass_in_batches(&f).await;
+    assert_eq!(tally, Tally { kept: 8, owed_again: 3, complete: true, ..Tally::default() });
+    for id in &ids[5..8] {
+        assert_eq!(f.state(*id).await, "failed/1, owed");
+    }
+    assert_eq!(f.relay().run_once(now(101)).await.unwrap().marked, 3);
+    let mut left = parked_messages(&f).await;
+    left.sort();
+    let mut expected: Vec<_> = ids.iter().map(|id| ticket_of(*id, 1)).collect();
+    expected.sort();
+    assert_eq!(left, expected);
+    let remembered = f.number("SELECT count(*) FROM sweep_kept").await;
+    assert_eq!(remembered, 0, "a pass leaves nothing behind");
+}
+
+#[tokio::test]
+async fn copies_are_removed_within_a_batch_and_across_batches() {
+    let f = Fixture::new().await;
+    let [a, b, c] = parked_ids(&f).await;
+    purge(&f).await;
+    // Batches: a a b, b a c, c b.
+    put_all(&f, &[a, a, b, b, a, c, c, b]).await;
+    let tally = pass_in_batches(&f).await;
+    assert_eq!(tally, Tally { kept: 3, removed: 5, complete: true, ..Tally::default() });
+    assert_eq!(parked_messages(&f).await, [a, b, c].map(|id| ticket_of(id, 1)));
+}
+
+/// More rows than are looked at together when the pass is over.
+#[tokio::test]
+async fn of_many_rows_all_that_are_missing_are_owed_again() {
+    let f = Fixture::new().await;
+    let job = f.any_job().await;
+    sqlx::query(
+        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
+            pool, params, idempotency_key, claimed_by, claimed_at, relay_after, started_at,
+            finished_at, outcome, error_class, retries_used, ticket_published_at)
+         SELECT gen_random_uuid(), j.id, n::text, to_timestamp(1800000000), 'failed', 1, j.task_type,
+            j.pool, '{}', n::text, 'test:1', to_timestamp(1800000000), to_timestamp(1800000000),
+            to_timestamp(1800000000), to_timestamp(1800000000 + n / 100), 'error', 'exit_1', 0,
+            to_timestamp(1800000090)
+         FROM jobs j, generate_series(1, 12000) n WHERE j.id = $1",
+    )
+    .bind(job.get())
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+    let there = f.ids("SELECT id FROM executions ORDER BY finished_at DESC, id LIMIT 20").await;
+    let there: Vec<_> = there.into_iter().map(ExecutionId::new).collect();
+    put_all(&f, &there).await;
+    let tally = pass_in_batches(&f).await;
+    let (kept, owed_again) = (20, 11_980);
+    assert_eq!(tally, Tally { kept, owed_again, complete: true, ..Tally::default() });
+    let published = "SELECT count(*) FROM executions WHERE ticket_published_at IS NOT NULL";
+    assert_eq!(f.number(published).await, 20);
+}
+
+/// What it did not come to may be there.
+#[tokio::test]
+async fn a_pass_that_is_stopped_between_batches_owes_nothing_and_the_next_mends() {
+    let f = Fixture::new().await;
+    let ids: [_; 7] = parked_ids(&f).await;
+    purge(&f).await;
+    put_all(&f, &ids[1..]).await;
+    put_all(&f, &ids[1..]).await;
+    let (link, publisher) = (f.link.clone(), f.publisher.clone());
+    let stop = CancellationToken::new();
+    let stopping = stop.clone();
+    let first = Sweep::new(f.store(), link, publisher, Arc::default(), Arc::default(), stop);
+    let first = first.with_batch(BATCH);
+    // In its second batch it waits for whoever writes the same line.
+    let mut same = f.db.pool().begin().await.unwrap();
+    sqlx::query("INSERT INTO sweep_kept VALUES (to_timestamp(1800000100), $1)")
+        .bind(ids[4].get())
+        .execute(&mut *same)
+        .await
+        .unwrap();
+    let stopping = async {
+        waits_for_a_lock(&f, "sweep_keeps").await;
+        stopping.cancel();
+        same.rollback().await.unwrap();
+    };
+    let (tally, ()) = tokio::join!(pass_of(&first), stopping);
+    assert_eq!(tally, Tally { kept: 6, ..Tally::default() });
+    assert_eq!(f.state(ids[0]).await, "failed/1");
+    let tally = pass_in_batches(&f).await;
+    assert_eq!((tally.kept, tally.owed_again, tally.complete), (6, 1, true));
+    assert_eq!(f.ready(&f.namespace.failed()).await, 6);
+}
+
+async fn lock(f: &Fixture, seconds: i64) -> Exclusive {
+    let lock = Exclusive::try_acquire(&f.store(), ExclusiveTask::Sweep, now(seconds)).await;
+    lock.unwrap().expect("nobody else has it")
+}
+
+async fn owes(f: &Fixture, pass: &Exclusive) -> Option<u64> {
+    owes_since(f, pass.began()).await
+}
+
+async fn owes_since(f: &Fixture, began: DateTime<Utc>) -> Option<u64> {
+    let store = f.store();
+    let owing = owe_unseen(&store, began, false, Place::START, 100, now(500));
+    owing.await.unwrap().map(|Owed { owed, .. }| owed)
+}
+
+/// As when the server crashed: an unlogged table is empty then.
+#[tokio::test]
+async fn a_pass_whose_memory_is_lost_takes_nothing_for_missing() {
+    let f = Fixture::new().await;
+    let [a, _] = parked_ids(&f).await;
+    let pass = lock(&f, 100).await;
+    begin_pass(&f.store(), pass.began()).await.unwrap();
+    keep(&f.store(), pass.began(), &[a]).await.unwrap();
+    sqlx::query("TRUNCATE sweep_kept").execute(f.db.pool()).await.unwrap();
+    assert_eq!(owes(&f, &pass).await, Some(0));
+    begin_pass(&f.store(), pass.began()).await.unwrap();
+    keep(&f.store(), pass.began(), &[a]).await.unwrap();
+    assert_eq!(owes(&f, &pass).await, Some(1));
+}
+
+/// A process that was frozen for longer than its lock lives wakes up while another makes a pass.
+#[tokio::test]
+async fn a_pass_that_was_frozen_neither_hides_messages_from_the_next_nor_owes_any() {
+    let f = Fixture::new().await;
+    let [a, b] = parked_ids(&f).await;
+    let frozen = lock(&f, 100).await;
+    begin_pass(&f.store(), frozen.began()).await.unwrap();
+    keep(&f.store(), frozen.began(), &[a]).await.unwrap();
+    let frozen_began = frozen.began();
+    frozen.release().await.unwrap();
+    let mut next = lock(&f, 200).await;
+    begin_pass(&f.store(), next.began()).await.unwrap();
+    keep(&f.store(), frozen_began, &[b]).await.unwrap();
+    let rows = sexton_store::parked::rows(&mut next, &[a, b]).await.unwrap();
+    assert!(rows.len() == 2 && rows.values().all(|row| !row.kept), "{rows:?}");
+    assert_eq!(owes_since(&f, frozen_began).await, Some(0));
+    keep(&f.store(), next.began(), &[a]).await.unwrap();
+    assert_eq!(owes(&f, &next).await, Some(1));
+}

@@ -1,0 +1,28 @@
+//! What one replica does at a time.
+
+use sexton_model::id::ExecutionId;
+use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::parked::{begin_pass, rows};
+use sexton_tests::database::TestDatabase;
+
+#[tokio::test]
+async fn a_sweep_that_reads_rows_holds_up_nobody_who_alters_their_table() {
+    let db = TestDatabase::create().await.unwrap();
+    let lock = Exclusive::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
+    let mut lock = lock.unwrap();
+    begin_pass(db.store(), lock.began()).await.unwrap();
+    let unknown = [ExecutionId::new(uuid::Uuid::nil())];
+    for _ in 0..2 {
+        assert!(rows(&mut lock, &unknown).await.unwrap().is_empty());
+        let mut altering = db.pool().begin().await.unwrap();
+        for statement in [
+            "SET LOCAL lock_timeout = '5s'",
+            "LOCK TABLE executions, sweep_kept IN ACCESS EXCLUSIVE MODE",
+        ] {
+            sqlx::query(statement).execute(&mut *altering).await.unwrap();
+        }
+        altering.rollback().await.unwrap();
+    }
+    let other = Exclusive::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
+    assert!(other.is_none(), "it has its own lock still");
+}

@@ -1,0 +1,276 @@
+//! Bulks: operators ask for them, schedulers carry them out portion by portion, questions are asked and heard.
+//!
+//! As in `scheduler/src/bulks.rs`, but each of its three steps is an operation, at any time and of any bulk,
+//! also of one that was alive when a scheduler looked and is not any more. Judged by hand, from the rows before
+//! and after.
+
+mod asked;
+mod canary;
+mod ending;
+mod promises;
+mod rows;
+
+use chrono::TimeDelta;
+use serde_json::json;
+use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::graveyard::Filter;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::state::State;
+use sexton_model::verify::Answer;
+use sexton_store::bulk::{self, Asked as Whom, NewBulk, SteerError};
+use sexton_store::operator;
+
+use super::broker::pick;
+use super::case::Simulation;
+use super::op::{Cut, Deed, Meant, Op, Says, Terms};
+use super::outside::BY;
+use super::promises::promise;
+use super::rows::Row;
+use super::stop::Stop;
+
+pub(super) use asked::{Asked, COMES_TO_PASS};
+use rows::Bulk;
+pub(super) use rows::{Bulks, read};
+
+/// Items that are selected at once: few, so that others act in between.
+const SELECTED: i64 = 2;
+/// The most executions that an operator names.
+const NAMED: usize = 3;
+/// One every so often.
+pub(super) const RATE: &str = "6/m";
+/// And in milliseconds.
+pub(super) const EVERY: TimeDelta = TimeDelta::seconds(10);
+
+impl Simulation<'_> {
+    /// What concerns bulks.
+    pub(super) async fn of_bulks(&mut self, op: Op) -> Result<(), Stop> {
+        match op {
+            Op::Bulk { deed, meant, terms } => self.ask_for(deed, meant, terms).await,
+            Op::Prepare { bulk, cut } if cut != Cut::Before => self.prepare(bulk).await,
+            Op::Question { bulk, cut } if cut != Cut::Before => self.question(bulk).await,
+            Op::Carry { bulk, cut } if cut != Cut::Before => self.carry(bulk, cut).await,
+            Op::StopBulk { bulk } => self.stop_bulk(bulk).await,
+            Op::ResumeBulk { bulk } => self.resume_bulk(bulk).await,
+            Op::Say { bulk, item, says } => self.say(bulk, item, says).await,
+            Op::Edit { row, requeue } => self.edit(row, requeue).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// One of the bulks of which this is so, counted from the newest.
+    fn bulk(&self, index: u8, such: impl Fn(&Bulk) -> bool) -> Option<i64> {
+        let such = self.bulks.values().rev().filter(|bulk| such(bulk));
+        let ids: Vec<i64> = such.map(|bulk| bulk.id).collect();
+        pick(index, ids.len()).map(|index| ids[index])
+    }
+
+    async fn ask_for(&mut self, deed: Deed, meant: Meant, terms: Terms) -> Result<(), Stop> {
+        let kind = match deed {
+            Deed::Requeue => Kind::Requeue,
+            Deed::Discard => Kind::Discard,
+            Deed::Restore => Kind::Restore,
+        };
+        let filter = self.filter(kind, meant).await?;
+        let such = self.rows.values().filter(|row| row.state == kind.from()).take(NAMED);
+        let named: Vec<(ExecutionId, AttemptNumber)> =
+            such.map(|row| (row.id, row.attempt)).collect();
+        let asked = match meant {
+            Meant::Before => match self.bulks.keys().last() {
+                Some(last) => Whom::Bulk(*last),
+                None => return Ok(()),
+            },
+            Meant::Named if named.is_empty() => return Ok(()),
+            Meant::Named => Whom::Ids(&named),
+            Meant::All | Meant::Group => Whom::Filter(&filter),
+        };
+        // Only before a requeue somebody is asked, and only what runs shows how it goes.
+        let terms = if deed == Deed::Requeue { terms } else { Terms::Plain };
+        let rate = matches!(terms, Terms::Paced | Terms::AskedSlowly).then(|| RATE.parse());
+        let new = NewBulk {
+            kind,
+            asked: asked.clone(),
+            asked_at: self.now,
+            rate: rate.transpose().unwrap_or_default(),
+            canary: match terms {
+                Terms::Canary => Some(1),
+                Terms::AskedSlowly => Some(2),
+                _ => None,
+            },
+            pool: None,
+            verify: match terms {
+                Terms::Asked | Terms::AskedSlowly => Some("task"),
+                Terms::Commanded => Some("command"),
+                _ => None,
+            },
+        };
+        let id = bulk::create(self.writes(), &new, BY).await?;
+        match meant {
+            Meant::Before => self.ledger.bulks.comes("a bulk of what another has done"),
+            Meant::Named => self.ledger.bulks.comes("a bulk of those that somebody names"),
+            Meant::Group => self.ledger.bulks.comes("a bulk of a group"),
+            Meant::All => {}
+        }
+        self.ledger.bulks.begins(id, meant == Meant::All, matches!(asked, Whom::Filter(_)));
+        Ok(())
+    }
+
+    async fn filter(&self, kind: Kind, meant: Meant) -> Result<serde_json::Value, Stop> {
+        let discarded = kind == Kind::Restore;
+        let mut filter = json!(Filter { discarded, ..Filter::default() });
+        if meant == Meant::Group {
+            let first: Option<Option<String>> = sqlx::query_scalar(
+                "SELECT fingerprint FROM failures WHERE discarded = $1
+                 ORDER BY failed_at, execution_id LIMIT 1",
+            )
+            .bind(discarded)
+            .fetch_optional(self.store.pool())
+            .await?;
+            if let Some(Some(fingerprint)) = first {
+                filter["fingerprint"] = json!(fingerprint);
+            }
+        }
+        Ok(filter)
+    }
+
+    async fn prepare(&mut self, index: u8) -> Result<(), Stop> {
+        let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
+        self.notes.bulk = Some(id);
+        bulk::prepare(self.writes(), id, SELECTED, Some(self.now)).await?;
+        Ok(())
+    }
+
+    async fn question(&mut self, index: u8) -> Result<(), Stop> {
+        let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
+        self.notes.bulk = Some(id);
+        let (store, now) = (self.writes(), Some(self.now));
+        let fresh = || self.fresh();
+        let asking = bulk::asking(store, id, fresh, now).await?;
+        let Some(asking) = asking else { return Ok(()) };
+        if asking.resolved > 0 {
+            self.ledger.bulks.comes("an answer by which an execution is resolved");
+        }
+        if asking.unknown > 0 {
+            self.ledger.bulks.comes("a question without an answer");
+        }
+        Ok(())
+    }
+
+    async fn carry(&mut self, index: u8, cut: Cut) -> Result<(), Stop> {
+        let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
+        self.notes.bulk = Some(id);
+        let portion = bulk::carry(self.writes(), id, Some(self.now)).await?;
+        // While a canary runs it has locked the bulk, and nothing to commit.
+        self.rolled_back().await?;
+        let Some(portion) = portion else { return Ok(()) };
+        promise!(portion.busy == 0, "a portion finds a lock that nobody has");
+        self.ledger.bulks.carried(id, self.now);
+        if portion.paused.is_some() {
+            self.ledger.bulks.comes("a canary that pauses its bulk");
+        }
+        if portion.refused > 0 {
+            self.ledger.bulks.comes("an item that is refused");
+        }
+        if cut == Cut::No {
+            self.schedulers.outbox.extend(portion.tickets.into_iter().map(|owed| (owed, false)));
+        }
+        Ok(())
+    }
+
+    async fn stop_bulk(&mut self, index: u8) -> Result<(), Stop> {
+        let such = |bulk: &Bulk| bulk.state.stopped().is_some();
+        let Some(id) = self.bulk(index, such) else { return Ok(()) };
+        steered(bulk::stop(self.writes(), id, BY).await)?;
+        self.stopped_now(id).await
+    }
+
+    /// Operators' statements take the server's clock, whose years are not these.
+    async fn stopped_now(&mut self, id: i64) -> Result<(), Stop> {
+        self.notes.steered = Some(id);
+        self.ledger.bulks.steered(id);
+        sqlx::query("UPDATE bulks SET ended_at = $2 WHERE id = $1 AND ended_at IS NOT NULL")
+            .bind(id)
+            .bind(self.now)
+            .execute(self.store.pool())
+            .await?;
+        Ok(())
+    }
+
+    async fn resume_bulk(&mut self, index: u8) -> Result<(), Stop> {
+        let such = |bulk: &Bulk| matches!(bulk.state, BulkState::Stopped | BulkState::Paused);
+        let Some(id) = self.bulk(index, such) else { return Ok(()) };
+        steered(bulk::resume(self.writes(), id, BY).await)?;
+        self.notes.steered = Some(id);
+        self.ledger.bulks.steered(id);
+        Ok(())
+    }
+
+    /// Of an item that nobody has answered for, by params that the command saw just now.
+    async fn say(&mut self, index: u8, item: u8, says: Says) -> Result<(), Stop> {
+        let such = |bulk: &Bulk| bulk.asks("command") && bulk.unasked().next().is_some();
+        let Some(id) = self.bulk(index, such) else { return Ok(()) };
+        let open: Vec<(i64, ExecutionId)> = self.bulks[&id].unasked().collect();
+        let Some((ordinal, execution)) = pick(item, open.len()).map(|index| open[index]) else {
+            return Ok(());
+        };
+        let answer = match says {
+            Says::Yes => Answer::Happened,
+            Says::No => Answer::NotYet,
+            Says::Neither => Answer::Unknown("it says nothing".to_owned()),
+        };
+        let params = self.rows.get(&execution).map_or("{}", |row| row.params.as_str());
+        let params = serde_json::from_str(params).unwrap_or_default();
+        let now = Some(self.now);
+        let counts = bulk::judged(self.writes(), id, ordinal, &answer, &params, BY, now).await?;
+        if counts {
+            self.notes.bulk = Some(id);
+            self.ledger.bulks.commanded(id, ordinal, says);
+        }
+        Ok(())
+    }
+
+    async fn edit(&mut self, index: u8, requeue: bool) -> Result<(), Stop> {
+        let failed = |row: &&Row| row.state == State::Failed && row.asks_about.is_none();
+        let failed: Vec<&Row> = self.rows.values().filter(failed).collect();
+        let Some(row) = pick(index, failed.len()).map(|index| failed[index].clone()) else {
+            return Ok(());
+        };
+        let seen = serde_json::from_str(&row.params).unwrap_or_default();
+        let params = json!({"a": self.applied()});
+        let edit =
+            operator::Edit { seen: &seen, params: &params, pool: None, requeue, unverified: true };
+        self.notes.person = requeue.then_some((row.id, sexton_model::state::Cause::Requeue));
+        operator::edit(self.writes(), row.id, row.attempt, edit, BY, Some(self.now)).await?;
+        self.ledger.deed(row.id);
+        if requeue {
+            self.ledger.deed(row.id);
+        }
+        Ok(())
+    }
+
+    /// Each living bulk is given its three steps, in the order in which a scheduler gives them.
+    pub(super) async fn carry_on(&mut self) -> Result<(), Stop> {
+        if self.bulks.is_empty() {
+            return Ok(());
+        }
+        for id in bulk::alive(self.store, 0).await? {
+            let place = self.bulks.keys().rev().position(|known| *known == id);
+            let Some(bulk) = place.map(|place| place as u8) else { continue };
+            let cut = Cut::No;
+            for op in
+                [Op::Prepare { bulk, cut }, Op::Question { bulk, cut }, Op::Carry { bulk, cut }]
+            {
+                self.apply(op).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nobody else was faster.
+fn steered(done: Result<(), SteerError>) -> Result<(), Stop> {
+    match done {
+        Err(SteerError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Stop::broken(format!("a bulk is not steered: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}

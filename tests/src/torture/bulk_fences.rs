@@ -1,0 +1,41 @@
+//! The fences of bulks and of their questions, which are in no model: how each is taken down in a copy of the
+//! source.
+
+use super::fences::{Edit, Fence};
+
+const CARRY: &str = "shared/store/src/bulk/carry.rs";
+const MOVES: &str = "shared/store/src/operator/moves.rs";
+const HEAR: &str = "shared/store/src/bulk/question/hear.rs";
+
+/// All of them.
+pub const OF_BULKS: &[Fence] = &[
+    // A portion, and the move that it makes, both look whether an execution is failed still.
+    Fence {
+        name: "bulk-still-failed",
+        edits: &[
+            Edit {
+                file: CARRY,
+                text: "it.state == row.kind.from().as_str() && it.attempt == item.seen.get()",
+                instead: "it.attempt == item.seen.get()",
+            },
+            Edit {
+                file: MOVES,
+                text: "AND e.attempt = s.attempt AND e.state = 'failed' AND j.id = e.job_id",
+                instead: "AND e.attempt = s.attempt AND j.id = e.job_id",
+            },
+        ],
+        first: &["bulk beside an operator, a scheduler killed"],
+        expected: &["ran after its end"],
+    },
+    Fence {
+        name: "bulk-answer",
+        edits: &[Edit {
+            file: HEAR,
+            text: "Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref()),",
+            instead: "Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref())\n                \
+                      .map(|_| Answer::NotYet),",
+        }],
+        first: &["bulk, a worker killed in a question"],
+        expected: &["happened twice"],
+    },
+];

@@ -1,0 +1,98 @@
+//! Points on the way of a bulk: a scheduler dies that carries it out, or the command that asks for it.
+
+use anyhow::Result;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::console::{again, dies};
+use super::{Doomed, not_passed, nothing};
+use crate::torture::arena::{Arena, Seat};
+use crate::torture::fault::Program;
+use crate::torture::strike::breach::follows;
+use crate::torture::strike::bulk::{ask, done, fail, newest, over, requeue};
+use crate::torture::strike::{Outcome, Struck};
+
+/// A scheduler dies between two effects; the bulk was asked for while nobody was at work.
+pub(super) async fn carried(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let ids = fail(arena).await?;
+    let doomed = Doomed::at(name).alone(arena);
+    arena.kill(Program::Scheduler, Seat::Victim);
+    let bulk = ask(arena, &[]).await?;
+    doomed.start(arena)?;
+    let Some(at) = doomed.dies(arena, nothing).await? else {
+        arena.complete()?;
+        over(arena, bulk).await?;
+        return Ok(not_passed(name));
+    };
+    let at = doomed.blow(arena, at).await?;
+    doomed.go_on(arena)?;
+    arena.complete()?;
+    ends(arena, name, (bulk, at), ids).await
+}
+
+async fn ends(
+    arena: &Arena,
+    name: &str,
+    (bulk, at): (i64, Instant),
+    ids: Vec<Uuid>,
+) -> Result<Outcome> {
+    done(arena, bulk, &ids).await?;
+    Ok(Struck::at(at, ids).recovery(arena, name).await)
+}
+
+/// The command dies after it has asked for a bulk, or after it has stopped or resumed it.
+pub(super) async fn commanded(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let ids = fail(arena).await?;
+    if name == "console.bulk_asked" {
+        let at = dies(arena, name, &requeue(&[])).await?;
+        let bulk = newest(arena).await?;
+        return ends(arena, name, (bulk, at), ids).await;
+    }
+    // Of what is to be run again the first is begun at once, and the others follow.
+    let bulk = ask(arena, &["--rate", "1/s"]).await?;
+    let id = bulk.to_string();
+    let (stop, resume) =
+        (["failed", "bulk", "stop", &id, "--reason", "torture"], ["failed", "bulk", "resume", &id]);
+    let command: &[&str] = if name == "console.bulk_stopped" {
+        &stop
+    } else {
+        again(arena, &stop).await?;
+        &resume
+    };
+    let at = dies(arena, name, command).await?;
+    again(arena, command).await?;
+    steered_once(arena, bulk, name).await?;
+    again(arena, &resume).await?;
+    ends(arena, name, (bulk, at), ids).await
+}
+
+/// That it was stopped or resumed stands in the audit, and once.
+async fn steered_once(arena: &Arena, bulk: i64, name: &str) -> Result<()> {
+    let action = if name == "console.bulk_stopped" { "bulk_stop" } else { "bulk_resume" };
+    let times: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM operator_actions WHERE bulk_id = $1 AND action = $2",
+    )
+    .bind(bulk)
+    .bind(action)
+    .fetch_one(arena.pool())
+    .await?;
+    follows(times == 1, &format!("bulk {bulk}: {action} was said twice and done {times} times"))
+}
+
+/// The command dies while it asks another command of each execution; the rest is asked later.
+pub(super) async fn judged(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let ids = fail(arena).await?;
+    let ledger = arena.ledger.file();
+    let command =
+        format!("grep -q \"^effect [0-9]* [^ ]* $SEXTON_IDEMPOTENCY_KEY$\" '{}'", ledger.display());
+    let asking: Vec<&str> = requeue(&["--verify", &command]);
+    let asking: Vec<&str> = asking.into_iter().filter(|word| *word != "--detach").collect();
+    let at = dies(arena, name, &asking).await?;
+    let bulk = newest(arena).await?;
+    let id = bulk.to_string();
+    let told = arena.platform.try_sexton(&["failed", "bulk", "verify", &id, &command]).await?;
+    // All may have been answered for, and that nothing is left is an answer, too.
+    let answered = matches!(told.status.code(), Some(0 | 4));
+    follows(answered, &format!("the rest of bulk {bulk} was not asked: {told}"))?;
+    ends(arena, name, (bulk, at), ids).await
+}
