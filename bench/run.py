@@ -34,6 +34,7 @@ def works(smoke):
         yield "bare", ["--work", "drain", "--count", count["drain"], "--slots", 64, "--prefetch", prefetch]
         for peer in PEERS:
             yield peer, ["--work", "drain", "--count", count["drain"], "--prefetch", prefetch]
+    yield "sexton", ["--work", "enqueue", "--count", count["drain"]]
     yield "sexton", ["--work", "burst", "--count", count["burst"], "--slots", 64]
     for peer in [*PEERS, "celery-beat"]:
         # It makes some four hundred a minute where others make thousands.
@@ -42,6 +43,8 @@ def works(smoke):
     yield "sexton", ["--work", "lag", "--seconds", seconds, "--slots", 8]
     for peer in PEERS:
         yield peer, ["--work", "lag", "--seconds", seconds]
+    for batch in [1, 15, 64] if not smoke else [8]:
+        yield "sexton", ["--work", "journal", "--count", count["drain"] // 4, "--slots", batch]
     yield "sexton", ["--work", "memory", "--slots", 8]
     yield "sexton", ["--work", "recovery", "--slots", 8]
 

@@ -7,6 +7,8 @@
 mod broker;
 mod database;
 
+pub(crate) use database::fill;
+
 use anyhow::Result;
 use serde_json::{Map, Value};
 

@@ -53,12 +53,16 @@ enum Work {
     Drain,
     /// Jobs that are due at the same instant, until the last has begun
     Burst,
+    /// Executions triggered from a file
+    Enqueue,
     /// One job a second, from due to begun
     Lag,
     /// What idle and busy programs occupy
     Memory,
     /// From a worker's death until another has begun its task
     Recovery,
+    /// The statements that open and settle, in batches of so many as there are slots
+    Journal,
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

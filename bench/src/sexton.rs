@@ -2,6 +2,8 @@
 
 mod burst;
 mod drain;
+mod enqueue;
+mod journal;
 mod lag;
 mod recovery;
 
@@ -20,14 +22,19 @@ const DEADLINE: Duration = Duration::from_mins(15);
 const POOL: &str = "handlers";
 
 pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &str) -> Result<()> {
+    if arguments.work == Work::Journal {
+        return journal::measure(arguments, database_url).await;
+    }
     let mut platform = Platform::on(database_url, amqp_url).await?;
     platform.catalogue("[tasks.wait]\ncommand = [\"/bin/sleep\", \"60\"]\n");
     match arguments.work {
         Work::Drain => drain::measure(&platform, arguments).await,
         Work::Burst => burst::measure(&platform, arguments).await,
+        Work::Enqueue => enqueue::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
         Work::Memory => memory(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
+        Work::Journal => Ok(()),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Resul
 }
 
 /// Executions whose tickets are published; their ids, and how many seconds it took.
-async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
+pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
     sqlx::query(
         "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
             misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)

@@ -1,0 +1,114 @@
+//! Journal: what opening and settling costs by itself, with nobody else at work.
+//!
+//! The statements of a worker's journal, batch after batch on a connection as its own is: `--slots` is the size of a batch. Told
+//! are the executions a second, and of each statement how long it took and how long PostgreSQL's process
+//! was on a processor for it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
+use sexton_model::retry::Verdict;
+use sexton_store::lease::Held;
+use sexton_store::open::{Offer, OpenRequest, open};
+use sexton_store::own::OwnConnection;
+use sexton_store::settle::{Settlement, settle};
+use sexton_tests::database::TestDatabase;
+use uuid::Uuid;
+
+use super::{line, with};
+use crate::Arguments;
+use crate::bare::fill;
+use crate::line::Line;
+
+const LEASE: Duration = Duration::from_secs(20);
+
+/// So many executions a second.
+pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
+    let database = TestDatabase::create_on(database_url).await?;
+    let ids = fill(database.pool(), arguments.count).await?.0;
+    sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
+    let mut own = OwnConnection::new(database.store());
+    let server: i32 =
+        sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(own.get().await?).await?;
+    own.answered();
+    let (mut opens, mut settlements) = (Cost::default(), Cost::default());
+    let worker = ProcessId::new(Uuid::now_v7());
+    let offers = [Offer::new("nothing")];
+    let began = Instant::now();
+    for batch in ids.chunks(usize::from(arguments.slots)) {
+        let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
+        let before = processor(server)?;
+        let since = Instant::now();
+        let to = own.get().await?;
+        let opened = open(to, worker, "bench:1", &offers, &requests, LEASE, None).await?.opened;
+        own.answered();
+        ensure!(opened.len() == batch.len(), "{} of {} were opened", opened.len(), batch.len());
+        let between = processor(server)?;
+        opens.add(since.elapsed(), between.saturating_sub(before));
+        let since = Instant::now();
+        let ends: Vec<Settlement> = requests.iter().map(settlement).collect();
+        settle(own.get().await?, &ends, None).await?;
+        own.answered();
+        settlements.add(since.elapsed(), processor(server)?.saturating_sub(between));
+    }
+    let value = ids.len() as f64 / began.elapsed().as_secs_f64();
+    let mut line = Line { value, unit: "/s", ..line(arguments, "journal") };
+    for (kind, cost) in [("open", opens), ("settle", settlements)] {
+        line = with(line, &format!("{kind}_us"), cost.mean(cost.took));
+        line = with(line, &format!("{kind}_processor_us"), cost.mean(cost.processor));
+    }
+    line.print();
+    Ok(())
+}
+
+fn request(id: Uuid) -> OpenRequest {
+    OpenRequest {
+        execution_id: ExecutionId::new(id),
+        attempt: AttemptNumber::FIRST,
+        token: OpenToken::new(Uuid::new_v4()),
+    }
+}
+
+fn settlement(request: &OpenRequest) -> Settlement {
+    let OpenRequest { execution_id, attempt, token } = *request;
+    Settlement {
+        held: Held { execution_id, attempt, token },
+        verdict: Verdict::Succeed,
+        outcome: "succeeded",
+        error: None,
+        exit_code: None,
+        signal: None,
+        output: None,
+        result: None,
+    }
+}
+
+/// What the statements of a kind have cost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    statements: u32,
+    took: Duration,
+    processor: Duration,
+}
+
+impl Cost {
+    fn add(&mut self, took: Duration, processor: Duration) {
+        self.statements += 1;
+        self.took += took;
+        self.processor += processor;
+    }
+
+    /// Of one statement, in microseconds.
+    fn mean(self, total: Duration) -> f64 {
+        total.as_secs_f64() * 1e6 / f64::from(self.statements.max(1))
+    }
+}
+
+/// For how long a process of this machine was on a processor.
+fn processor(pid: i32) -> Result<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))
+        .context("PostgreSQL is not on this machine, or the kernel keeps no account")?;
+    let nanoseconds = text.split_whitespace().next().context("an empty account")?;
+    Ok(Duration::from_nanos(nanoseconds.parse()?))
+}
