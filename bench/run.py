@@ -45,6 +45,8 @@ def works(smoke):
         yield peer, ["--work", "lag", "--seconds", seconds]
     for batch in [1, 15, 64] if not smoke else [8]:
         yield "sexton", ["--work", "journal", "--count", count["drain"] // 4, "--slots", batch]
+    for defined in [1_000, 10_000, 100_000, 1_000_000] if not smoke else [1_000]:
+        yield "sexton", ["--work", "defined", "--count", defined, "--seconds", seconds, "--slots", 64]
     yield "sexton", ["--work", "memory", "--slots", 8]
     yield "sexton", ["--work", "recovery", "--slots", 8]
 

@@ -57,6 +57,8 @@ enum Work {
     Enqueue,
     /// One job a second, from due to begun
     Lag,
+    /// A hundred jobs a second, beside so many that are defined and not due
+    Defined,
     /// What idle and busy programs occupy
     Memory,
     /// From a worker's death until another has begun its task

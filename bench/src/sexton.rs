@@ -1,10 +1,12 @@
 //! Sexton's works: the real programs, with the record that they always keep.
 
 mod burst;
+mod defined;
 mod drain;
 mod enqueue;
 mod journal;
 mod lag;
+mod processor;
 mod recovery;
 
 use std::time::Duration;
@@ -32,6 +34,7 @@ pub(crate) async fn work(arguments: &Arguments, database_url: &str, amqp_url: &s
         Work::Burst => burst::measure(&platform, arguments).await,
         Work::Enqueue => enqueue::measure(&platform, arguments).await,
         Work::Lag => lag::measure(&platform, arguments).await,
+        Work::Defined => defined::measure(&platform, arguments).await,
         Work::Memory => memory(&platform, arguments).await,
         Work::Recovery => recovery::measure(&platform, arguments).await,
         Work::Journal => Ok(()),

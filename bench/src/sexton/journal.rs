@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::Verdict;
 use sexton_store::lease::Held;
@@ -16,6 +16,7 @@ use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
 use uuid::Uuid;
 
+use super::processor::used_by;
 use super::{line, with};
 use crate::Arguments;
 use crate::bare::fill;
@@ -29,8 +30,8 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let ids = fill(database.pool(), arguments.count).await?.0;
     sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
     let mut own = OwnConnection::new(database.store());
-    let server: i32 =
-        sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(own.get().await?).await?;
+    let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
+    let server = server.fetch_one(own.get().await?).await?.unsigned_abs();
     own.answered();
     let (mut opens, mut settlements) = (Cost::default(), Cost::default());
     let worker = ProcessId::new(Uuid::now_v7());
@@ -38,19 +39,19 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let began = Instant::now();
     for batch in ids.chunks(usize::from(arguments.slots)) {
         let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
-        let before = processor(server)?;
+        let before = used_by(server)?;
         let since = Instant::now();
         let to = own.get().await?;
         let opened = open(to, worker, "bench:1", &offers, &requests, LEASE, None).await?.opened;
         own.answered();
         ensure!(opened.len() == batch.len(), "{} of {} were opened", opened.len(), batch.len());
-        let between = processor(server)?;
+        let between = used_by(server)?;
         opens.add(since.elapsed(), between.saturating_sub(before));
         let since = Instant::now();
         let ends: Vec<Settlement> = requests.iter().map(settlement).collect();
         settle(own.get().await?, &ends, None).await?;
         own.answered();
-        settlements.add(since.elapsed(), processor(server)?.saturating_sub(between));
+        settlements.add(since.elapsed(), used_by(server)?.saturating_sub(between));
     }
     let value = ids.len() as f64 / began.elapsed().as_secs_f64();
     let mut line = Line { value, unit: "/s", ..line(arguments, "journal") };
@@ -103,12 +104,4 @@ impl Cost {
     fn mean(self, total: Duration) -> f64 {
         total.as_secs_f64() * 1e6 / f64::from(self.statements.max(1))
     }
-}
-
-/// For how long a process of this machine was on a processor.
-fn processor(pid: i32) -> Result<Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat"))
-        .context("PostgreSQL is not on this machine, or the kernel keeps no account")?;
-    let nanoseconds = text.split_whitespace().next().context("an empty account")?;
-    Ok(Duration::from_nanos(nanoseconds.parse()?))
 }

@@ -1,0 +1,102 @@
+//! Defined: what firing costs where many other jobs are defined that are not due.
+//!
+//! The same hundred jobs fire once a second beside `--count` jobs that fire once a year. Told are the processor time that
+//! the scheduler and PostgreSQL's processes need for the firings of a second, and their lag.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+use sexton_tests::platform::Platform;
+use sqlx::PgPool;
+
+use super::processor::used_by;
+use super::{POOL, handlers, line, resident_mb, stop, with};
+use crate::Arguments;
+use crate::line::{Line, at};
+
+const FIRING: u32 = 100;
+/// What fires before the programs have made every round once is not counted.
+const WARM: Duration = Duration::from_secs(5);
+
+/// For `--seconds`.
+pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
+    define(platform, arguments.count).await?;
+    let mut programs = vec![platform.start_scheduler("scheduler", &[])?];
+    programs.extend(handlers(platform, arguments)?);
+    for program in &mut programs {
+        program.ready().await;
+    }
+    let pool = platform.store().pool();
+    tokio::time::sleep(WARM).await;
+    let (before, scheduler) = (backends(pool).await?, used_by(programs[0].pid())?);
+    let since = sexton_service::clock::now();
+    tokio::time::sleep(Duration::from_secs(u64::from(arguments.seconds))).await;
+    let after = backends(pool).await?;
+    let more = |(pid, used): (&u32, &Duration)| {
+        used.saturating_sub(before.get(pid).copied().unwrap_or_default())
+    };
+    let postgres: Duration = after.iter().map(more).sum();
+    let scheduler = used_by(programs[0].pid())?.saturating_sub(scheduler);
+    let mut lags: Vec<f64> = sqlx::query_scalar(
+        "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
+         FROM executions WHERE started_at IS NOT NULL AND scheduled_for > $1",
+    )
+    .bind(since)
+    .fetch_all(pool)
+    .await?;
+    lags.sort_by(f64::total_cmp);
+    let a_second = |used: Duration| used.as_secs_f64() * 1e3 / f64::from(arguments.seconds);
+    let value = a_second(postgres + scheduler);
+    let line = of_processor(Line { value, ..line(arguments, "defined") }, arguments.count);
+    let line = with(with(line, "lag_p50", at(&lags, 0.5)), "lag_p99", at(&lags, 0.99));
+    let line = with(line, "postgres_ms", a_second(postgres));
+    with(line, "scheduler_mb", resident_mb(&programs[0])?).print();
+    stop(programs).await;
+    Ok(())
+}
+
+fn of_processor(mut line: Line, defined: i64) -> Line {
+    line.settings.insert("part".to_owned(), json!(format!("{defined} jobs defined")));
+    line
+}
+
+/// The jobs that fire, and copies of one that does not.
+async fn define(platform: &Platform, count: i64) -> Result<()> {
+    let job = |name: &str, schedule: &str| {
+        format!(
+            "[[job]]\nname = \"{name}\"\ntask = \"nothing\"\npool = \"{POOL}\"\n\
+             schedule = \"{schedule}\"\noverlap = \"allow\"\n"
+        )
+    };
+    let firing: String =
+        (1..=FIRING).map(|number| job(&format!("bench.firing.{number}"), "* * * * * *")).collect();
+    platform.apply(&(firing + &job("bench.yearly", "0 0 1 1 *"))).await?;
+    let pool = platform.store().pool();
+    sqlx::query(
+        "INSERT INTO jobs SELECT (jsonb_populate_record(j, jsonb_build_object(
+             'id', gen_random_uuid(), 'name', j.name || '.' || number))).*
+         FROM jobs j, generate_series(1, $1) AS number WHERE j.name = 'bench.yearly'",
+    )
+    .bind(count)
+    .execute(pool)
+    .await?;
+    sqlx::query("VACUUM ANALYZE jobs").execute(pool).await?;
+    // What the insert left to be written is not the firings' business.
+    sqlx::query("CHECKPOINT").execute(pool).await?;
+    Ok(())
+}
+
+/// For how long each process of PostgreSQL that serves this database was on a processor.
+async fn backends(pool: &PgPool) -> Result<HashMap<u32, Duration>> {
+    let pids: Vec<i32> = sqlx::query_scalar(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+         AND pid <> pg_backend_pid()",
+    )
+    .fetch_all(pool)
+    .await?;
+    // One that has just ended is no longer asked.
+    let used = pids.into_iter().map(i32::unsigned_abs);
+    Ok(used.filter_map(|pid| Some((pid, used_by(pid).ok()?))).collect())
+}
