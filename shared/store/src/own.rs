@@ -7,8 +7,11 @@
 //!
 //! **Plans.** Its statements are planned once. The planner would otherwise plan a statement of one row again each
 //! time, since that looks cheaper than the plan for any number of rows, and planning takes longer than the statement.
+//! A plan that is kept must fit tables of any length: one that was made while a table was nearly empty would read all of
+//! it, a batch later a million rows. So what is run here looks rows up by their keys, and is planned that way.
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnectOptions;
+pub use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions as _, PgExecutor};
 use tokio::time::Instant;
 
@@ -46,8 +49,12 @@ pub struct OwnConnection {
 impl OwnConnection {
     /// To the database of `store`, with its settings. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
-        let options = PgConnectOptions::clone(&store.pool().connect_options())
-            .options([("plan_cache_mode", "force_generic_plan")]);
+        let options = PgConnectOptions::clone(&store.pool().connect_options()).options([
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        ]);
         Self { options, open: None, answered: None }
     }
 
@@ -75,5 +82,13 @@ impl OwnConnection {
     /// The last statement's answer has come whole: the connection is good for another.
     pub fn answered(&mut self) {
         self.answered = Some(Instant::now());
+    }
+
+    /// The same, if this is an answer: also one that tells of a value that cannot be stored.
+    pub fn told<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if matches!(outcome, Ok(_) | Err(StoreError::Data(_))) {
+            self.answered();
+        }
+        outcome
     }
 }

@@ -1,8 +1,15 @@
 //! A connection that its holder keeps.
 
+use sexton_model::retry::Verdict;
+use sexton_store::StoreError;
+use sexton_store::lease::Held;
+use sexton_store::open::{Offer, open};
 use sexton_store::own::OwnConnection;
+use sexton_store::settle::settle;
 use sexton_tests::database::TestDatabase;
 use sqlx::PgConnection;
+
+use super::{Fixture, LEASE, at, request, settlement};
 
 async fn server(connection: &mut PgConnection) -> i32 {
     sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await.unwrap()
@@ -50,4 +57,66 @@ async fn a_connection_of_one_s_own_that_died_while_it_rested_is_made_anew() {
     // A rest is a second or more.
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
     assert_ne!(server(own.get().await.unwrap()).await, first);
+}
+
+#[tokio::test]
+async fn a_value_that_cannot_be_stored_does_not_cost_the_connection() {
+    let db = TestDatabase::create().await.unwrap();
+    let mut own = OwnConnection::new(db.store());
+    let first = server(own.get().await.unwrap()).await;
+    own.answered();
+    let refused = sqlx::query("SELECT 1 / 0").execute(own.get().await.unwrap()).await;
+    let refused = own.told(refused.map_err(StoreError::from));
+    assert!(matches!(refused, Err(StoreError::Data(_))), "{refused:?}");
+    assert_eq!(server(own.get().await.unwrap()).await, first);
+}
+
+/// Rows that were read because all of a table was.
+async fn read_in_sequence(connection: &mut PgConnection) -> i64 {
+    sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
+    sqlx::query_scalar(
+        "SELECT sum(seq_tup_read)::bigint FROM pg_stat_user_tables
+         WHERE relname IN ('executions', 'attempts')",
+    )
+    .fetch_one(connection)
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
+    let f = Fixture::new().await;
+    let mut own = OwnConnection::new(f.store());
+    let offers = [Offer::new("work")];
+    let mut before = 0;
+    for (round, key) in ["planned", "again"].into_iter().enumerate() {
+        let request = request(f.claim(key).await, 1);
+        let connection = own.get().await.unwrap();
+        let now = Some(at(1));
+        let opened = open(&mut *connection, f.worker, "w:1", &offers, &[request], LEASE, now).await;
+        assert_eq!(opened.unwrap().opened.len(), 1);
+        let held = Held {
+            execution_id: request.execution_id,
+            attempt: request.attempt,
+            token: request.token,
+        };
+        let end = settlement(held, Verdict::Succeed);
+        settle(&mut *connection, &[end], now).await.unwrap();
+        if round > 0 {
+            assert_eq!(read_in_sequence(connection).await, before);
+        } else {
+            sqlx::query(
+                "INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for,
+                    state, next_attempt_at, relay_after, task_type, pool, params, claimed_by, claimed_at)
+                 SELECT gen_random_uuid(), $1, 'k' || n, 'i' || n, now(), 'pending', now(), now(),
+                    'work', 'default', '{}', 'test:1', now() FROM generate_series(1, 20000) n",
+            )
+            .bind(f.job.get())
+            .execute(f.db.pool())
+            .await
+            .unwrap();
+            before = read_in_sequence(connection).await;
+        }
+        own.answered();
+    }
 }

@@ -158,27 +158,32 @@ async fn write<K: Kind>(
             answer(batch, answers)
         }
         // One bad value must not cost its neighbours their record.
-        Err(StoreError::Data(_)) if batch.len() > 1 => {
-            let mut locked = Vec::new();
-            for call in batch {
-                locked.extend(write_one(kind, turn, call, gate).await);
-            }
-            locked
-        }
+        Err(StoreError::Data(_)) if batch.len() > 1 => one_by_one(kind, turn, batch, gate).await,
         Err(error) => refuse(batch, &error, gate),
     }
 }
 
-async fn write_one<K: Kind>(
+async fn one_by_one<K: Kind>(
     kind: &K,
     turn: &mut K::Turn,
-    call: Call<K>,
+    batch: Vec<Call<K>>,
     gate: &Gate,
 ) -> Vec<Call<K>> {
-    match within(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
-        Ok(answers) => answer(vec![call], answers),
-        Err(error) => refuse(vec![call], &error, gate),
+    let mut locked = Vec::new();
+    let mut calls = batch.into_iter();
+    while let Some(call) = calls.next() {
+        match within(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
+            Ok(answers) => locked.extend(answer(vec![call], answers)),
+            Err(error @ StoreError::Data(_)) => locked.extend(refuse(vec![call], &error, gate)),
+            // Of each of the others it would be waited for as long, and all the while it is nobody else's turn.
+            Err(error) => {
+                let others = [call].into_iter().chain(calls).collect();
+                locked.extend(refuse(others, &error, gate));
+                break;
+            }
+        }
     }
+    locked
 }
 
 fn answer<K: Kind>(batch: Vec<Call<K>>, answers: Vec<Option<K::Answer>>) -> Vec<Call<K>> {

@@ -80,7 +80,7 @@ impl Journal {
     pub(crate) fn start(store: &Store, writer: Writer, gate: &Gate) -> Self {
         let own = Arc::new(Mutex::new(OwnConnection::new(store)));
         Self {
-            opens: Lane::start(Opens { own: Arc::clone(&own), writer }, gate),
+            opens: Lane::start(Opens::new(Arc::clone(&own), store, writer), gate),
             renewals: Lane::start(Renewals { store: store.clone() }, gate),
             settlements: Lane::start(Settlements { own }, gate),
             marks: Lane::start(Marks { store: store.clone() }, gate),

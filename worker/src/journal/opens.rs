@@ -1,14 +1,19 @@
 //! The lane of opens.
+//!
+//! **Hung opens.** An open touches tables that a settlement does not, and may have to wait for somebody's lock on one
+//! of them. Settlements must not: for a minute after an open that was not answered in time, opens take their turns on
+//! a connection apart.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_model::open::{Answer, Row, answer};
-use sexton_store::StoreError;
 use sexton_store::open::{OpenRequest, Opened, look, open, recover};
-use sexton_store::own::OwnConnection;
+use sexton_store::own::{OwnConnection, PgConnection};
+use sexton_store::{Store, StoreError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::Writer;
@@ -25,32 +30,34 @@ pub(crate) enum Opening {
     Unopened(Answer),
 }
 
+/// For so long after an open that hung the next ones keep out of the settlements' way.
+const APART: Duration = Duration::from_mins(1);
+
 #[derive(Debug)]
 pub(super) struct Opens {
-    pub(super) own: Arc<Mutex<OwnConnection>>,
-    pub(super) writer: Writer,
+    /// The settlements' too.
+    own: Arc<Mutex<OwnConnection>>,
+    apart: Arc<Mutex<OwnConnection>>,
+    /// Until when opens are apart.
+    apart_until: StdMutex<Option<Instant>>,
+    writer: Writer,
 }
 
-impl Kind for Opens {
-    const LIMIT: Duration = Duration::from_secs(10);
-    type Request = OpenRequest;
-    type Answer = Opening;
-    type Turn = OwnedMutexGuard<OwnConnection>;
-
-    fn key(request: &OpenRequest) -> Uuid {
-        request.execution_id.get()
+impl Opens {
+    pub(super) fn new(own: Arc<Mutex<OwnConnection>>, store: &Store, writer: Writer) -> Self {
+        let apart = Arc::new(Mutex::new(OwnConnection::new(store)));
+        Self { own, apart, apart_until: StdMutex::default(), writer }
     }
 
-    async fn turn(&self) -> Self::Turn {
-        Arc::clone(&self.own).lock_owned().await
+    fn apart_until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.apart_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn write(
+    async fn write_on(
         &self,
-        own: &mut Self::Turn,
+        connection: &mut PgConnection,
         requests: &[OpenRequest],
     ) -> Result<Vec<Option<Opening>>, StoreError> {
-        let connection = own.get().await?;
         let Writer { worker, actor, offers, lease } = &self.writer;
         let answered =
             open(&mut *connection, *worker, actor, offers, requests, *lease, None).await?;
@@ -77,7 +84,6 @@ impl Kind for Opens {
                 opened.extend(by_execution(recover(&mut *connection, &missed, *lease).await?));
             }
         }
-        own.answered();
         Ok(requests
             .iter()
             .map(|request| {
@@ -98,6 +104,77 @@ impl Kind for Opens {
     }
 }
 
+impl Kind for Opens {
+    const LIMIT: Duration = Duration::from_secs(10);
+    type Request = OpenRequest;
+    type Answer = Opening;
+    type Turn = OwnedMutexGuard<OwnConnection>;
+
+    fn key(request: &OpenRequest) -> Uuid {
+        request.execution_id.get()
+    }
+
+    async fn turn(&self) -> Self::Turn {
+        let apart = self.apart_until().is_some_and(|until| Instant::now() < until);
+        Arc::clone(if apart { &self.apart } else { &self.own }).lock_owned().await
+    }
+
+    async fn write(
+        &self,
+        own: &mut Self::Turn,
+        requests: &[OpenRequest],
+    ) -> Result<Vec<Option<Opening>>, StoreError> {
+        // Whoever drops this in the middle leaves them apart.
+        let before = self.apart_until().replace(Instant::now() + APART);
+        let outcome = match own.get().await {
+            Ok(connection) => self.write_on(connection, requests).await,
+            Err(error) => Err(error),
+        };
+        *self.apart_until() = before;
+        own.told(outcome)
+    }
+}
+
 fn by_execution(opened: Vec<Opened>) -> HashMap<Uuid, Opened> {
     opened.into_iter().map(|opened| (opened.execution_id.get(), opened)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
+    use sexton_store::StoreOptions;
+    use tokio::net::TcpListener;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn after_an_open_that_hung_the_next_ones_leave_the_turn_to_settlements() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
+        let store = Store::open(&StoreOptions::new(url, "test")).unwrap();
+        let own = Arc::new(Mutex::new(OwnConnection::new(&store)));
+        let writer = Writer {
+            worker: ProcessId::new(Uuid::nil()),
+            actor: "test".into(),
+            offers: Vec::new(),
+            lease: Duration::from_secs(20),
+        };
+        let opens = Opens::new(Arc::clone(&own), &store, writer);
+        let settling = Arc::clone(&own).lock_owned().await;
+        assert!(timeout(Duration::ZERO, opens.turn()).await.is_err(), "they take turns");
+        drop(settling);
+        let mut turn = opens.turn().await;
+        let requests = [OpenRequest {
+            execution_id: ExecutionId::new(Uuid::nil()),
+            attempt: AttemptNumber::FIRST,
+            token: OpenToken::new(Uuid::nil()),
+        }];
+        let hung =
+            tokio::time::timeout(Duration::from_millis(50), opens.write(&mut turn, &requests));
+        assert!(hung.await.is_err());
+        drop(turn);
+        let _settling = own.lock_owned().await;
+        assert!(timeout(Duration::ZERO, opens.turn()).await.is_ok());
+    }
 }
