@@ -47,6 +47,11 @@ pub(crate) struct Round {
 }
 
 impl Round {
+    /// Whether anybody waited.
+    pub(crate) const fn any(self) -> bool {
+        self.jobs > 0
+    }
+
     /// The longest that the planner may sleep. `more`: it has made waiters since.
     pub(crate) fn pause(self, more: bool) -> Duration {
         if self.jobs == 0 && !more { Duration::MAX } else { LOOK.max(self.took * REST) }

@@ -21,6 +21,7 @@
 //! together.
 
 mod admission;
+mod alarm;
 mod batch;
 mod broker;
 pub mod bulks;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 /// What a round claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Planned {
@@ -25,6 +27,8 @@ pub struct Planned {
     pub left_to_relay: usize,
     /// Jobs that were set aside.
     pub set_aside: usize,
+    /// The instant of the last look at what is due.
+    pub looked_at: Option<DateTime<Utc>>,
     /// How long to sleep, from the end of the round.
     pub sleep: Duration,
 }

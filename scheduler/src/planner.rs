@@ -5,8 +5,11 @@
 //! number of planners may run. Then it sleeps until the next due instant by the database's clock,
 //! measured from the database's own answer; this host's clock is never asked.
 //!
-//! **Overlap.** Before it claims, each round admits the waiters whose jobs are free (`admission`), and
-//! while anybody waits it sleeps no longer than a look at them is worth. A claim that replaces what is
+//! **Lag.** What is between the instant and the ticket are one transaction's round trips on a connection of its own, which
+//! nobody has to be asked for.
+//!
+//! **Overlap.** Each round admits the waiters whose jobs are free (`admission`): before it claims if anybody waited at
+//! the end of the one before, and else after it. While anybody waits it sleeps no longer than a look at them is worth. A claim that replaces what is
 //! under way marks it in the same transaction, and the commit tells the workers.
 //!
 //! **Failures.** A crash before the commit leaves nothing, one after it leaves owed tickets for the
@@ -14,19 +17,21 @@
 //! and claims again, or the new ones. A job that cannot be planned is set aside and named; its row
 //! is not touched. While the broker is away, claiming goes on and the debt stays in the rows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_service::fault;
 use sexton_store::answer::within;
-use sexton_store::firing::{
-    self, ClaimTransaction, DueJob, FailingJob, NextDue, Replaced, UnreadableJob,
-};
+use sexton_store::firing::{self, ClaimTransaction, DueJob, FailingJob, Replaced, UnreadableJob};
+use sexton_store::own::OwnConnection;
 use sexton_store::{Now, Store, StoreError};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::admission::Admissions;
+use crate::admission::{Admissions, Round};
+use crate::alarm::rest;
 use crate::batch::Batch;
 use crate::cursors;
 use crate::dispatch::Dispatch;
@@ -44,16 +49,16 @@ pub const BATCH: usize = 1_000;
 const TRANSACTIONS: usize = 50;
 /// The longest sleep: a notification may be lost. Varied by a tenth to either side.
 const POLL: Duration = Duration::from_secs(5);
-/// The sleep while the only jobs due are locked, mostly by another replica that is claiming them: a
-/// round just before found none that it could have.
-const LOCKED: Duration = Duration::from_millis(50);
 
 /// The loop.
 #[derive(Debug)]
 pub struct Planner {
-    store: Store,
     dispatch: Dispatch,
+    /// One round at a time has it.
+    own: AsyncMutex<OwnConnection>,
     admissions: Admissions,
+    /// Whether anybody may wait: looked for before the claims, and not after them.
+    waiting: AtomicBool,
     by: String,
     timetables: Mutex<Timetables>,
     quarantine: Quarantine,
@@ -78,8 +83,9 @@ impl Planner {
     /// `by` is `<instance>:<pid>`, for the rows.
     pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
         Self {
-            admissions: Admissions::new(store.clone(), dispatch.clone()),
-            store,
+            own: AsyncMutex::new(OwnConnection::new(&store)),
+            admissions: Admissions::new(store, dispatch.clone()),
+            waiting: AtomicBool::new(true),
             dispatch,
             by: by.into(),
             timetables: Mutex::default(),
@@ -149,24 +155,27 @@ impl Planner {
     ) -> Result<bool, Failure> {
         let mut except = self.quarantine.jobs(Instant::now());
         except.extend_from_slice(put_off);
-        let mut transaction = within(ANSWER, ClaimTransaction::begin(&self.store, now)).await?;
+        let mut own = self.own.lock().await;
+        let connection = within(ANSWER, own.get()).await?;
+        let mut transaction = within(ANSWER, ClaimTransaction::begin_on(connection, now)).await?;
         let look = within(ANSWER, transaction.look_at_clock(self.hold_after, &self.by)).await?;
+        planned.looked_at = Some(look.now);
         let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
             self.set_aside(job, planned);
         }
         let full =
             due.jobs.len() + due.unreadable.len() + due.paused.len() + due.put_off.len() >= limit;
-        let waits = !due.put_off.is_empty();
         put_off.extend(due.put_off);
         if due.jobs.is_empty() && due.paused.is_empty() {
             if look.wrote {
                 within(ANSWER, transaction.commit()).await?;
                 look.noticed.iter().for_each(holds::tell);
-            } else if waits {
-                // Not only dropped: their rows are somebody's who is about to end.
+            } else {
+                // Not only dropped: the rows of who is put off are somebody's who is about to end.
                 within(ANSWER, transaction.rollback()).await?;
             }
+            own.answered();
             return Ok(full);
         }
         let jobs = due.jobs;
@@ -180,6 +189,7 @@ impl Planner {
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
+                own.answered();
                 due.paused.iter().for_each(tell_paused);
                 look.noticed.iter().for_each(holds::tell);
                 self.portion.written(jobs.len());
@@ -205,7 +215,7 @@ impl Planner {
 
     async fn write(
         &self,
-        mut transaction: ClaimTransaction,
+        mut transaction: ClaimTransaction<'_>,
         mut batch: Batch,
         jobs: &[DueJob],
     ) -> Result<Planned, StepError> {
@@ -253,7 +263,7 @@ impl Planner {
     /// Writes all that a batch decides; returns which claims are new, and what they replaced.
     async fn record(
         &self,
-        transaction: &mut ClaimTransaction,
+        transaction: &mut ClaimTransaction<'_>,
         batch: &mut Batch,
         jobs: &[DueJob],
     ) -> Result<(Vec<ExecutionId>, Replaced), StepError> {
@@ -277,15 +287,35 @@ impl Planner {
         self.quarantine.set_aside(job, Instant::now());
     }
 
-    /// How long to sleep until the next firing is due. After a round that found something, what is
-    /// due became so meanwhile; after one that found nothing, somebody else has it.
-    async fn look_ahead(&self, now: Now, found: bool) -> Result<Duration, StepError> {
+    /// How long to sleep until the next firing is due.
+    async fn look_ahead(&self, now: Now, planned: &Planned) -> Result<Duration, StepError> {
         let except = self.quarantine.jobs(Instant::now());
+        let mut own = self.own.lock().await;
+        let connection = within(ANSWER, own.get()).await?;
         let asked = Instant::now();
-        let due = within(ANSWER, firing::next_due(&self.store, &except, now)).await?;
+        let due = within(ANSWER, firing::next_due(connection, &except, now)).await?;
+        own.answered();
         let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
-        let overdue = if found { Duration::ZERO } else { LOCKED };
-        Ok(sleep_until(due, asked.elapsed(), poll).unwrap_or(overdue))
+        Ok(rest(due, planned, asked.elapsed(), poll))
+    }
+
+    /// Claims what is due, and admits who waits.
+    async fn claim_and_admit(
+        &self,
+        now: Now,
+        planned: &mut Planned,
+    ) -> Result<(bool, Round), StepError> {
+        // Until the end of the round is known to be none: an error in between must not keep them waiting.
+        let before = self.waiting.swap(true, Ordering::Relaxed);
+        let first = if before { Some(self.admissions.round(now).await?) } else { None };
+        let all = self.claim_all(now, planned).await?;
+        let admitted = match first {
+            Some(admitted) => admitted,
+            None => self.admissions.round(now).await?,
+        };
+        planned.admitted = admitted.admitted;
+        self.waiting.store(admitted.any() || planned.waiting > 0, Ordering::Relaxed);
+        Ok((all, admitted))
     }
 }
 
@@ -296,11 +326,9 @@ impl Step for Planner {
 
     async fn run_once(&self, now: Now) -> Result<Planned, StepError> {
         let mut planned = Planned::default();
-        let admitted = self.admissions.round(now).await?;
-        planned.admitted = admitted.admitted;
-        let all = self.claim_all(now, &mut planned).await?;
+        let (all, admitted) = self.claim_and_admit(now, &mut planned).await?;
         if all {
-            planned.sleep = self.look_ahead(now, planned.found() > 0).await?;
+            planned.sleep = self.look_ahead(now, &planned).await?;
         } else if planned.found() == 0 {
             // More jobs than can be set aside cannot be planned.
             planned.sleep = POLL;
@@ -311,7 +339,7 @@ impl Step for Planner {
     }
 
     fn pause(&self, planned: &Planned) -> Pause {
-        Pause::AtMost(planned.sleep)
+        Pause::Due(planned.sleep)
     }
 }
 
@@ -334,39 +362,4 @@ const fn is_about_a_row(error: &StepError) -> bool {
             StoreError::Data(_) | StoreError::Statement(_) | StoreError::Inconsistent { .. }
         )
     )
-}
-
-/// How long to sleep after an answer that took `round_trip`; `None` if a job is due by now. The
-/// database read its clock about halfway through it.
-fn sleep_until(due: NextDue, round_trip: Duration, poll: Duration) -> Option<Duration> {
-    let Some(at) = due.at else { return Some(poll) };
-    match (at - due.now).to_std() {
-        Ok(Duration::ZERO) | Err(_) => None,
-        Ok(left) => Some(left.saturating_sub(round_trip / 2).min(poll)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sleep_ends_when_the_next_firing_is_due_by_the_databases_clock() {
-        let now = "2026-01-01T08:00:00Z".parse().unwrap();
-        let ms = Duration::from_millis;
-        let due = |in_ms| NextDue { now, at: Some(now + chrono::Duration::milliseconds(in_ms)) };
-        assert_eq!(sleep_until(due(800), ms(2), ms(5_000)), Some(ms(799)));
-        assert_eq!(sleep_until(due(90_000), ms(2), ms(5_000)), Some(ms(5_000)));
-        assert_eq!(sleep_until(due(1), ms(4), ms(5_000)), Some(ms(0)));
-        assert_eq!(sleep_until(NextDue { now, at: None }, ms(2), ms(5_000)), Some(ms(5_000)));
-    }
-
-    #[test]
-    fn a_job_that_is_due_by_now_is_told_from_one_that_will_be() {
-        let now = "2026-01-01T08:00:00Z".parse().unwrap();
-        for at in [now, now - chrono::Duration::seconds(5)] {
-            let due = NextDue { now, at: Some(at) };
-            assert_eq!(sleep_until(due, Duration::ZERO, POLL), None);
-        }
-    }
 }

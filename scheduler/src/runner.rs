@@ -13,6 +13,7 @@ use sexton_service::health::{Heartbeat, Liveness};
 use sexton_service::outage::Reachability;
 use sexton_store::StoreError;
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,9 @@ const MAX_REST: Duration = Duration::from_mins(1);
 /// The rest after a failure; varied by a half to either side, so that replicas do not come back at
 /// the same instant.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// The runtime's timer is late by less than this.
+const TIMER: Duration = Duration::from_millis(2);
 
 /// For a round that is under way at the soft stop. Only one that a server does not answer needs more,
 /// and what it leaves is what a crash would.
@@ -96,6 +100,23 @@ async fn rest(pause: Pause, news: &Notify) {
             () = news.notified() => {}
             () = sleep(time.min(MAX_REST)) => {}
         },
+        Pause::Due(time) => tokio::select! {
+            () = news.notified() => {}
+            () = sleep_sharply(time.min(MAX_REST)) => {}
+        },
+    }
+}
+
+/// Sleeps as long as the system's clock can tell. The runtime's timer counts in whole milliseconds and rounds up, so
+/// the last of them are slept by a thread. Dropped, it leaves that thread asleep for them.
+async fn sleep_sharply(time: Duration) {
+    let end = Instant::now() + time;
+    if let Some(whole) = time.checked_sub(TIMER) {
+        sleep(whole).await;
+    }
+    let left = end.saturating_duration_since(Instant::now());
+    if !left.is_zero() && spawn_blocking(move || std::thread::sleep(left)).await.is_err() {
+        sleep(left).await;
     }
 }
 
@@ -231,5 +252,19 @@ mod tests {
         around.soft.cancel();
         running.await.unwrap().unwrap();
         assert_eq!(stopped.elapsed().as_secs(), LAST_ROUND.as_secs());
+    }
+
+    #[tokio::test]
+    async fn a_sharp_rest_is_not_too_short_and_news_end_it() {
+        let news = Notify::new();
+        let began = Instant::now();
+        for time in [300, 2_500].map(Duration::from_micros) {
+            rest(Pause::Due(time), &news).await;
+        }
+        assert!(began.elapsed() >= Duration::from_micros(2_800));
+        news.notify_one();
+        let long = timeout(MAX_REST, rest(Pause::Due(Duration::from_hours(1)), &news));
+        long.await.unwrap();
+        assert!(began.elapsed() < MAX_REST / 2);
     }
 }

@@ -47,6 +47,8 @@ pub trait Step: Send + Sync + 'static {
 pub enum Pause {
     /// At most this long: news ends it.
     AtMost(Duration),
+    /// The same, and no longer by more than a fraction of a millisecond: something is due then.
+    Due(Duration),
     /// This long whatever comes, where a rate must be kept.
     Exactly(Duration),
 }

@@ -171,13 +171,15 @@ impl Sweep {
     }
 
     fn remember(&self, tally: &Tally, surplus_before: i64) {
-        // A pass that did not see everything would find the same cause again at once.
+        // A pass that did not see everything would find the same messages too many at once. What is missing stays cause,
+        // after a rest.
         let surplus = if tally.complete {
+            *self.failures() = Failures::default();
             tally.unowned as i64
         } else {
-            surplus_before - tally.removed as i64
+            self.rest();
+            (surplus_before - tally.removed as i64).max(0)
         };
-        *self.failures() = Failures::default();
         *self.last() = LastPass::new(Instant::now(), surplus);
     }
 }

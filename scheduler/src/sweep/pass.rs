@@ -92,6 +92,7 @@ impl<'a> Pass<'a> {
     /// Gives the lock back, and forgets what was kept. If that fails the lock is gone anyway, and the pass was
     /// made; the next one forgets it.
     pub(super) async fn end(self) {
+        drop(self.queue);
         let forgetting = end_pass(&self.sweep.store, self.lock.began());
         if let Err(error) = within(LONG_ANSWER, forgetting).await {
             tracing::debug!(%error, "what a pass over the failed queue has kept is left to the next");

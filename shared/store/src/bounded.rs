@@ -43,7 +43,7 @@ impl Store {
 }
 
 /// Commits. On an error it may have been carried out.
-pub(crate) async fn commit(tx: Transaction<'static, Postgres>) -> Result<(), Error> {
+pub(crate) async fn commit(tx: Transaction<'_, Postgres>) -> Result<(), Error> {
     bounded(tx.commit()).await
 }
 

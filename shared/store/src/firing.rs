@@ -21,11 +21,12 @@ use sexton_model::plan::{Cursor, Disposition, Firing, Gap};
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
 use sexton_model::zone::tz_data_version;
-use sqlx::{PgConnection, Postgres, Transaction};
+use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::bounded::{Bounded, bounded, commit};
 use crate::gaps;
+use crate::own::Executors;
 use crate::tickets::OwedTicket;
 use crate::waiters::NOT_BEFORE_ADMISSION;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
@@ -181,7 +182,11 @@ pub struct NextDue {
 }
 
 /// Reads until when the planner may sleep, if `except` are left out.
-pub async fn next_due(store: &Store, except: &[JobId], now: Now) -> Result<NextDue, StoreError> {
+pub async fn next_due(
+    mut to: impl Executors,
+    except: &[JobId],
+    now: Now,
+) -> Result<NextDue, StoreError> {
     let except: Vec<Uuid> = except.iter().map(|job| job.get()).collect();
     let row = sqlx::query!(
         r#"-- next_due
@@ -192,22 +197,29 @@ pub async fn next_due(store: &Store, except: &[JobId], now: Now) -> Result<NextD
         now,
         &except
     )
-    .fetch_one(store.bounded())
+    .fetch_one(to.executor())
     .await?;
     Ok(NextDue { now: row.now, at: row.at })
 }
 
 /// One claim transaction.
 #[derive(Debug)]
-pub struct ClaimTransaction {
-    tx: Transaction<'static, Postgres>,
+pub struct ClaimTransaction<'c> {
+    tx: Transaction<'c, Postgres>,
     now: Now,
 }
 
-impl ClaimTransaction {
-    /// Begins. Dropped without a commit, it leaves nothing.
+impl ClaimTransaction<'static> {
+    /// Begins, on a connection of the pool. Dropped without a commit, it leaves nothing.
     pub async fn begin(store: &Store, now: Now) -> Result<Self, StoreError> {
         Ok(Self { tx: store.begin().await?, now })
+    }
+}
+
+impl<'c> ClaimTransaction<'c> {
+    /// Begins, on this connection. Dropped without a commit, it leaves nothing, but the connection is to be given up.
+    pub async fn begin_on(connection: &'c mut PgConnection, now: Now) -> Result<Self, StoreError> {
+        Ok(Self { tx: bounded(connection.begin()).await?, now })
     }
 
     /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica

@@ -89,7 +89,7 @@ impl Batch<'_> {
     /// Decides up to [`BATCH`] jobs; returns the last, `None` after all of them.
     async fn settle(
         &self,
-        transaction: &mut ClaimTransaction,
+        transaction: &mut ClaimTransaction<'_>,
         fresh_id: &mut impl FnMut() -> ExecutionId,
         settled: &mut Settled,
     ) -> Result<Option<JobId>, StoreError> {

@@ -31,6 +31,8 @@ const BEAT: TimeDelta = TimeDelta::seconds(5);
 /// What a look at the clock showed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
+    /// The instant of the transaction.
+    pub now: DateTime<Utc>,
     /// Whether catch-up is held.
     pub held: bool,
     /// The jump for which it is held from this transaction on.
@@ -50,7 +52,7 @@ pub struct Noticed {
     pub now: DateTime<Utc>,
 }
 
-impl ClaimTransaction {
+impl ClaimTransaction<'_> {
     /// Looks at the clock, before anything is claimed. After a jump of more than `limit`, or back,
     /// catch-up is held; `None` notices no jump, and still keeps to a hold that there is. `by` is
     /// `<instance>:<pid>`.
@@ -67,7 +69,7 @@ impl ClaimTransaction {
         )
         .fetch_one(Bounded(&mut *self.tx))
         .await?;
-        let mut look = Look { held: row.held, noticed: None, wrote: false };
+        let mut look = Look { now: row.now, held: row.held, noticed: None, wrote: false };
         match limit.filter(|limit| judge(row.seen_at, row.now, *limit).is_some()) {
             Some(limit) => {
                 look.noticed = self.notice(limit, by).await?;

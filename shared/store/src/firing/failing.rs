@@ -18,7 +18,7 @@ use crate::operator::{AuditDeed, record_deeds};
 /// Who pauses it, in the row and in the audit.
 const ACTOR: &str = "sexton";
 
-impl ClaimTransaction {
+impl ClaimTransaction<'_> {
     /// Pauses those of the due jobs whose last executions failed, and takes them out.
     ///
     /// Asked after the jobs are locked, in a statement of its own, as what is under way is. Succeeded and

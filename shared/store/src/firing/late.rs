@@ -154,7 +154,7 @@ pub(crate) struct HeldJobs {
     pub(crate) now: Option<DateTime<Utc>>,
 }
 
-impl ClaimTransaction {
+impl ClaimTransaction<'_> {
     /// Locks up to `limit` jobs of which something is set aside, in the order of their ids after
     /// `after`, as if the first of it were due. Waits for jobs that somebody else has locked.
     pub(crate) async fn held_jobs(
