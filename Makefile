@@ -52,7 +52,7 @@ bench-model: ## Measure how long cron expressions, planning and the other pure p
 	@$(CARGO) bench -q -p sexton-counts --bench cases
 
 # A machine without valgrind, and where it cannot be installed, is told so and counts nothing: that is no failure.
-# A minute and a half for the first build, ten seconds each time after it.
+# A minute and a half for the first build, five seconds each time after it.
 counts: ## Count the instructions of hot pure functions, and fail if one grew by more than 3 % (valgrind)
 	@if sh bench/counts/valgrind.sh; then \
 		$(CARGO) build -q --release -p sexton-counts && $(target)/release/counts compare; \

@@ -1,7 +1,7 @@
 //! Counting: a case is called under valgrind's callgrind, in a process of its own.
 //!
-//! A process is counted as a whole, twice: with few calls and with many. The difference is that of the
-//! calls alone, without the start of the process, the values of the case and what is done once.
+//! Only `counted_calls` is counted: not the start of the process, nor the values of the case, nor the
+//! first calls, which do what is done once.
 
 use std::fs;
 use std::path::Path;
@@ -9,31 +9,29 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-/// Enough for whatever is prepared at the first calls.
-const FEW: u64 = 20;
-/// What the difference is divided by.
-const CALLS: u64 = 100;
+use crate::cases::Call;
 
-/// Instructions of one call of the case `name`. `program` is this program, and `folder` where callgrind may
-/// leave its files.
+/// Enough for whatever is done once.
+const FIRST: u64 = 20;
+/// Over so many calls the average is taken. A case whose values differ has so many of them.
+pub const CALLS: u64 = 100;
+/// The function by whose entry and end callgrind begins and stops to count, however its name is written.
+const COUNTED: &str = "*counted_calls*";
+
+/// Instructions of one call of the case `name`. `program` is this program, which is run with `run` and the
+/// name, and `folder` where callgrind may leave its file.
 ///
 /// # Errors
 ///
 /// There is no valgrind, or what it ran did not end well.
 pub fn per_call(program: &Path, folder: &Path, name: &str) -> Result<u64> {
-    let few = counted(program, folder, name, FEW)?;
-    let many = counted(program, folder, name, FEW + CALLS)?;
-    let calls = many.checked_sub(few).context("more calls took fewer instructions; count again")?;
-    Ok((calls + CALLS / 2) / CALLS)
-}
-
-fn counted(program: &Path, folder: &Path, name: &str, calls: u64) -> Result<u64> {
-    let file = folder.join(format!("{}.{calls}.out", name.replace(' ', "-")));
+    let file = folder.join(format!("{}.out", name.replace(' ', "-")));
     let ran = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet"])
+        .arg(format!("--toggle-collect={COUNTED}"))
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(program)
-        .args(["run", name, &calls.to_string()])
+        .args(["run", name])
         .stdin(Stdio::null())
         .output()
         .context("start valgrind; `sh bench/counts/valgrind.sh` installs it")?;
@@ -41,7 +39,21 @@ fn counted(program: &Path, folder: &Path, name: &str, calls: u64) -> Result<u64>
         bail!("{name} under valgrind: {}\n{}", ran.status, String::from_utf8_lossy(&ran.stderr));
     }
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    total(&text).with_context(|| format!("{} has no line `totals: NUMBER`", file.display()))
+    match total(&text) {
+        Some(total) if total > 0 => Ok((total + CALLS / 2) / CALLS),
+        _ => bail!("{} counts nothing: was the program stripped of its names?", file.display()),
+    }
+}
+
+/// What runs under valgrind.
+pub fn run(call: &mut Call) {
+    (0..FIRST).for_each(|_| call());
+    counted_calls(call);
+}
+
+#[inline(never)]
+fn counted_calls(call: &mut Call) {
+    (0..CALLS).for_each(|_| call());
 }
 
 fn total(callgrind: &str) -> Option<u64> {

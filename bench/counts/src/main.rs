@@ -18,8 +18,8 @@ fn main() -> Result<ExitCode> {
     match words[..] {
         ["compare"] => compare(),
         ["record"] => record(),
-        ["run", name, calls] => run(name, calls.parse().context("how many calls")?),
-        _ => bail!("say `compare` or `record`; `run CASE CALLS` is what valgrind is given"),
+        ["run", name] => run(name),
+        _ => bail!("say `compare` or `record`; `run CASE` is what valgrind is given"),
     }
 }
 
@@ -57,9 +57,8 @@ fn count() -> Result<Baseline> {
     Ok(Baseline { made, instructions })
 }
 
-fn run(name: &str, calls: u64) -> Result<ExitCode> {
+fn run(name: &str) -> Result<ExitCode> {
     let case = cases::find(name).with_context(|| format!("there is no case {name:?}"))?;
-    let mut call = (case.prepare)();
-    (0..calls).for_each(|_| call());
+    callgrind::run(&mut (case.prepare)());
     Ok(ExitCode::SUCCESS)
 }
