@@ -35,7 +35,8 @@ def works(smoke):
         for peer in PEERS:
             yield peer, ["--work", "drain", "--count", count["drain"], "--prefetch", prefetch]
     yield "sexton", ["--work", "enqueue", "--count", count["drain"]]
-    yield "sexton", ["--work", "burst", "--count", count["burst"], "--slots", 64]
+    for consumers in [64, 128] if not smoke else [8]:
+        yield "sexton", ["--work", "burst", "--count", count["burst"], "--slots", consumers]
     for peer in [*PEERS, "celery-beat"]:
         # It makes some four hundred a minute where others make thousands.
         few = 1_000 if peer == "procrastinate" and not smoke else count["burst"]

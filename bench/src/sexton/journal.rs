@@ -29,7 +29,7 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
     sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
-    let mut own = OwnConnection::new(database.store());
+    let mut own = OwnConnection::by_keys(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
     let server = server.fetch_one(own.get().await?).await?.unsigned_abs();
     own.answered();

@@ -7,6 +7,8 @@
 //! Whether a ticket won is told by its token, so that an answer that was lost can be asked for again. A crash
 //! after the statement leaves a running attempt without a worker: its lease runs out and the rescuer ends it as lost.
 
+mod retry_columns;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -17,6 +19,8 @@ use sexton_model::open::{Row, STALE};
 use sexton_model::retry::{RetryPolicy, Used};
 use sexton_model::state::State;
 use uuid::Uuid;
+
+pub(crate) use retry_columns::RetryColumns;
 
 use crate::error::known;
 use crate::own::Executors;
@@ -95,35 +99,6 @@ pub struct Answered {
     pub skipped: Vec<ExecutionId>,
 }
 
-/// The job's retry columns, as several queries return them.
-#[derive(Clone, Debug)]
-pub(crate) struct RetryColumns {
-    pub(crate) max_retries: Option<i32>,
-    pub(crate) max_timeouts: Option<i32>,
-    pub(crate) max_crashes: Option<i32>,
-    pub(crate) retry_delay_ms: Option<i64>,
-    pub(crate) retry_multiplier: Option<f64>,
-    pub(crate) retry_max_delay_ms: Option<i64>,
-    pub(crate) retry_jitter: Option<f64>,
-    pub(crate) permanent_classes: Option<Vec<String>>,
-}
-
-impl From<RetryColumns> for RetryOverrides {
-    fn from(columns: RetryColumns) -> Self {
-        let millis = |ms: i64| Duration::from_millis(ms.max(0) as u64);
-        Self {
-            max_retries: columns.max_retries.map(|n| n.max(0) as u32),
-            max_timeouts: columns.max_timeouts.map(|n| n.max(0) as u32),
-            max_crashes: columns.max_crashes.map(|n| n.max(0) as u32),
-            delay: columns.retry_delay_ms.map(millis),
-            multiplier: columns.retry_multiplier,
-            max_delay: columns.retry_max_delay_ms.map(millis),
-            jitter: columns.retry_jitter,
-            permanent: columns.permanent_classes,
-        }
-    }
-}
-
 /// Opens, or skips as stale, what can be opened of `requests` (at most one per execution) for `worker`. A job
 /// without a lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of
 /// a failed execution is a requeue by hand: the budgets start anew and the move is recorded under `actor`.
@@ -145,13 +120,17 @@ pub async fn open(
         OpenedRow,
         r#"-- open_attempts
         WITH l AS MATERIALIZED (
-            SELECT e.id, r.token, e.state AS was, e.attempt,
+            SELECT e.id, r.token, e.state AS was,
                    -- Of firings only: triggers and tasks of other programs have other keys. One that was
                    -- begun, or failed and was requeued, has a higher number.
-                   e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key AND e.backfill IS NULL
-                       AND e.execution_key ~ '^(cron|every|once)-'
+                   j.stale_after_ms IS NOT NULL AND e.state = 'pending' AND e.attempt = 1 AND NOT e.own_key
+                       AND e.backfill IS NULL AND e.execution_key ~ '^(cron|every|once)-'
                        AND coalesce(e.scheduled_for + j.stale_after_ms * interval '1 millisecond'
-                                    < coalesce($6, now()), false) AS stale
+                                    < coalesce($6, now()), false) AS stale,
+                   coalesce(j.deleted_name, j.name) AS job_name, j.timeout_ms, j.max_retries, j.max_timeouts,
+                   coalesce(j.max_crashes, ($9::int[])[array_position($8::text[], e.task_type)]) AS crashes,
+                   j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter,
+                   j.permanent_classes, coalesce(j.lease_ms, $5::bigint) AS lease_ms
             FROM executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
             JOIN jobs j ON j.id = e.job_id
@@ -167,8 +146,8 @@ pub async fn open(
                 skip_reason = CASE WHEN l.stale THEN $10::text END,
                 worker_id = CASE WHEN NOT l.stale THEN $4::uuid END,
                 open_token = CASE WHEN NOT l.stale THEN l.token END,
-                lease_until = CASE WHEN NOT l.stale THEN coalesce($6, now())
-                    + coalesce(j.lease_ms, $5::bigint) * interval '1 millisecond' END,
+                lease_until = CASE WHEN NOT l.stale
+                    THEN coalesce($6, now()) + l.lease_ms * interval '1 millisecond' END,
                 started_at = CASE WHEN NOT l.stale THEN coalesce($6, now()) END,
                 finished_at = CASE WHEN l.stale THEN coalesce($6, now()) END, next_attempt_at = NULL,
                 ticket_published_at = coalesce(e.ticket_published_at, $6, now()),
@@ -177,15 +156,14 @@ pub async fn open(
                 timeouts_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.timeouts_used END,
                 crashes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.crashes_used END,
                 snoozes_used = CASE WHEN l.was = 'failed' THEN 0 ELSE e.snoozes_used END,
-                max_crashes = coalesce(j.max_crashes,
-                                       ($9::int[])[array_position($8::text[], e.task_type)]),
+                max_crashes = l.crashes,
                 cancel_requested = e.cancel_requested AND l.was <> 'failed'
-            FROM l, jobs j
-            WHERE e.id = l.id AND j.id = e.job_id
-            RETURNING e.*, l.was, l.stale, l.token, coalesce(j.deleted_name, j.name) AS job_name, j.timeout_ms, j.max_retries,
-                      j.max_timeouts, j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms,
-                      j.retry_jitter, j.permanent_classes,
-                      coalesce(j.lease_ms, $5::bigint) AS lease_ms),
+            FROM l WHERE e.id = l.id
+            RETURNING e.id, e.job_id, e.attempt, e.asks_about, e.execution_key, e.task_type, e.target, e.params,
+                      e.idempotency_key, e.scheduled_for, e.started_at, e.finished_at, e.retries_used,
+                      e.timeouts_used, e.crashes_used, e.snoozes_used, e.max_crashes, l.was, l.stale, l.token,
+                      l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
+                      l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms),
         a AS (
             INSERT INTO attempts (execution_id, number, worker_id, opened_at)
             SELECT u.id, u.attempt, $4, u.started_at FROM u WHERE NOT u.stale),
@@ -197,9 +175,11 @@ pub async fn open(
             FROM u WHERE u.was = 'failed')
         SELECT id AS "id!", stale AS "stale!", attempt AS "attempt!", token AS "token!",
                -- A question finds the job and the key of what it asks about.
-               coalesce((SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
-                         WHERE ae.id = u.asks_about), job_name) AS "job_name!",
-               coalesce((SELECT ae.execution_key FROM executions ae WHERE ae.id = u.asks_about), execution_key)
+               CASE WHEN asks_about IS NULL THEN job_name ELSE coalesce((
+                   SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
+                   WHERE ae.id = u.asks_about), job_name) END AS "job_name!",
+               CASE WHEN asks_about IS NULL THEN execution_key ELSE coalesce((
+                   SELECT ae.execution_key FROM executions ae WHERE ae.id = u.asks_about), execution_key) END
                    AS "execution_key!", task_type AS "task_type!", target, params AS "params!",
                idempotency_key AS "idempotency_key!",
                scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",

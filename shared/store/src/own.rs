@@ -5,10 +5,10 @@
 //! only after a rest, and is given up when its last answer was not told to have come: after an error, a time
 //! limit, or a future that was dropped.
 //!
-//! **Plans.** Its statements are planned once. The planner would otherwise plan a statement of one row again each
-//! time, since that looks cheaper than the plan for any number of rows, and planning takes longer than the statement.
-//! A plan that is kept must fit tables of any length: one that was made while a table was nearly empty would read all of
-//! it, a batch later a million rows. So what is run here looks rows up by their keys, and is planned that way.
+//! **Plans.** By default PostgreSQL plans a statement of one row again each time, since that looks cheaper than the plan for
+//! any number of rows, and planning takes longer than the statement. Where all statements look rows up by their keys
+//! ([`OwnConnection::by_keys`]) they are planned once, and for nothing else: a plan that was made while a table was nearly
+//! empty would otherwise read all of it, a batch later a million rows.
 
 use sqlx::postgres::PgConnectOptions;
 pub use sqlx::postgres::PgConnection;
@@ -49,7 +49,14 @@ pub struct OwnConnection {
 impl OwnConnection {
     /// To the database of `store`, with its settings. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
-        let options = PgConnectOptions::clone(&store.pool().connect_options()).options([
+        let options = PgConnectOptions::clone(&store.pool().connect_options());
+        Self { options, open: None, answered: None }
+    }
+
+    /// The same, for statements that look rows up by their keys and do nothing else.
+    pub fn by_keys(store: &Store) -> Self {
+        let Self { options, .. } = Self::new(store);
+        let options = options.options([
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
             ("enable_hashjoin", "off"),

@@ -71,12 +71,13 @@ async fn a_value_that_cannot_be_stored_does_not_cost_the_connection() {
     assert_eq!(server(own.get().await.unwrap()).await, first);
 }
 
-/// Rows that were read because all of a table was.
-async fn read_in_sequence(connection: &mut PgConnection) -> i64 {
+/// Rows that were read, in sequence or by an index.
+async fn rows_read(connection: &mut PgConnection) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
     sqlx::query_scalar(
-        "SELECT sum(seq_tup_read)::bigint FROM pg_stat_user_tables
-         WHERE relname IN ('executions', 'attempts')",
+        "SELECT sum(t.seq_tup_read)::bigint + (SELECT sum(i.idx_tup_read)::bigint
+             FROM pg_stat_user_indexes i WHERE i.relname IN ('executions', 'attempts'))
+         FROM pg_stat_user_tables t WHERE t.relname IN ('executions', 'attempts')",
     )
     .fetch_one(connection)
     .await
@@ -86,7 +87,7 @@ async fn read_in_sequence(connection: &mut PgConnection) -> i64 {
 #[tokio::test]
 async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
     let f = Fixture::new().await;
-    let mut own = OwnConnection::new(f.store());
+    let mut own = OwnConnection::by_keys(f.store());
     let offers = [Offer::new("work")];
     let mut before = 0;
     for (round, key) in ["planned", "again"].into_iter().enumerate() {
@@ -103,7 +104,8 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
         let end = settlement(held, Verdict::Succeed);
         settle(&mut *connection, &[end], now).await.unwrap();
         if round > 0 {
-            assert_eq!(read_in_sequence(connection).await, before);
+            let read = rows_read(connection).await - before;
+            assert!(read < 100, "{read}");
         } else {
             sqlx::query(
                 "INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for,
@@ -115,7 +117,7 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
             .execute(f.db.pool())
             .await
             .unwrap();
-            before = read_in_sequence(connection).await;
+            before = rows_read(connection).await;
         }
         own.answered();
     }

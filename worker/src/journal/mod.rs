@@ -78,7 +78,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Starts the lanes on the current runtime.
     pub(crate) fn start(store: &Store, writer: Writer, gate: &Gate) -> Self {
-        let own = Arc::new(Mutex::new(OwnConnection::new(store)));
+        let own = Arc::new(Mutex::new(OwnConnection::by_keys(store)));
         Self {
             opens: Lane::start(Opens::new(Arc::clone(&own), store, writer), gate),
             renewals: Lane::start(Renewals { store: store.clone() }, gate),

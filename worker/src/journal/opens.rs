@@ -45,7 +45,7 @@ pub(super) struct Opens {
 
 impl Opens {
     pub(super) fn new(own: Arc<Mutex<OwnConnection>>, store: &Store, writer: Writer) -> Self {
-        let apart = Arc::new(Mutex::new(OwnConnection::new(store)));
+        let apart = Arc::new(Mutex::new(OwnConnection::by_keys(store)));
         Self { own, apart, apart_until: StdMutex::default(), writer }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
         let store = Store::open(&StoreOptions::new(url, "test")).unwrap();
-        let own = Arc::new(Mutex::new(OwnConnection::new(&store)));
+        let own = Arc::new(Mutex::new(OwnConnection::by_keys(&store)));
         let writer = Writer {
             worker: ProcessId::new(Uuid::nil()),
             actor: "test".into(),
