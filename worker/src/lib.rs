@@ -26,6 +26,7 @@ pub mod http;
 mod imposed;
 mod journal;
 mod keeper;
+mod noop;
 mod notice;
 pub mod output;
 mod program;

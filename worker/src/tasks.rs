@@ -15,6 +15,7 @@ use crate::command::{CommandExecutor, CommandHost};
 use crate::email::{EmailExecutor, EmailHost};
 use crate::executor::Executor;
 use crate::http::{HttpExecutor, HttpHost};
+use crate::noop::NoopExecutor;
 use crate::sql::SqlExecutor;
 
 /// A task type that this worker runs.
@@ -61,6 +62,7 @@ impl Tasks {
                 Runs::Http(request) => {
                     Arc::new(HttpExecutor::new(Arc::clone(&hosts.http), request.clone()))
                 }
+                Runs::Noop => Arc::new(NoopExecutor),
                 Runs::Sql(task) => Arc::new(SqlExecutor::new(hosts.database.clone(), task.clone())),
             };
             let (timeout, retry) = (entry.timeout, entry.retry.clone());

@@ -23,11 +23,11 @@ pub const TIMEOUT_MAX: Duration = Duration::from_hours(30 * 24);
 const COMMON: [&str; 3] = ["timeout", "retry", "params_schema"];
 
 /// The keys that choose what runs a type; each type has one of them.
-const EXECUTORS: [&str; 4] = ["command", "http", "sql", "email"];
+const EXECUTORS: [&str; 5] = ["command", "http", "sql", "email", "noop"];
 
 /// Said of a type that names no executor.
 const NOTHING_TO_RUN: &str =
-    "needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql` or `email`";
+    "needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql`, `email` or `noop`";
 
 /// Reads an entry; notes every problem that it has. `None` if it has one.
 pub(super) fn read(
@@ -84,10 +84,20 @@ fn runs(
             "command" => command::read(fields, finder, notes).map(Runs::Command),
             "http" => http::read(fields, finder.folder(), notes).map(Runs::Http),
             "sql" => sql::read(fields, notes).map(Runs::Sql),
-            _ => email::read(fields, finder.folder(), notes).map(Runs::Email),
+            "email" => email::read(fields, finder.folder(), notes).map(Runs::Email),
+            _ => noop(fields, notes),
         };
     }
     read
+}
+
+/// Reads `noop`, which can only be true: what is false would run nothing else either.
+fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<Runs> {
+    let said = fields.get("noop")?.get_ref().as_bool();
+    if said != Some(true) {
+        fields.wrong("noop", "must be `true`, or left out beside what the type runs", notes);
+    }
+    (said == Some(true)).then_some(Runs::Noop)
 }
 
 /// The keys that stand beside an executor's own and belong to it.

@@ -98,6 +98,8 @@ pub enum Runs {
     Sql(SqlTask),
     /// A mail.
     Email(EmailTask),
+    /// Nothing.
+    Noop,
 }
 
 impl Catalogue {

@@ -124,7 +124,7 @@ retry = "never"
             "line 17: task `empty`: `grace`: must be 0s to 10m",
             "line 18: task `empty`: `retries`: unknown key; known are `command`, `grace`, `user`, `directory`, `environment`, `limits`, `timeout`, `retry` and `params_schema`",
             "line 23: task `two`: `sql`: a task type is run by one executor: `command` or `sql`",
-            "line 24: task `nothing`: needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql` or `email`",
+            "line 24: task `nothing`: needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql`, `email` or `noop`",
             "line 27: task `retries`: `retry.max_retries`: must be a whole number from 0 to 1000",
             "line 27: task `retries`: `retry.max_crashes`: must be a whole number from 1 to 1000",
             "line 27: task `retries`: `retry.multiplier`: must be a number from 1 to 100",
@@ -136,6 +136,24 @@ retry = "never"
             "line 31: unknown key `defaults`: only `[tasks.NAME]` is known",
         ]
     );
+}
+
+#[test]
+fn nothing_is_run_by_saying_so() {
+    let runs = |text: &str| {
+        let catalogue = parse(&format!("[tasks.a]\n{text}"))?;
+        Ok::<_, Vec<String>>(catalogue.get("a").unwrap().runs.clone())
+    };
+    assert_eq!(runs("noop = true\ntimeout = \"5s\""), Ok(Runs::Noop));
+    for (text, said) in [
+        ("noop = false", "must be `true`"),
+        ("noop = \"yes\"", "must be `true`"),
+        ("noop = true\nsql = \"call p()\"", "one executor"),
+        ("noop = true\ngrace = \"5s\"", "unknown key; known are `noop`, `timeout`"),
+    ] {
+        let problems = runs(text).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.contains(said)), "{text}: {problems:?}");
+    }
 }
 
 #[test]
