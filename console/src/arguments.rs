@@ -4,6 +4,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use sexton_service::settings::{Program, help};
 
 use crate::commands::audit::AuditCommand;
+use crate::commands::bench::BenchCommand;
 use crate::commands::cron::CronCommand;
 use crate::commands::doctor::Doctor;
 use crate::commands::executions::ExecutionsCommand;
@@ -46,6 +47,8 @@ pub enum Command {
     Status(Status),
     /// What is wrong with the platform, what shows it, and what to do
     Doctor(Doctor),
+    /// How fast the platform is on its servers: measured beside it, with programs of its own
+    Bench(BenchCommand),
     /// Try and check cron expressions; needs no server
     #[command(subcommand)]
     Cron(CronCommand),

@@ -1,6 +1,7 @@
 //! What each command does: ask, decide what to say, say it.
 
 pub mod audit;
+pub mod bench;
 pub mod cron;
 pub mod doctor;
 pub mod executions;

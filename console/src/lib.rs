@@ -9,6 +9,7 @@
 //! - [`editor`] lets a person change a text; [`changes`] says what was changed.
 //! - [`ledger`] says what became of firings, for commands and for whoever else asks.
 //! - [`doctor`] says what is wrong with the platform, and puts right what is safe to put right.
+//! - [`mod@bench`] measures on the platform's servers, beside the platform.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
 //! - [`raw`] shows and exports messages of the failed queue that no row knows.
 //! - [`import`] reads what other schedulers are told, and writes a jobs file of it.
@@ -17,6 +18,7 @@
 
 pub mod actor;
 pub mod arguments;
+pub mod bench;
 pub mod changes;
 pub mod commands;
 pub mod confirm;
@@ -53,6 +55,7 @@ pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
         Command::Failed(command) => commands::failed::run(*command, session).await,
         Command::Status(arguments) => commands::status::run(&arguments, session).await,
         Command::Doctor(arguments) => commands::doctor::run(&arguments, session).await,
+        Command::Bench(command) => commands::bench::run(&command, session).await,
         Command::Cron(command) => commands::cron::run(&command, session).await,
     }
 }

@@ -32,6 +32,8 @@ use crate::topology::{
     TopologyError, failed_arguments, main_arguments, retry_arguments, translate,
 };
 
+pub use greeting::version;
+
 const ACCESS_REFUSED: u16 = 403;
 /// Round trips of which the middle one counts.
 const PINGS: usize = 5;

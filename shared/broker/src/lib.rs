@@ -28,6 +28,7 @@ pub mod outgoing;
 pub mod properties;
 pub mod publish;
 mod reconnect;
+mod removal;
 pub mod screen;
 mod session;
 mod silence;

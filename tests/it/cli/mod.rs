@@ -5,6 +5,7 @@
 
 mod applying;
 mod audit;
+mod bench;
 mod bulks;
 mod catch_up;
 mod coming;

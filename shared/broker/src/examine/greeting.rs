@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 8 * 1024;
 const HEADER_BYTES: usize = 7;
 
 /// The version; none if it is not told within `limit`.
-pub(super) async fn version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
+pub async fn version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
     if endpoint.is_encrypted() {
         return None;
     }

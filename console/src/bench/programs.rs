@@ -1,0 +1,167 @@
+//! The scheduler and the workers of a measurement.
+//!
+//! Each is the child of a shell that waits for it, and ends it when its standard input ends: that is a pipe which only
+//! this process holds open. So they end when this process does, however it does.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::time::timeout;
+
+use super::ground::{Ground, POOL};
+use crate::failure::Failure;
+
+/// Ends the program when the input ends, and ends as the program does.
+const GUARDED: &str = "exec 3<&0; \"$@\" </dev/null & program=$!; \
+    { while read -r _ <&3; do :; done; kill -TERM $program 2>/dev/null; } & reader=$!; \
+    wait $program; status=$?; kill $reader 2>/dev/null; exit $status";
+/// A worker with a task under way gets as long; theirs take no time.
+const GRACE: Duration = Duration::from_secs(40);
+/// Of a program's log, shown when it has ended by itself.
+const LAST_LINES: usize = 5;
+
+/// How the workers work.
+#[derive(Clone, Copy, Debug)]
+pub struct Workers {
+    /// How many there are.
+    pub count: u8,
+    /// Slots of each.
+    pub slots: u16,
+    /// Messages that a slot holds.
+    pub prefetch: u16,
+}
+
+/// Programs that run.
+#[derive(Debug)]
+pub struct Programs {
+    folder: PathBuf,
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    name: String,
+    log: PathBuf,
+    /// Open as long as it is to run.
+    input: Option<ChildStdin>,
+    shell: Child,
+}
+
+impl Programs {
+    /// None yet. Their files are in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] with where the programs were looked for.
+    pub fn new(folder: &Path) -> Result<Self, Failure> {
+        find("scheduler")?;
+        find("worker")?;
+        let tasks = "[tasks.\"bench.noop\"]\nnoop = true\n";
+        std::fs::write(folder.join("tasks.toml"), tasks)?;
+        Ok(Self { folder: folder.to_owned(), running: Vec::new() })
+    }
+
+    /// Starts a scheduler.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`].
+    pub fn scheduler(&mut self, ground: &Ground) -> Result<(), Failure> {
+        self.start("scheduler", "bench-scheduler", ground, &[])
+    }
+
+    /// Starts workers.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`].
+    pub fn workers(&mut self, ground: &Ground, workers: Workers) -> Result<(), Failure> {
+        let tasks = self.folder.join("tasks.toml").display().to_string();
+        let (slots, prefetch) = (workers.slots.to_string(), workers.prefetch.to_string());
+        for number in 1..=workers.count {
+            let own = [
+                ("WORKER_TASKS", &*tasks),
+                ("WORKER_POOLS", POOL),
+                ("WORKER_SLOTS", &*slots),
+                ("WORKER_PREFETCH", &*prefetch),
+            ];
+            self.start("worker", &format!("bench-worker-{number}"), ground, &own)?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        program: &str,
+        name: &str,
+        ground: &Ground,
+        own: &[(&str, &str)],
+    ) -> Result<(), Failure> {
+        let log = self.folder.join(format!("{name}.log"));
+        let written = std::fs::File::create(&log)?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", GUARDED, "sexton-bench"]).arg(find(program)?);
+        command.env("DATABASE_URL", &ground.urls.database).env("AMQP_URL", &ground.urls.amqp);
+        command.env("SEXTON_NAMESPACE", ground.namespace()).env("SEXTON_INSTANCE", name);
+        command.env("SEXTON_STATE_DIR", &self.folder).env("HEALTH_ADDR", "127.0.0.1:0");
+        command.envs(own.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(written);
+        // Control-C is this process's: it ends them itself.
+        command.process_group(0);
+        let mut shell = command.spawn().map_err(|error| {
+            Failure::Failed(format!("the {program} cannot be started: /bin/sh: {error}"))
+        })?;
+        let input = shell.stdin.take();
+        self.running.push(Running { name: name.to_owned(), log, input, shell });
+        Ok(())
+    }
+
+    /// Fails if one of them has ended by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] with the end of its log.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        for one in &mut self.running {
+            if let Some(status) = one.shell.try_wait()? {
+                let log = std::fs::read_to_string(&one.log).unwrap_or_default();
+                let lines: Vec<&str> = log.lines().rev().take(LAST_LINES).collect();
+                let lines: Vec<&str> = lines.into_iter().rev().collect();
+                let (name, said) = (&one.name, lines.join("\n"));
+                return Err(Failure::Failed(format!("{name} ended ({status}):\n{said}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends them all, and waits for it. One that does not end in time is killed.
+    pub async fn stop(&mut self) {
+        for one in &mut self.running {
+            one.input = None;
+        }
+        for mut one in self.running.drain(..) {
+            if timeout(GRACE, one.shell.wait()).await.is_err() {
+                // The lost one has a scratch database, which is dropped whoever is connected.
+                let _ = one.shell.kill().await;
+            }
+        }
+    }
+}
+
+/// Beside this program, or on the search path.
+fn find(program: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe().ok();
+    let beside = own.iter().filter_map(|path| path.parent()).map(Path::to_owned);
+    let searched = std::env::var_os("PATH").unwrap_or_default();
+    let all: Vec<PathBuf> = beside.chain(std::env::split_paths(&searched)).collect();
+    let there = |folder: &PathBuf| Some(folder.join(program)).filter(|path| path.is_file());
+    all.iter().find_map(there).ok_or_else(|| {
+        let beside = all.first().map_or(String::new(), |folder| format!(" in {} or", folder.display()));
+        Failure::NotFound(format!(
+            "the program `{program}` is not{beside} on the PATH; it is measured itself, so install it beside \
+             `sexton`"
+        ))
+    })
+}

@@ -1,0 +1,275 @@
+//! What is measured. A task does nothing, and each attempt is recorded as ever: opened durably before it runs, settled
+//! durably before its ticket is acknowledged.
+//!
+//! The instants are those of the record, by the database's clock: a task begins when its open is written.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_store::Store;
+use sexton_store::measured::{self, Progress};
+use tokio::process::Command;
+use tokio::time::{Instant, sleep};
+
+use super::ground::{Ground, POOL};
+use super::programs::{Programs, Workers};
+use crate::failure::Failure;
+use crate::show;
+
+/// Between two looks at how far it has come.
+const LOOK: Duration = Duration::from_millis(200);
+/// For one work, but for how long a lag is measured.
+const LIMIT: Duration = Duration::from_mins(15);
+/// The most that one backfill takes.
+const BACKFILLED_AT_ONCE: u32 = 20_000;
+/// Jobs of one statement, which has to end within the limits of any other.
+const COPIED_AT_ONCE: u32 = 5_000;
+/// How long before jobs are due they are there.
+const AHEAD: chrono::Duration = chrono::Duration::seconds(10);
+/// What fires before the programs have made every round once is not counted.
+const WARM: Duration = Duration::from_secs(5);
+
+/// Tasks that waited in the queue.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Drain {
+    /// How many.
+    pub tasks: u64,
+    /// From the first start to the last success.
+    pub seconds: f64,
+    /// Of them.
+    pub tasks_per_second: f64,
+}
+
+/// Jobs that were due at the same instant.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Burst {
+    /// How many.
+    pub jobs: usize,
+    /// From then to the first start.
+    pub first_start_ms: f64,
+    /// And to the last.
+    pub last_start_ms: f64,
+}
+
+/// One job a second.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Lag {
+    /// How many times it fired.
+    pub firings: usize,
+    /// From due to begun: half of them took no longer.
+    pub p50_ms: f64,
+    /// 99 of 100 took no longer.
+    pub p99_ms: f64,
+}
+
+/// Where and with what is measured.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    /// The servers.
+    pub ground: &'a Ground,
+    /// Its database.
+    pub store: &'a Store,
+    /// Its programs; no worker is started before it is needed.
+    pub programs: &'a mut Programs,
+    /// How the workers work.
+    pub workers: Workers,
+    /// For files of its own.
+    pub folder: &'a Path,
+}
+
+impl Bench<'_> {
+    /// Fills the queue, then lets the workers empty it. Before the other works: no worker may run yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`].
+    pub async fn drain(&mut self, count: u32) -> Result<Drain, Failure> {
+        let job = "bench.drain";
+        self.apply(job, "* * * * * *").await?;
+        self.sexton(&["jobs", "pause", job, "--reason", "measured"]).await?;
+        let (mut upto, mut left) = (self.now().await?, count);
+        while left > 0 {
+            let some = left.min(BACKFILLED_AT_ONCE);
+            let from = upto - chrono::Duration::seconds(i64::from(some) - 1);
+            let (first, last) = (told(from), told(upto));
+            self.sexton(&["jobs", "backfill", job, "--from", &first, "--to", &last, "--yes"])
+                .await?;
+            (upto, left) = (from - chrono::Duration::seconds(1), left - some);
+        }
+        let bar = show::Progress::new(count as usize);
+        self.until("publishing the tickets", job, |now| {
+            bar.at(now.executions - now.unpublished, u64::from(count));
+            now.unpublished == 0
+        })
+        .await?;
+        self.programs.workers(self.ground, self.workers)?;
+        let end = self.until("draining the queue", job, |now| {
+            bar.at(now.succeeded, u64::from(count));
+            now.succeeded == now.executions
+        });
+        let end = end.await?;
+        let seconds = end.took.as_secs_f64();
+        Ok(Drain {
+            tasks: end.succeeded,
+            seconds,
+            tasks_per_second: end.succeeded as f64 / seconds,
+        })
+    }
+
+    /// Makes jobs that are due at the same instant, and waits until the last has begun.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`].
+    pub async fn burst(&mut self, count: u32) -> Result<Burst, Failure> {
+        let job = "bench.burst";
+        self.ready().await?;
+        // Seldom, so that each fires once.
+        self.apply(job, "0 0 1 1 *").await?;
+        let due = self.now().await? + AHEAD;
+        let mut made = 0;
+        while made < count {
+            let upto = count.min(made + COPIED_AT_ONCE);
+            measured::copies(self.store, job, made + 1..=upto, due).await?;
+            made = upto;
+        }
+        let bar = show::Progress::new(count as usize);
+        self.until("running the jobs that are due at once", job, |now| {
+            bar.at(now.begun, u64::from(count));
+            now.succeeded == u64::from(count)
+        })
+        .await?;
+        let late = measured::lags(self.store, job, due - AHEAD).await?;
+        let (first_start_ms, last_start_ms) = (at(&late, 0.0), at(&late, 1.0));
+        Ok(Burst { jobs: late.len(), first_start_ms, last_start_ms })
+    }
+
+    /// Lets a job fire once a second.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`].
+    pub async fn lag(&mut self, seconds: u32) -> Result<Lag, Failure> {
+        let job = "bench.lag";
+        self.ready().await?;
+        self.apply(job, "* * * * * *").await?;
+        let warm = u64::from(seconds) + WARM.as_secs();
+        let bar = show::Progress::new(warm as usize);
+        let counted_from = self.now().await? + WARM;
+        self.until("letting a job fire once a second", job, |now| {
+            bar.at(now.succeeded.min(warm), warm);
+            now.succeeded >= warm
+        })
+        .await?;
+        let lags = measured::lags(self.store, job, counted_from).await?;
+        Ok(Lag { firings: lags.len(), p50_ms: at(&lags, 0.5), p99_ms: at(&lags, 0.99) })
+    }
+
+    /// Waits until all programs are ready; starts the workers unless they run.
+    async fn ready(&mut self) -> Result<(), Failure> {
+        let (_, workers) = measured::ready(self.store).await?;
+        if workers == 0 {
+            self.programs.workers(self.ground, self.workers)?;
+        }
+        let (count, end) = (u64::from(self.workers.count), Instant::now() + LIMIT);
+        loop {
+            let (schedulers, workers) = measured::ready(self.store).await?;
+            if schedulers > 0 && workers >= count {
+                return Ok(());
+            }
+            self.go_on("starting the programs", end).await?;
+        }
+    }
+
+    /// Waits until `enough`; what there is then.
+    async fn until(
+        &mut self,
+        what: &str,
+        job: &str,
+        mut enough: impl FnMut(Progress) -> bool,
+    ) -> Result<Progress, Failure> {
+        let end = Instant::now() + LIMIT + Duration::from_hours(1);
+        loop {
+            let now = measured::progress(self.store, job).await?;
+            if now.otherwise > 0 {
+                return Err(Failure::Failed(format!(
+                    "{what}: {} of {} tasks did not succeed; nothing was measured",
+                    now.otherwise, now.executions
+                )));
+            }
+            if enough(now) {
+                return Ok(now);
+            }
+            self.go_on(what, end).await?;
+        }
+    }
+
+    async fn go_on(&mut self, what: &str, end: Instant) -> Result<(), Failure> {
+        self.programs.check()?;
+        if Instant::now() >= end {
+            return Err(Failure::Failed(format!(
+                "{what} took too long and was given up; measure fewer (`--count`), or see what holds the servers \
+                 up with `sexton doctor`"
+            )));
+        }
+        sleep(LOOK).await;
+        Ok(())
+    }
+
+    async fn now(&self) -> Result<DateTime<Utc>, Failure> {
+        Ok(sexton_store::status::clock(self.store).await?)
+    }
+
+    async fn apply(&self, name: &str, schedule: &str) -> Result<(), Failure> {
+        let file = self.folder.join("jobs.toml");
+        std::fs::write(
+            &file,
+            format!(
+                "[[job]]\nname = \"{name}\"\ntask = \"bench.noop\"\npool = \"{POOL}\"\n\
+                 schedule = \"{schedule}\"\noverlap = \"allow\"\n"
+            ),
+        )?;
+        self.sexton(&["jobs", "apply", "--file", &file.to_string_lossy()]).await
+    }
+
+    /// Another command of this program, on this ground.
+    async fn sexton(&self, arguments: &[&str]) -> Result<(), Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(arguments).env("DATABASE_URL", &self.ground.urls.database);
+        command.env("SEXTON_NAMESPACE", self.ground.namespace()).kill_on_drop(true);
+        let done = command.output().await?;
+        if done.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&done.stderr);
+        let (what, said) = (arguments[..2].join(" "), said.trim());
+        Err(Failure::Failed(format!(
+            "`sexton {what}` failed on the database of the measurement: {said}"
+        )))
+    }
+}
+
+fn told(at: DateTime<Utc>) -> String {
+    at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// The smallest sample that at least this share (0 to 1) of them does not exceed.
+fn at(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_samples_is_not_exceeded() {
+        let samples: Vec<f64> = (1..=100).map(f64::from).collect();
+        let shares = [0.0, 0.5, 0.99, 1.0].map(|share| at(&samples, share) as u32);
+        assert_eq!(shares, [1, 50, 99, 100]);
+        assert!(at(&[], 0.5).is_nan());
+    }
+}

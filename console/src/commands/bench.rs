@@ -1,0 +1,212 @@
+//! `sexton bench`: how fast the platform is on its own servers.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+use sexton_store::doctor;
+use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
+
+use crate::bench::ground::{self, Ground};
+use crate::bench::programs::{Programs, Workers};
+use crate::bench::works::{Bench, Burst, Drain, Lag};
+use crate::confirm::confirm;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// What to measure, and with what. A database and a namespace of its own are made on the servers of DATABASE_URL and
+/// AMQP_URL, and removed afterwards: the role must be allowed to make databases. What else the servers do slows it
+/// down, and it slows down what else they do.
+#[derive(Debug, Args)]
+pub struct BenchCommand {
+    /// What to measure; all if none is named
+    #[arg(value_enum)]
+    works: Vec<Work>,
+    /// Tasks of the drain, and jobs of the burst
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
+    count: u32,
+    /// For how many seconds a job fires
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(5..=3_600))]
+    seconds: u32,
+    /// Slots of each worker
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=500))]
+    slots: u16,
+    /// Messages that a slot holds
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
+    prefetch: u16,
+    /// How many workers
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    workers: u8,
+    /// Measure nothing; remove what measurements that were killed have left
+    #[arg(long, conflicts_with_all = ["works", "count", "seconds", "slots", "prefetch", "workers"])]
+    clean: bool,
+    /// Do not ask before removing
+    #[arg(long, requires = "clean")]
+    yes: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Work {
+    /// Tasks that wait in the queue: how many a second
+    Drain,
+    /// Jobs that are due at the same instant: until the last has begun
+    Burst,
+    /// One job a second: from due to begun
+    Lag,
+}
+
+/// Measures, and removes what it made; also when it is told to stop.
+///
+/// # Errors
+///
+/// [`Failure`]; its message says what is left, if anything is.
+pub async fn run(arguments: &BenchCommand, session: &Session) -> Result<(), Failure> {
+    if arguments.clean {
+        return clean(arguments.yes, session).await;
+    }
+    let folder = Folder::new()?;
+    let mut programs = Programs::new(&folder.0)?;
+    let stopped = stopped()?;
+    let ground = Ground::make(session).await?;
+    let outcome = tokio::select! {
+        measured = measure(arguments, &ground, &mut programs, &folder.0) => measured,
+        () = stopped => Err(Failure::Failed("stopped before the end".to_owned())),
+    };
+    programs.stop().await;
+    match (outcome, ground.remove().await) {
+        (Ok(figures), Ok(())) => tell(arguments, &figures, session),
+        (Ok(_), Err(left)) => Err(left),
+        (Err(why), Ok(())) => Err(why),
+        (Err(why), Err(left)) => Err(Failure::Failed(format!("{why}\n{left}"))),
+    }
+}
+
+/// All figures of one run.
+struct Figures {
+    postgres: String,
+    rabbitmq: Option<String>,
+    drain: Option<Drain>,
+    burst: Option<Burst>,
+    lag: Option<Lag>,
+}
+
+async fn measure(
+    arguments: &BenchCommand,
+    ground: &Ground,
+    programs: &mut Programs,
+    folder: &Path,
+) -> Result<Figures, Failure> {
+    let store = ground.store()?;
+    let wanted = |work| arguments.works.is_empty() || arguments.works.contains(&work);
+    let (postgres, rabbitmq) =
+        (doctor::server(&store).await?.version_text, ground.broker_version().await);
+    programs.scheduler(ground)?;
+    let BenchCommand { count, seconds, slots, prefetch, workers, .. } = *arguments;
+    let workers = Workers { count: workers, slots, prefetch };
+    let mut bench = Bench { ground, store: &store, programs, workers, folder };
+    let drain = if wanted(Work::Drain) { Some(bench.drain(count).await?) } else { None };
+    let burst = if wanted(Work::Burst) { Some(bench.burst(count).await?) } else { None };
+    let lag = if wanted(Work::Lag) { Some(bench.lag(seconds).await?) } else { None };
+    store.close().await;
+    Ok(Figures { postgres, rabbitmq, drain, burst, lag })
+}
+
+fn tell(arguments: &BenchCommand, figures: &Figures, session: &Session) -> Result<(), Failure> {
+    let BenchCommand { slots, prefetch, workers, .. } = *arguments;
+    let Figures { postgres, rabbitmq, drain, burst, lag } = figures;
+    if session.out.is_json() {
+        let mut document = Map::new();
+        document.insert("servers".into(), json!({"postgresql": postgres, "rabbitmq": rabbitmq}));
+        let with = json!({"workers": workers, "slots": slots, "prefetch": prefetch});
+        document.insert("settings".into(), with);
+        let works: [(&str, Option<Value>); 3] = [
+            ("drain", drain.map(|drain| json!(drain))),
+            ("burst", burst.map(|burst| json!(burst))),
+            ("lag", lag.map(|lag| json!(lag))),
+        ];
+        document.extend(works.into_iter().filter_map(|(name, work)| Some((name.into(), work?))));
+        return session.out.document(&Value::Object(document));
+    }
+    let rabbitmq = rabbitmq.as_deref().unwrap_or("of an unknown release");
+    session.out.say(format!("PostgreSQL {postgres}, RabbitMQ {rabbitmq}"))?;
+    let noun = if workers == 1 { "worker" } else { "workers" };
+    session.out.say(format!("{workers} {noun} of {slots} slots, prefetch {prefetch}"))?;
+    if let Some(Drain { tasks, seconds, tasks_per_second }) = drain {
+        let rate = tasks_per_second.round();
+        session
+            .out
+            .say(format!("drain  {rate} tasks a second: {tasks} tasks in {seconds:.1} s"))?;
+    }
+    if let Some(Burst { jobs, first_start_ms, last_start_ms }) = burst {
+        session.out.say(format!(
+            "burst  {last_start_ms:.0} ms: {jobs} jobs due at once, from then to the last start (the first {first_start_ms:.0} ms)"
+        ))?;
+    }
+    if let Some(Lag { firings, p50_ms, p99_ms }) = lag {
+        session.out.say(format!(
+            "lag    p50 {p50_ms:.1} ms, p99 {p99_ms:.1} ms: from due to the start, {firings} firings, one a second"
+        ))?;
+    }
+    session.out.say("The tasks do nothing, and every attempt is recorded as ever.")
+}
+
+/// When somebody tells this process to stop.
+fn stopped() -> Result<impl Future<Output = ()>, Failure> {
+    let unheard =
+        |error: std::io::Error| Failure::Failed(format!("signals cannot be listened for: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(unheard)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}
+
+async fn clean(yes: bool, session: &Session) -> Result<(), Failure> {
+    let store = session.database().await?;
+    let found = ground::leftovers(session, session.now(&store).await?).await?;
+    store.close().await;
+    if found.is_empty() {
+        return Err(Failure::NothingDone("no measurement has left anything".to_owned()));
+    }
+    let listed: Vec<_> = found.iter().map(Ground::names).collect();
+    if !session.out.is_json() {
+        for (database, namespace) in &listed {
+            session.out.say(format!("database {database} and namespace {namespace}"))?;
+        }
+    }
+    confirm(&format!("Remove {} of each, with all that is in them", found.len()), yes)?;
+    for left in &found {
+        left.remove().await?;
+    }
+    if session.out.is_json() {
+        let removed: Vec<Value> = listed
+            .iter()
+            .map(|(database, namespace)| json!({"database": database, "namespace": namespace}))
+            .collect();
+        return session.out.document(&json!({"removed": removed}));
+    }
+    session.out.say(format!("removed {}", found.len()))
+}
+
+/// A folder for temporary files, gone when this is dropped. A process that is killed leaves it to the system.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("sexton-bench-{}", Uuid::new_v4()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,144 @@
+//! Scratch databases: made beside the platform's for a measurement, and dropped after it.
+//!
+//! Nothing in them is worth keeping, and nothing outside them is touched. Whoever makes one and is killed leaves it;
+//! its name says what it is and when it was made, and [`Server::leftovers`] finds it.
+
+use std::str::FromStr as _;
+
+use chrono::{DateTime, Utc};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+
+use crate::StoreError;
+use crate::bounded::{Bounded, bounded};
+
+/// What their names begin with.
+pub const PREFIX: &str = "sexton_bench_";
+/// Databases of one list at most.
+const LISTED: i64 = 1_000;
+
+/// The name of a database that is made at this instant; `tag` keeps two of one second apart.
+pub fn name(made_at: DateTime<Utc>, tag: u32) -> String {
+    format!("{PREFIX}{}_{tag:08x}", made_at.timestamp())
+}
+
+/// When the database of this name was made; `None`: it is no scratch database.
+pub fn made_at(name: &str) -> Option<DateTime<Utc>> {
+    let (seconds, tag) = name.strip_prefix(PREFIX)?.split_once('_')?;
+    let tagged = tag.len() == 8 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
+    DateTime::from_timestamp(seconds.parse().ok()?, 0).filter(|_| tagged)
+}
+
+/// A server where scratch databases are made, by the URL of a database that is there.
+#[derive(Clone, Debug)]
+pub struct Server(String);
+
+impl Server {
+    /// `postgres://user:password@host:port/database`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(url.into())
+    }
+
+    /// The URL of the database `name` on the same server, for the same user.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`]: the server's URL cannot be read.
+    pub fn url_of(&self, name: &str) -> Result<String, StoreError> {
+        let options = PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
+        Ok(options.database(name).to_url_lossy().to_string())
+    }
+
+    /// Makes an empty one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: also where the role may not create databases.
+    pub async fn create(&self, name: &str) -> Result<(), StoreError> {
+        self.run(&format!("CREATE DATABASE {}", checked(name)?)).await
+    }
+
+    /// Drops one, whoever is connected to it; one that is not there is no error.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: it is there still, and the call can be repeated.
+    pub async fn drop(&self, name: &str) -> Result<(), StoreError> {
+        self.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", checked(name)?)).await
+    }
+
+    /// Scratch databases that nobody is connected to, oldest first, up to a thousand.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`].
+    pub async fn leftovers(&self) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.connect().await?;
+        let names: Vec<String> = sqlx::query_scalar(
+            "-- scratch_leftovers
+            SELECT datname::text FROM pg_database d WHERE starts_with(datname, $1)
+              AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.datname = d.datname)
+            ORDER BY datname LIMIT $2",
+        )
+        .bind(PREFIX)
+        .bind(LISTED)
+        .fetch_all(Bounded(&mut connection))
+        .await?;
+        Ok(names.into_iter().filter(|name| made_at(name).is_some()).collect())
+    }
+
+    async fn run(&self, statement: &str) -> Result<(), StoreError> {
+        let mut connection = self.connect().await?;
+        bounded(sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection))
+            .await?;
+        // It is done; a server that does not take leave is none the worse for it.
+        let _ = bounded(connection.close()).await;
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<PgConnection, StoreError> {
+        let options = PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
+        Ok(bounded(options.connect()).await?)
+    }
+}
+
+/// Names stand in statements as they are, so only those made here do.
+fn checked(name: &str) -> Result<&str, StoreError> {
+    let inconsistent = || StoreError::Inconsistent {
+        place: "the name of a scratch database",
+        value: name.to_owned(),
+    };
+    made_at(name).map(|_| name).ok_or_else(inconsistent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_when_it_was_made_and_no_other_database_has_such_a_name() {
+        let at = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
+        let name = name(at, 0xab);
+        assert_eq!(name, "sexton_bench_1800000000_000000ab");
+        assert_eq!(made_at(&name), Some(at));
+        for other in
+            ["sexton", "sexton_bench_", "sexton_bench_1_x", "sexton_bench_1_0000000g; drop"]
+        {
+            assert_eq!(made_at(other), None, "{other}");
+            assert!(checked(other).is_err());
+        }
+    }
+
+    #[test]
+    fn the_url_keeps_everything_but_the_database() {
+        let server = Server::new("postgres://me:secret@db.example:6000/prod?sslmode=require");
+        let url = server.url_of("sexton_bench_1_00000000").unwrap();
+        let read = PgConnectOptions::from_str(&url).unwrap();
+        assert_eq!(read.get_database(), Some("sexton_bench_1_00000000"));
+        assert_eq!(
+            (read.get_host(), read.get_port(), read.get_username()),
+            ("db.example", 6000, "me")
+        );
+        assert!(url.contains("secret") && url.contains("sslmode=require"), "{url}");
+    }
+}
