@@ -175,8 +175,8 @@ pub async fn leftovers(session: &Session, now: DateTime<Utc>) -> Result<Vec<Grou
 fn not_made(error: StoreError) -> Failure {
     match error {
         StoreError::Statement(error) => Failure::Failed(format!(
-            "a database to measure in cannot be made: {error}; let the role of DATABASE_URL make databases \
-             (`ALTER ROLE ... CREATEDB`), or name one that may"
+            "a database to measure in cannot be made: {error}; if the role of DATABASE_URL may not make \
+             databases, let it (`ALTER ROLE ... CREATEDB`), or name one that may"
         )),
         other => other.into(),
     }

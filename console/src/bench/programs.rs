@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
@@ -106,6 +107,8 @@ impl Programs {
         command.env("DATABASE_URL", &ground.urls.database).env("AMQP_URL", &ground.urls.amqp);
         command.env("SEXTON_NAMESPACE", ground.namespace()).env("SEXTON_INSTANCE", name);
         command.env("SEXTON_STATE_DIR", &self.folder).env("HEALTH_ADDR", "127.0.0.1:0");
+        // The platform's own jobs are not to run here.
+        command.env_remove("CRON_JOBS").env_remove("SEXTON_SERVICE");
         command.envs(own.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(written);
         // Control-C is this process's: it ends them itself.
@@ -142,9 +145,11 @@ impl Programs {
             one.input = None;
         }
         for mut one in self.running.drain(..) {
+            let group = one.shell.id().and_then(|id| Pid::from_raw(id.cast_signed()));
             if timeout(GRACE, one.shell.wait()).await.is_err() {
-                // The lost one has a scratch database, which is dropped whoever is connected.
-                let _ = one.shell.kill().await;
+                // The shell and the program: alone, it would declare again what is removed.
+                let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+                let _ = one.shell.wait().await;
             }
         }
     }

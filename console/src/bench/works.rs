@@ -19,15 +19,18 @@ use crate::failure::Failure;
 use crate::show;
 
 /// Between two looks at how far it has come.
-const LOOK: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(500);
+/// So many times as long as a look takes nobody looks, at least: each reads all rows, beside what is measured.
+const REST: u32 = 20;
 /// For one work, but for how long a lag is measured.
 const LIMIT: Duration = Duration::from_mins(15);
 /// The most that one backfill takes.
 const BACKFILLED_AT_ONCE: u32 = 20_000;
 /// Jobs of one statement, which has to end within the limits of any other.
 const COPIED_AT_ONCE: u32 = 5_000;
-/// How long before jobs are due they are there.
+/// How long before jobs are due they begin to be made, and how many of them in each second more.
 const AHEAD: chrono::Duration = chrono::Duration::seconds(10);
+const MADE_A_SECOND: u32 = 2_000;
 /// What fires before the programs have made every round once is not counted.
 const WARM: Duration = Duration::from_secs(5);
 
@@ -99,13 +102,13 @@ impl Bench<'_> {
             (upto, left) = (from - chrono::Duration::seconds(1), left - some);
         }
         let bar = show::Progress::new(count as usize);
-        self.until("publishing the tickets", job, |now| {
+        self.until("publishing the tickets", job, LIMIT, |now| {
             bar.at(now.executions - now.unpublished, u64::from(count));
             now.unpublished == 0
         })
         .await?;
         self.programs.workers(self.ground, self.workers)?;
-        let end = self.until("draining the queue", job, |now| {
+        let end = self.until("draining the queue", job, LIMIT, |now| {
             bar.at(now.succeeded, u64::from(count));
             now.succeeded == now.executions
         });
@@ -128,20 +131,26 @@ impl Bench<'_> {
         self.ready().await?;
         // Seldom, so that each fires once.
         self.apply(job, "0 0 1 1 *").await?;
-        let due = self.now().await? + AHEAD;
+        let began = self.now().await?;
+        let due = began + AHEAD + chrono::Duration::seconds(i64::from(count / MADE_A_SECOND));
         let mut made = 0;
         while made < count {
             let upto = count.min(made + COPIED_AT_ONCE);
             measured::copies(self.store, job, made + 1..=upto, due).await?;
             made = upto;
         }
+        if self.now().await? >= due {
+            return Err(Failure::Failed(format!(
+                "{count} jobs could not be made before they were due; nothing was measured, try fewer (`--count`)"
+            )));
+        }
         let bar = show::Progress::new(count as usize);
-        self.until("running the jobs that are due at once", job, |now| {
+        self.until("running the jobs that are due at once", job, LIMIT, |now| {
             bar.at(now.begun, u64::from(count));
             now.succeeded == u64::from(count)
         })
         .await?;
-        let late = measured::lags(self.store, job, due - AHEAD).await?;
+        let late = measured::lags(self.store, job, began).await?;
         let (first_start_ms, last_start_ms) = (at(&late, 0.0), at(&late, 1.0));
         Ok(Burst { jobs: late.len(), first_start_ms, last_start_ms })
     }
@@ -158,7 +167,8 @@ impl Bench<'_> {
         let warm = u64::from(seconds) + WARM.as_secs();
         let bar = show::Progress::new(warm as usize);
         let counted_from = self.now().await? + WARM;
-        self.until("letting a job fire once a second", job, |now| {
+        let limit = LIMIT + Duration::from_secs(warm);
+        self.until("letting a job fire once a second", job, limit, |now| {
             bar.at(now.succeeded.min(warm), warm);
             now.succeeded >= warm
         })
@@ -188,11 +198,14 @@ impl Bench<'_> {
         &mut self,
         what: &str,
         job: &str,
+        limit: Duration,
         mut enough: impl FnMut(Progress) -> bool,
     ) -> Result<Progress, Failure> {
-        let end = Instant::now() + LIMIT + Duration::from_hours(1);
+        let end = Instant::now() + limit;
         loop {
+            let asked = Instant::now();
             let now = measured::progress(self.store, job).await?;
+            let took = asked.elapsed();
             if now.otherwise > 0 {
                 return Err(Failure::Failed(format!(
                     "{what}: {} of {} tasks did not succeed; nothing was measured",
@@ -203,6 +216,7 @@ impl Bench<'_> {
                 return Ok(now);
             }
             self.go_on(what, end).await?;
+            sleep(took * REST).await;
         }
     }
 

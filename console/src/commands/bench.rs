@@ -12,6 +12,7 @@ use crate::bench::ground::{self, Ground};
 use crate::bench::programs::{Programs, Workers};
 use crate::bench::works::{Bench, Burst, Drain, Lag};
 use crate::confirm::confirm;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -181,17 +182,25 @@ async fn clean(yes: bool, session: &Session) -> Result<(), Failure> {
         }
     }
     confirm(&format!("Remove {} of each, with all that is in them", found.len()), yes)?;
+    let (mut removed, mut kept): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
     for left in &found {
-        left.remove().await?;
+        match left.remove().await {
+            Ok(()) => {
+                let (database, namespace) = left.names();
+                removed.push(json!({"database": database, "namespace": namespace}));
+            }
+            Err(why) => kept.push(why.to_string()),
+        }
     }
     if session.out.is_json() {
-        let removed: Vec<Value> = listed
-            .iter()
-            .map(|(database, namespace)| json!({"database": database, "namespace": namespace}))
-            .collect();
-        return session.out.document(&json!({"removed": removed}));
+        session.out.document(&json!({"removed": removed, "left": kept}))?;
+    } else {
+        session.out.say(format!("removed {}", removed.len()))?;
     }
-    session.out.say(format!("removed {}", found.len()))
+    if kept.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Told { exit: Exit::Partly, message: kept.join("\n") })
 }
 
 /// A folder for temporary files, gone when this is dropped. A process that is killed leaves it to the system.

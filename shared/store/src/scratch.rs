@@ -45,8 +45,12 @@ impl Server {
     ///
     /// [`StoreError::Refused`]: the server's URL cannot be read.
     pub fn url_of(&self, name: &str) -> Result<String, StoreError> {
-        let options = PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
-        Ok(options.database(name).to_url_lossy().to_string())
+        PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
+        // Not written anew from what was read, which leaves out what only the server understands.
+        let (rest, query) = self.0.split_at(self.0.find('?').unwrap_or(self.0.len()));
+        let authority = rest.find("://").map_or(0, |at| at + "://".len());
+        let end = rest[authority..].find('/').map_or(rest.len(), |slash| authority + slash);
+        Ok(format!("{}/{name}{query}", &rest[..end]))
     }
 
     /// Makes an empty one.
@@ -67,7 +71,7 @@ impl Server {
         self.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", checked(name)?)).await
     }
 
-    /// Scratch databases that nobody is connected to, oldest first, up to a thousand.
+    /// Scratch databases that nobody is connected to and this role may drop, oldest first, up to a thousand.
     ///
     /// # Errors
     ///
@@ -77,6 +81,7 @@ impl Server {
         let names: Vec<String> = sqlx::query_scalar(
             "-- scratch_leftovers
             SELECT datname::text FROM pg_database d WHERE starts_with(datname, $1)
+              AND pg_has_role(current_user, datdba, 'USAGE')
               AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.datname = d.datname)
             ORDER BY datname LIMIT $2",
         )
@@ -131,7 +136,8 @@ mod tests {
 
     #[test]
     fn the_url_keeps_everything_but_the_database() {
-        let server = Server::new("postgres://me:secret@db.example:6000/prod?sslmode=require");
+        let tail = "?sslmode=require&options=endpoint%3Dnear";
+        let server = Server::new(format!("postgres://me:secret@db.example:6000/prod{tail}"));
         let url = server.url_of("sexton_bench_1_00000000").unwrap();
         let read = PgConnectOptions::from_str(&url).unwrap();
         assert_eq!(read.get_database(), Some("sexton_bench_1_00000000"));
@@ -139,6 +145,10 @@ mod tests {
             (read.get_host(), read.get_port(), read.get_username()),
             ("db.example", 6000, "me")
         );
-        assert!(url.contains("secret") && url.contains("sslmode=require"), "{url}");
+        assert!(url.contains("me:secret@") && url.ends_with(tail), "{url}");
+        for short in ["postgres://db.example", "postgres://db.example/"] {
+            let url = Server::new(short).url_of("sexton_bench_1_00000000").unwrap();
+            assert_eq!(url, "postgres://db.example/sexton_bench_1_00000000");
+        }
     }
 }
