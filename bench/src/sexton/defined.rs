@@ -17,6 +17,8 @@ use crate::Arguments;
 use crate::line::{Line, at};
 
 const FIRING: u32 = 100;
+/// Rows of one statement, which has to end within the limits of any other.
+const FILLED_AT_ONCE: i64 = 20_000;
 /// What fires before the programs have made every round once is not counted.
 const WARM: Duration = Duration::from_secs(5);
 
@@ -74,14 +76,22 @@ async fn define(platform: &Platform, count: i64) -> Result<()> {
         (1..=FIRING).map(|number| job(&format!("bench.firing.{number}"), "* * * * * *")).collect();
     platform.apply(&(firing + &job("bench.yearly", "0 0 1 1 *"))).await?;
     let pool = platform.store().pool();
-    sqlx::query(
-        "INSERT INTO jobs SELECT (jsonb_populate_record(j, jsonb_build_object(
-             'id', gen_random_uuid(), 'name', j.name || '.' || number))).*
-         FROM jobs j, generate_series(1, $1) AS number WHERE j.name = 'bench.yearly'",
-    )
-    .bind(count)
-    .execute(pool)
-    .await?;
+    let mut made = 0;
+    while made < count {
+        let upto = count.min(made + FILLED_AT_ONCE);
+        // Lateral: a record that is made in the list of what is selected is made anew for each column.
+        sqlx::query(
+            "INSERT INTO jobs SELECT made.*
+             FROM jobs j, generate_series($1, $2) n, LATERAL jsonb_populate_record(j,
+                 jsonb_build_object('id', gen_random_uuid(), 'name', j.name || '.' || n)) made
+             WHERE j.name = 'bench.yearly'",
+        )
+        .bind(made + 1)
+        .bind(upto)
+        .execute(pool)
+        .await?;
+        made = upto;
+    }
     sqlx::query("VACUUM ANALYZE jobs").execute(pool).await?;
     // What the insert left to be written is not the firings' business.
     sqlx::query("CHECKPOINT").execute(pool).await?;
