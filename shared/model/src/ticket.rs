@@ -5,7 +5,8 @@
 //! the body is for people and for other systems' consumers: a worker acts on the row.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::echo::quoted;
@@ -60,32 +61,61 @@ pub struct Parked {
 impl Ticket {
     /// The body, with the documented names.
     pub fn body(&self, parked: Option<&Parked>) -> Vec<u8> {
-        let target = self
-            .target
-            .as_deref()
-            .map(|text| text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from));
-        let mut body = json!({
-            "v": SCHEMA,
-            "type": self.task_type,
-            "id": target,
-            "scheduler_id": self.job_id,
-            "params_scheduler": self.params,
-            "job": self.job,
-            "execution_id": self.execution_id,
-            "execution_key": self.execution_key,
-            "attempt": self.attempt,
-            "scheduled_for": instant(self.scheduled_for),
-            "idempotency_key": self.idempotency_key,
-        });
-        if let (Some(parked), Some(map)) = (parked, body.as_object_mut()) {
-            map.insert("failed_at".into(), instant(parked.failed_at).into());
-            map.insert(
-                "failed_reason".into(),
-                shorten(&parked.failed_reason, MAX_REASON_BYTES).into(),
-            );
-            map.insert("retry_count".into(), parked.retry_count.into());
-        }
-        body.to_string().into_bytes()
+        let body = Body {
+            attempt: self.attempt,
+            execution_id: self.execution_id,
+            execution_key: &self.execution_key,
+            failed_at: parked.map(|parked| instant(parked.failed_at)),
+            failed_reason: parked.map(|parked| shorten(&parked.failed_reason, MAX_REASON_BYTES)),
+            id: self.target.as_deref().map(Target::of),
+            idempotency_key: &self.idempotency_key,
+            job: &self.job,
+            params_scheduler: &self.params,
+            retry_count: parked.map(|parked| parked.retry_count),
+            scheduled_for: instant(self.scheduled_for),
+            scheduler_id: self.job_id,
+            task_type: &self.task_type,
+            v: SCHEMA,
+        };
+        serde_json::to_vec(&body)
+            .expect("texts, numbers and a value of JSON, under names that are texts")
+    }
+}
+
+/// The body as it is written, in the order of its names. It borrows: a ticket is written for every attempt.
+#[derive(Serialize)]
+struct Body<'a> {
+    attempt: AttemptNumber,
+    execution_id: ExecutionId,
+    execution_key: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_reason: Option<&'a str>,
+    id: Option<Target<'a>>,
+    idempotency_key: &'a str,
+    job: &'a str,
+    params_scheduler: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_count: Option<u32>,
+    scheduled_for: String,
+    scheduler_id: JobId,
+    #[serde(rename = "type")]
+    task_type: &'a str,
+    v: i64,
+}
+
+/// A number where it is one.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Target<'a> {
+    Number(i64),
+    Text(&'a str),
+}
+
+impl<'a> Target<'a> {
+    fn of(text: &'a str) -> Self {
+        text.parse().map_or(Self::Text(text), Self::Number)
     }
 }
 
