@@ -1,8 +1,9 @@
 //! Journal: what opening and settling costs by itself, with nobody else at work.
 //!
 //! The statements of a worker's journal, batch after batch on a connection as its own is: `--slots` is the size of a batch. Told
-//! are the executions a second, and of each statement how long it took and how long PostgreSQL's process
-//! was on a processor for it.
+//! are the executions a second, of each statement how long it took and how long PostgreSQL's process was on a processor for it,
+//! and how much both have written to the write-ahead log for an execution. Full images of pages are hardly among it: what
+//! is changed was inserted just before.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use sexton_store::open::{Offer, OpenRequest, open};
 use sexton_store::own::OwnConnection;
 use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::processor::used_by;
@@ -36,6 +38,7 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let (mut opens, mut settlements) = (Cost::default(), Cost::default());
     let worker = ProcessId::new(Uuid::now_v7());
     let offers = [Offer::new("nothing")];
+    let written = written(database.pool()).await?;
     let began = Instant::now();
     for batch in ids.chunks(usize::from(arguments.slots)) {
         let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
@@ -54,13 +57,20 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
         settlements.add(since.elapsed(), used_by(server)?.saturating_sub(between));
     }
     let value = ids.len() as f64 / began.elapsed().as_secs_f64();
+    let wal = (self::written(database.pool()).await? - written) / ids.len() as f64;
     let mut line = Line { value, unit: "/s", ..line(arguments, "journal") };
     for (kind, cost) in [("open", opens), ("settle", settlements)] {
         line = with(line, &format!("{kind}_us"), cost.mean(cost.took));
         line = with(line, &format!("{kind}_processor_us"), cost.mean(cost.processor));
     }
-    line.print();
+    with(line, "wal_bytes", wal).print();
     Ok(())
+}
+
+/// How much PostgreSQL has written to its log, in bytes. The measured server has nothing else to do.
+async fn written(pool: &PgPool) -> Result<f64> {
+    let bytes = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
+    Ok(sqlx::query_scalar(bytes).fetch_one(pool).await?)
 }
 
 fn request(id: Uuid) -> OpenRequest {
