@@ -156,6 +156,7 @@ impl Planner {
         let mut except = self.quarantine.jobs(Instant::now());
         except.extend_from_slice(put_off);
         let mut own = self.own.lock().await;
+        let mut own = own.once();
         let connection = within(ANSWER, own.get()).await?;
         let mut transaction = within(ANSWER, ClaimTransaction::begin_on(connection, now)).await?;
         let look = within(ANSWER, transaction.look_at_clock(self.hold_after, &self.by)).await?;
@@ -291,12 +292,25 @@ impl Planner {
     async fn look_ahead(&self, now: Now, planned: &Planned) -> Result<Duration, StepError> {
         let except = self.quarantine.jobs(Instant::now());
         let mut own = self.own.lock().await;
+        let mut own = own.once();
         let connection = within(ANSWER, own.get()).await?;
         let asked = Instant::now();
         let due = within(ANSWER, firing::next_due(connection, &except, now)).await?;
         own.answered();
         let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
         Ok(rest(due, planned, asked.elapsed(), poll))
+    }
+
+    async fn round(&self, now: Now, planned: &mut Planned) -> Result<(), StepError> {
+        let (all, admitted) = self.claim_and_admit(now, planned).await?;
+        if all {
+            planned.sleep = self.look_ahead(now, planned).await?;
+        } else if planned.found() == 0 {
+            // More jobs than can be set aside cannot be planned.
+            planned.sleep = POLL;
+        }
+        planned.sleep = planned.sleep.min(admitted.pause(planned.waiting > 0));
+        Ok(())
     }
 
     /// Claims what is due, and admits who waits.
@@ -307,10 +321,11 @@ impl Planner {
     ) -> Result<(bool, Round), StepError> {
         // Until the end of the round is known to be none: an error in between must not keep them waiting.
         let before = self.waiting.swap(true, Ordering::Relaxed);
-        let first = if before { Some(self.admissions.round(now).await?) } else { None };
+        let first = if before { Some(self.admissions.round(now).await) } else { None };
+        // Whatever became of the admission: what is due is claimed.
         let all = self.claim_all(now, planned).await?;
         let admitted = match first {
-            Some(admitted) => admitted,
+            Some(admitted) => admitted?,
             None => self.admissions.round(now).await?,
         };
         planned.admitted = admitted.admitted;
@@ -326,16 +341,10 @@ impl Step for Planner {
 
     async fn run_once(&self, now: Now) -> Result<Planned, StepError> {
         let mut planned = Planned::default();
-        let (all, admitted) = self.claim_and_admit(now, &mut planned).await?;
-        if all {
-            planned.sleep = self.look_ahead(now, &planned).await?;
-        } else if planned.found() == 0 {
-            // More jobs than can be set aside cannot be planned.
-            planned.sleep = POLL;
-        }
-        planned.sleep = planned.sleep.min(admitted.pause(planned.waiting > 0));
+        let round = self.round(now, &mut planned).await;
+        // What was written before an error is not seen again by the next round.
         planned.tell();
-        Ok(planned)
+        round.map(|()| planned)
     }
 
     fn pause(&self, planned: &Planned) -> Pause {

@@ -10,6 +10,8 @@
 //! ([`OwnConnection::by_keys`]) they are planned once, and for nothing else: a plan that was made while a table was nearly
 //! empty would otherwise read all of it, a batch later a million rows.
 
+use std::ops::{Deref, DerefMut};
+
 use sqlx::postgres::PgConnectOptions;
 pub use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions as _, PgExecutor};
@@ -86,6 +88,11 @@ impl OwnConnection {
         Ok(self.open.insert(connection))
     }
 
+    /// For statements of which the last one's end matters: see [`Use`].
+    pub fn once(&mut self) -> Use<'_> {
+        Use(self)
+    }
+
     /// The last statement's answer has come whole: the connection is good for another.
     pub fn answered(&mut self) {
         self.answered = Some(Instant::now());
@@ -97,5 +104,33 @@ impl OwnConnection {
             self.answered();
         }
         outcome
+    }
+}
+
+/// One use of the connection. Dropped before the last answer was told to have come (an error, a time limit, a future
+/// that was dropped) it closes the connection at once: the server then rolls back, and what the transaction has locked
+/// does not stay locked until the next use.
+#[derive(Debug)]
+pub struct Use<'c>(&'c mut OwnConnection);
+
+impl Deref for Use<'_> {
+    type Target = OwnConnection;
+
+    fn deref(&self) -> &OwnConnection {
+        self.0
+    }
+}
+
+impl DerefMut for Use<'_> {
+    fn deref_mut(&mut self) -> &mut OwnConnection {
+        self.0
+    }
+}
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        if self.0.answered.is_none() {
+            self.0.open = None;
+        }
     }
 }

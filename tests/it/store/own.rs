@@ -7,7 +7,7 @@ use sexton_store::open::{Offer, open};
 use sexton_store::own::OwnConnection;
 use sexton_store::settle::settle;
 use sexton_tests::database::TestDatabase;
-use sqlx::PgConnection;
+use sqlx::{Connection as _, PgConnection};
 
 use super::{Fixture, LEASE, at, request, settlement};
 
@@ -40,6 +40,22 @@ async fn after_a_statement_that_was_given_up_another_connection_is_made() {
     assert!(waited.is_err(), "the lock is taken");
     assert_ne!(server(own.get().await.unwrap()).await, first);
     own.answered();
+}
+
+#[tokio::test]
+async fn what_a_given_up_transaction_has_locked_is_free_before_the_next_use() {
+    let db = TestDatabase::create().await.unwrap();
+    let mut own = OwnConnection::new(db.store());
+    let mut used = own.once();
+    let mut given_up = used.get().await.unwrap().begin().await.unwrap();
+    sqlx::query("SELECT pg_advisory_xact_lock(8)").execute(&mut *given_up).await.unwrap();
+    drop(given_up);
+    drop(used);
+    let lock = sqlx::query("SELECT pg_advisory_lock(8)").execute(db.pool());
+    let free = tokio::time::timeout(std::time::Duration::from_secs(10), lock).await;
+    free.expect("the lock is free").unwrap();
+    // Not before: its end would free the lock as well.
+    drop(own);
 }
 
 #[tokio::test]
