@@ -156,9 +156,8 @@ impl Planner {
         let mut except = self.quarantine.jobs(Instant::now());
         except.extend_from_slice(put_off);
         let mut own = self.own.lock().await;
-        let mut own = own.once();
-        let connection = within(ANSWER, own.get()).await?;
-        let mut transaction = within(ANSWER, ClaimTransaction::begin_on(connection, now)).await?;
+        let mut lent = within(ANSWER, own.lend()).await?;
+        let mut transaction = within(ANSWER, ClaimTransaction::begin_on(&mut lent, now)).await?;
         let look = within(ANSWER, transaction.look_at_clock(self.hold_after, &self.by)).await?;
         planned.looked_at = Some(look.now);
         let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
@@ -176,7 +175,7 @@ impl Planner {
                 // Not only dropped: the rows of who is put off are somebody's who is about to end.
                 within(ANSWER, transaction.rollback()).await?;
             }
-            own.answered();
+            lent.answered();
             return Ok(full);
         }
         let jobs = due.jobs;
@@ -190,7 +189,7 @@ impl Planner {
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
-                own.answered();
+                lent.answered();
                 due.paused.iter().for_each(tell_paused);
                 look.noticed.iter().for_each(holds::tell);
                 self.portion.written(jobs.len());
@@ -292,15 +291,15 @@ impl Planner {
     async fn look_ahead(&self, now: Now, planned: &Planned) -> Result<Duration, StepError> {
         let except = self.quarantine.jobs(Instant::now());
         let mut own = self.own.lock().await;
-        let mut own = own.once();
-        let connection = within(ANSWER, own.get()).await?;
+        let mut lent = within(ANSWER, own.lend()).await?;
         let asked = Instant::now();
-        let due = within(ANSWER, firing::next_due(connection, &except, now)).await?;
-        own.answered();
+        let due = within(ANSWER, firing::next_due(&mut *lent, &except, now)).await?;
+        lent.answered();
         let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
         Ok(rest(due, planned, asked.elapsed(), poll))
     }
 
+    /// One round, told in `planned` as far as it came: claims, admits, and decides how long to sleep.
     async fn round(&self, now: Now, planned: &mut Planned) -> Result<(), StepError> {
         let (all, admitted) = self.claim_and_admit(now, planned).await?;
         if all {

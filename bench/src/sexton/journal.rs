@@ -33,31 +33,34 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
     let mut own = OwnConnection::by_keys(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
-    let server = server.fetch_one(own.get().await?).await?.unsigned_abs();
-    own.answered();
+    let mut lent = own.lend().await?;
+    let server = server.fetch_one(&mut *lent).await?.unsigned_abs();
+    lent.answered();
     let (mut opens, mut settlements) = (Cost::default(), Cost::default());
     let worker = ProcessId::new(Uuid::now_v7());
     let offers = [Offer::new("nothing")];
-    let written = written(database.pool()).await?;
+    let wal_before = wal_written(database.pool()).await?;
     let began = Instant::now();
     for batch in ids.chunks(usize::from(arguments.slots)) {
         let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
         let before = used_by(server)?;
         let since = Instant::now();
-        let to = own.get().await?;
-        let opened = open(to, worker, "bench:1", &offers, &requests, LEASE, None).await?.opened;
-        own.answered();
+        let mut lent = own.lend().await?;
+        let opened = open(&mut *lent, worker, "bench:1", &offers, &requests, LEASE, None).await?;
+        lent.answered();
+        let opened = opened.opened;
         ensure!(opened.len() == batch.len(), "{} of {} were opened", opened.len(), batch.len());
         let between = used_by(server)?;
         opens.add(since.elapsed(), between.saturating_sub(before));
         let since = Instant::now();
         let ends: Vec<Settlement> = requests.iter().map(settlement).collect();
-        settle(own.get().await?, &ends, None).await?;
-        own.answered();
+        let mut lent = own.lend().await?;
+        settle(&mut *lent, &ends, None).await?;
+        lent.answered();
         settlements.add(since.elapsed(), used_by(server)?.saturating_sub(between));
     }
     let value = ids.len() as f64 / began.elapsed().as_secs_f64();
-    let wal = (self::written(database.pool()).await? - written) / ids.len() as f64;
+    let wal = (wal_written(database.pool()).await? - wal_before) / ids.len() as f64;
     let mut line = Line { value, unit: "/s", ..line(arguments, "journal") };
     for (kind, cost) in [("open", opens), ("settle", settlements)] {
         line = with(line, &format!("{kind}_us"), cost.mean(cost.took));
@@ -67,8 +70,8 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     Ok(())
 }
 
-/// How much PostgreSQL has written to its log, in bytes. The measured server has nothing else to do.
-async fn written(pool: &PgPool) -> Result<f64> {
+/// How much PostgreSQL has written to its log, in bytes: the whole server, so on one that others use theirs is among it.
+async fn wal_written(pool: &PgPool) -> Result<f64> {
     let bytes = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
     Ok(sqlx::query_scalar(bytes).fetch_one(pool).await?)
 }

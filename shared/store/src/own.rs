@@ -43,16 +43,15 @@ impl Executors for &mut PgConnection {
 #[derive(Debug)]
 pub struct OwnConnection {
     options: PgConnectOptions,
-    open: Option<PgConnection>,
-    /// When it last answered; `None` from when it is handed out until that is told.
-    answered: Option<Instant>,
+    /// Between two uses, and when it last answered.
+    kept: Option<(PgConnection, Instant)>,
 }
 
 impl OwnConnection {
     /// To the database of `store`, with its settings. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
         let options = PgConnectOptions::clone(&store.pool().connect_options());
-        Self { options, open: None, answered: None }
+        Self { options, kept: None }
     }
 
     /// The same, for statements that look rows up by their keys and do nothing else.
@@ -64,42 +63,52 @@ impl OwnConnection {
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        Self { options, open: None, answered: None }
+        Self { options, kept: None }
     }
 
-    /// The connection, made anew unless the last answer on it has come. Say so by
-    /// [`OwnConnection::answered`] when the next one has.
+    /// The connection, made anew unless the last answer on it has come.
     ///
     /// # Errors
     ///
     /// [`StoreError`]: there is no connection, and the next call tries again.
-    pub async fn get(&mut self) -> Result<&mut PgConnection, StoreError> {
-        let kept = match (self.open.take(), self.answered.take()) {
-            (Some(connection), Some(at)) if at.elapsed() < RESTED => Some(connection),
-            (Some(mut connection), Some(_)) => {
+    pub async fn lend(&mut self) -> Result<Lent<'_>, StoreError> {
+        let kept = match self.kept.take() {
+            Some((connection, answered)) if answered.elapsed() < RESTED => Some(connection),
+            Some((mut connection, _)) => {
                 still_answers(&mut connection).await.is_ok().then_some(connection)
             }
-            _ => None,
+            None => None,
         };
         let connection = match kept {
             Some(connection) => connection,
             None => bounded(self.options.connect()).await?,
         };
-        Ok(self.open.insert(connection))
+        Ok(Lent { owner: self, connection })
     }
 
-    /// For statements of which the last one's end matters: see [`Use`].
-    pub fn once(&mut self) -> Use<'_> {
-        Use(self)
+    /// Closes it. The next use connects again.
+    pub fn close(&mut self) {
+        self.kept = None;
     }
+}
 
+/// The connection, for one use. Dropped before the last answer was told to have come (an error, a time limit, a future
+/// that was dropped) it is closed at once: the server then rolls back, and what the transaction has locked does not stay
+/// locked until the next use.
+#[derive(Debug)]
+pub struct Lent<'o> {
+    owner: &'o mut OwnConnection,
+    connection: PgConnection,
+}
+
+impl Lent<'_> {
     /// The last statement's answer has come whole: the connection is good for another.
-    pub fn answered(&mut self) {
-        self.answered = Some(Instant::now());
+    pub fn answered(self) {
+        self.owner.kept = Some((self.connection, Instant::now()));
     }
 
     /// The same, if this is an answer: also one that tells of a value that cannot be stored.
-    pub fn told<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub fn told<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if matches!(outcome, Ok(_) | Err(StoreError::Data(_))) {
             self.answered();
         }
@@ -107,30 +116,16 @@ impl OwnConnection {
     }
 }
 
-/// One use of the connection. Dropped before the last answer was told to have come (an error, a time limit, a future
-/// that was dropped) it closes the connection at once: the server then rolls back, and what the transaction has locked
-/// does not stay locked until the next use.
-#[derive(Debug)]
-pub struct Use<'c>(&'c mut OwnConnection);
+impl Deref for Lent<'_> {
+    type Target = PgConnection;
 
-impl Deref for Use<'_> {
-    type Target = OwnConnection;
-
-    fn deref(&self) -> &OwnConnection {
-        self.0
+    fn deref(&self) -> &PgConnection {
+        &self.connection
     }
 }
 
-impl DerefMut for Use<'_> {
-    fn deref_mut(&mut self) -> &mut OwnConnection {
-        self.0
-    }
-}
-
-impl Drop for Use<'_> {
-    fn drop(&mut self) {
-        if self.0.answered.is_none() {
-            self.0.open = None;
-        }
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        &mut self.connection
     }
 }

@@ -15,42 +15,47 @@ async fn server(connection: &mut PgConnection) -> i32 {
     sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await.unwrap()
 }
 
+async fn used_and_given_back(own: &mut OwnConnection) -> i32 {
+    let mut lent = own.lend().await.unwrap();
+    let server = server(&mut lent).await;
+    lent.answered();
+    server
+}
+
 #[tokio::test]
 async fn a_connection_of_one_s_own_is_kept_as_long_as_its_answers_come() {
     let db = TestDatabase::create().await.unwrap();
     let mut own = OwnConnection::new(db.store());
-    let first = server(own.get().await.unwrap()).await;
-    own.answered();
-    assert_eq!(server(own.get().await.unwrap()).await, first);
-    // It has not been told that this answer came.
-    assert_ne!(server(own.get().await.unwrap()).await, first);
+    let first = used_and_given_back(&mut own).await;
+    // It is not told that this answer came.
+    assert_eq!(server(&mut own.lend().await.unwrap()).await, first);
+    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn after_a_statement_that_was_given_up_another_connection_is_made() {
     let db = TestDatabase::create().await.unwrap();
     let mut own = OwnConnection::new(db.store());
-    let first = server(own.get().await.unwrap()).await;
-    own.answered();
+    let first = used_and_given_back(&mut own).await;
     let mut lock = db.pool().begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(7)").execute(&mut *lock).await.unwrap();
-    let connection = own.get().await.unwrap();
-    let waits = sqlx::query("SELECT pg_advisory_lock(7)").execute(connection);
+    let mut lent = own.lend().await.unwrap();
+    let waits = sqlx::query("SELECT pg_advisory_lock(7)").execute(&mut *lent);
     let waited = tokio::time::timeout(std::time::Duration::from_millis(50), waits).await;
     assert!(waited.is_err(), "the lock is taken");
-    assert_ne!(server(own.get().await.unwrap()).await, first);
-    own.answered();
+    drop(lent);
+    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn what_a_given_up_transaction_has_locked_is_free_before_the_next_use() {
     let db = TestDatabase::create().await.unwrap();
     let mut own = OwnConnection::new(db.store());
-    let mut used = own.once();
-    let mut given_up = used.get().await.unwrap().begin().await.unwrap();
+    let mut lent = own.lend().await.unwrap();
+    let mut given_up = lent.begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(8)").execute(&mut *given_up).await.unwrap();
     drop(given_up);
-    drop(used);
+    drop(lent);
     let lock = sqlx::query("SELECT pg_advisory_lock(8)").execute(db.pool());
     let free = tokio::time::timeout(std::time::Duration::from_secs(10), lock).await;
     free.expect("the lock is free").unwrap();
@@ -62,8 +67,7 @@ async fn what_a_given_up_transaction_has_locked_is_free_before_the_next_use() {
 async fn a_connection_of_one_s_own_that_died_while_it_rested_is_made_anew() {
     let db = TestDatabase::create().await.unwrap();
     let mut own = OwnConnection::new(db.store());
-    let first = server(own.get().await.unwrap()).await;
-    own.answered();
+    let first = used_and_given_back(&mut own).await;
     let ended: bool = sqlx::query_scalar("SELECT pg_terminate_backend($1, 5000)")
         .bind(first)
         .fetch_one(db.pool())
@@ -72,19 +76,19 @@ async fn a_connection_of_one_s_own_that_died_while_it_rested_is_made_anew() {
     assert!(ended);
     // A rest is a second or more.
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
-    assert_ne!(server(own.get().await.unwrap()).await, first);
+    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn a_value_that_cannot_be_stored_does_not_cost_the_connection() {
     let db = TestDatabase::create().await.unwrap();
     let mut own = OwnConnection::new(db.store());
-    let first = server(own.get().await.unwrap()).await;
-    own.answered();
-    let refused = sqlx::query("SELECT 1 / 0").execute(own.get().await.unwrap()).await;
-    let refused = own.told(refused.map_err(StoreError::from));
+    let first = used_and_given_back(&mut own).await;
+    let mut lent = own.lend().await.unwrap();
+    let refused = sqlx::query("SELECT 1 / 0").execute(&mut *lent).await;
+    let refused = lent.told(refused.map_err(StoreError::from));
     assert!(matches!(refused, Err(StoreError::Data(_))), "{refused:?}");
-    assert_eq!(server(own.get().await.unwrap()).await, first);
+    assert_eq!(server(&mut own.lend().await.unwrap()).await, first);
 }
 
 /// Rows that were read, in sequence or by an index.
@@ -108,9 +112,9 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
     let mut before = 0;
     for (round, key) in ["planned", "again"].into_iter().enumerate() {
         let request = request(f.claim(key).await, 1);
-        let connection = own.get().await.unwrap();
+        let mut lent = own.lend().await.unwrap();
         let now = Some(at(1));
-        let opened = open(&mut *connection, f.worker, "w:1", &offers, &[request], LEASE, now).await;
+        let opened = open(&mut *lent, f.worker, "w:1", &offers, &[request], LEASE, now).await;
         assert_eq!(opened.unwrap().opened.len(), 1);
         let held = Held {
             execution_id: request.execution_id,
@@ -118,9 +122,9 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
             token: request.token,
         };
         let end = settlement(held, Verdict::Succeed);
-        settle(&mut *connection, &[end], now).await.unwrap();
+        settle(&mut *lent, &[end], now).await.unwrap();
         if round > 0 {
-            let read = rows_read(connection).await - before;
+            let read = rows_read(&mut lent).await - before;
             assert!(read < 100, "{read}");
         } else {
             sqlx::query(
@@ -133,8 +137,8 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
             .execute(f.db.pool())
             .await
             .unwrap();
-            before = rows_read(connection).await;
+            before = rows_read(&mut lent).await;
         }
-        own.answered();
+        lent.answered();
     }
 }

@@ -115,8 +115,14 @@ impl Kind for Opens {
     }
 
     async fn turn(&self) -> Self::Turn {
-        let apart = self.apart_until().is_some_and(|until| Instant::now() < until);
-        Arc::clone(if apart { &self.apart } else { &self.own }).lock_owned().await
+        if self.apart_until().is_some_and(|until| Instant::now() < until) {
+            return Arc::clone(&self.apart).lock_owned().await;
+        }
+        // Whoever has it still closes or gives it back, and the turn after that one closes it.
+        if let Ok(mut apart) = self.apart.try_lock() {
+            apart.close();
+        }
+        Arc::clone(&self.own).lock_owned().await
     }
 
     async fn write(
@@ -126,12 +132,13 @@ impl Kind for Opens {
     ) -> Result<Vec<Option<Opening>>, StoreError> {
         // Whoever drops this in the middle leaves them apart.
         let before = self.apart_until().replace(Instant::now() + APART);
-        let outcome = match own.get().await {
-            Ok(connection) => self.write_on(connection, requests).await,
-            Err(error) => Err(error),
-        };
+        let mut lent = own.lend().await.inspect_err(|_| {
+            // There is no connection at all: nothing that an open could hold up.
+            *self.apart_until() = None;
+        })?;
+        let outcome = self.write_on(&mut lent, requests).await;
         *self.apart_until() = before;
-        own.told(outcome)
+        lent.told(outcome)
     }
 }
 

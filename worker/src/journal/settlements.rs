@@ -39,8 +39,9 @@ impl Kind for Settlements {
         own: &mut Self::Turn,
         requests: &[Settlement],
     ) -> Result<Vec<Option<Settled>>, StoreError> {
-        let settled = settle(own.get().await?, requests, None).await;
-        let settled = own.told(settled)?;
+        let mut lent = own.lend().await?;
+        let settled = settle(&mut *lent, requests, None).await;
+        let settled = lent.told(settled)?;
         Ok(settled
             .into_iter()
             .map(|settled| Some(settled).filter(|settled| *settled != Settled::Locked))
