@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
+use sexton_store::measured;
 use sexton_tests::platform::Platform;
 
 use super::{POOL, handlers, line, stop, until, with};
@@ -12,8 +13,6 @@ use crate::line::Line;
 
 /// How long before they are due the programs have.
 const AHEAD: Duration = Duration::from_secs(10);
-/// Rows of one statement, which has to end within the limits of any other.
-const FILLED_AT_ONCE: i64 = 5_000;
 
 /// From the nominal time to the last open, by the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
@@ -33,12 +32,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
             .bind(AHEAD)
             .fetch_one(platform.store().pool())
             .await?;
-    let mut made = 0;
-    while made < arguments.count {
-        let upto = arguments.count.min(made + FILLED_AT_ONCE);
-        copy(platform, made + 1, upto, due).await?;
-        made = upto;
-    }
+    measured::copies(platform.store(), "bench.first", u32::try_from(arguments.count)?, due).await?;
     sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
     let begun = "SELECT (SELECT count(*) FROM jobs) - 1
         = (SELECT count(*) FROM executions WHERE started_at IS NOT NULL)";
@@ -54,22 +48,5 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let told = Line { value, ..line(arguments, "burst") };
     with(with(told, "count", arguments.count as f64), "first_ms", first).print();
     stop(programs).await;
-    Ok(())
-}
-
-/// Adds the copies of these numbers.
-async fn copy(platform: &Platform, first: i64, last: i64, due: DateTime<Utc>) -> Result<()> {
-    sqlx::query(
-        // Lateral: a record that is made in the list of what is selected is made anew for each column.
-        "INSERT INTO jobs SELECT made.*
-         FROM jobs j, generate_series($1, $2) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
-             'id', gen_random_uuid(), 'name', 'bench.n' || n, 'next_fire_at', $3)) made
-         WHERE j.name = 'bench.first'",
-    )
-    .bind(first)
-    .bind(last)
-    .bind(due)
-    .execute(platform.store().pool())
-    .await?;
     Ok(())
 }

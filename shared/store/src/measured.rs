@@ -8,6 +8,8 @@ use crate::{Store, StoreError};
 
 /// Samples of one answer at most.
 const SAMPLES: i64 = 1_000_000;
+/// Jobs of one statement, which has to end within the limits of any other.
+const COPIED_AT_ONCE: u32 = 10_000;
 
 /// How far the executions of some jobs have come.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -87,15 +89,31 @@ pub async fn ready(store: &Store) -> Result<(u64, u64), StoreError> {
     Ok((row.schedulers as u64, row.workers as u64))
 }
 
-/// Adds copies of a job under the names `<its name>.<number>`, all due at the same instant.
+/// Adds `count` copies of a job under the names `<its name>.<number>`, all due at the same instant. An error leaves
+/// those of the portions before it.
 pub async fn copies(
+    store: &Store,
+    job: &str,
+    count: u32,
+    due: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    let mut made = 0;
+    while made < count {
+        let upto = count.min(made + COPIED_AT_ONCE);
+        portion(store, job, made + 1..=upto, due).await?;
+        made = upto;
+    }
+    Ok(())
+}
+
+async fn portion(
     store: &Store,
     job: &str,
     numbers: std::ops::RangeInclusive<u32>,
     due: DateTime<Utc>,
-) -> Result<u64, StoreError> {
+) -> Result<(), StoreError> {
     // A record that is made in the list of what is selected is made anew for each column: hence lateral.
-    let done = sqlx::query!(
+    sqlx::query!(
         "-- measured_copies
         INSERT INTO jobs SELECT made.*
         FROM jobs j, generate_series($2::bigint, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
@@ -108,5 +126,5 @@ pub async fn copies(
     )
     .execute(store.bounded())
     .await?;
-    Ok(done.rows_affected())
+    Ok(())
 }
