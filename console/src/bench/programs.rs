@@ -3,6 +3,8 @@
 //! Each is the child of a shell that waits for it, and ends it when its standard input ends: that is a pipe which only
 //! this process holds open. So they end when this process does, however it does.
 
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -20,8 +22,9 @@ const GUARDED: &str = "exec 3<&0; \"$@\" </dev/null & program=$!; \
     wait $program; status=$?; kill $reader 2>/dev/null; exit $status";
 /// A worker with a task under way gets as long; theirs take no time.
 const GRACE: Duration = Duration::from_secs(40);
-/// Of a program's log, shown when it has ended by itself.
+/// Of a program's log, shown when it has ended by itself; and so many bytes of it are read for them.
 const LAST_LINES: usize = 5;
+const LAST_BYTES: u64 = 4_096;
 
 /// How the workers work.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +104,7 @@ impl Programs {
         own: &[(&str, &str)],
     ) -> Result<(), Failure> {
         let log = self.folder.join(format!("{name}.log"));
-        let written = std::fs::File::create(&log)?;
+        let written = File::create(&log)?;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", GUARDED, "sexton-bench"]).arg(find(program)?);
         command.env("DATABASE_URL", &ground.urls.database).env("AMQP_URL", &ground.urls.amqp);
@@ -129,10 +132,7 @@ impl Programs {
     pub fn check(&mut self) -> Result<(), Failure> {
         for one in &mut self.running {
             if let Some(status) = one.shell.try_wait()? {
-                let log = std::fs::read_to_string(&one.log).unwrap_or_default();
-                let lines: Vec<&str> = log.lines().rev().take(LAST_LINES).collect();
-                let lines: Vec<&str> = lines.into_iter().rev().collect();
-                let (name, said) = (&one.name, lines.join("\n"));
+                let (name, said) = (&one.name, last_lines(&one.log).unwrap_or_default());
                 return Err(Failure::Failed(format!("{name} ended ({status}):\n{said}")));
             }
         }
@@ -153,6 +153,17 @@ impl Programs {
             }
         }
     }
+}
+
+fn last_lines(log: &Path) -> std::io::Result<String> {
+    let mut log = File::open(log)?;
+    let length = log.metadata()?.len();
+    log.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    let mut last = Vec::new();
+    log.take(LAST_BYTES).read_to_end(&mut last)?;
+    let last = String::from_utf8_lossy(&last);
+    let lines: Vec<&str> = last.lines().rev().take(LAST_LINES).collect();
+    Ok(lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
 }
 
 /// Beside this program, or on the search path.
