@@ -54,14 +54,14 @@ impl Planned {
         if self.missed > 0 {
             tracing::info!(
                 firings.missed = self.missed,
-                "{} firings will not run, by their jobs' misfire policies; their gaps say why",
+                "firings that will not run, by their jobs' misfire policies: {}; their gaps say why",
                 self.missed
             );
         }
         if self.held > 0 {
             tracing::info!(
                 firings.held = self.held,
-                "{} late firings are set aside, because catch-up is held",
+                "late firings that are set aside, because catch-up is held: {}",
                 self.held
             );
         }
@@ -74,7 +74,7 @@ impl Planned {
                 firings.known = self.known,
                 firings.missed = self.missed,
                 tickets.left_to_relay = self.left_to_relay,
-                "claimed {} firings",
+                "firings claimed: {}",
                 self.claimed
             );
         }

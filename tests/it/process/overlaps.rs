@@ -1,5 +1,8 @@
 //! Executions of one job among one another: real schedulers, real workers, tasks that see each other.
 
+use chrono::TimeDelta;
+use sexton_model::state::State;
+use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::platform::{Platform, Program};
 
 use super::{IN_THE_END, count, until};
@@ -207,4 +210,30 @@ async fn a_waiter_shows_why_it_waits_is_no_debt_and_can_be_cancelled() {
     let done = scene.platform.sexton(&["executions", "cancel", &id]).await;
     assert!(done.status.success(), "{done}");
     scene.until("state = 'cancelled' AND waits = 'queue' AND admitted_at IS NULL", 1).await;
+}
+
+#[tokio::test]
+async fn a_round_that_fails_after_its_claims_says_what_it_has_written() {
+    let platform = Platform::new().await.unwrap();
+    let pool = platform.store().pool();
+    let ago = |minutes| sexton_service::clock::now() - TimeDelta::minutes(minutes);
+    let busy = NewJob::new("a.queued").insert(pool).await.unwrap();
+    NewExecution::new(busy, State::Pending, ago(5)).insert(pool).await.unwrap();
+    let wait = "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
+        relay_after = '9999-01-01'";
+    sqlx::query(wait).execute(pool).await.unwrap();
+    let mut late = NewJob::new("a.late").cron("0 0 1 1 *", ago(2));
+    late.misfire = "skip";
+    late.insert(pool).await.unwrap();
+    sqlx::raw_sql(crate::scheduler::REFUSE_ADMISSIONS).execute(pool).await.unwrap();
+    let _scheduler = platform.start_scheduler("s", &[]).unwrap();
+    let told = async || {
+        platform
+            .logs()
+            .contains("firings that will not run, by their jobs' misfire policies: 1")
+            .then_some(())
+    };
+    platform.eventually("the firing that will not run is told", IN_THE_END, told).await;
+    let refused = async || platform.logs().contains("no admission today").then_some(());
+    platform.eventually("the round has failed", IN_THE_END, refused).await;
 }

@@ -1,6 +1,6 @@
 //! Firings that wait for their job, and firings that replace what is under way.
 
-use sexton_model::id::ExecutionId;
+use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_scheduler::step::Step as _;
 use sexton_tests::factory::{NewExecution, NewJob};
@@ -8,7 +8,7 @@ use sexton_tests::factory::{NewExecution, NewJob};
 use super::{Fixture, at, now};
 
 /// A job that fires each minute, due at second 0.
-async fn job(f: &Fixture, overlap: &'static str) -> sexton_model::id::JobId {
+async fn job(f: &Fixture, overlap: &'static str) -> JobId {
     let mut job = NewJob::new("the.job").cron("* * * * *", at(0));
     job.overlap = overlap;
     f.job(job).await
@@ -108,20 +108,44 @@ async fn a_claim_that_replaces_is_put_off_while_somebody_has_locked_what_runs() 
     assert_eq!(planner.run_once(now(0)).await.unwrap().waiting, 1);
 }
 
+async fn waiter(f: &Fixture, job: JobId, since: i64) {
+    let one = f.insert(NewExecution::new(job, State::Pending, at(since))).await;
+    sqlx::query(
+        "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
+             relay_after = '9999-01-01', next_attempt_at = scheduled_for WHERE id = $1",
+    )
+    .bind(one.get())
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn an_admission_that_the_database_refuses_stops_no_claim() {
+    let f = Fixture::without_broker().await;
+    let queued = job(&f, "queue").await;
+    sqlx::query("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
+    waiter(&f, queued, -600).await;
+    f.job(NewJob::new("other.job").cron("* * * * *", at(0))).await;
+    sqlx::raw_sql(super::REFUSE_ADMISSIONS).execute(f.db.pool()).await.unwrap();
+    let claimed = "SELECT count(*) FROM executions x JOIN jobs j ON j.id = x.job_id
+        WHERE j.name = 'other.job'";
+    let (planner, _dispatcher) = f.planner();
+    for round in 1..=2 {
+        let refused = planner.run_once(now(60 * (round - 1))).await.unwrap_err();
+        assert!(refused.to_string().contains("no admission"), "{refused}");
+        assert_eq!(f.number(claimed).await, round);
+    }
+    sqlx::raw_sql("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
+    assert_eq!(planner.run_once(now(60)).await.unwrap().admitted, 1);
+}
+
 #[tokio::test]
 async fn of_many_planners_that_find_the_job_free_one_lets_one_waiter_go() {
     let f = Fixture::without_broker().await;
     let id = job(&f, "queue").await;
     for second in 0..4 {
-        let one = f.insert(NewExecution::new(id, State::Pending, at(second - 600))).await;
-        sqlx::query(
-            "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
-                 relay_after = '9999-01-01', next_attempt_at = scheduled_for WHERE id = $1",
-        )
-        .bind(one.get())
-        .execute(f.db.pool())
-        .await
-        .unwrap();
+        waiter(&f, id, second - 600).await;
     }
     sqlx::query("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
     let planners: Vec<_> = (0..8).map(|_| f.planner()).collect();

@@ -179,6 +179,13 @@ impl Fixture {
     }
 }
 
+/// No waiter is let go any more.
+pub(crate) const REFUSE_ADMISSIONS: &str =
+    "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+     'BEGIN RAISE EXCEPTION ''no admission today''; END';
+     CREATE TRIGGER refuse BEFORE UPDATE OF admitted_at ON executions
+         FOR EACH ROW EXECUTE FUNCTION refuse()";
+
 fn ticket_of(id: ExecutionId, attempt: i64) -> (String, i64) {
     (id.to_string(), attempt)
 }

@@ -65,6 +65,22 @@ fn a_ticket_whose_headers_a_tool_dropped_is_still_that_ticket() {
 }
 
 #[test]
+fn the_bytes_of_a_body_are_those_that_other_systems_were_promised() {
+    let plain = r#"{"attempt":3,"execution_id":"00000000-0000-0000-0000-000000000007","execution_key":"cron-2025-12-12T08:00:00Z","id":25,"idempotency_key":"billing.monthly:cron-2025-12-12T08:00:00Z","job":"billing.monthly","params_scheduler":{"a":1},"scheduled_for":"2025-12-12T08:00:00Z","scheduler_id":"00000000-0000-0000-0000-000000000008","type":"report","v":1}"#;
+    assert_eq!(String::from_utf8(ticket().body(None)).unwrap(), plain);
+    let parked = Parked {
+        failed_at: "2025-12-12T09:00:00.5Z".parse().unwrap(),
+        failed_reason: "it said \"no\"".to_owned(),
+        retry_count: 3,
+    };
+    let untargeted = Ticket { target: None, ..ticket() };
+    let failed = r#"{"attempt":3,"execution_id":"00000000-0000-0000-0000-000000000007","execution_key":"cron-2025-12-12T08:00:00Z","failed_at":"2025-12-12T09:00:00.500Z","failed_reason":"it said \"no\"","id":null,"idempotency_key":"billing.monthly:cron-2025-12-12T08:00:00Z","job":"billing.monthly","params_scheduler":{"a":1},"retry_count":3,"scheduled_for":"2025-12-12T08:00:00Z","scheduler_id":"00000000-0000-0000-0000-000000000008","type":"report","v":1}"#;
+    assert_eq!(String::from_utf8(untargeted.body(Some(&parked))).unwrap(), failed);
+    let named = Ticket { target: Some("eu".into()), ..ticket() };
+    assert!(String::from_utf8(named.body(None)).unwrap().contains(r#""id":"eu""#));
+}
+
+#[test]
 fn the_documented_foreign_payloads_are_read() {
     let long =
         br#"{"type":"report","id":25,"scheduler_id":16,"params_scheduler":"{\"year\":2025}"}"#;
