@@ -215,7 +215,7 @@ fn introduction(instance: &str, db_pool_size: u32) -> Introduction {
         slots: 0,
         pool_slots: None,
         seat: None,
-        // And the one that listens.
+        // And the planner's; the one that listens is counted.
         db_connections: db_pool_size + 1,
     }
 }

@@ -266,7 +266,7 @@ fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness)
             pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
             slots: options.slots(),
             seat: None,
-            // And the one that listens, and the journal's.
+            // And the one that listens, which the store's do not count, and the journal's.
             db_connections: context.store.connections() + 2,
         },
         offers: options.tasks.schemas(),
