@@ -1,17 +1,29 @@
 //! Taking a whole namespace away, with every message in it.
 
+use std::time::Duration;
+
+use sexton_model::pool::PoolName;
+
 use crate::link::Link;
 use crate::topology::{self, TopologyError};
-use sexton_model::pool::PoolName;
+
+/// Between the end of whoever declared the namespace and its removal. RabbitMQ goes on with a declaration when the connection
+/// that asked for it is gone. A queue that is deleted meanwhile takes the process with it that forwards its dead letters,
+/// and in 3.10 two of those within five seconds all of them: then no queue with a dead-letter strategy works on that node
+/// until it is restarted (`rabbit_fifo_dlx_sup`, github.com/rabbitmq/rabbitmq-server issue 16652). Nothing that AMQP tells shows
+/// whether a declaration is under way; without load it takes milliseconds.
+const SETTLED: Duration = Duration::from_secs(2);
 
 impl Link {
     /// Deletes the queues and the exchange of this link's namespace, with every message in them; what is not there is
-    /// no error. Nothing else may be using the namespace. Of pools that are not named the queues stay.
+    /// no error. Nothing else may be using the namespace. Of pools that are not named the queues stay. It begins
+    /// with a rest of two seconds.
     ///
     /// # Errors
     ///
     /// [`TopologyError`]; what was deleted before stays deleted, and the call can be repeated.
     pub async fn remove_namespace(&self, pools: &[PoolName]) -> Result<(), TopologyError> {
+        tokio::time::sleep(SETTLED).await;
         let opened = self.channel().await;
         let (_, channel) = opened.map_err(|error| TopologyError::Broker {
             what: format!("the removal of {}", self.namespace()),

@@ -142,8 +142,8 @@ pub async fn declare(
     Ok(())
 }
 
-/// Deletes exactly what [`declare`] makes, with every message in it. For tests and demonstrations:
-/// nothing else may be using the namespace.
+/// Deletes exactly what [`declare`] makes, with every message in it, the youngest last. For tests and
+/// demonstrations: nothing else may be using the namespace, and nobody may be declaring it.
 ///
 /// # Errors
 ///
@@ -154,13 +154,11 @@ pub async fn delete(
     pools: &[PoolName],
     step: Duration,
 ) -> Result<(), TopologyError> {
-    let mut queues = Vec::new();
-    for pool in pools {
-        queues.extend(LADDER_MS.map(|step_ms| retry_queue(namespace, pool, step_ms)));
-        queues.push(main_queue(namespace, pool));
-    }
-    queues.push(failed_queue(namespace));
-    for name in queues {
+    let mains = pools.iter().map(|pool| main_queue(namespace, pool));
+    let ladders = pools.iter().flat_map(|pool| {
+        LADDER_MS.into_iter().map(|step_ms| retry_queue(namespace, pool, step_ms))
+    });
+    for name in std::iter::once(failed_queue(namespace)).chain(mains).chain(ladders) {
         let deleting = channel.queue_delete((*name).into(), QueueDeleteOptions::default());
         limited(step, deleting, &format!("queue {name}")).await?;
     }
