@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::canary::{Stands, stands};
 use super::question::edited;
 use super::rows::{Open, lock_executions, open_items, there, write_items};
-use crate::bounded::{Bounded, commit};
+use crate::bounded::{Bounded, bounded, commit};
 use crate::error::known;
 use crate::listen::Wake;
 use crate::operator::moves::{self, Terms};
@@ -68,7 +68,11 @@ pub async fn carry(store: &Store, id: i64, now: Now) -> Result<Option<Portion>, 
         let stands = stands(&mut tx, id, row.accounted).await?;
         match canary(size, stands.counts, row.open) {
             Canary::More(more) => (most, canary_is_out) = (most.min(more), true),
-            Canary::Wait => return Ok(Some(Portion { wait: LOOK, ..Portion::default() })),
+            Canary::Wait => {
+                // Not only dropped: who looks next would find the bulk locked by this look.
+                bounded(tx.rollback()).await?;
+                return Ok(Some(Portion { wait: LOOK, ..Portion::default() }));
+            }
             Canary::Passed => {
                 passed(&mut tx, id).await?;
                 row.pace = row.pace.map(|pace| after_canary(pace, row.now));
