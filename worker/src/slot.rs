@@ -184,9 +184,10 @@ impl Slot {
         tokio::select! {
             () = &mut run => {
                 fault::point("worker.marked");
-                let _ = delivery.ack().await;
+                self.consumer.spend(delivery).await;
                 fault::point("worker.acked");
             }
+            never = self.consumer.in_time() => match never {},
             () = tokio::time::sleep(context.ack_deadline) => {
                 // The ticket is spent since the open. Held any longer, the broker would take the
                 // slot for dead; from here on the lease alone keeps the attempt. The attempt goes on

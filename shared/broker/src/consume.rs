@@ -7,22 +7,23 @@
 //!
 //! It decides nothing about messages. What it delivered and nobody acknowledged comes again.
 
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
-use lapin::types::FieldTable;
+use futures_util::{FutureExt as _, StreamExt};
 use lapin::{Channel, Consumer};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::delivery::{Delivery, return_to_queue};
-use crate::inspect::{Depth, InspectError, is_missing};
+use crate::attach::{attach, cancel};
+use crate::consuming::Consuming;
+use crate::delivery::{Delivery, Hands};
+use crate::inspect::{Depth, InspectError};
 use crate::link::Link;
 use crate::outage::{Outage, Say};
 use crate::reconnect::Pauses;
+use crate::spent::Spent;
 
 /// Between finding messages that nobody delivers and believing it.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
@@ -39,26 +40,11 @@ pub struct SlotConsumer {
     queue: String,
     prefetch: u16,
     phase: Phase,
-    held: Arc<AtomicUsize>,
+    hands: Arc<Hands>,
+    spent: Spent,
     pauses: Pauses,
     outage: Outage,
     consuming: Consuming,
-}
-
-/// Whether a [`SlotConsumer`] has a consumer at the broker, as far as it knows; for whoever watches it
-/// from outside. Cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub struct Consuming(Arc<AtomicBool>);
-
-impl Consuming {
-    /// Whether it has. A slot that is dropped has none.
-    pub fn is(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, consuming: bool) {
-        self.0.store(consuming, Ordering::Relaxed);
-    }
 }
 
 enum Phase {
@@ -108,7 +94,8 @@ impl SlotConsumer {
             queue: queue.into(),
             prefetch: prefetch.max(1),
             phase: Phase::Detached(Instant::now()),
-            held: Arc::default(),
+            hands: Arc::default(),
+            spent: Spent::of(prefetch),
             pauses: Pauses::new(),
             outage: Outage::default(),
             consuming: Consuming::default(),
@@ -121,6 +108,10 @@ impl SlotConsumer {
     /// Cancel-safe: nothing delivered is lost by dropping the future.
     pub async fn next(&mut self) -> Option<Delivery> {
         loop {
+            if !matches!(self.phase, Phase::Attached(_)) {
+                // On the channel that they came by.
+                self.spent.acknowledge().await;
+            }
             match &mut self.phase {
                 Phase::Detached(not_before) => {
                     sleep_until(*not_before).await;
@@ -137,13 +128,13 @@ impl SlotConsumer {
                 },
                 Phase::Attached(attached) => {
                     let generation = attached.generation;
-                    match happened(attached, &self.link).await {
+                    match at_hand_or_next(attached, &mut self.spent, &self.link).await {
                         Happened::Arrived(raw) => {
                             self.pauses.reset();
                             attached.watchdog = Watchdog::after(idle(&self.link));
                             let channel = attached.channel.clone();
                             let close = self.link.timeouts().close;
-                            return Some(Delivery::new(*raw, channel, &self.held, close));
+                            return Some(Delivery::new(*raw, channel, &self.hands, close));
                         }
                         Happened::Ended(reason) => {
                             let lost = self.link.generation() != generation;
@@ -164,6 +155,7 @@ impl SlotConsumer {
     /// Dropped in the middle, the channel is closed once no delivery is held, which gives back the
     /// rest.
     pub async fn suspend(&mut self) {
+        self.spent.acknowledge().await;
         if let Phase::Attaching(attaching) = &mut self.phase {
             // A consumer that is being set up may be there before its future is dropped, on a
             // channel that lives on: let it come, to cancel it properly.
@@ -178,7 +170,7 @@ impl SlotConsumer {
             Phase::Attached(attached) => {
                 let (generation, channel) = (attached.generation, attached.channel.clone());
                 let close = self.link.timeouts().close;
-                if timeout(close, cancel(*attached)).await == Ok(true) {
+                if timeout(close, cancel(attached.channel, attached.stream)).await == Ok(true) {
                     self.phase = Phase::Suspended(generation, channel);
                 } else {
                     // An uncancelled consumer would go on to receive: only the end of the channel
@@ -192,6 +184,18 @@ impl SlotConsumer {
             suspended @ Phase::Suspended(..) => self.phase = suspended,
             Phase::Detached(_) | Phase::Attaching(_) => {}
         }
+    }
+
+    /// Acknowledges a message of this slot of which nothing follows should it come again: at once, or with those that
+    /// follow, when [`SlotConsumer::next`] has none at hand or [`SlotConsumer::in_time`] says so.
+    pub async fn spend(&mut self, delivery: Delivery) {
+        self.spent.add(delivery).await;
+    }
+
+    /// Sees to it, for as long as it is polled, that what is [spent](Self::spend) is acknowledged within 50 ms.
+    /// Cancel-safe.
+    pub async fn in_time(&mut self) -> Infallible {
+        self.spent.in_time().await
     }
 
     /// A sign of whether it consumes.
@@ -209,11 +213,14 @@ impl SlotConsumer {
         Box::pin(async move {
             let step = link.timeouts().step;
             let attaching = attach(&link, &queue, prefetch, kept);
-            timeout(step * 2, attaching).await.unwrap_or_else(|_| {
-                // A late consumer on a kept channel would be a ghost of our own making.
-                link.suspect(link.generation());
-                Err("the broker does not set up a consumer".to_owned())
-            })
+            let (generation, channel, stream) =
+                timeout(step * 2, attaching).await.unwrap_or_else(|_| {
+                    // A late consumer on a kept channel would be a ghost of our own making.
+                    link.suspect(link.generation());
+                    Err("the broker does not set up a consumer".to_owned())
+                })?;
+            let watchdog = Watchdog::after(idle(&link));
+            Ok(Attached { generation, channel, stream, since: Instant::now(), watchdog })
         })
     }
 
@@ -255,7 +262,7 @@ impl SlotConsumer {
 
     /// Asks for the queue's depth, unless the slot's hands are full: then silence is natural.
     fn look(&mut self, second: bool) {
-        let full = self.held.load(Ordering::Relaxed) >= usize::from(self.prefetch);
+        let full = self.hands.held() >= usize::from(self.prefetch);
         let Phase::Attached(attached) = &mut self.phase else { return };
         attached.watchdog = if full {
             Watchdog::after(idle(&self.link))
@@ -303,6 +310,17 @@ fn idle(link: &Link) -> Duration {
     link.timeouts().idle_check
 }
 
+/// The next thing that happens to a consumer. Unless it has happened already, what is spent is acknowledged first.
+async fn at_hand_or_next(attached: &mut Attached, spent: &mut Spent, link: &Link) -> Happened {
+    if !spent.is_empty() {
+        if let Some(at_hand) = happened(attached, link).now_or_never() {
+            return at_hand;
+        }
+        spent.acknowledge().await;
+    }
+    happened(attached, link).await
+}
+
 /// The next thing that happens to a consumer. Cancel-safe.
 async fn happened(attached: &mut Attached, link: &Link) -> Happened {
     let watchdog = async {
@@ -328,59 +346,4 @@ async fn happened(attached: &mut Attached, link: &Link) -> Happened {
         }
         happened = watchdog => happened,
     }
-}
-
-/// Sets a consumer up, on the channel of before if it is still good.
-async fn attach(
-    link: &Link,
-    queue: &str,
-    prefetch: u16,
-    kept: Option<(u64, Channel)>,
-) -> Result<Attached, String> {
-    let kept = kept.filter(|(generation, channel)| {
-        *generation == link.generation() && channel.status().connected()
-    });
-    let (generation, channel) = match kept {
-        Some(kept) => kept,
-        None => link.channel().await.map_err(|error| error.to_string())?,
-    };
-    let words = |error: lapin::Error| error.to_string();
-    // Before consuming: it counts for consumers started afterwards only.
-    channel.basic_qos(prefetch, BasicQosOptions { global: false }).await.map_err(words)?;
-    let consuming = channel.basic_consume(
-        queue.into(),
-        "".into(),
-        BasicConsumeOptions::default(),
-        FieldTable::default(),
-    );
-    match consuming.await {
-        Ok(stream) => {
-            let watchdog = Watchdog::after(idle(link));
-            Ok(Attached { generation, channel, stream, since: Instant::now(), watchdog })
-        }
-        Err(error) if is_missing(&error) => {
-            link.redeclare().await.map_err(|error| error.to_string())?;
-            Err(format!("queue {queue} did not exist; the topology has been declared again"))
-        }
-        Err(error) => Err(words(error)),
-    }
-}
-
-/// Cancels and gives back what was delivered meanwhile; `false` if the channel does not allow it.
-async fn cancel(attached: Attached) -> bool {
-    let Attached { channel, mut stream, .. } = attached;
-    if channel.basic_cancel(stream.tag(), BasicCancelOptions::default()).await.is_err() {
-        return false;
-    }
-    // After cancel-ok nothing is added; the stream ends after what came before.
-    while let Some(item) = stream.next().await {
-        match item {
-            Ok(raw) => match return_to_queue(&raw.acker).await {
-                Ok(true) => {}
-                Ok(false) | Err(_) => return false,
-            },
-            Err(_) => return false,
-        }
-    }
-    true
 }

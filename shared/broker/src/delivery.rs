@@ -1,7 +1,7 @@
 //! A message in the hands of a consumer, until it is acknowledged or given back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapin::options::{BasicAckOptions, BasicNackOptions};
@@ -29,7 +29,7 @@ pub struct Delivery {
     // An ack must go to the channel of the delivery: it stays open while a delivery needs it, even
     // if the slot has moved on to another.
     _channel: Channel,
-    _held: Held,
+    held: Held,
 }
 
 /// What became of an acknowledgement.
@@ -47,7 +47,7 @@ impl Delivery {
     pub(crate) fn new(
         raw: lapin::message::Delivery,
         channel: Channel,
-        held: &Arc<AtomicUsize>,
+        hands: &Arc<Hands>,
         limit: Duration,
     ) -> Self {
         Self {
@@ -58,13 +58,33 @@ impl Delivery {
             acker: raw.acker,
             limit,
             _channel: channel,
-            _held: Held::new(held),
+            held: Held::new(hands),
         }
     }
 
     /// Says that the message has been dealt with for good.
-    pub async fn ack(self) -> AckOutcome {
+    pub async fn ack(mut self) -> AckOutcome {
+        self.held.answered = true;
         outcome(&timeout(self.limit, self.acker.ack(BasicAckOptions::default())).await)
+    }
+
+    /// The same, of every message before it on its channel as well. A second call does nothing.
+    pub(crate) async fn ack_up_to(&mut self) -> AckOutcome {
+        self.held.answered = true;
+        let all = BasicAckOptions { multiple: true };
+        outcome(&timeout(self.limit, self.acker.ack(all)).await)
+    }
+
+    /// It is acknowledged together with a later one.
+    pub(crate) fn covered(mut self) {
+        self.held.answered = true;
+    }
+
+    /// Whether every message that its slot was handed before it has been answered; `covered`: how many of those that it
+    /// holds will be, together with this one.
+    pub(crate) fn is_next(&self, covered: usize) -> bool {
+        let hands = &self.held.hands;
+        !hands.lost_any.load(Ordering::Relaxed) && hands.held() == 1 + covered
     }
 
     /// Gives the message back to its queue, for a message that was never begun.
@@ -72,7 +92,8 @@ impl Delivery {
     /// As a negative acknowledgement, never as a rejection: from RabbitMQ 4.3 on only the latter
     /// counts towards the delivery limit. Never an answer to a message that was looked at: it comes
     /// back at once.
-    pub async fn give_back(self) -> AckOutcome {
+    pub async fn give_back(mut self) -> AckOutcome {
+        self.held.answered = true;
         outcome(&timeout(self.limit, return_to_queue(&self.acker)).await)
     }
 }
@@ -88,20 +109,42 @@ fn outcome<E>(answer: &Result<lapin::Result<bool>, E>) -> AckOutcome {
     }
 }
 
+/// What a slot holds.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    /// Deliveries that live.
+    held: AtomicUsize,
+    /// Whether any was dropped without an answer.
+    lost_any: AtomicBool,
+}
+
+impl Hands {
+    /// How many messages the slot has in its hands.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+}
+
 /// Counts a delivery as held while it lives, so that the watchdog does not take a slot with full
 /// hands for one that is passed over.
 #[derive(Debug)]
-struct Held(Arc<AtomicUsize>);
+struct Held {
+    hands: Arc<Hands>,
+    answered: bool,
+}
 
 impl Held {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
+    fn new(hands: &Arc<Hands>) -> Self {
+        hands.held.fetch_add(1, Ordering::Relaxed);
+        Self { hands: Arc::clone(hands), answered: false }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.hands.held.fetch_sub(1, Ordering::Relaxed);
+        if !self.answered {
+            self.hands.lost_any.store(true, Ordering::Relaxed);
+        }
     }
 }

@@ -11,7 +11,6 @@
 mod appetite;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use futures_util::future::join_all;
 use lapin::Channel;
@@ -20,7 +19,7 @@ use tokio::time::timeout;
 
 use appetite::Appetite;
 
-use crate::delivery::{AckOutcome, Delivery};
+use crate::delivery::{AckOutcome, Delivery, Hands};
 use crate::inspect::{InspectError, ask, is_missing};
 use crate::link::Link;
 use crate::names::failed_queue;
@@ -35,7 +34,7 @@ pub struct FailedQueue {
     queue: String,
     channel: Channel,
     left: u32,
-    held: Arc<AtomicUsize>,
+    hands: Arc<Hands>,
     appetite: Appetite,
 }
 
@@ -64,9 +63,9 @@ impl FailedQueue {
         let (_, channel) = opened.map_err(|error| InspectError::Unavailable(error.to_string()))?;
         let queue = failed_queue(link.namespace());
         let left = ask(link, &channel, &queue).await?.ready;
-        let (held, appetite) = (Arc::default(), Appetite::NEW);
+        let (hands, appetite) = (Arc::default(), Appetite::NEW);
         let (link, publisher) = (link.clone(), publisher.clone());
-        Ok(Self { link, publisher, queue, channel, left, held, appetite })
+        Ok(Self { link, publisher, queue, channel, left, hands, appetite })
     }
 
     /// How many messages the pass will still take at most.
@@ -112,7 +111,7 @@ impl FailedQueue {
             match answer {
                 Ok(Some(taken)) => {
                     let channel = self.channel.clone();
-                    let delivery = Delivery::new(taken.delivery, channel, &self.held, close);
+                    let delivery = Delivery::new(taken.delivery, channel, &self.hands, close);
                     came.push(Parked { delivery });
                 }
                 Ok(None) => {}

@@ -12,7 +12,9 @@
 //! bodies of returned messages in them. Programs must switch that target off; everything worth
 //! telling is told by this crate, once.
 
+mod attach;
 pub mod consume;
+mod consuming;
 pub mod delivery;
 pub mod endpoint;
 pub mod examine;
@@ -32,11 +34,13 @@ mod removal;
 pub mod screen;
 mod session;
 mod silence;
+mod spent;
 mod supervisor;
 pub mod timeouts;
 pub mod topology;
 
-pub use consume::{Consuming, SlotConsumer};
+pub use consume::SlotConsumer;
+pub use consuming::Consuming;
 pub use delivery::{AckOutcome, Delivery};
 pub use endpoint::{Endpoint, EndpointError};
 pub use failed::{Copied, FailedQueue, Parked};

@@ -20,6 +20,7 @@ mod losses;
 mod publishing;
 mod reconnecting;
 mod silence;
+mod spending;
 mod topology;
 
 /// Long enough for a loaded machine, short enough to fail by.

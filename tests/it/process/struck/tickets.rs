@@ -101,6 +101,25 @@ async fn worker_acked() {
     scene.ends(scene.successors(), "worker.acked", DONE_AT_FIRST, [1, 1]).await;
 }
 
+/// With several tickets at hand, the ended attempt's is not acknowledged yet.
+#[tokio::test]
+async fn worker_acked_with_several_tickets() {
+    const TICKETS: i64 = 6;
+    let scene = Scene::new("overlap = \"allow\"", ":").await;
+    for key in 1..=TICKETS {
+        let key = key.to_string();
+        let done = scene.platform.sexton(&["jobs", "trigger", super::JOB, "--key", &key]).await;
+        assert!(done.status.success(), "{done}");
+    }
+    scene.published("state = 'pending'", TICKETS).await;
+    let many = [("WORKER_PREFETCH", "16")];
+    scene.worker_dies("worker.acked", &many).await;
+    scene.holds(DONE_AT_FIRST, 1).await;
+    scene.waits(scene.wire.main(), u32::try_from(TICKETS).unwrap()).await;
+    let successors = scene.successors_of(&[], &many);
+    scene.ends(successors, "worker.acked", DONE_AT_FIRST, [1, 1]).await;
+}
+
 #[tokio::test]
 async fn worker_seated() {
     let scene = Scene::plain().await;

@@ -147,9 +147,9 @@ pub(super) const POINTS: &[Point] = &[
     at(
         "worker.acked",
         Never,
-        "an attempt's ticket is acknowledged",
+        "an attempt's ticket is acknowledged, or waits to be so with the next ones",
         "the slot takes the next",
-        "nothing, or the spent ticket if the acknowledgement was not sent: it opens nothing",
+        "nothing, or spent tickets whose acknowledgement was not sent: they open nothing",
         "",
     ),
     at(

@@ -64,7 +64,8 @@ pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
         unit: "tickets",
         fallback: Fallback::Text("1"),
         trade_off: "1 is fair: no ticket waits behind a busy slot while another worker is idle. \
-                    More is faster for floods of tasks that end within milliseconds.",
+                    More is faster for floods of tasks that end within milliseconds; from 8 on \
+                    tickets of tasks that have ended are acknowledged several at a time.",
         programs: &[Worker],
         secret: false,
     },

@@ -1,0 +1,20 @@
+//! A sign of whether a slot consumes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a [`SlotConsumer`](crate::SlotConsumer) has a consumer at the broker, as far as it knows; for whoever watches it
+/// from outside. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Consuming(Arc<AtomicBool>);
+
+impl Consuming {
+    /// Whether it has. A slot that is dropped has none.
+    pub fn is(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, consuming: bool) {
+        self.0.store(consuming, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,84 @@
+//! Acknowledgements that may come a little late.
+//!
+//! A ticket whose attempt has ended is spent: should it come again, it opens nothing. So its acknowledgement may wait for those
+//! of the next ones, and one `basic.ack` with `multiple` (AMQP 0-9-1, 1.8.3.13) tells the broker of all of them. It is sent
+//!
+//! - after a quarter of what the slot may hold, eight at most: with a prefetch below eight each has its own, at once;
+//! - before the slot waits for a message, and before it stops consuming;
+//! - 50 ms after the first of them, while a task runs.
+//!
+//! `multiple` covers whatever was delivered on the channel before. What the slot still has in its hands must not be among it,
+//! nor what it has dropped without an answer, which is to come again: then each acknowledgement is for one message.
+//!
+//! **Crashes.** What is not acknowledged comes again, to whomever, and opens nothing.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::delivery::Delivery;
+
+/// The most that one acknowledgement is for.
+const AT_MOST: u16 = 8;
+/// For so long an acknowledgement waits at most while a task runs.
+const LATE: Duration = Duration::from_millis(50);
+
+/// The spent deliveries of one slot that are not acknowledged, all of one channel.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    /// The last of them, and how many there are, and when the first came.
+    waiting: Option<(Delivery, u16, Instant)>,
+    at_most: u16,
+}
+
+impl Spent {
+    /// Of a slot that holds so many messages.
+    pub(crate) fn of(prefetch: u16) -> Self {
+        Self { waiting: None, at_most: (prefetch / 4).clamp(1, AT_MOST) }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    /// Acknowledges it, now or with others.
+    pub(crate) async fn add(&mut self, delivery: Delivery) {
+        if self.at_most == 1 || !delivery.is_next(usize::from(self.waiting.is_some())) {
+            self.acknowledge().await;
+            let _ = delivery.ack().await;
+            return;
+        }
+        let (count, since) = match self.waiting.take() {
+            Some((covered, count, since)) => {
+                covered.covered();
+                (count + 1, since)
+            }
+            None => (1, Instant::now()),
+        };
+        self.waiting = Some((delivery, count, since));
+        if count >= self.at_most {
+            self.acknowledge().await;
+        }
+    }
+
+    /// Acknowledges all of them.
+    ///
+    /// Cancel-safe: dropped in the middle it has been sent, or is by the next call.
+    pub(crate) async fn acknowledge(&mut self) {
+        if let Some((last, ..)) = &mut self.waiting {
+            let _ = last.ack_up_to().await;
+            self.waiting = None;
+        }
+    }
+
+    /// Acknowledges them in time, and waits for ever. Cancel-safe.
+    pub(crate) async fn in_time(&mut self) -> Infallible {
+        if let Some((_, _, since)) = &self.waiting {
+            sleep_until(*since + LATE).await;
+            self.acknowledge().await;
+        }
+        pending().await
+    }
+}
