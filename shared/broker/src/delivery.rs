@@ -68,11 +68,12 @@ impl Delivery {
         outcome(&timeout(self.limit, self.acker.ack(BasicAckOptions::default())).await)
     }
 
-    /// The same, of every message before it on its channel as well. A second call does nothing.
-    pub(crate) async fn ack_up_to(&mut self) -> AckOutcome {
-        self.held.answered = true;
-        let all = BasicAckOptions { multiple: true };
-        outcome(&timeout(self.limit, self.acker.ack(all)).await)
+    /// The same, of every message before it on its channel as well.
+    pub(crate) async fn ack_up_to(self) -> AckOutcome {
+        let Self { acker, limit, _channel, mut held, .. } = self;
+        held.answered = true;
+        drop(held);
+        outcome(&timeout(limit, acker.ack(BasicAckOptions { multiple: true })).await)
     }
 
     /// It is acknowledged together with a later one.
@@ -84,7 +85,8 @@ impl Delivery {
     /// holds will be, together with this one.
     pub(crate) fn is_next(&self, covered: usize) -> bool {
         let hands = &self.held.hands;
-        !hands.lost_any.load(Ordering::Relaxed) && hands.held() == 1 + covered
+        // In this order: whoever is counted as held no longer has said by then whether it was answered.
+        hands.held.load(Ordering::Acquire) == 1 + covered && !hands.lost_any.load(Ordering::Relaxed)
     }
 
     /// Gives the message back to its queue, for a message that was never begun.
@@ -142,9 +144,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.hands.held.fetch_sub(1, Ordering::Relaxed);
         if !self.answered {
             self.hands.lost_any.store(true, Ordering::Relaxed);
         }
+        self.hands.held.fetch_sub(1, Ordering::Release);
     }
 }

@@ -16,6 +16,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, sleep_until};
 
 use crate::delivery::Delivery;
@@ -26,21 +27,24 @@ const AT_MOST: u16 = 8;
 const LATE: Duration = Duration::from_millis(50);
 
 /// The spent deliveries of one slot that are not acknowledged, all of one channel.
-#[derive(Debug)]
 pub(crate) struct Spent {
     /// The last of them, and how many there are, and when the first came.
     waiting: Option<(Delivery, u16, Instant)>,
+    /// An acknowledgement on its way. The next one must not overtake it: the broker closes the channel over one that
+    /// arrives after another has covered its message.
+    sending: Option<BoxFuture<'static, ()>>,
     at_most: u16,
 }
 
 impl Spent {
     /// Of a slot that holds so many messages.
     pub(crate) fn of(prefetch: u16) -> Self {
-        Self { waiting: None, at_most: (prefetch / 4).clamp(1, AT_MOST) }
+        Self { waiting: None, sending: None, at_most: (prefetch / 4).clamp(1, AT_MOST) }
     }
 
+    /// Whether none is left to be sent or is on its way.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.waiting.is_none()
+        self.waiting.is_none() && self.sending.is_none()
     }
 
     /// Acknowledges it, now or with others.
@@ -65,16 +69,27 @@ impl Spent {
 
     /// Acknowledges all of them.
     ///
-    /// Cancel-safe: dropped in the middle it has been sent, or is by the next call.
+    /// Cancel-safe: dropped in the middle it has been handed over to be sent, or is by the next call.
     pub(crate) async fn acknowledge(&mut self) {
-        if let Some((last, ..)) = &mut self.waiting {
-            let _ = last.ack_up_to().await;
-            self.waiting = None;
+        self.sent().await;
+        if let Some((last, ..)) = self.waiting.take() {
+            self.sending = Some(Box::pin(async move {
+                let _ = last.ack_up_to().await;
+            }));
+            self.sent().await;
+        }
+    }
+
+    async fn sent(&mut self) {
+        if let Some(sending) = &mut self.sending {
+            sending.await;
+            self.sending = None;
         }
     }
 
     /// Acknowledges them in time, and waits for ever. Cancel-safe.
     pub(crate) async fn in_time(&mut self) -> Infallible {
+        self.sent().await;
         if let Some((_, _, since)) = &self.waiting {
             sleep_until(*since + LATE).await;
             self.acknowledge().await;

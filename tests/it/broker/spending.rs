@@ -24,10 +24,17 @@ async fn ready(link: &Link, ns: &TestNamespace, wanted: u32) {
     .await;
 }
 
-/// What comes again on another connection, after this one has ended; in whatever order.
+/// What comes again on another connection, after this one has ended; in whatever order. At least one does: the broker
+/// gives back all of them at once, a moment after the end.
 async fn left(ns: &TestNamespace, link: Link) -> Vec<String> {
     link.close().await;
     let link = ns.link().await;
+    within("what is given back", async {
+        while link.depth(&ns.main()).await.unwrap().ready == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
     let count = link.depth(&ns.main()).await.unwrap().ready;
     let mut slot = SlotConsumer::new(&link, ns.main(), 1);
     let mut left = Vec::new();
@@ -73,26 +80,79 @@ async fn a_quarter_of_what_a_slot_holds_is_acknowledged_at_once() {
 }
 
 #[tokio::test]
+async fn more_than_eight_are_never_acknowledged_together() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    let ids: Vec<String> = (1..=42).map(|id| id.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    publish(&link, &ns.main(), &ids).await;
+    let mut slot = SlotConsumer::new(&link, ns.main(), 40);
+    let first = filled(&mut slot, &link, &ns, 2).await;
+    slot.spend(first).await;
+    spend(&mut slot, 6).await;
+    let eighth = receive(&mut slot).await;
+    assert_eq!(link.depth(&ns.main()).await.unwrap().ready, 2);
+    slot.spend(eighth).await;
+    ready(&link, &ns, 0).await;
+    assert_eq!(left(&ns, link).await, ids[8..]);
+}
+
+#[tokio::test]
 async fn a_slot_that_waits_owes_no_acknowledgement() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
-    publish(&link, &ns.main(), &IDS[..2]).await;
+    publish(&link, &ns.main(), &IDS[..3]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 16);
     spend(&mut slot, 2).await;
+    let _third = receive(&mut slot).await;
     // Once, as a slot that waits does: there is nothing to deliver.
     assert!(slot.next().now_or_never().is_none());
-    assert_eq!(left(&ns, link).await, Vec::<String>::new());
+    assert_eq!(left(&ns, link).await, ["3"]);
 }
 
 #[tokio::test]
 async fn a_suspended_slot_owes_no_acknowledgement() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
-    publish(&link, &ns.main(), &IDS[..2]).await;
+    publish(&link, &ns.main(), &IDS[..4]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 16);
     spend(&mut slot, 2).await;
+    let third = receive(&mut slot).await;
     slot.suspend().await;
-    assert_eq!(left(&ns, link).await, Vec::<String>::new());
+    ready(&link, &ns, 1).await;
+    slot.spend(third).await;
+    // On the same channel, before it consumes again.
+    let _fourth = receive(&mut slot).await;
+    assert_eq!(left(&ns, link).await, ["4"]);
+}
+
+/// The broker closes the channel over an acknowledgement of what another has covered, and gives back what was on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_acknowledgement_on_its_way_is_not_overtaken() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    let ids: Vec<String> = (1..=100).map(|id| id.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    publish(&link, &ns.main(), &ids).await;
+    let mut slot = SlotConsumer::new(&link, ns.main(), 8);
+    // A worker's slot is a task of the runtime as well.
+    let spending = tokio::spawn(async move {
+        for round in 1..=40 {
+            let first = receive(&mut slot).await;
+            assert!(!first.redelivered);
+            slot.spend(first).await;
+            let second = receive(&mut slot).await;
+            sleep(Duration::from_millis(51)).await;
+            // As when the task ends while the first is being acknowledged.
+            assert!(slot.in_time().now_or_never().is_none());
+            slot.spend(second).await;
+            tokio::select! {
+                never = slot.in_time() => match never {},
+                () = ready(&link, &ns, 92 - 2 * round) => {}
+            }
+        }
+    });
+    spending.await.unwrap();
 }
 
 #[tokio::test]
@@ -110,6 +170,7 @@ async fn while_a_task_runs_what_is_spent_is_acknowledged_all_the_same() {
         () = ready(&link, &ns, 1) => {}
     }
     slot.spend(second).await;
+    sleep(Duration::from_millis(20)).await;
     let third = receive(&mut slot).await;
     // Dropped at any point it acknowledges nothing twice, which would cost the channel.
     for _ in 0..200 {
@@ -172,5 +233,6 @@ async fn what_is_given_back_between_two_spent_messages_comes_again() {
         }
     }
     assert_eq!(seen, ["3", "4", "5", "6", "2"]);
+    slot.suspend().await;
     assert_eq!(left(&ns, link).await, ["2"]);
 }
