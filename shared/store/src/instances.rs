@@ -30,7 +30,7 @@ pub struct Introduction {
     pub pool_slots: Option<Vec<i32>>,
     /// Identity of the lock file it holds.
     pub seat: Option<Uuid>,
-    /// Connections that it may hold for its own work: `DB_POOL_SIZE`.
+    /// Connections that it may hold for its own work: `DB_POOL_SIZE` and its one more.
     pub db_connections: u32,
 }
 

@@ -132,10 +132,8 @@ impl Kind for Opens {
     ) -> Result<Vec<Option<Opening>>, StoreError> {
         // Whoever drops this in the middle leaves them apart.
         let before = self.apart_until().replace(Instant::now() + APART);
-        let mut lent = own.lend().await.inspect_err(|_| {
-            // There is no connection at all: nothing that an open could hold up.
-            *self.apart_until() = None;
-        })?;
+        // Without a connection there is nothing that this open could hold up.
+        let mut lent = own.lend().await.inspect_err(|_| *self.apart_until() = before)?;
         let outcome = self.write_on(&mut lent, requests).await;
         *self.apart_until() = before;
         lent.told(outcome)

@@ -22,7 +22,7 @@ pub struct Process {
     pub ready: bool,
     /// How many tasks it runs at once.
     pub slots: i32,
-    /// Its `DB_POOL_SIZE`; none of a version that does not say.
+    /// That it may hold for its own work; none of a version that does not say.
     pub db_connections: Option<i32>,
     /// Milliseconds since its last heartbeat, by the database's clock.
     pub silent_ms: i64,
