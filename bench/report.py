@@ -44,6 +44,8 @@ def number(value):
 def label(figure):
     said = figure.settings
     parts = [f"{said['slots']} slots"] if said.get("slots") else []
+    # Drains of different prefetches are works of their own.
+    parts += ["prefetch 16"] if figure.work == "burst" and said.get("prefetch") == 16 else []
     parts += [str(said["part"])] if said.get("part") else []
     parts += [f"{said['processes']} processes"] if said.get("processes", 1) != 1 else []
     parts += [f"scale {said['scale']}"] if said.get("scale") else []

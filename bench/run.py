@@ -36,7 +36,9 @@ def works(smoke):
             yield peer, ["--work", "drain", "--count", count["drain"], "--prefetch", prefetch]
     yield "sexton", ["--work", "enqueue", "--count", count["drain"]]
     for consumers in [64, 128] if not smoke else [8]:
-        yield "sexton", ["--work", "burst", "--count", count["burst"], "--slots", consumers]
+        for prefetch in (1, 16):
+            ours = ["--work", "burst", "--count", count["burst"], "--slots", consumers, "--prefetch", prefetch]
+            yield "sexton", ours
     for peer in [*PEERS, "celery-beat"]:
         # It makes some four hundred a minute where others make thousands.
         few = 1_000 if peer == "procrastinate" and not smoke else count["burst"]
