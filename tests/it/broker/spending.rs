@@ -114,16 +114,27 @@ async fn a_slot_that_waits_owes_no_acknowledgement() {
 async fn a_suspended_slot_owes_no_acknowledgement() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
-    publish(&link, &ns.main(), &IDS[..4]).await;
+    publish(&link, &ns.main(), &IDS).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 16);
-    spend(&mut slot, 2).await;
-    let third = receive(&mut slot).await;
+    let first = filled(&mut slot, &link, &ns, 4).await;
+    slot.spend(first).await;
+    spend(&mut slot, 1).await;
+    let _third = receive(&mut slot).await;
     slot.suspend().await;
-    ready(&link, &ns, 1).await;
-    slot.spend(third).await;
-    // On the same channel, before it consumes again.
-    let _fourth = receive(&mut slot).await;
-    assert_eq!(left(&ns, link).await, ["4"]);
+    assert_eq!(left(&ns, link).await, IDS[2..]);
+}
+
+#[tokio::test]
+async fn what_is_spent_while_suspended_is_acknowledged_before_the_slot_consumes_again() {
+    let ns = TestNamespace::new();
+    let link = ns.link().await;
+    publish(&link, &ns.main(), &IDS[..2]).await;
+    let mut slot = SlotConsumer::new(&link, ns.main(), 16);
+    let first = receive(&mut slot).await;
+    slot.suspend().await;
+    slot.spend(first).await;
+    let _second = receive(&mut slot).await;
+    assert_eq!(left(&ns, link).await, IDS[1..2]);
 }
 
 /// The broker closes the channel over an acknowledgement of what another has covered, and gives back what was on it.
