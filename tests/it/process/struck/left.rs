@@ -19,8 +19,11 @@ impl Scene {
         if !self.parked_as_failed().await {
             self.is_swept().await;
         }
-        self.nobody_consumes().await;
-        self.waits(self.wire.main(), 0).await;
+        let main = self.wire.main();
+        // The broker gives back what the dead held when it has noticed that they are gone.
+        let gone = async || (self.wire.consumers(main).await == 0).then_some(());
+        self.platform.eventually("nobody consumes", IN_THE_END, gone).await;
+        self.waits(main, 0).await;
         let (namespace, pool) = (self.platform.namespace(), PoolName::default_pool());
         for step_ms in LADDER_MS {
             let step = retry_queue(namespace, &pool, step_ms);
@@ -32,12 +35,6 @@ impl Scene {
         let mut parked: Vec<_> = found.iter().map(|it| id(&it.body)).collect();
         parked.sort_by_key(Value::to_string);
         assert_eq!(parked, self.failed().await, "what is parked, and what has failed");
-    }
-
-    /// The broker has noticed who is gone, and has given back what they held.
-    pub(super) async fn nobody_consumes(&self) {
-        let gone = async || (self.wire.consumers(self.wire.main()).await == 0).then_some(());
-        self.platform.eventually("nobody consumes", IN_THE_END, gone).await;
     }
 
     /// Nobody is at work, before and after. What the last sweep had no time for, the next one does:

@@ -32,8 +32,6 @@ use crate::bad_input::wire::Wire;
 /// Variables and their values.
 type Env<'a> = &'a [(&'a str, &'a str)];
 
-/// So many, one after the other, clear up the spent tickets; each of them may be stopped too early to see the last.
-const WORKERS: u32 = 4;
 /// The job of every scene.
 const JOB: &str = "a.b";
 
@@ -233,28 +231,15 @@ impl Scene {
     /// No ticket is left, the successors end, the queues are as the rows say.
     async fn are_done(&self, mut successors: Successors) {
         self.waits(self.wire.main(), 0).await;
-        ended(&mut successors.scheduler).await;
-        ended(&mut successors.worker).await;
-        // A spent ticket that was still the dead worker's or on its way has been given back.
-        for _ in 1..WORKERS {
-            self.nobody_consumes().await;
-            if self.wire.depth(self.wire.main()).await == 0 {
-                break;
-            }
-            let mut another = self.platform.start_worker("w1", &[]).unwrap();
-            self.waits(self.wire.main(), 0).await;
-            ended(&mut another).await;
+        // What it has in hand it does to the end; what it may not run it recognises until then.
+        for program in [&mut successors.worker, &mut successors.scheduler] {
+            program.ready().await;
+            program.terminate();
+            assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
         }
         self.nothing_is_left_over().await;
         self.ledger.no_overlap();
     }
-}
-
-/// It is told to stop: what it has in hand it does to the end.
-async fn ended(program: &mut Program) {
-    program.ready().await;
-    program.terminate();
-    assert!(program.exit(IN_THE_END).await.success(), "{}", program.log());
 }
 
 /// Waits until the process has killed itself at `point`.
