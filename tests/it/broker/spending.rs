@@ -62,39 +62,34 @@ async fn filled(slot: &mut SlotConsumer, link: &Link, ns: &TestNamespace, left: 
     first
 }
 
-#[tokio::test]
-async fn a_quarter_of_what_a_slot_holds_is_acknowledged_at_once() {
+/// A slot that may hold `prefetch` of the messages acknowledges `together` of them at once, and none before.
+async fn acknowledges(prefetch: u16, together: usize) {
+    const MORE: u16 = 4;
     let ns = TestNamespace::new();
     let link = ns.link().await;
-    publish(&link, &ns.main(), &IDS).await;
-    let mut slot = SlotConsumer::new(&link, ns.main(), 16);
-    let first = filled(&mut slot, &link, &ns, 4).await;
+    let ids: Vec<String> = (1..=prefetch + MORE).map(|id| id.to_string()).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    publish(&link, &ns.main(), &ids).await;
+    let mut slot = SlotConsumer::new(&link, ns.main(), prefetch);
+    let first = filled(&mut slot, &link, &ns, MORE.into()).await;
     slot.spend(first).await;
-    spend(&mut slot, 2).await;
-    let fourth = receive(&mut slot).await;
-    // Nothing was acknowledged, so the broker has sent no more than the sixteen.
-    assert_eq!(link.depth(&ns.main()).await.unwrap().ready, 4);
-    slot.spend(fourth).await;
-    ready(&link, &ns, 0).await;
-    assert_eq!(left(&ns, link).await, IDS[4..]);
+    spend(&mut slot, together - 2).await;
+    let last = receive(&mut slot).await;
+    // Nothing was acknowledged, so the broker has sent no more than the slot may hold.
+    assert_eq!(link.depth(&ns.main()).await.unwrap().ready, u32::from(MORE));
+    slot.spend(last).await;
+    ready(&link, &ns, u32::from(MORE).saturating_sub(together as u32)).await;
+    assert_eq!(left(&ns, link).await, ids[together..]);
+}
+
+#[tokio::test]
+async fn a_quarter_of_what_a_slot_holds_is_acknowledged_at_once() {
+    acknowledges(16, 4).await;
 }
 
 #[tokio::test]
 async fn more_than_eight_are_never_acknowledged_together() {
-    let ns = TestNamespace::new();
-    let link = ns.link().await;
-    let ids: Vec<String> = (1..=42).map(|id| id.to_string()).collect();
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    publish(&link, &ns.main(), &ids).await;
-    let mut slot = SlotConsumer::new(&link, ns.main(), 40);
-    let first = filled(&mut slot, &link, &ns, 2).await;
-    slot.spend(first).await;
-    spend(&mut slot, 6).await;
-    let eighth = receive(&mut slot).await;
-    assert_eq!(link.depth(&ns.main()).await.unwrap().ready, 2);
-    slot.spend(eighth).await;
-    ready(&link, &ns, 0).await;
-    assert_eq!(left(&ns, link).await, ids[8..]);
+    acknowledges(40, 8).await;
 }
 
 #[tokio::test]
