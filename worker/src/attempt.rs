@@ -99,6 +99,7 @@ async fn run_task(
     };
     let lease = lease_end(sent, opened.lease);
     let (supervisor, control) = TaskSupervisor::recording(lease, recorder.clone());
+    let control = control.in_seat(context.seat.clone());
     tokio::select! {
         biased;
         end = task.executor.run(&run, control) => end,

@@ -17,6 +17,7 @@ use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
 use crate::output::streaming::Streaming;
+use crate::seat::SeatLock;
 use crate::tasks::Tasks;
 
 /// One per worker, behind an `Arc`.
@@ -44,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) hard: CancellationToken,
     /// How long a ticket may stay unacknowledged.
     pub(crate) ack_deadline: Duration,
+    /// What the guards of tasks hold, if this worker has a lock file.
+    pub(crate) seat: Option<SeatLock>,
 }
 
 impl Context {

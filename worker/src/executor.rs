@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 pub use crate::guard::HostInstant;
 use crate::output::{Output, Recorder};
+use crate::seat::SeatLock;
 
 /// Tells the wall-clock time; the binary hands in the real one.
 pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -99,6 +100,7 @@ pub struct TaskSupervisor(watch::Sender<Terms>);
 pub struct TaskControl {
     terms: watch::Receiver<Terms>,
     recorder: Recorder,
+    seat: Option<SeatLock>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +121,7 @@ impl TaskSupervisor {
     /// The same; what the task says goes to `recorder`.
     pub fn recording(lease: HostInstant, recorder: Recorder) -> (Self, TaskControl) {
         let (sender, terms) = watch::channel(Terms { lease, stop: None });
-        (Self(sender), TaskControl { terms, recorder })
+        (Self(sender), TaskControl { terms, recorder, seat: None })
     }
 
     /// Moves the lease's end after a renewal.
@@ -153,6 +155,16 @@ impl TaskControl {
     /// The word to stop, if it was given.
     pub fn stop_order(&self) -> Option<StopOrder> {
         self.terms.borrow().stop
+    }
+
+    /// Hands over what keeps the worker's seat until everything of the task is gone.
+    pub(crate) fn in_seat(self, seat: Option<SeatLock>) -> Self {
+        Self { seat, ..self }
+    }
+
+    /// What keeps the worker's seat, for whatever outlives the task.
+    pub(crate) fn seat(&self) -> Option<SeatLock> {
+        self.seat.clone()
     }
 
     /// Where to write what the task says, after telling it which values to mask.

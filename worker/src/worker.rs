@@ -28,7 +28,7 @@ use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
 use crate::output::streaming::Streaming;
 use crate::pulse::{Pulse, listen};
-use crate::seat::Seat;
+use crate::seat::{Seat, SeatLock};
 use crate::slot::Slot;
 use crate::tasks::Tasks;
 
@@ -135,8 +135,10 @@ pub async fn run(
     };
     // An alarm blocks connections that publish, whole; the acks need one that does not.
     let (consuming, publishing) = (link("consume"), link("publish"));
-    let context = Arc::new(context(&options, &publishing, Gate::new(database), lifecycle));
-    let mut pulse = pulse(&options, &context, readiness);
+    let seat = seat(&options);
+    let lock = seat.as_ref().map(Seat::lock);
+    let context = Arc::new(context(&options, &publishing, Gate::new(database), lock, lifecycle));
+    let mut pulse = pulse(&options, &context, seat, readiness);
     if !introduced(&mut pulse, lifecycle).await? {
         return Ok(());
     }
@@ -218,6 +220,7 @@ fn context(
     options: &WorkerOptions,
     publishing: &Link,
     gate: Gate,
+    seat: Option<SeatLock>,
     lifecycle: &Lifecycle,
 ) -> Context {
     let writer = Writer {
@@ -242,17 +245,25 @@ fn context(
         soft: lifecycle.soft(),
         hard: lifecycle.hard(),
         ack_deadline: options.ack_deadline,
+        seat,
     }
 }
 
-fn pulse(options: &WorkerOptions, context: &Arc<Context>, readiness: &Readiness) -> Pulse {
-    let seat = options.state_dir.as_ref().and_then(|folder| {
-        Seat::open(folder, options.namespace.as_str(), &options.instance)
-            .inspect_err(|error| {
-                tracing::warn!("runs without a seat: {} cannot be used: {error}", folder.display());
-            })
-            .ok()
-    });
+fn seat(options: &WorkerOptions) -> Option<Seat> {
+    let folder = options.state_dir.as_ref()?;
+    Seat::open(folder, options.namespace.as_str(), &options.instance)
+        .inspect_err(|error| {
+            tracing::warn!("runs without a seat: {} cannot be used: {error}", folder.display());
+        })
+        .ok()
+}
+
+fn pulse(
+    options: &WorkerOptions,
+    context: &Arc<Context>,
+    seat: Option<Seat>,
+    readiness: &Readiness,
+) -> Pulse {
     Pulse {
         context: Arc::clone(context),
         who: Introduction {

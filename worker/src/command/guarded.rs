@@ -17,6 +17,7 @@ use super::spec::CommandTask;
 use super::verdict::{Asked, LastWord};
 use crate::executor::{HostInstant, StopReason, TaskControl};
 use crate::guard::protocol::{LineBuffer, Order, Refusal, Report, STDIN_MAX_BYTES, Start};
+use crate::guard::seat::hand_over;
 
 /// How long a guard may take to read its first orders.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -90,7 +91,7 @@ impl Guarded {
         assignment: &Assignment<'_>,
         mut control: TaskControl,
     ) -> (LastWord, Option<Asked>) {
-        if let Err(text) = self.assign(assignment, control.lease()).await {
+        if let Err(text) = self.assign(assignment, &control).await {
             self.give_up().await;
             return (LastWord::Silence(text), None);
         }
@@ -128,8 +129,9 @@ impl Guarded {
     async fn assign(
         &mut self,
         assignment: &Assignment<'_>,
-        deadline: HostInstant,
+        control: &TaskControl,
     ) -> Result<(), String> {
+        let deadline = control.lease();
         let (setup_bytes, stdin_bytes) = (assignment.setup.len(), assignment.params.len());
         let CommandTask { grace, limits, ref user, .. } = *assignment.task;
         let user = user.as_ref().map(|user| (user.uid, user.gid));
@@ -137,7 +139,11 @@ impl Guarded {
         let mut first = format!("{start}\n").into_bytes();
         first.extend_from_slice(&assignment.setup);
         first.extend_from_slice(&assignment.params);
-        match timeout(START_LIMIT, self.control.write_all(&first)).await {
+        let telling = async {
+            let sent = hand_over(&self.control, &first, control.seat().as_deref()).await?;
+            self.control.write_all(&first[sent..]).await
+        };
+        match timeout(START_LIMIT, telling).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(format!("the task's guard ended at its start: {error}")),
             Err(_) => Err("the task's guard did not start in time".to_owned()),

@@ -34,11 +34,12 @@ pub(super) fn run() -> i32 {
     }
     // The name is for people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
-    let assigned = match assigned() {
+    let mut assigned = match assigned() {
         Ok(Some(assigned)) => assigned,
         Ok(None) => return 0,
         Err(error) => return failed(&error),
     };
+    let seat = assigned.seat.take();
     // While nobody else can have put something in its place.
     let folder = folder(&assigned.setup);
     let status = match guard(assigned) {
@@ -52,6 +53,8 @@ pub(super) fn run() -> i32 {
         // In the worker's place. Where this fails, whoever clears up temporary files does it.
         let _ = folder.remove();
     }
+    // Whoever gets the seat now finds nothing of the task.
+    drop(seat);
     status
 }
 
@@ -85,7 +88,7 @@ fn report(report: &Report) {
 }
 
 /// Starts the task and watches it to its end.
-fn guard(Assigned { start, setup, params }: Assigned) -> io::Result<Report> {
+fn guard(Assigned { start, setup, params, .. }: Assigned) -> io::Result<Report> {
     if start.deadline <= HostInstant::now() {
         let text = "the lease was over before the task could be started".to_owned();
         return Ok(Report::Refused { why: Refusal::Lease, text });

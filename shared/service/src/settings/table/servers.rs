@@ -96,7 +96,7 @@ pub(crate) static SEXTON_INSTANCE: Setting<Name> = Setting {
 pub(crate) static SEXTON_STATE_DIR: Setting<FilePath> = Setting {
     about: About {
         name: "SEXTON_STATE_DIR",
-        meaning: "The folder for the lock file that tells a live worker of this instance name \
+        meaning: "The folder for the lock files that tell a live worker of this instance name \
                   from a dead one. It is created when missing and stays nearly empty.",
         unit: "path",
         fallback: Fallback::Derived(
