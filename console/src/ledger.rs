@@ -68,7 +68,8 @@ pub struct Explained {
     pub scheduled_for: DateTime<Utc>,
     /// Its execution key.
     pub execution_key: String,
-    /// The revision of the job that had it; `None`: none that is known, by today's data of the zones.
+    /// The revision of the job that had it; `None`: it was claimed, and none that is known has it, by today's
+    /// data of the zones.
     pub revision: Option<i32>,
     /// What became of it, in a word.
     pub disposition: String,
@@ -144,22 +145,14 @@ pub async fn explain(
         .iter()
         .map(|firing| {
             let execution = page.executions.get(&firing.key);
-            let place = (firing.at, firing.key.clone(), Some(firing.revision));
+            let place = (firing.at, firing.key.clone(), firing.revision);
             explained(&page, place, execution)
         })
         .collect();
-    let mut not_firing = None;
-    if let (When::At(at), true) = (when, firings.is_empty()) {
-        // Claimed by other data of the zones, or put there by hand: it is on record all the same.
-        let claimed = page.executions.values().find(|execution| execution.scheduled_for == at);
-        match claimed {
-            Some(execution) => {
-                let place = (at, execution.execution_key.clone(), None);
-                firings.push(explained(&page, place, Some(execution)));
-            }
-            None => not_firing = Some(not_a_firing(&page, at)),
-        }
-    }
+    let not_firing = match when {
+        When::At(at) if firings.is_empty() => Some(not_a_firing(&page, at)),
+        _ => None,
+    };
     if let (When::At(_), [firing]) = (when, firings.as_mut_slice())
         && let Some(execution) = &firing.execution
     {

@@ -3,7 +3,7 @@
 //! Two schedulers that notice the same firing compute the same key, so at most one of their inserts
 //! becomes a row.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, SecondsFormat, Utc};
 
 use crate::job::{MAX_KEY_BYTES, Schedule};
 
@@ -14,7 +14,31 @@ pub fn of_firing(schedule: &Schedule, firing: DateTime<Utc>) -> Option<String> {
         Schedule::None => return None,
         other => other.kind(),
     };
-    Some(format!("{kind}-{}", firing.to_rfc3339_opts(SecondsFormat::Secs, true)))
+    Some(of_kind(kind, firing))
+}
+
+/// The kinds of schedules whose firings have keys.
+const KINDS: [&str; 3] = ["cron", "every", "once"];
+/// The first instant whose key has a year of four digits; keys of one kind from here to [`LATEST`] are in the order
+/// of their instants.
+pub const EARLIEST: DateTime<Utc> = instant(0, 1, 1);
+/// The beginning of the last day of which that is so.
+pub const LATEST: DateTime<Utc> = instant(9_999, 12, 31);
+
+/// The keys that a firing at this instant has, by its kind of schedule.
+pub fn of_kinds(firing: DateTime<Utc>) -> [String; 3] {
+    KINDS.map(|kind| of_kind(kind, firing))
+}
+
+fn of_kind(kind: &str, firing: DateTime<Utc>) -> String {
+    format!("{kind}-{}", firing.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+const fn instant(year: i32, month: u32, day: u32) -> DateTime<Utc> {
+    match NaiveDate::from_ymd_opt(year, month, day) {
+        Some(day) => day.and_time(NaiveTime::MIN).and_utc(),
+        None => DateTime::<Utc>::MIN_UTC,
+    }
 }
 
 /// Why a caller's own key is refused.
@@ -88,6 +112,24 @@ mod tests {
         let cron = Schedule::Cron { expression: "0 8 * * *".into() };
         assert_eq!(of_firing(&cron, at).as_deref(), Some("cron-2025-12-12T08:00:00Z"));
         assert_eq!(of_firing(&Schedule::None, at), None);
+        assert!(of_kinds(at).contains(&"cron-2025-12-12T08:00:00Z".to_owned()));
+    }
+
+    #[test]
+    fn every_kind_of_schedule_has_its_keys_among_those_of_an_instant() {
+        let at = "2025-12-12T08:00:00Z".parse().unwrap();
+        let every = Schedule::every(std::time::Duration::from_secs(60));
+        for schedule in [Schedule::At { at: at.into() }, every] {
+            assert!(of_kinds(at).contains(&of_firing(&schedule, at).unwrap()), "{schedule:?}");
+        }
+    }
+
+    #[test]
+    fn keys_of_a_kind_have_one_length_and_the_order_of_their_instants_between_the_bounds() {
+        let middle: DateTime<Utc> = "2025-12-12T08:00:00Z".parse().unwrap();
+        let keys = [EARLIEST, middle, LATEST].map(|at| of_kinds(at)[0].clone());
+        assert!(keys.iter().all(|key| key.len() == keys[0].len()), "{keys:?}");
+        assert!(keys.is_sorted(), "{keys:?}");
     }
 
     #[test]

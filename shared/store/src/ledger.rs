@@ -1,13 +1,16 @@
 //! The ledger of a job, read in one snapshot: what it was to do, and what is on record of it.
 //!
-//! The firings of a stretch of time are computed from the revisions of the job; executions are then asked
-//! for by their keys and gaps by their place, so what is read is bounded by how many firings were wanted.
+//! The firings of a stretch of time are computed from the revisions of the job. To them come the firings that have
+//! an execution and that no revision has: backfilled ones from before the job was made, those of a revision that
+//! retention has removed, and those that other data of the zones had. Executions are then asked for by their keys
+//! and gaps by their place, so what is read is bounded by how many firings were wanted.
 //! Nothing is decided here: see [`sexton_model::explain`].
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use sexton_model::explain::{History, Pause, Recorded, RecordedGap, Revision, Standing, Stretch};
+use sexton_model::key;
 use sexton_model::plan::Timetable;
 use sexton_model::state::State;
 use sexton_model::zone::Zone;
@@ -46,10 +49,9 @@ pub struct Page {
     pub job: Standing,
     /// Its schedules.
     pub history: History,
-    /// Its firings.
+    /// Its firings, and what was claimed as one.
     pub stretch: Stretch,
-    /// Their executions, by key. Of a single instant that is no firing by today's schedules and data of the
-    /// zones also the one that was claimed for it all the same.
+    /// Their executions, by key.
     pub executions: HashMap<String, FiringExecution>,
     /// The gaps that hold some of them, oldest first.
     pub gaps: Vec<RecordedGap>,
@@ -89,12 +91,10 @@ pub async fn page(store: &Store, wanted: Wanted, now: Now) -> Result<Option<Page
     let Some(job) = standing(&mut tx, wanted.job, now).await? else { return Ok(None) };
     let revisions = revisions(&mut tx, wanted.job).await?;
     let history = History::new(revisions, job.deleted_at);
-    let stretch = history.firings(wanted.from, wanted.to, wanted.most.min(MAX_FIRINGS));
-    let mut keys: Vec<String> = stretch.firings.iter().map(|firing| firing.key.clone()).collect();
-    if keys.is_empty() && wanted.from == wanted.to {
-        let second = wanted.from.to_rfc3339_opts(SecondsFormat::Secs, true);
-        keys = ["cron", "every", "once"].map(|kind| format!("{kind}-{second}")).to_vec();
-    }
+    let most = wanted.most.min(MAX_FIRINGS);
+    let claimed = claimed(&mut tx, wanted, most as i64 + 1).await?;
+    let stretch = history.firings(wanted.from, wanted.to, most).with_claimed(claimed, most);
+    let keys: Vec<String> = stretch.firings.iter().map(|firing| firing.key.clone()).collect();
     let executions = executions(&mut tx, wanted.job, &keys).await?;
     let gaps = match (stretch.firings.first(), stretch.firings.last()) {
         (Some(first), Some(last)) => {
@@ -182,6 +182,40 @@ pub(crate) async fn revisions(
             Ok(Revision { number: row.revision, from: row.valid_from, timetable })
         })
         .collect()
+}
+
+/// The oldest executions of firings of a stretch, at most `most` of each kind of schedule. They are found by their
+/// keys, which begin with the kind and are then in the order of time; what a trigger was given such a key for has
+/// another nominal time, and is none.
+async fn claimed(
+    connection: &mut PgConnection,
+    wanted: Wanted,
+    most: i64,
+) -> Result<Vec<(DateTime<Utc>, String)>, StoreError> {
+    let (from, to) = (wanted.from.max(key::EARLIEST), wanted.to.min(key::LATEST));
+    if from > to {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query!(
+        r#"-- claimed_between
+        SELECT c.scheduled_for AS "scheduled_for!", c.execution_key AS "execution_key!"
+        FROM unnest($2::text[], $3::text[]) AS k (first, last), LATERAL (
+            SELECT e.scheduled_for, e.execution_key FROM executions e
+            WHERE e.job_id = $1 AND e.execution_key >= k.first AND e.execution_key <= k.last
+              AND e.scheduled_for >= $4 AND e.scheduled_for <= $5
+              AND right(e.execution_key, 20)
+                  = to_char(e.scheduled_for AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+            ORDER BY e.execution_key LIMIT $6) c"#,
+        wanted.job,
+        &key::of_kinds(from),
+        &key::of_kinds(to),
+        from,
+        to,
+        most
+    )
+    .fetch_all(Bounded(connection))
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.scheduled_for, row.execution_key)).collect())
 }
 
 async fn executions(

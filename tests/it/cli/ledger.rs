@@ -196,6 +196,91 @@ async fn a_backfill_runs_what_has_no_execution_once_however_often_it_is_asked_fo
     assert_eq!((&deed["after"]["count"], &deed["after"]["rate"]), (&json!(12), &json!("2/h")));
 }
 
+/// The times and dispositions of an answer.
+fn told(answer: &Value) -> Vec<(&str, &str)> {
+    let firings = answer["firings"].as_array().unwrap().iter();
+    firings
+        .map(|one| (one["scheduled_for"].as_str().unwrap(), one["disposition"].as_str().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn what_was_backfilled_from_before_the_job_was_made_is_explained_and_nothing_else_of_then() {
+    let console = Console::with_hourly("").await;
+    let range = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T01:30:00Z"];
+    let nothing_yet = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T00:30:00Z"];
+    let explain =
+        |range: &[&'static str]| [&["jobs", "explain", "shop.hourly"][..], range].concat();
+    assert_eq!(told(&console.json(&explain(&nothing_yet)).await), [], "there was no job");
+    let backfill = ["jobs", "backfill", "shop.hourly", "--from", "2026-01-04T22:00:00Z"];
+    let backfill = [&backfill[..], &["--to", "2026-01-05T00:00:00Z", "--yes"]].concat();
+    let done = console.run(&backfill).await.expect(0).stdout;
+    assert!(done.contains("3 firings are claimed"), "{done}");
+    let claimed = [
+        ("2026-01-04T22:00:00Z", "running"),
+        ("2026-01-04T23:00:00Z", "running"),
+        ("2026-01-05T00:00:00Z", "running"),
+    ];
+    let all = console.json(&explain(&range)).await;
+    assert_eq!(told(&all), [&claimed[..], &[("2026-01-05T01:00:00Z", "due")]].concat());
+    let revisions: Vec<&Value> =
+        all["firings"].as_array().unwrap().iter().map(|firing| &firing["revision"]).collect();
+    assert_eq!(revisions, [&Value::Null, &Value::Null, &Value::Null, &json!(1)]);
+    // What the backfill says to run is run as it stands.
+    let says = done.split("How they go: sexton ").nth(1).unwrap().trim();
+    let words: Vec<&str> = says.split_whitespace().collect();
+    assert_eq!(told(&console.json(&words).await), claimed);
+    // Page by page, each once.
+    let mut pages = Vec::new();
+    let mut from = "2026-01-04T20:00:00Z".to_owned();
+    loop {
+        let page = ["--from", &from, "--to", "2026-01-05T01:30:00Z", "--limit", "1"];
+        let page = console.json(&[&["jobs", "explain", "shop.hourly"][..], &page].concat()).await;
+        pages.extend(told(&page).iter().map(|one| one.0.to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        from = next.to_owned();
+    }
+    assert_eq!(pages, told(&all).iter().map(|one| one.0).collect::<Vec<_>>());
+    let one = console.explained("2026-01-04T23:00:00Z").await;
+    assert_eq!(told(&one), [("2026-01-04T23:00:00Z", "running")]);
+    assert_eq!(one["firings"][0]["timeline"][0]["event"], "claimed");
+    let none = console.explained("2026-01-04T21:00:00Z").await;
+    assert_eq!(none["no_firing"]["disposition"], "before_job");
+}
+
+#[tokio::test]
+async fn what_was_claimed_by_a_schedule_that_is_forgotten_or_by_other_data_of_the_zones_is_explained()
+ {
+    let console = Console::with_hourly("").await;
+    let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T04:00:00Z"];
+    let backfill = [&["jobs", "backfill", "shop.hourly", "--yes"][..], &range].concat();
+    console.run(&backfill).await.expect(0);
+    // A trigger whose key only looks like a firing's is none; its nominal time is when it was triggered.
+    let key = ["--key", "cron-2026-01-05T02:45:00Z"];
+    console.run(&[&["jobs", "trigger", "shop.hourly"][..], &key].concat()).await.expect(0);
+    for statement in [
+        // Retention has removed the first revision, which was in force until half past two.
+        "UPDATE job_revisions SET revision = 2, valid_from = '2026-01-05T02:30:00Z'",
+        "UPDATE jobs SET revision = 2",
+        // By the data of then the clocks stood elsewhere.
+        "UPDATE executions SET execution_key = 'cron-2026-01-05T03:20:00Z',
+             scheduled_for = '2026-01-05T03:20:00Z' WHERE scheduled_for = '2026-01-05T03:00:00Z'",
+    ] {
+        sqlx::query(statement).execute(console.db.pool()).await.unwrap();
+    }
+    let answer = console.json(&[&["jobs", "explain", "shop.hourly"][..], &range].concat()).await;
+    assert_eq!(
+        told(&answer),
+        [
+            ("2026-01-05T01:00:00Z", "running"),
+            ("2026-01-05T02:00:00Z", "running"),
+            ("2026-01-05T03:00:00Z", "due"),
+            ("2026-01-05T03:20:00Z", "running"),
+            ("2026-01-05T04:00:00Z", "running"),
+        ]
+    );
+}
+
 #[tokio::test]
 async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
     let console = Console::with_hourly("overlap = \"skip\"").await;

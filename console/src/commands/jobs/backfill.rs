@@ -1,6 +1,6 @@
 //! `sexton jobs backfill`: count, ask, then batch by batch.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_service::fault;
@@ -202,10 +202,13 @@ fn tell(
     session.out.say(if arguments.dry_run {
         format!("Nothing was written; {made} firings would run, {known} have an execution.")
     } else {
+        let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
         format!(
-            "{made} firings are claimed, {known} had an execution. `sexton jobs explain {} --from …` \
-             tells how they go.",
-            arguments.name
+            "{made} firings are claimed, {known} had an execution. How they go: sexton jobs explain {} \
+             --from {} --to {}",
+            arguments.name,
+            at(request.from),
+            at(request.to)
         )
     })
 }

@@ -1,5 +1,7 @@
 //! Which instants were firings of a job, over all the schedules that it had.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::plan::Timetable;
@@ -34,8 +36,8 @@ pub struct Nominal {
     pub at: DateTime<Utc>,
     /// Its execution key.
     pub key: String,
-    /// The revision that said so.
-    pub revision: i32,
+    /// The revision that said so; `None`: it was claimed, and no schedule that is known has it.
+    pub revision: Option<i32>,
 }
 
 /// The oldest firings of a stretch of time.
@@ -45,6 +47,30 @@ pub struct Stretch {
     pub firings: Vec<Nominal>,
     /// The first one that was left out for want of room.
     pub next: Option<DateTime<Utc>>,
+}
+
+impl Stretch {
+    /// These firings and those of `claimed` that are not among them, the oldest `most` of both. `claimed` are the
+    /// oldest of the stretch's executions of firings, more than `most` if there are as many: no schedule that is
+    /// known has those that were backfilled from before the job was made, or that an older revision or other data
+    /// of the zones had.
+    #[must_use]
+    pub fn with_claimed(self, claimed: Vec<(DateTime<Utc>, String)>, most: usize) -> Self {
+        let Self { mut firings, next } = self;
+        let keys: HashSet<String> = firings.iter().map(|firing| firing.key.clone()).collect();
+        let others = claimed.into_iter().filter(|(at, key)| {
+            // What comes after the first one that was left out is left out, too.
+            next.is_none_or(|next| *at < next) && !keys.contains(key)
+        });
+        firings.extend(others.map(|(at, key)| Nominal { at, key, revision: None }));
+        firings.sort_by(|a, b| {
+            let place = |firing: &Nominal| (firing.at, firing.revision.is_none());
+            place(a).cmp(&place(b)).then_with(|| a.key.cmp(&b.key))
+        });
+        let next = firings.get(most).map(|firing| firing.at).or(next);
+        firings.truncate(most);
+        Self { firings, next }
+    }
 }
 
 /// The schedules that a job had.
@@ -138,7 +164,7 @@ impl History {
 impl Revision {
     fn nominal(&self, at: DateTime<Utc>) -> Option<Nominal> {
         let key = self.timetable.key_of(at)?;
-        Some(Nominal { at, key, revision: self.number })
+        Some(Nominal { at, key, revision: Some(self.number) })
     }
 }
 

@@ -51,7 +51,7 @@ fn a_change_of_the_schedule_belongs_to_the_old_one_and_the_new_one_begins_after_
         ("2026-01-03T09:00:00Z", 2),
     ];
     let found: Vec<_> = all.firings.iter().map(|n| (n.at, n.revision)).collect();
-    assert_eq!(found, expected.map(|(text, number)| (at(text), number)));
+    assert_eq!(found, expected.map(|(text, number)| (at(text), Some(number))));
     assert_eq!(all.firings[0].key, "cron-2026-01-01T08:00:00Z");
     assert_eq!(history.before(at("2026-01-02T09:00:00Z")), Some(at("2026-01-02T08:00:00Z")));
     assert_eq!(history.before(at("2027-01-01T00:00:00Z")), Some(at("2026-01-03T09:00:00Z")));
@@ -70,7 +70,7 @@ fn a_job_that_fires_once_has_its_instant_even_if_that_was_past_and_only_once() {
     let history = History::new(vec![once(1, seconds(20)), once(2, seconds(30))], None);
     let all = history.firings(seconds(0), seconds(100), 10);
     assert_eq!(instants(&all), [seconds(10)]);
-    assert_eq!(history.at(seconds(10)).unwrap().revision, 1);
+    assert_eq!(history.at(seconds(10)).unwrap().revision, Some(1));
     let ahead = History::new(vec![once(1, seconds(0)), every(2, seconds(5), 60)], None);
     assert_eq!(ahead.at(seconds(10)), None, "it was given up before");
 }
@@ -82,6 +82,29 @@ fn a_stretch_with_more_firings_than_are_wanted_says_where_it_goes_on() {
     assert_eq!(instants(&some), [seconds(5), seconds(6), seconds(7)]);
     assert_eq!(some.next, Some(seconds(8)));
     assert_eq!(history.firings(seconds(5), seconds(7), 3).next, None);
+}
+
+#[test]
+fn what_was_claimed_and_no_schedule_has_is_listed_in_its_place_once_and_page_by_page() {
+    let history = History::new(vec![every(1, seconds(9), 10)], None);
+    let key = |after: i64| format!("every-{}", seconds(after).format("%FT%TZ"));
+    // Two of before the job, one that the schedule has as well, one that it does not have.
+    let claimed: Vec<_> = [-20, -10, 20, 25].map(|after| (seconds(after), key(after))).into();
+    let expected =
+        [(-20, None), (-10, None), (10, Some(1)), (20, Some(1)), (25, None), (30, Some(1))];
+    for most in 1..8 {
+        let (mut found, mut from) = (Vec::new(), Some(seconds(-100)));
+        while let Some(begin) = from {
+            let of_page = claimed.iter().filter(|(at, _)| *at >= begin).take(most + 1);
+            let page = history.firings(begin, seconds(35), most);
+            let page = page.with_claimed(of_page.cloned().collect(), most);
+            assert!(page.firings.len() <= most);
+            found.extend(page.firings.iter().map(|firing| (firing.at, firing.revision)));
+            assert!(page.next.is_none_or(|next| next > begin), "it goes on");
+            from = page.next;
+        }
+        assert_eq!(found, expected.map(|(after, number)| (seconds(after), number)), "{most}");
+    }
 }
 
 #[test]

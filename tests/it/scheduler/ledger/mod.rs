@@ -165,11 +165,9 @@ impl<'a> Story<'a> {
 
     async fn backfill(&mut self) {
         let ago = self.draw.one_of(&[30, 600, 4_000]);
-        let from =
-            (self.now - TimeDelta::seconds(ago)).max(self.oracle.begin() + TimeDelta::seconds(1));
-        if from > self.now {
-            return;
-        }
+        // Also from before the job was made.
+        let earliest = self.oracle.begin() - TimeDelta::seconds(900);
+        let from = (self.now - TimeDelta::seconds(ago)).max(earliest);
         let request = Backfill {
             job: &self.name,
             from,
@@ -239,7 +237,9 @@ impl<'a> Story<'a> {
                 assert_eq!(said, &told.disposition, "story {seed}: {at}");
             } else {
                 let none = answer.no_firing.unwrap();
-                let before = place.checked_sub(1).map(|place| walk[place].at);
+                // As the schedules say, of which there was none before the job.
+                let begin = self.oracle.begin();
+                let before = walk[..place].last().map(|told| told.at).filter(|at| *at > begin);
                 assert_eq!(none.before, before, "story {seed}: before {at}");
                 let after = walk.get(place).map(|told| told.at);
                 assert!(after.is_none() || none.after == after, "story {seed}: after {at}");

@@ -194,8 +194,17 @@ impl Oracle {
         self.made.get_mut(key).unwrap().word = word;
     }
 
+    /// Second by second up to the beginning, both ends included: what the first pattern would have had.
+    fn before_the_job(&self, from: DateTime<Utc>) -> Vec<(DateTime<Utc>, Pattern)> {
+        let (begin, first) = self.patterns[0];
+        let seconds = (0..).map(|n| from + TimeDelta::seconds(n)).take_while(|at| *at <= begin);
+        seconds.filter(|at| first.has(*at)).map(|at| (at, first)).collect()
+    }
+
     pub(super) fn backfill(&mut self, from: DateTime<Utc>, to: DateTime<Utc>) {
-        for (at, pattern) in self.firings(from, to) {
+        let mut all = self.before_the_job(from);
+        all.extend(self.firings(from, to));
+        for (at, pattern) in all {
             self.made.entry(pattern.key(at)).or_insert(Made { word: "running", counts: false });
         }
     }
@@ -203,8 +212,11 @@ impl Oracle {
     /// What became of every firing up to `horizon`, in the order of time.
     pub(super) fn walk(&self, now: DateTime<Utc>, horizon: DateTime<Utc>) -> Vec<Told> {
         let end = if self.deleted { now } else { horizon };
-        self.firings(self.begin - TimeDelta::days(1), end)
-            .into_iter()
+        // Before there was a job nothing was to run; what was backfilled has run.
+        let mut all = self.before_the_job(self.begin - TimeDelta::days(1));
+        all.retain(|(at, pattern)| self.made.contains_key(&pattern.key(*at)));
+        all.extend(self.firings(self.begin, end));
+        all.into_iter()
             .map(|(at, pattern)| {
                 let paused = self.paused.map(str::to_owned);
                 let (disposition, behind) =
