@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use regex::Regex;
 use sexton_broker::{Namespace, Publisher};
+use sexton_model::foreign::TypePatterns;
 use sexton_model::id::OpenToken;
 use sexton_model::retry::RetryPolicy;
 use sexton_store::Store;
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::foreign::Checkers;
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
@@ -33,6 +35,10 @@ pub(crate) struct Context {
     pub(crate) writer: Writer,
     /// For jobs that do not say.
     pub(crate) retry: RetryPolicy,
+    /// Types of tasks of other programs that are adopted though no worker offers them.
+    pub(crate) foreign_types: TypePatterns,
+    /// For the params of tasks of other programs.
+    pub(crate) schemas: Checkers,
     /// What is masked in output and messages.
     pub(crate) mask: Option<Arc<Regex>>,
     /// What running attempts write is stored by it.

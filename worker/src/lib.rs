@@ -19,6 +19,7 @@ mod context;
 pub mod email;
 mod ending;
 pub mod executor;
+mod foreign;
 mod gate;
 pub mod guard;
 pub mod handler;

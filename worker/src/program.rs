@@ -161,6 +161,7 @@ fn options(
         prefetch: settings.prefetch,
         tasks,
         lease: settings.lease,
+        foreign_types: settings.foreign_types.clone(),
         mask: settings.mask.clone().map(Arc::new),
         retry: RetryPolicy {
             max_retries: service.retry.max_retries,

@@ -9,6 +9,7 @@ use sexton_broker::{
     Endpoint, Link, LinkSettings, LinkState, Namespace, PoolName, Publisher, SlotConsumer,
     Timeouts, TopologyError, names,
 };
+use sexton_model::foreign::TypePatterns;
 use sexton_model::id::ProcessId;
 use sexton_model::retry::RetryPolicy;
 use sexton_service::clock;
@@ -23,6 +24,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::consumption::Consumption;
 use crate::context::Context;
+use crate::foreign::Checkers;
 use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
@@ -60,6 +62,8 @@ pub struct WorkerOptions {
     pub tasks: Tasks,
     /// The lease of jobs without one of their own.
     pub lease: Duration,
+    /// Types of tasks of other programs that it adopts though no worker offers them.
+    pub foreign_types: TypePatterns,
     /// The retries of jobs that do not say.
     pub retry: RetryPolicy,
     /// What is masked in the output of tasks and in the reasons of their failures.
@@ -239,6 +243,8 @@ fn context(
         tasks: options.tasks.clone(),
         writer,
         retry: options.retry.clone(),
+        foreign_types: options.foreign_types.clone(),
+        schemas: Checkers::default(),
         mask: options.mask.clone(),
         streaming: Streaming::default(),
         cancels: watch::Sender::new(0),

@@ -95,8 +95,10 @@ fn kind_and_reason(incoming: &Incoming, properties: &Properties) -> (&'static st
             "ticket",
             format!("there is no execution {execution_id}, whose attempt {attempt} it names"),
         ),
+        // A worker that did not adopt it has written why.
         (Incoming::Foreign(task), _) => {
-            ("foreign", format!("a task of another program, of the type {}", task.task_type))
+            let plain = || format!("a task of another program, of the type {}", task.task_type);
+            ("foreign", properties.failed_reason.clone().unwrap_or_else(plain))
         }
         (Incoming::Unreadable { reason }, _) => ("unreadable", reason.clone()),
     }
@@ -145,6 +147,7 @@ fn properties(document: &str) -> Properties {
         content_type: text("content_type"),
         timestamp_s: document["timestamp"].as_u64(),
         expiration_ms: None,
+        delays: None,
         attempt: document["sexton-attempt"].as_i64(),
         schema: document["sexton-schema"].as_i64(),
         traceparent: text("traceparent"),
@@ -165,6 +168,7 @@ mod tests {
             content_type: Some("application/json".to_owned()),
             timestamp_s: Some(u64::MAX),
             expiration_ms: None,
+            delays: None,
             attempt: Some(-3),
             schema: Some(1),
             traceparent: Some("00-a-b-01".to_owned()),

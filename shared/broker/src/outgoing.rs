@@ -66,8 +66,24 @@ pub fn too_early(
         expiration_ms,
         attempt: Some(i64::from(attempt.get())),
         schema: Some(SCHEMA),
+        delays: None,
         ..delivery.properties.clone()
     };
+    Publication::copy(queue, delivery.body.clone(), properties)
+}
+
+/// A copy of a delivered task of another program whose type no worker offers: to a delay queue for `delay`, with
+/// one delay more in its header.
+pub fn not_offered(
+    namespace: &Namespace,
+    pool: &PoolName,
+    delay: Duration,
+    delivery: &Delivery,
+) -> Publication {
+    let (queue, expiration_ms) = waiting_place(namespace, pool, delay, delay);
+    let delays = delivery.properties.delays.unwrap_or(0).saturating_add(1);
+    let properties =
+        Properties { expiration_ms, delays: Some(delays), ..delivery.properties.clone() };
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
@@ -80,6 +96,7 @@ pub fn parked_as_it_is(
 ) -> Publication {
     let properties = Properties {
         expiration_ms: None,
+        delays: None,
         failed_reason: Some(shorten(reason, MAX_REASON_BYTES).to_owned()),
         failed_at: Some(instant(now)),
         ..delivery.properties.clone()

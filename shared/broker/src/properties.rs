@@ -16,6 +16,8 @@ pub const ATTEMPT_HEADER: &str = "sexton-attempt";
 pub const SCHEMA_HEADER: &str = "sexton-schema";
 /// Header: the trace context, as the W3C writes it.
 pub const TRACEPARENT_HEADER: &str = "traceparent";
+/// Header: how often a task of another program has waited in a delay queue since no worker offered its type.
+pub const DELAYS_HEADER: &str = "sexton-delays";
 /// Header of a parked raw copy: why it was parked.
 pub const FAILED_REASON_HEADER: &str = "sexton-failed-reason";
 /// Header of a parked raw copy: when, RFC 3339 UTC.
@@ -49,6 +51,8 @@ pub struct Properties {
     pub attempt: Option<i64>,
     /// [`SCHEMA_HEADER`].
     pub schema: Option<i64>,
+    /// [`DELAYS_HEADER`].
+    pub delays: Option<i64>,
     /// [`TRACEPARENT_HEADER`].
     pub traceparent: Option<String>,
     /// [`FAILED_REASON_HEADER`].
@@ -73,6 +77,7 @@ impl Properties {
             expiration_ms: None,
             attempt: header(ATTEMPT_HEADER).and_then(integer),
             schema: header(SCHEMA_HEADER).and_then(integer),
+            delays: header(DELAYS_HEADER).and_then(integer),
             traceparent: header(TRACEPARENT_HEADER).and_then(text),
             failed_reason: header(FAILED_REASON_HEADER).and_then(text),
             failed_at: header(FAILED_AT_HEADER).and_then(text),
@@ -110,7 +115,11 @@ impl Properties {
 
     fn headers(&self) -> FieldTable {
         let mut table = FieldTable::default();
-        let integers = [(ATTEMPT_HEADER, self.attempt), (SCHEMA_HEADER, self.schema)];
+        let integers = [
+            (ATTEMPT_HEADER, self.attempt),
+            (SCHEMA_HEADER, self.schema),
+            (DELAYS_HEADER, self.delays),
+        ];
         for (name, value) in integers {
             if let Some(value) = value {
                 table.insert(name.into(), AMQPValue::LongLongInt(value));
@@ -187,6 +196,7 @@ mod tests {
             expiration_ms: Some(1_500),
             attempt: Some(3),
             schema: Some(1),
+            delays: Some(2),
             traceparent: Some("00-a-b-01".to_owned()),
             failed_reason: Some("not JSON".to_owned()),
             failed_at: Some("2025-01-01T00:00:00Z".to_owned()),

@@ -1,16 +1,21 @@
 //! Tasks that other systems published in the documented form.
 //!
-//! Each becomes an execution of the reserved job `foreign.<type>`, created on first sight. The
-//! message id is the execution key: a redelivered or copied message finds the row that is there.
+//! Each becomes an execution of the reserved job `foreign.<type>`, created on first sight, of which there are
+//! [`MAX_FOREIGN_JOBS`] at most. The message id is the execution key: a redelivered or copied message finds the
+//! row that is there.
 
+use chrono::{DateTime, Utc};
+use sexton_model::foreign::MAX_FOREIGN_JOBS;
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::FOREIGN_PREFIX;
 use sexton_model::key;
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
 use sexton_model::ticket::{Foreign, Ticket};
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
+use crate::bounded::{Bounded, bounded, commit};
 use crate::firing::FRESH;
 use crate::tickets::OwedTicket;
 use crate::{HEAD_START_MS, Now, Store, StoreError};
@@ -33,9 +38,26 @@ pub struct Adopted {
     pub owed: Option<Box<OwedTicket>>,
 }
 
+/// What became of a claim.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Claimed {
+    /// The task has an execution.
+    Adopted(Adopted),
+    /// There are [`MAX_FOREIGN_JOBS`] foreign jobs, and none of this type: nothing was written.
+    NoRoom,
+}
+
+/// New jobs are made in turn under this key: "sexton f" in ASCII.
+const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
+
+/// Claims of one call: a job that is deleted between two statements of a claim is made again by the next.
+const TRIES: usize = 3;
+
 /// Takes a foreign task over. With a key, the delivered message itself is the ticket of attempt 1, so
 /// the row owes none; without one the row owes its ticket, and a crash before the message is
 /// acknowledged makes a second execution of it.
+///
+/// Whether the task is to become an execution at all is decided before, by [`sexton_model::foreign::admit`].
 pub async fn claim(
     store: &Store,
     task: &Foreign,
@@ -43,30 +65,132 @@ pub async fn claim(
     ids: FreshIds,
     by: &str,
     now: Now,
-) -> Result<Adopted, StoreError> {
-    let job_name = format!("{FOREIGN_PREFIX}{}", task.task_type);
-    let own_key = task.key.is_some();
-    let execution_key = task.key.clone().unwrap_or_else(|| format!("foreign-{}", ids.execution));
-    let idempotency_key = key::idempotency(None, &job_name, &execution_key);
-    let mut tx = store.begin().await?;
-    sqlx::query!(
-        "-- insert_foreign_job
-        INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
-                          misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at,
-                          updated_at)
-        VALUES ($1, $2, 'tasks that other systems publish', 'none', $3, '{}', $4, 'allow', 'skip', 0, 1,
-                3600000, coalesce($5, now()), coalesce($5, now()))
-        ON CONFLICT (name) DO NOTHING",
-        ids.job.get(),
+) -> Result<Claimed, StoreError> {
+    let claim = Claim::of(task, pool, ids, by, now);
+    for _ in 0..TRIES {
+        let mut tx = store.begin().await?;
+        if let Some(row) = claim.insert_execution(&mut tx).await? {
+            commit(tx).await?;
+            return Ok(Claimed::Adopted(claim.adopted(&row)));
+        }
+        if let Some(execution_id) = claim.find(&mut tx).await? {
+            commit(tx).await?;
+            return Ok(Claimed::Adopted(Adopted { execution_id, owed: None }));
+        }
+        // There was no such job. Jobs are made one after the other, so that their number keeps its limit.
+        if !claim.insert_job(&mut tx).await? {
+            commit(tx).await?;
+            return Ok(Claimed::NoRoom);
+        }
+        if let Some(row) = claim.insert_execution(&mut tx).await? {
+            commit(tx).await?;
+            return Ok(Claimed::Adopted(claim.adopted(&row)));
+        }
+        bounded(tx.rollback()).await?;
+    }
+    Err(StoreError::Inconsistent { place: "jobs.name", value: claim.job_name })
+}
+
+/// The execution that a task with a key has already, of the job that there is now. For a message that is not to
+/// be adopted: what was adopted before goes on.
+pub async fn find(store: &Store, task: &Foreign) -> Result<Option<ExecutionId>, StoreError> {
+    let Some(key) = &task.key else { return Ok(None) };
+    find_on(store.bounded(), &job_name(task), key).await
+}
+
+fn job_name(task: &Foreign) -> String {
+    format!("{FOREIGN_PREFIX}{}", task.task_type)
+}
+
+async fn find_on<'c>(
+    executor: Bounded<impl PgExecutor<'c>>,
+    job_name: &str,
+    execution_key: &str,
+) -> Result<Option<ExecutionId>, StoreError> {
+    let id = sqlx::query_scalar!(
+        "-- find_foreign_execution
+        SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id
+        WHERE j.name = $1 AND e.execution_key = $2",
         job_name,
-        task.task_type,
-        pool.as_str(),
-        now
+        execution_key
     )
-    .execute(Bounded(&mut *tx))
+    .fetch_optional(executor)
     .await?;
-    let inserted = sqlx::query!(
-        "-- insert_foreign_execution
+    Ok(id.map(ExecutionId::new))
+}
+
+/// The values of one claim.
+struct Claim<'a> {
+    task: &'a Foreign,
+    pool: &'a PoolName,
+    ids: FreshIds,
+    by: &'a str,
+    now: Now,
+    job_name: String,
+    execution_key: String,
+    idempotency_key: String,
+}
+
+/// An execution that was inserted.
+struct Inserted {
+    id: Uuid,
+    job_id: Uuid,
+    scheduled_for: DateTime<Utc>,
+}
+
+impl<'a> Claim<'a> {
+    fn of(task: &'a Foreign, pool: &'a PoolName, ids: FreshIds, by: &'a str, now: Now) -> Self {
+        let job_name = job_name(task);
+        let execution_key =
+            task.key.clone().unwrap_or_else(|| format!("foreign-{}", ids.execution));
+        let idempotency_key = key::idempotency(None, &job_name, &execution_key);
+        Self { task, pool, ids, by, now, job_name, execution_key, idempotency_key }
+    }
+
+    /// Inserts the job if there is room for one more; `false`: there is none.
+    async fn insert_job(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
+        sqlx::query!("-- lock_foreign_jobs\nSELECT pg_advisory_xact_lock($1)", FOREIGN_JOBS_LOCK)
+            .execute(Bounded(&mut *connection))
+            .await?;
+        let room = sqlx::query_scalar!(
+            r#"-- room_for_foreign_job
+            SELECT EXISTS (SELECT FROM jobs WHERE name = $1)
+                OR (SELECT count(*) FROM jobs WHERE starts_with(name, 'foreign.')) < $2 AS "room!""#,
+            self.job_name,
+            MAX_FOREIGN_JOBS
+        )
+        .fetch_one(Bounded(&mut *connection))
+        .await?;
+        if !room {
+            return Ok(false);
+        }
+        sqlx::query!(
+            "-- insert_foreign_job
+            INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
+                              misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at,
+                              updated_at)
+            VALUES ($1, $2, 'tasks that other systems publish', 'none', $3, '{}', $4, 'allow', 'skip', 0,
+                    1, 3600000, coalesce($5, now()), coalesce($5, now()))
+            ON CONFLICT (name) DO NOTHING",
+            self.ids.job.get(),
+            self.job_name,
+            self.task.task_type,
+            self.pool.as_str(),
+            self.now
+        )
+        .execute(Bounded(&mut *connection))
+        .await?;
+        Ok(true)
+    }
+
+    /// Inserts the execution; `None`: its key is there, or its job is not.
+    async fn insert_execution(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<Option<Inserted>, StoreError> {
+        Ok(sqlx::query_as!(
+            Inserted,
+            "-- insert_foreign_execution
         INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
                                 state, next_attempt_at, task_type, pool, target, params, claimed_by,
                                 claimed_at, relay_after, ticket_published_at)
@@ -77,55 +201,49 @@ pub async fn claim(
         FROM (SELECT id FROM jobs WHERE name = $2 FOR NO KEY UPDATE) j
         ON CONFLICT (job_id, execution_key) DO NOTHING
         RETURNING id, job_id, scheduled_for",
-        ids.execution.get(),
-        job_name,
-        execution_key,
-        own_key,
-        idempotency_key,
-        task.task_type,
-        pool.as_str(),
-        task.target,
-        task.params,
-        now,
-        by,
-        HEAD_START_MS as f64
-    )
-    .fetch_optional(Bounded(&mut *tx))
-    .await?;
-    let Some(row) = inserted else {
-        let id = sqlx::query_scalar!(
-            "-- find_foreign_execution
-            SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id
-            WHERE j.name = $1 AND e.execution_key = $2",
-            job_name,
-            execution_key
+            self.ids.execution.get(),
+            self.job_name,
+            self.execution_key,
+            self.task.key.is_some(),
+            self.idempotency_key,
+            self.task.task_type,
+            self.pool.as_str(),
+            self.task.target,
+            self.task.params,
+            self.now,
+            self.by,
+            HEAD_START_MS as f64
         )
-        .fetch_one(Bounded(&mut *tx))
-        .await?;
-        commit(tx).await?;
-        return Ok(Adopted { execution_id: ExecutionId::new(id), owed: None });
-    };
-    commit(tx).await?;
-    let execution_id = ExecutionId::new(row.id);
-    let (attempt, rev) = FRESH;
-    let owed = (!own_key).then(|| OwedTicket {
-        ticket: Ticket {
-            execution_id,
-            attempt,
-            job_id: JobId::new(row.job_id),
-            job: job_name,
-            task_type: task.task_type.clone(),
-            target: task.target.clone(),
-            params: task.params.clone(),
-            execution_key,
-            scheduled_for: row.scheduled_for,
-            idempotency_key,
-        },
-        rev,
-        state: State::Pending,
-        pool: pool.clone(),
-        due_in: chrono::Duration::zero(),
-        parked: None,
-    });
-    Ok(Adopted { execution_id, owed: owed.map(Box::new) })
+        .fetch_optional(Bounded(connection))
+        .await?)
+    }
+
+    async fn find(&self, connection: &mut PgConnection) -> Result<Option<ExecutionId>, StoreError> {
+        find_on(Bounded(connection), &self.job_name, &self.execution_key).await
+    }
+
+    fn adopted(&self, row: &Inserted) -> Adopted {
+        let execution_id = ExecutionId::new(row.id);
+        let (attempt, rev) = FRESH;
+        let owed = self.task.key.is_none().then(|| OwedTicket {
+            ticket: Ticket {
+                execution_id,
+                attempt,
+                job_id: JobId::new(row.job_id),
+                job: self.job_name.clone(),
+                task_type: self.task.task_type.clone(),
+                target: self.task.target.clone(),
+                params: self.task.params.clone(),
+                execution_key: self.execution_key.clone(),
+                scheduled_for: row.scheduled_for,
+                idempotency_key: self.idempotency_key.clone(),
+            },
+            rev,
+            state: State::Pending,
+            pool: self.pool.clone(),
+            due_in: chrono::Duration::zero(),
+            parked: None,
+        });
+        Adopted { execution_id, owed: owed.map(Box::new) }
+    }
 }

@@ -69,11 +69,10 @@ pub async fn heartbeat(
     Ok(())
 }
 
-/// Says goodbye.
+/// Says goodbye. What the process offered still counts for a while, see [`crate::offers::recent`].
 pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped
-        WITH o AS (DELETE FROM offers WHERE instance_id = $1)
         UPDATE instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
         id.get(),
         now

@@ -1,9 +1,10 @@
 //! What workers offer: the task types of their catalogues, and what the params of each must hold.
 //!
-//! Written by each worker when it introduces itself, and removed when it says goodbye or is forgotten. So what
-//! is in use is told by the workers that are at work, and no two of them have to agree.
+//! Written by each worker when it introduces itself, and removed an hour after it said goodbye, or when it is
+//! forgotten. So what is in use is told by the workers that are at work, and no two of them have to agree.
 
 use serde_json::Value;
+use sexton_model::foreign::OFFER_GRACE_MS;
 use sexton_model::id::ProcessId;
 
 use sqlx::PgExecutor;
@@ -14,8 +15,12 @@ use crate::{Now, Store, StoreError};
 /// A worker that was not heard of for so long is not at work, in milliseconds.
 const SILENT_MS: f64 = 60_000.0;
 
+/// Workers that stopped an hour ago of whose offers one call of [`publish`] removes all.
+const FORGOTTEN_AT_ONCE: i64 = 1_000;
+
 /// Writes what the process `id` offers: task types, each with its schema if it has one. Done again, it changes
-/// nothing; a crash leaves all or none of it.
+/// nothing; a crash leaves all or none of it. Removes the offers of workers that said goodbye more than an hour
+/// ago.
 pub async fn publish(
     store: &Store,
     id: ProcessId,
@@ -30,6 +35,19 @@ pub async fn publish(
         id.get(),
         &types,
         &schemas as &[Option<Value>]
+    )
+    .execute(store.bounded())
+    .await?;
+    sqlx::query!(
+        "-- forget_offers
+        DELETE FROM offers o USING (
+            SELECT id FROM instances i
+            WHERE i.kind = 'worker' AND i.stopped_at < now() - $1 * interval '1 millisecond'
+              AND EXISTS (SELECT FROM offers WHERE instance_id = i.id)
+            LIMIT $2) gone
+        WHERE o.instance_id = gone.id",
+        OFFER_GRACE_MS as f64,
+        FORGOTTEN_AT_ONCE
     )
     .execute(store.bounded())
     .await?;
@@ -68,6 +86,39 @@ pub async fn in_use(
     )
     .fetch_all(store.bounded())
     .await?)
+}
+
+/// The schemas for `task_type` that the workers in `pool` have or had: of those at work; if there are none, of those
+/// that were heard of within the last hour. Each once; at most 20. None of them: nobody offers the type there, nor
+/// did within the hour.
+pub async fn recent(
+    store: &Store,
+    task_type: &str,
+    pool: &str,
+    now: Now,
+) -> Result<Vec<InUse>, StoreError> {
+    let rows = sqlx::query!(
+        r#"-- recent_schemas
+        SELECT o.params_schema AS schema, o.at_work AS "at_work!",
+               (array_agg(DISTINCT o.name ORDER BY o.name))[1:10] AS "workers!"
+        FROM (SELECT f.params_schema, i.name,
+                     i.stopped_at IS NULL
+                     AND i.heartbeat_at > coalesce($2, now()) - $3 * interval '1 millisecond' AS at_work
+              FROM offers f JOIN instances i ON i.id = f.instance_id
+              WHERE f.task_type = $1 AND $5 = ANY (i.pools)
+                AND i.heartbeat_at > coalesce($2, now()) - $4 * interval '1 millisecond') o
+        GROUP BY o.at_work, o.params_schema ORDER BY o.at_work DESC, min(o.name) LIMIT 20"#,
+        task_type,
+        now,
+        SILENT_MS,
+        OFFER_GRACE_MS as f64,
+        pool
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let at_work = rows.first().is_some_and(|row| row.at_work);
+    let counting = rows.into_iter().filter(|row| row.at_work == at_work);
+    Ok(counting.map(|row| InUse { schema: row.schema, workers: row.workers }).collect())
 }
 
 /// A worker at work that says nothing of what it offers, as those of versions before verify tasks do.

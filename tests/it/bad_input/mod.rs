@@ -8,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
+mod adopting;
 mod arguments;
 mod catalogue;
 mod credentials;

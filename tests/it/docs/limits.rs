@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sexton_console::import;
+use sexton_model::foreign::MAX_FOREIGN_JOBS;
 use sexton_model::job::{self, Misfire};
 use sexton_model::jobs_file::{self, limits};
 use sexton_model::rate;
@@ -71,6 +72,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
         ),
         ("reason of a failure", bytes(ticket::MAX_REASON_BYTES)),
         ("a caller's own key deduplicates for", format!("{OWN_KEY_DAYS} days")),
+        ("jobs of tasks that other programs publish", with_commas(MAX_FOREIGN_JOBS as usize)),
     ];
     let readme = text("README.md");
     for (what, limit) in limits {

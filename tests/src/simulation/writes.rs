@@ -7,6 +7,7 @@ use std::time::Duration;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::open::{Answer, answer};
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
+use sexton_store::foreign::Claimed;
 use sexton_store::lease::{Renewal, renew};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::open::{Offer, OpenRequest, Opened, look, open, recover};
@@ -184,6 +185,9 @@ impl Simulation<'_> {
         self.wrote = true;
         let claimed =
             foreign::claim(self.store, task, &pool(), *ids, ACTOR, Some(self.now)).await?;
+        let Claimed::Adopted(claimed) = claimed else {
+            return Err(Stop::broken("there is no room for a foreign job".to_owned()));
+        };
         let (key, token) = (task.key.clone().unwrap_or_default(), ids.execution.get());
         let known = *self.ledger.foreign.entry(key).or_insert(claimed.execution_id);
         promise!(known == claimed.execution_id, "a foreign task became two executions");

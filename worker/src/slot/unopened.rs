@@ -1,20 +1,19 @@
 //! What a slot does with a message that opened nothing: the table of unopened tickets, tasks of other
 //! systems, and messages that cannot be read.
 
+mod foreign;
+
 use sexton_broker::{Delivery, Publication, PublishError, outgoing};
-use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
 use sexton_model::open::Answer;
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
-use sexton_model::ticket::{Foreign, shorten};
+use sexton_model::ticket::shorten;
 use sexton_service::{clock, fault};
-use sexton_store::foreign::{Adopted, FreshIds};
 use sexton_store::lost::{self, Which};
-use sexton_store::{StoreError, foreign, parked};
-use uuid::Uuid;
+use sexton_store::{StoreError, parked};
 
 use super::{PAUSE, Slot};
-use crate::attempt::publish;
 use crate::context::Context;
 
 /// Of a ticket whose execution is not there.
@@ -109,46 +108,6 @@ impl Slot {
                 return;
             }
         }
-    }
-
-    /// Takes over a task that another system published.
-    pub(super) async fn adopt(&mut self, delivery: Delivery, task: Foreign) {
-        // The same whenever it is asked again, so that a claim whose answer was lost is found.
-        let ids = FreshIds {
-            job: JobId::new(Uuid::now_v7()),
-            execution: ExecutionId::new(Uuid::now_v7()),
-        };
-        let patience = self.patience();
-        loop {
-            let context = std::sync::Arc::clone(&self.context);
-            let by = &context.writer.actor;
-            let claim = foreign::claim(&context.store, &task, &self.pool, ids, by, None);
-            match context.gate.ask(claim).await {
-                Ok(adopted) => return self.adopted(delivery, &task, adopted).await,
-                Err(StoreError::Data(error)) => {
-                    let reason = format!("the database refuses this task: {error}");
-                    return self.park(delivery, &reason).await;
-                }
-                Err(error) => tracing::debug!("a task could not be taken over yet: {error}"),
-            }
-            if !self.database_is_back(patience).await {
-                let _ = delivery.give_back().await;
-                return;
-            }
-        }
-    }
-
-    async fn adopted(&mut self, delivery: Delivery, task: &Foreign, adopted: Adopted) {
-        fault::point("worker.adopted");
-        if task.key.is_some() {
-            // The message id is the key, so the message itself is the first ticket.
-            return self.open(delivery, adopted.execution_id, AttemptNumber::FIRST).await;
-        }
-        if let Some(owed) = adopted.owed {
-            publish(&self.context, &owed).await;
-            fault::point("worker.adopted_paid");
-        }
-        let _ = delivery.ack().await;
     }
 
     pub(super) async fn park(&mut self, delivery: Delivery, reason: &str) {

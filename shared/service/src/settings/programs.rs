@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use regex::Regex;
+use sexton_model::foreign::TypePatterns;
 
 use super::problem::SettingsErrors;
 use super::reader::Reader;
@@ -154,6 +155,8 @@ pub struct WorkerSettings {
     pub prefetch: u16,
     /// For jobs that do not say; 1 s to 1 h.
     pub lease: Duration,
+    /// Types of tasks of other programs that are adopted though no worker offers them.
+    pub foreign_types: TypePatterns,
     /// What is masked in the output of tasks; matches no empty text.
     pub mask: Option<Regex>,
 }
@@ -186,6 +189,7 @@ impl WorkerSettings {
         };
         let prefetch = reader.value(&table::WORKER_PREFETCH);
         let lease = reader.value(&table::LEASE_MS);
+        let foreign_types = reader.value(&table::WORKER_FOREIGN_TYPES).unwrap_or_default();
         let mask = reader.value(&table::WORKER_MASK);
         let settings = || {
             let pool_slots = slots?;
@@ -198,6 +202,7 @@ impl WorkerSettings {
                 pool_slots,
                 prefetch: u16::try_from(prefetch?).ok()?,
                 lease: lease?,
+                foreign_types,
                 mask,
             })
         };

@@ -10,6 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
+use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 
 pub(crate) use self::pools::{PoolList, deal};
 use super::server_url::{ServerKind, ServerUrl};
@@ -190,6 +191,24 @@ impl Rule for Pattern {
             "a regular expression (without look-around and back-references) that does not match \
              the empty text, at most {} bytes",
             self.max_bytes
+        )
+    }
+}
+
+/// Task types by name or by a beginning, see [`TypePatterns`].
+pub(crate) struct TypeList;
+
+impl Rule for TypeList {
+    type Value = TypePatterns;
+
+    fn parse(&self, text: &str) -> Result<TypePatterns, String> {
+        TypePatterns::parse(text)
+    }
+
+    fn allowed(&self) -> String {
+        format!(
+            "1 to {MAX_PATTERNS} entries separated by commas, each a task type, or the beginning of one with a \
+             `*` behind it"
         )
     }
 }

@@ -20,7 +20,8 @@ pub(crate) use servers::{
     is_instance_byte,
 };
 pub(crate) use work::{
-    LEASE_MS, WORKER_MASK, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS, WORKER_TASKS,
+    LEASE_MS, WORKER_FOREIGN_TYPES, WORKER_MASK, WORKER_POOLS, WORKER_PREFETCH, WORKER_SLOTS,
+    WORKER_TASKS,
 };
 
 use super::setting::Described;
@@ -40,7 +41,15 @@ pub(crate) static GROUPS: &[Group] = &[
     ),
     (
         "Work",
-        &[&WORKER_TASKS, &WORKER_POOLS, &WORKER_SLOTS, &WORKER_PREFETCH, &LEASE_MS, &WORKER_MASK],
+        &[
+            &WORKER_TASKS,
+            &WORKER_POOLS,
+            &WORKER_SLOTS,
+            &WORKER_PREFETCH,
+            &WORKER_FOREIGN_TYPES,
+            &LEASE_MS,
+            &WORKER_MASK,
+        ],
     ),
     ("What failed", &[&FAILED_WARN_COUNT, &FAILED_WARN_AGE_MS, &FAILED_WARN_PER_HOUR]),
     ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
@@ -93,6 +102,8 @@ mod tests {
             (&WORKER_POOLS, ":4"),
             (&WORKER_POOLS, "default:4,default:4"),
             (&WORKER_POOLS, "default:900,reports:101"),
+            (&WORKER_FOREIGN_TYPES, "report,,x"),
+            (&WORKER_FOREIGN_TYPES, "*.report"),
             (&WORKER_MASK, "(unclosed"),
             (&WORKER_MASK, "x*"),
             (&WORKER_MASK, "(?:[a-z]{1000}){1000}"),
@@ -100,6 +111,7 @@ mod tests {
             assert!(setting.refusal(text).is_some(), "{text} was accepted");
         }
         assert_eq!(SEXTON_NAMESPACE.refusal("demo-17"), None);
+        assert_eq!(WORKER_FOREIGN_TYPES.refusal("report, billing.*"), None);
         assert_eq!(WORKER_POOLS.refusal("default, eu-west"), None);
         assert_eq!(WORKER_POOLS.refusal("default:4, eu-west : 2"), None);
         assert_eq!(WORKER_MASK.refusal("(?i)bearer [a-z0-9.]+|[0-9]{4}-[0-9]{4}"), None);

@@ -6,13 +6,16 @@
 //! are to be cancelled: those that wait at once, those that run by their workers, as
 //! [`crate::operator::cancel`] does. What has failed stays parked, and can still be requeued.
 //!
+//! The job of tasks that other programs publish is deleted in the same way; the next message of a type that a worker
+//! offers makes a job of that name again.
+//!
 //! A crash before the commit leaves the job as it was.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::id::JobId;
-use sexton_model::job::is_reserved;
 use sexton_model::plan::GapReason;
+use sexton_model::verify::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -71,8 +74,8 @@ pub enum DeleteError {
         /// How many.
         under_way: UnderWay,
     },
-    /// It stands for tasks that others publish: the next one would make it again.
-    #[error("job {0:?} stands for tasks that other programs publish; it would come again")]
+    /// It stands for questions: bulks need it.
+    #[error("job {0:?} stands for the questions that bulks ask; it cannot be deleted")]
     Reserved(String),
     /// Somebody kept a row locked for 5 s. Try again.
     #[error("job {0:?} or one of its executions is locked by somebody else; try again")]
@@ -94,7 +97,7 @@ pub async fn delete(
     now: Now,
 ) -> Result<Deleted, DeleteError> {
     let name = request.name;
-    if is_reserved(name) {
+    if name.starts_with(VERIFY_PREFIX) {
         return Err(DeleteError::Reserved(name.to_owned()));
     }
     let (mut tx, job, at) = locked(store, name, now).await.map_err(|error| match error {

@@ -1,6 +1,6 @@
 //! What a worker runs, and how much at once.
 
-use crate::settings::rule::{FilePath, Milliseconds, Name, Pattern, PoolList, Whole};
+use crate::settings::rule::{FilePath, Milliseconds, Name, Pattern, PoolList, TypeList, Whole};
 use crate::settings::setting::Program::Worker;
 use crate::settings::setting::{About, Fallback, Setting};
 
@@ -103,6 +103,19 @@ pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
         secret: false,
     },
     rule: Pattern { max_bytes: 4096 },
+};
+
+pub(crate) static WORKER_FOREIGN_TYPES: Setting<TypeList> = Setting {
+    about: About {
+        name: "WORKER_FOREIGN_TYPES",
+        meaning: "Task types whose messages of other programs this worker adopts although no worker of the                   pool offers the type, like `report,billing.*`. A type that some worker of the pool offers                   needs no entry.",
+        unit: "task types",
+        fallback: Fallback::Without("only types that some worker of the pool offers are adopted"),
+        trade_off: "The tasks of a listed type wait for a worker that offers it, as executions, for up to an                     hour. Each type becomes a job, so with `*` whoever may publish can make a thousand jobs.                     All workers of a pool should agree on it.",
+        programs: &[Worker],
+        secret: false,
+    },
+    rule: TypeList,
 };
 
 fn is_pool(text: &str) -> bool {

@@ -1,0 +1,130 @@
+//! Tasks of other programs: which of them become executions, and which are parked.
+//!
+//! A message whose execution exists already goes on whatever is offered now: its row was adopted before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sexton_broker::{Delivery, outgoing};
+use sexton_model::foreign::{Admission, MAX_FOREIGN_JOBS, admit};
+use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
+use sexton_model::pool::PoolName;
+use sexton_model::ticket::Foreign;
+use sexton_service::fault;
+use sexton_store::StoreError;
+use sexton_store::foreign::{self, Adopted, Claimed, FreshIds, claim};
+use sexton_store::offers::{self, InUse};
+use uuid::Uuid;
+
+use super::super::Slot;
+use crate::attempt::publish;
+use crate::context::Context;
+
+/// What becomes of a message.
+enum Fate {
+    Adopted(Adopted),
+    Delayed(Duration),
+    Parked(String),
+}
+
+impl Slot {
+    /// Takes over a task that another system published, or sends its message elsewhere.
+    pub(in crate::slot) async fn adopt(&mut self, delivery: Delivery, task: Foreign) {
+        // The same whenever it is asked again, so that a claim whose answer was lost is found.
+        let ids = FreshIds {
+            job: JobId::new(Uuid::now_v7()),
+            execution: ExecutionId::new(Uuid::now_v7()),
+        };
+        let delays = delivery.properties.delays.unwrap_or(0);
+        let patience = self.patience();
+        loop {
+            let context = Arc::clone(&self.context);
+            let deciding = decide(&context, &task, &self.pool, ids, delays);
+            match context.gate.ask(deciding).await {
+                Ok(Fate::Adopted(adopted)) => return self.adopted(delivery, &task, adopted).await,
+                Ok(Fate::Delayed(delay)) => {
+                    let delay = fault::time(delay, "FOREIGN_DELAY_MS");
+                    let (namespace, pool) = (&context.namespace, &self.pool);
+                    let copy = outgoing::not_offered(namespace, pool, delay, &delivery);
+                    return self.move_on(delivery, copy).await;
+                }
+                Ok(Fate::Parked(reason)) => return self.park(delivery, &reason).await,
+                Err(StoreError::Data(error)) => {
+                    let reason = format!("the database refuses this task: {error}");
+                    return self.park(delivery, &reason).await;
+                }
+                Err(error) => tracing::debug!("a task could not be taken over yet: {error}"),
+            }
+            if !self.database_is_back(patience).await {
+                let _ = delivery.give_back().await;
+                return;
+            }
+        }
+    }
+
+    async fn adopted(&mut self, delivery: Delivery, task: &Foreign, adopted: Adopted) {
+        fault::point("worker.adopted");
+        if task.key.is_some() {
+            // The message id is the key, so the message itself is the first ticket.
+            return self.open(delivery, adopted.execution_id, AttemptNumber::FIRST).await;
+        }
+        if let Some(owed) = adopted.owed {
+            publish(&self.context, &owed).await;
+            fault::point("worker.adopted_paid");
+        }
+        let _ = delivery.ack().await;
+    }
+}
+
+async fn decide(
+    context: &Context,
+    task: &Foreign,
+    pool: &PoolName,
+    ids: FreshIds,
+    delays: i64,
+) -> Result<Fate, StoreError> {
+    let (store, task_type) = (&context.store, &task.task_type);
+    let mut in_use = offers::recent(store, task_type, pool.as_str(), None).await?;
+    if let Some(own) = context.tasks.get(task_type).filter(|_| in_use.is_empty()) {
+        // A restored backup has forgotten what this worker offers, until it says so again.
+        in_use.push(InUse { schema: own.params_schema.clone(), workers: Vec::new() });
+    }
+    let instead = match admit(!in_use.is_empty(), context.foreign_types.list(task_type), delays) {
+        Admission::Delay(delay) => Some(Fate::Delayed(delay)),
+        Admission::Park => Some(Fate::Parked(not_offered(task_type, pool))),
+        Admission::Adopt => context
+            .schemas
+            .mismatches(&task.params, &in_use)
+            .map(|problems| Fate::Parked(mismatching(task_type, &problems))),
+    };
+    if let Some(fate) = instead {
+        let known = foreign::find(store, task).await?;
+        let adopted = |execution_id| Fate::Adopted(Adopted { execution_id, owed: None });
+        return Ok(known.map_or(fate, adopted));
+    }
+    Ok(match claim(store, task, pool, ids, &context.writer.actor, None).await? {
+        Claimed::Adopted(adopted) => Fate::Adopted(adopted),
+        Claimed::NoRoom => Fate::Parked(no_room(task_type)),
+    })
+}
+
+fn not_offered(task_type: &str, pool: &PoolName) -> String {
+    format!(
+        "no worker of pool {pool} offers the task type {task_type}: start one that has it in its catalogue, or \
+         list it in WORKER_FOREIGN_TYPES, then move the message back to its queue, or discard it"
+    )
+}
+
+fn mismatching(task_type: &str, problems: &str) -> String {
+    format!(
+        "the params do not fit the params_schema of {task_type}; publish it again, corrected: {problems}"
+    )
+}
+
+fn no_room(task_type: &str) -> String {
+    format!(
+        "there are {MAX_FOREIGN_JOBS} jobs of tasks that other programs publish, and none for the task type \
+         {task_type}: delete those that are not wanted (`sexton jobs delete foreign.…`), then move the message \
+         back to its queue, or discard it"
+    )
+}
