@@ -23,6 +23,7 @@
 //! [`PostgresServer::start_private`], [`RabbitServer::start_private`]. All others share one pair:
 //! [`shared`].
 
+mod clock;
 mod compose;
 mod error;
 mod faketime;

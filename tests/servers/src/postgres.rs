@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use uuid::Uuid;
 
+use super::clock::Clock;
 use super::error::ServersError;
 use super::folder::{Ending, Folder};
 use super::instance::{Instance, Launch, Programs};
@@ -41,11 +42,13 @@ pub struct PostgresOptions {
     pub durability: Durability,
     /// At most so many connections; tests run in parallel, each with pools of its own.
     pub max_connections: u16,
+    /// Whether its clock can be set: [`PostgresServer::set_clock`].
+    pub own_clock: bool,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { durability: Durability::Full, max_connections: 300 }
+        Self { durability: Durability::Full, max_connections: 300, own_clock: false }
     }
 }
 
@@ -57,6 +60,7 @@ pub struct PostgresServer {
     url: String,
     version: String,
     runner: Runner,
+    clock: Option<Clock>,
 }
 
 impl PostgresServer {
@@ -85,19 +89,26 @@ impl PostgresServer {
         // Others on this machine reach the port too; a superuser without a password would be theirs.
         let password = Uuid::new_v4().simple().to_string();
         let url = format!("postgres://postgres:{password}@127.0.0.1:{port}/postgres");
+        let mut clock = None;
         let runner = match source {
             Source::Programs(programs) => {
                 let ending = Ending { signal: "QUIT", removal: &[] };
                 let folder = Folder::create("postgres", programs.place.clone(), ending)?;
                 let password = folder.write("password", &password)?;
+                if options.own_clock {
+                    clock = Some(Clock::create(&folder).await?);
+                }
+                let mut serve = postgres(&programs, &folder, port, options);
+                serve.environment = clock.iter().flat_map(Clock::environment).collect();
                 let programs = Programs {
                     create: Some(initdb(&programs, &folder, &password)),
-                    serve: vec![postgres(&programs, &folder, port, options)],
+                    serve: vec![serve],
                     // PostgreSQL's "fast" stop: it does not wait for clients to leave.
                     stop_signal: Signal::INT,
                 };
                 Runner::Programs(Instance::new(folder, programs))
             }
+            Source::Compose(_) if options.own_clock => return Err(Clock::none_in_a_container()),
             Source::Compose(compose) => {
                 let fsync = if options.durability == Durability::Full { "on" } else { "off" };
                 let variables = vec![
@@ -110,7 +121,7 @@ impl PostgresServer {
             }
         };
         runner.create().await?;
-        let mut server = Self { url, version: String::new(), runner };
+        let mut server = Self { url, version: String::new(), runner, clock };
         server.start().await?;
         server.version = versions::postgres(&server.url).await?;
         Ok(server)
@@ -163,6 +174,19 @@ impl PostgresServer {
     pub async fn wipe(&mut self) -> Result<(), ServersError> {
         self.runner.renew().await?;
         self.start().await
+    }
+
+    /// Sets the server's clock to so many seconds beside this machine's, from now on and for every process of
+    /// it; how fast time passes, and what its timers measure, stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// It was not started with a clock of its own, or the file that says so cannot be written.
+    pub fn set_clock(&self, seconds: i64) -> Result<(), ServersError> {
+        match &self.clock {
+            Some(clock) => clock.set(seconds),
+            None => Err(Clock::not_its_own()),
+        }
     }
 
     /// Ends the server for good, deletes its data, and waits for both.
