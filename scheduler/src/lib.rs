@@ -46,6 +46,7 @@ pub mod rescuer;
 pub mod runner;
 pub mod start_up;
 pub mod step;
+pub mod stopwatch;
 pub mod sweep;
 mod throttle;
 mod timetables;

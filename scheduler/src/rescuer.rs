@@ -1,26 +1,40 @@
-//! The rescuer: ends attempts whose lease ran out, because their worker was never heard of again.
+//! The rescuer: ends attempts that nobody renews any more, because their worker was never heard of again.
+//!
+//! It reads all open attempts every second and ends one when it has seen the same renewal of it for a
+//! whole lease by this host's monotonic clock. What the database's clock says of the lease is not asked: a step
+//! of it, or a server with another, ends nothing. A rescuer that has just started therefore waits for a lease.
 //!
 //! The decision is the same as after any failed attempt, with a budget of its own; the statement
-//! repeats the condition, so a renewal that comes in between wins. The tickets that follow are owed
-//! at once, and the relay is told.
+//! repeats that this is still the last renewal, so one that comes in between wins. The tickets that follow are
+//! owed at once, and the relay is told.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sexton_model::id::ExecutionId;
+use sexton_model::lease::{Observed, is_over};
 use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
 use sexton_service::fault;
 use sexton_store::answer::within;
 use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::running::{self, Renewed, Seen};
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
 use crate::draw;
 use crate::notice::tell_parked;
 use crate::step::{ANSWER, Pause, Step, StepError};
+use crate::stopwatch::Stopwatch;
+use crate::throttle::Throttle;
 
-/// Attempts of one round.
+/// Attempts of one statement that ends some.
 const BATCH: usize = 500;
-const POLL: Duration = Duration::from_secs(2);
+/// Attempts of one statement that reads some.
+const PAGE: usize = 5_000;
+/// Attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory. Those beyond are
+/// watched when others have ended.
+const MOST: usize = 100_000;
+const POLL: Duration = Duration::from_secs(1);
 
 /// The loop.
 #[derive(Debug)]
@@ -28,12 +42,19 @@ pub struct Rescuer {
     store: Store,
     defaults: RetryPolicy,
     relay: Arc<Notify>,
+    stopwatch: Stopwatch,
+    observed: Mutex<Observed<ExecutionId, Renewed>>,
+    page: usize,
+    most: usize,
+    complaint: Throttle,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rescued {
-    /// Attempts whose lease was over.
+    /// Attempts that are watched.
+    pub watched: usize,
+    /// Of those, the ones that nobody has renewed for a whole lease.
     pub found: usize,
     /// Of those, the ones that this round ended; the others had moved on meanwhile.
     pub lost: usize,
@@ -42,25 +63,80 @@ pub struct Rescued {
 impl Rescuer {
     /// `defaults` hold where a job says nothing; `relay` is woken when tickets are owed.
     pub fn new(store: Store, defaults: RetryPolicy, relay: Arc<Notify>) -> Self {
-        Self { store, defaults, relay }
+        Self {
+            store,
+            defaults,
+            relay,
+            stopwatch: Stopwatch::default(),
+            observed: Mutex::default(),
+            page: PAGE,
+            most: MOST,
+            complaint: Throttle::default(),
+        }
+    }
+
+    /// By another clock than the host's.
+    #[must_use]
+    pub fn timed_by(self, stopwatch: Stopwatch) -> Self {
+        Self { stopwatch, ..self }
+    }
+
+    /// Reading so many at a time, and watching at most so many.
+    #[must_use]
+    pub fn watching(self, page: usize, most: usize) -> Self {
+        Self { page: page.max(1), most: most.max(1), ..self }
     }
 
     fn verdict(&self, overdue: &Overdue) -> Verdict {
         let policy = self.defaults.with(&overdue.retry);
         decide(Ending::Lost, LOST, overdue.used, &policy, draw::fraction())
     }
-}
 
-impl Step for Rescuer {
-    const NAME: &'static str = "rescuer";
-    const LIMIT: Duration = Duration::from_mins(2);
-    type Report = Rescued;
+    /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
+    /// renewal for a whole lease.
+    async fn watch(&self, now: Now) -> Result<(usize, Vec<Seen>), StepError> {
+        let (mut watched, mut silent, mut after) = (0, Vec::new(), None);
+        loop {
+            let limit = self.page.min(self.most - watched);
+            let reading = running::page(&self.store, after, limit as i64, now);
+            let page = within(ANSWER, reading).await?;
+            // After the answer, which tells of an earlier instant, and before anything that acts on it is sent.
+            let read_by = self.stopwatch.read();
+            watched += page.len();
+            let full = watched >= self.most;
+            let whole = full || page.len() < limit;
+            let keys: Vec<_> =
+                page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
+            let since = {
+                let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+                observed.take_in(after, &keys, whole, read_by)
+            };
+            after = keys.last().map(|(id, _)| *id).or(after);
+            let over = page
+                .into_iter()
+                .zip(since)
+                .filter(|(one, since)| !one.alive && is_over(*since, read_by, one.lease));
+            silent.extend(over.map(|(one, _)| one));
+            if full && self.complaint.permits(tokio::time::Instant::now()) {
+                tracing::warn!(
+                    "there are {} open attempts or more: those of later executions are not watched until others \
+                     have ended; if their worker dies, they are tried again only then",
+                    self.most
+                );
+            }
+            if whole {
+                return Ok((watched, silent));
+            }
+        }
+    }
 
-    async fn run_once(&self, now: Now) -> Result<Rescued, StepError> {
-        let finding = lost::find(&self.store, &Which::LeaseOver, BATCH as i64, now);
+    /// Ends them, each if nobody has renewed it meanwhile; returns how many it ended.
+    async fn end(&self, silent: &[Seen], now: Now) -> Result<usize, StepError> {
+        let which = Which::Unrenewed(silent);
+        let finding = lost::find(&self.store, &which, BATCH as i64);
         let overdue = within(ANSWER, finding).await?;
         let verdicts: Vec<_> = overdue.iter().map(|one| (one.clone(), self.verdict(one))).collect();
-        let settling = lost::settle(&self.store, &Which::LeaseOver, &verdicts, now);
+        let settling = lost::settle(&self.store, &which, &verdicts, now);
         let ended = within(ANSWER, settling).await?;
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
             tracing::warn!(
@@ -77,11 +153,25 @@ impl Step for Rescuer {
             self.relay.notify_one();
         }
         tell_parked(&self.store, &ended).await;
-        Ok(Rescued { found: overdue.len(), lost: ended.len() })
+        Ok(ended.len())
+    }
+}
+
+impl Step for Rescuer {
+    const NAME: &'static str = "rescuer";
+    const LIMIT: Duration = Duration::from_mins(2);
+    type Report = Rescued;
+
+    async fn run_once(&self, now: Now) -> Result<Rescued, StepError> {
+        let (watched, silent) = self.watch(now).await?;
+        let mut lost = 0;
+        for batch in silent.chunks(BATCH) {
+            lost += self.end(batch, now).await?;
+        }
+        Ok(Rescued { watched, found: silent.len(), lost })
     }
 
-    fn pause(&self, rescued: &Rescued) -> Pause {
-        let full = rescued.lost >= BATCH;
-        Pause::AtMost(if full { Duration::ZERO } else { POLL })
+    fn pause(&self, _: &Rescued) -> Pause {
+        Pause::AtMost(POLL)
     }
 }

@@ -199,13 +199,14 @@ impl NewExecution {
         .await?;
         if let Some(worker) = worker {
             sqlx::query(
-                "INSERT INTO attempts (execution_id, number, worker_id, opened_at)
-                 VALUES ($1, $2, $3, $4)",
+                "INSERT INTO attempts (execution_id, number, worker_id, opened_at, lease_ms)
+                 VALUES ($1, $2, $3, $4, $5)",
             )
             .bind(id)
             .bind(self.attempt)
             .bind(worker)
             .bind(self.at)
+            .bind(self.lease.num_milliseconds())
             .execute(pool)
             .await?;
         }

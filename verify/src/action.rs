@@ -14,7 +14,7 @@ pub enum Action {
     Deliver(u8, Number),
     /// A worker goes one step further.
     Worker(u8, WorkerStep),
-    /// The rescuer ends an attempt whose lease is over.
+    /// The rescuer ends an attempt that it has seen unrenewed for a lease.
     Rescue,
     /// A worker that was started again in a dead one's seat ends that one's attempt.
     TakeSeat,
@@ -108,7 +108,7 @@ pub enum Clock {
     LongDue,
     /// A relay's hold, or the head start, is over.
     HoldOver,
-    /// The lease is over.
+    /// Nobody has renewed the lease for its whole length.
     LeaseOver,
     /// The firing is too old to be begun.
     Stale,
@@ -149,6 +149,8 @@ pub enum Fault {
     Wiped,
     /// The reconciler takes a ticket for lost that is not.
     WrongGuess,
+    /// The database's clock is set ahead by more than a lease: by it, every open attempt's is over.
+    ClockAhead,
 }
 
 /// What people do.
@@ -300,6 +302,7 @@ fn faults() -> impl Iterator<Item = Fault> {
         F::ReleasedEarly,
         F::Wiped,
         F::WrongGuess,
+        F::ClockAhead,
     ];
     let of_tickets =
         Number::ALL.into_iter().flat_map(|number| [F::Doubled(number), F::ParkedByBroker(number)]);

@@ -11,8 +11,11 @@ pub enum Fence {
     State,
     /// `open_token = mine`: in the look that answers a ticket that opened nothing, in the settlement.
     Worker,
-    /// `lease_until < now()`, wherever an attempt is ended as lost.
+    /// The same renewal, for a whole lease: wherever an attempt is ended as lost and its worker is not known to
+    /// be dead.
     Lease,
+    /// Of which that length is taken by the observer's own clock, and not by the database's.
+    Observation,
     /// `next_attempt_at <= now()`, in the open.
     DueTime,
     /// `UNIQUE (job_id, execution_key)`, in the claim.
@@ -30,11 +33,12 @@ pub enum Fence {
 
 impl Fence {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AttemptNumber,
         Self::State,
         Self::Worker,
         Self::Lease,
+        Self::Observation,
         Self::DueTime,
         Self::UniqueKey,
         Self::TicketPublishedAt,
@@ -50,6 +54,7 @@ impl Fence {
             Self::State => "state",
             Self::Worker => "worker",
             Self::Lease => "lease",
+            Self::Observation => "observation",
             Self::DueTime => "due time",
             Self::UniqueKey => "unique key",
             Self::TicketPublishedAt => "ticket_published_at",

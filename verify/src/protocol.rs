@@ -73,6 +73,7 @@ impl Protocol {
                 used: Spent::default(),
                 holder: Holder::Nobody,
                 lease_over: false,
+                clock_ahead: false,
                 cancel: false,
                 marked_in_pass: false,
             },
@@ -153,7 +154,8 @@ impl Protocol {
         }
     }
 
-    /// Whether the lease cannot be over yet: its worker renews it, or would be dead before.
+    /// Whether the lease cannot be over yet: its worker renews it, or would be dead before. This is what observers'
+    /// own clocks make true, whatever the database's says.
     fn is_kept(&self, world: &World) -> bool {
         let Holder::Worker(who) = world.row.holder else { return false };
         match world.workers[usize::from(who)].step {

@@ -179,9 +179,11 @@ pub const fn mutant(fence: Fence) -> (Protocol, Property) {
     let bounds = Bounds { schedulers: 2, faults: 1, ..FIRING };
     let (bounds, property) = match fence {
         Fence::AttemptNumber | Fence::State => (bounds, Property::OpenedOnce),
-        Fence::Worker | Fence::Lease | Fence::OwnClock | Fence::RenewalFirst => {
-            (bounds, Property::OneLiveRun)
-        }
+        Fence::Worker
+        | Fence::Lease
+        | Fence::Observation
+        | Fence::OwnClock
+        | Fence::RenewalFirst => (bounds, Property::OneLiveRun),
         Fence::DueTime => (bounds, Property::NeverEarly),
         Fence::UniqueKey => (bounds, Property::OneExecution),
         Fence::TicketPublishedAt => (bounds, Property::PublishedIsThere),

@@ -14,7 +14,7 @@ use sexton_model::state::{Cause, State, next};
 use crate::fences::{Fence, Fences};
 use crate::parts::Part;
 use crate::world::{
-    Ending, Hand, Holder, Number, Queue, Scheduler, Spent, Step, Sweep, World, Wrong,
+    Ending, Hand, Holder, Number, Queue, Row, Scheduler, Spent, Step, Sweep, World, Wrong,
 };
 
 /// The numbers that stand for [`Number`] when a real decision is asked.
@@ -55,6 +55,14 @@ pub(crate) enum Opening {
     Nothing,
 }
 
+impl Row {
+    /// `lease_until = now() + lease`, which nobody has seen before.
+    pub(crate) const fn renewed(&mut self) {
+        self.lease_over = false;
+        self.clock_ahead = false;
+    }
+}
+
 impl World {
     /// `state = …, rev = rev + 1` for `cause`, if the table has such a move. `false`: the row was not
     /// changed.
@@ -79,7 +87,7 @@ impl World {
         }
         if to != State::Running {
             self.row.holder = Holder::Nobody;
-            self.row.lease_over = false;
+            self.row.renewed();
             // Written by the next requeue before anything reads them.
             if to != State::Retrying && to != State::Pending {
                 self.row.used = Spent::default();
@@ -201,7 +209,7 @@ impl World {
         self.change(Cause::Open, fences);
         self.row.cancel = cancel;
         self.row.holder = Holder::Worker(worker as u8);
-        self.row.lease_over = false;
+        self.row.renewed();
         Opening::Opened
     }
 
@@ -215,7 +223,6 @@ impl World {
             mine: row.state == State::Running && mine,
             due_in: if row.due { Duration::ZERO } else { A_WHILE },
             overdue: if row.long_due { open::NOT_OFFERED_FOR } else { Duration::ZERO },
-            lease_alive: row.state == State::Running && !row.lease_over && fences.has(Fence::Lease),
             offered,
             waits: false,
         };
@@ -251,13 +258,14 @@ impl World {
         fits && self.end(ending, true, fences)
     }
 
-    /// `settle_lost`, by the rescuer, by a worker that was handed the spent ticket, or by the seat of
-    /// a dead worker (`seat`). `false`: there was nothing to end.
+    /// `settle_lost`, by the rescuer or by the seat of a dead worker (`seat`). `false`: there was nothing to
+    /// end.
     pub(crate) fn lose(&mut self, seat: bool, fences: Fences) -> bool {
         let gone = if seat {
             self.row.holder == Holder::Dead
         } else {
-            self.row.lease_over || !fences.has(Fence::Lease)
+            let by_database = self.row.clock_ahead && !fences.has(Fence::Observation);
+            self.row.lease_over || by_database || !fences.has(Fence::Lease)
         };
         self.row.state == State::Running && gone && self.end(retry::Ending::Lost, false, fences)
     }

@@ -177,11 +177,6 @@ impl Line<'_> {
             Answer::Run => "that it opened it before".into(),
             Answer::Spent => "that it is spent".into(),
             Answer::Stale => "that it is stale".into(),
-            Answer::Lost => format!(
-                "that its lease is over: it ends attempt {} as lost{}",
-                self.number,
-                self.became()
-            ),
             Answer::Wait(_) if offered => "to wait: it is early".into(),
             Answer::Wait(_) => "to wait: it lacks the task type".into(),
             Answer::NeverOffered => {
@@ -291,6 +286,10 @@ impl Line<'_> {
                 format!("{} is doubled in the main queue", self.ticket(number))
             }
             Fault::Wiped => "the broker loses its data".into(),
+            Fault::ClockAhead => format!(
+                "the database's clock is set ahead: by it, the lease of attempt {} is over",
+                self.number
+            ),
             Fault::WrongGuess => {
                 "the reconciler takes the ticket for lost; the row owes it again".into()
             }

@@ -60,8 +60,10 @@ pub struct Row {
     pub used: Spent,
     /// `open_token`.
     pub holder: Holder,
-    /// `lease_until < now()`.
+    /// Nobody has renewed the attempt for a whole lease, by the clock of whoever watches it.
     pub lease_over: bool,
+    /// `lease_until < now()`, though it is not over: the database's clock was set ahead.
+    pub clock_ahead: bool,
     /// `cancel_requested`.
     pub cancel: bool,
     /// `ticket_published_at >=` the instant at which the sweep's pass began.

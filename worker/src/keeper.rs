@@ -2,8 +2,8 @@
 //!
 //! Renewed every quarter of the lease. The executor kills the task by the worker's own monotonic
 //! clock at (the instant *before* the last successful renewal was sent) + lease − margin, which is
-//! never later than the database's end of the lease; so while the host runs at all, no second worker
-//! can have opened the next attempt while this task still runs.
+//! earlier than anybody who watches the lease can have seen this renewal for its whole length. So while the
+//! host runs at all, no second worker can have opened the next attempt while this task still runs.
 
 use std::convert::Infallible;
 use std::time::Duration;

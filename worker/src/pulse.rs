@@ -120,7 +120,7 @@ impl Pulse {
         }
         let which = Which::Of(&dead);
         loop {
-            let found = lost::find(store, &which, BATCH, None).await?;
+            let found = lost::find(store, &which, BATCH).await?;
             let lost: Vec<_> = found
                 .into_iter()
                 .map(|one| {

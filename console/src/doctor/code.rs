@@ -170,9 +170,9 @@ findings! {
          them."
         Some("owes them again, by the reconciler's own statement");
     LeasesOverdue "leases_overdue" Warning
-        "Attempts are open whose lease is over."
-        "Start a scheduler: its rescuer ends them as lost within seconds, by the retry settings that it \
-         has."
+        "Attempts are open whose lease is over by the database's clock."
+        "Keep a scheduler running: its rescuer ends them as lost when it has seen nobody renew them for a \
+         whole lease. If the database's clock was set ahead, nothing is to be done."
         None;
     FailedWithoutMessages "failed_without_messages" Warning
         "Failed executions lack their message in the failed queue."

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_secs(5);
 /// Round trips of which the middle one counts.
 const PINGS: usize = 5;
-/// A lease is over for a moment whenever a worker has died; the rescuer looks every two seconds.
+/// A lease is over for a moment whenever a worker has died, until the rescuer has seen it for that long.
 const LEASE_GRACE_MS: i64 = 15_000;
 /// The most pools that are looked for on the broker.
 const MAX_POOLS: usize = 50;

@@ -19,6 +19,7 @@ pub mod job;
 pub mod jobs_file;
 pub mod key;
 pub mod ladder;
+pub mod lease;
 pub mod lint;
 pub mod moment;
 pub mod notice;

@@ -23,8 +23,6 @@ pub struct Row {
     pub due_in: Duration,
     /// By the database's clock, for how long it has been due.
     pub overdue: Duration,
-    /// By the database's clock, whether the open attempt's lease lasts.
-    pub lease_alive: bool,
     /// Whether this worker's catalogue has the row's task type.
     pub offered: bool,
     /// Whether it waits until its job is free; its ticket is published then.
@@ -50,10 +48,9 @@ pub enum Answer {
     Wait(Duration),
     /// Somebody held the row's lock for a moment: ask again in the next round.
     AskAgain,
-    /// Opened already and alive. The lease and the rescuer own the attempt: ack.
+    /// Opened already, whether its worker lives or not. The rescuer ends the attempt if nobody renews it: who
+    /// is handed a ticket has not watched its lease. Ack.
     Spent,
-    /// Its worker is gone: end the attempt as lost, ack.
-    Lost,
     /// A duplicate, or a ticket that was overtaken: ack, count.
     Stale,
     /// A ticket the database has forgotten (a restored backup): ack, count, warn. The row decides.
@@ -78,8 +75,7 @@ pub fn answer(ticket: AttemptNumber, row: Option<&Row>) -> Answer {
     }
     match row.state {
         State::Running if row.mine => Answer::Run,
-        State::Running if row.lease_alive => Answer::Spent,
-        State::Running => Answer::Lost,
+        State::Running => Answer::Spent,
         _ if row.waits => Answer::Stale,
         _ if row.due_in > Duration::ZERO => Answer::Wait(row.due_in),
         State::Failed if !row.offered => Answer::ParkAgain,
@@ -101,7 +97,6 @@ mod tests {
             mine: false,
             due_in: Duration::ZERO,
             overdue: Duration::ZERO,
-            lease_alive: true,
             offered: true,
             waits: false,
         }
@@ -116,9 +111,6 @@ mod tests {
         let running = row(State::Running, 2);
         assert_eq!(ask(Row { mine: true, ..running }), Answer::Run);
         assert_eq!(ask(running), Answer::Spent);
-        assert_eq!(ask(Row { lease_alive: false, ..running }), Answer::Lost);
-        // Its own token counts even when the lease ran out meanwhile: the renewal will tell.
-        assert_eq!(ask(Row { mine: true, lease_alive: false, ..running }), Answer::Run);
     }
 
     #[test]

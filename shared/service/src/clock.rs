@@ -1,8 +1,9 @@
 //! The wall clock of this host.
 //!
 //! The only module that reads it; everything else takes `now` as an argument, so that a test can
-//! say what time it is. What is due, and whether a lease is over, is never decided by this clock
-//! but by PostgreSQL's: hosts disagree. It serves what people read: "since when", "how long ago".
+//! say what time it is. What is due is never decided by this clock but by PostgreSQL's: hosts disagree.
+//! Whether a lease is over is decided by no wall clock at all. It serves what people read: "since when", "how
+//! long ago".
 
 use chrono::{DateTime, Utc};
 

@@ -47,6 +47,7 @@ pub mod raw;
 pub mod reconcile;
 pub mod relay;
 pub mod retention;
+pub mod running;
 pub mod scratch;
 pub mod settle;
 pub mod status;

@@ -1,9 +1,12 @@
-//! Lost: end the attempts whose lease ran out.
+//! Lost: end the attempts of workers that are not heard of any more.
 //!
-//! Whoever notices first does it: a scheduler's rescuer, a worker that was handed the spent ticket
-//! again, or a worker that starts in the seat of a dead one. The statement repeats the condition, so
-//! a renewal that came in between wins.
+//! Whoever has grounds to does it: a scheduler's rescuer, which has seen the same renewal for a whole lease, or a
+//! worker that starts in the seat of a dead one. The statement repeats the grounds, so a renewal that came in
+//! between wins. The database's clock says when it happened, and decides nothing here.
 
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
 use sexton_model::job::RetryOverrides;
@@ -11,12 +14,13 @@ use sexton_model::retry::{LOST, Used, Verdict};
 use uuid::Uuid;
 
 use crate::open::{RetryColumns, number, used};
+use crate::running::{Renewed, Seen};
 use crate::{Now, Store, StoreError};
 
 /// What is recorded of a lost attempt.
 const MESSAGE: &str = "the worker was not heard of again before the lease ran out";
 
-/// An open attempt whose lease is over.
+/// An open attempt that is to be ended as lost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Overdue {
     /// The execution.
@@ -31,24 +35,32 @@ pub struct Overdue {
     pub retry: RetryOverrides,
 }
 
-/// Which open attempts count as lost.
-#[derive(Clone, Debug)]
+/// Which open attempts count as lost, and on which grounds.
+#[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// Those whose lease ran out by the database's clock.
-    LeaseOver,
+    /// Those whose last renewal somebody has seen for a whole lease by a clock of their own; each only as long
+    /// as that is its last renewal, on the server that it was read from.
+    Unrenewed(&'a [Seen]),
     /// Those of workers that are known to be dead, whatever their lease says.
     Of(&'a [ProcessId]),
-    /// This one, if its lease ran out.
-    One(ExecutionId),
 }
 
 impl Which<'_> {
-    /// `(only these workers, only this execution)`.
-    fn filter(&self) -> (Option<Vec<Uuid>>, Option<Uuid>) {
+    /// The workers, if it is about workers.
+    fn workers(&self) -> Option<Vec<Uuid>> {
         match self {
-            Self::LeaseOver => (None, None),
-            Self::Of(workers) => (Some(workers.iter().map(|worker| worker.get()).collect()), None),
-            Self::One(id) => (None, Some(id.get())),
+            Self::Unrenewed(_) => None,
+            Self::Of(workers) => Some(workers.iter().map(|worker| worker.get()).collect()),
+        }
+    }
+
+    /// The renewals that were seen, by execution.
+    fn renewals(&self) -> HashMap<ExecutionId, &Renewed> {
+        match self {
+            Self::Unrenewed(seen) => {
+                seen.iter().map(|one| (one.execution_id, &one.renewed)).collect()
+            }
+            Self::Of(_) => HashMap::new(),
         }
     }
 }
@@ -58,9 +70,22 @@ pub async fn find(
     store: &Store,
     which: &Which<'_>,
     limit: i64,
-    now: Now,
 ) -> Result<Vec<Overdue>, StoreError> {
-    let (workers, one) = which.filter();
+    let ids: Vec<Uuid> = match which {
+        Which::Unrenewed(seen) => seen.iter().map(|one| one.execution_id.get()).collect(),
+        Which::Of(workers) => {
+            let workers: Vec<Uuid> = workers.iter().map(|worker| worker.get()).collect();
+            sqlx::query_scalar!(
+                "-- find_attempts_of
+                SELECT id FROM executions WHERE state = 'running' AND worker_id = ANY ($1)
+                ORDER BY id LIMIT $2",
+                &workers,
+                limit
+            )
+            .fetch_all(store.bounded())
+            .await?
+        }
+    };
     let rows = sqlx::query!(
         r#"-- find_lost
         SELECT e.id, e.attempt, e.worker_id AS "worker_id!", e.retries_used, e.timeouts_used,
@@ -68,15 +93,10 @@ pub async fn find(
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e JOIN jobs j ON j.id = e.job_id
-        WHERE e.state = 'running'
-          AND CASE WHEN $1::uuid[] IS NULL THEN e.lease_until < coalesce($4, now())
-                   ELSE e.worker_id = ANY ($1) END
-          AND ($2::uuid IS NULL OR e.id = $2)
-        ORDER BY e.id LIMIT $3"#,
-        workers.as_deref(),
-        one,
-        limit,
-        now
+        WHERE e.state = 'running' AND e.id = ANY ($1)
+        ORDER BY e.id LIMIT $2"#,
+        &ids,
+        limit
     )
     .fetch_all(store.bounded())
     .await?;
@@ -108,8 +128,8 @@ pub async fn find(
         .collect()
 }
 
-/// Ends them as the verdicts say (never with success), each only if it is still open and still
-/// counts as lost. The debts are due at once: the caller has nothing to publish, the relay does. The
+/// Ends them as the verdicts say (never with success), each only if it is still open and the grounds
+/// still hold. The debts are due at once: the caller has nothing to publish, the relay does. The
 /// message of a row that fails names the last crashes: which attempt, on which worker, when.
 /// Returns the executions that were changed.
 pub async fn settle(
@@ -121,13 +141,23 @@ pub async fn settle(
     if lost.is_empty() {
         return Ok(Vec::new());
     }
-    let (workers, _) = which.filter();
+    let (workers, renewals) = (which.workers(), which.renewals());
     let ids: Vec<Uuid> = lost.iter().map(|(one, _)| one.execution_id.get()).collect();
     let attempts: Vec<i32> = lost.iter().map(|(one, _)| one.attempt.get()).collect();
     let mut states = Vec::with_capacity(lost.len());
     let mut waits = Vec::with_capacity(lost.len());
     let mut crashes = Vec::with_capacity(lost.len());
+    let mut tokens: Vec<Option<Uuid>> = Vec::with_capacity(lost.len());
+    let mut lease_until: Vec<Option<DateTime<Utc>>> = Vec::with_capacity(lost.len());
+    let mut written_by: Vec<Option<i64>> = Vec::with_capacity(lost.len());
+    let mut servers: Vec<Option<DateTime<Utc>>> = Vec::with_capacity(lost.len());
     for (one, verdict) in lost {
+        // One that nobody has seen equals nothing, and stays.
+        let renewed = renewals.get(&one.execution_id);
+        tokens.push(renewed.map(|renewed| renewed.token.get()));
+        lease_until.push(renewed.map(|renewed| renewed.lease_until));
+        written_by.push(renewed.map(|renewed| renewed.written_by));
+        servers.push(renewed.map(|renewed| renewed.server));
         let (state, wait_ms, used) = match verdict {
             Verdict::Retry { after, used } => ("retrying", after.as_millis() as i64, *used),
             Verdict::Fail { used } => ("failed", 0, *used),
@@ -140,14 +170,17 @@ pub async fn settle(
     let ids = sqlx::query_scalar!(
         r#"-- settle_lost
         WITH r AS (
-            SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::int[])
-                 AS r (id, attempt, state, wait_ms, crashes)),
+            SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::int[],
+                                 $10::uuid[], $11::timestamptz[], $12::bigint[], $13::timestamptz[])
+                 AS r (id, attempt, state, wait_ms, crashes, token, lease_until, written_by, server)),
         l AS MATERIALIZED (
             SELECT r.*, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
                              ELSE r.state END AS becomes
             FROM executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state = 'running'
-              AND CASE WHEN $6::uuid[] IS NULL THEN e.lease_until < coalesce($7, now())
+              AND CASE WHEN $6::uuid[] IS NULL THEN
+                           e.open_token = r.token AND e.lease_until = r.lease_until
+                           AND e.xmin::text::bigint = r.written_by AND pg_postmaster_start_time() = r.server
                        ELSE e.worker_id = ANY ($6) END
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
@@ -190,7 +223,11 @@ pub async fn settle(
         workers.as_deref(),
         now,
         MESSAGE,
-        fingerprint(LOST, MESSAGE).to_string()
+        fingerprint(LOST, MESSAGE).to_string(),
+        &tokens as &[Option<Uuid>],
+        &lease_until as &[Option<DateTime<Utc>>],
+        &written_by as &[Option<i64>],
+        &servers as &[Option<DateTime<Utc>>]
     )
     .fetch_all(store.bounded())
     .await?;

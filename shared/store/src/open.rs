@@ -5,7 +5,7 @@
 //! both or neither. A firing that nobody has begun and that has become too old for its job is skipped
 //! by the same statement instead: of two workers one skips it, and none that is skipped is opened.
 //! Whether a ticket won is told by its token, so that an answer that was lost can be asked for again. A crash
-//! after the statement leaves a running attempt without a worker: its lease runs out and the rescuer ends it as lost.
+//! after the statement leaves a running attempt without a worker: nobody renews it and the rescuer ends it as lost.
 
 mod retry_columns;
 
@@ -165,8 +165,8 @@ pub async fn open(
                       l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
                       l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms),
         a AS (
-            INSERT INTO attempts (execution_id, number, worker_id, opened_at)
-            SELECT u.id, u.attempt, $4, u.started_at FROM u WHERE NOT u.stale),
+            INSERT INTO attempts (execution_id, number, worker_id, opened_at, lease_ms)
+            SELECT u.id, u.attempt, $4, u.started_at, u.lease_ms FROM u WHERE NOT u.stale),
         o AS (
             INSERT INTO operator_actions (at, actor, action, job_id, execution_id, before, after)
             SELECT u.started_at, $7, 'hand_requeue', u.job_id, u.id,
@@ -232,13 +232,15 @@ pub async fn recover(
                         e.execution_key) AS "execution_key!",
                e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
-               coalesce(j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
+               -- As it was opened, since that is what it is judged by, whatever the job says by now.
+               coalesce(a.lease_ms, j.lease_ms, $4::bigint) AS "lease_ms!", e.retries_used, e.timeouts_used,
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
         FROM executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
         JOIN jobs j ON j.id = e.job_id
+        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt
         WHERE e.state = 'running' AND e.attempt = r.attempt AND e.open_token = r.token"#,
         &ids,
         &attempts,
@@ -266,7 +268,6 @@ pub async fn look(
         SELECT e.id, e.state, e.attempt, e.open_token IS NOT DISTINCT FROM r.token AS "mine!",
                e.next_attempt_at - coalesce($3, now()) > interval '0' AS early,
                (extract(epoch FROM e.next_attempt_at - coalesce($3, now())) * 1000)::bigint AS due_in_ms,
-               coalesce(e.lease_until >= coalesce($3, now()), false) AS "lease_alive!",
                e.task_type = ANY ($4::text[]) AS "offered!",
                e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL AS "waits!"
         FROM executions e JOIN unnest($1::uuid[], $2::uuid[]) AS r (id, token) ON r.id = e.id"#,
@@ -290,7 +291,6 @@ pub async fn look(
                     mine: row.mine,
                     due_in: Duration::from_millis(early_ms as u64),
                     overdue: Duration::from_millis((-due_in_ms).max(0) as u64),
-                    lease_alive: row.lease_alive,
                     offered: row.offered,
                     waits: row.waits,
                 },

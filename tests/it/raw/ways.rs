@@ -1,9 +1,10 @@
-//! Who ends an attempt that was lost tells of the parked task, whoever it is: beside a scheduler's rescuer, the
-//! worker that takes the seat of the dead one, and the one to which the ticket comes.
+//! Who ends an attempt that was lost tells of the parked task, whoever it is: a scheduler's rescuer, or the worker
+//! that takes the seat of the dead one. A worker to which the ticket comes ends nothing.
 
 use sexton_tests::platform::{Platform, Program};
 
 use super::notice::{JSON, parked};
+use crate::bad_input::wire::Wire;
 use crate::process::{IN_THE_END, by_hand, until};
 
 /// A platform, and a worker that has died in the one attempt that there may be, after its scheduler.
@@ -42,10 +43,32 @@ async fn a_task_that_the_successor_of_a_dead_worker_parks_is_told_of() {
 }
 
 #[tokio::test]
-async fn a_task_that_is_parked_by_whom_its_ticket_comes_to_is_told_of() {
+async fn a_task_that_a_scheduler_parks_which_was_started_after_its_worker_died_is_told_of() {
     let platform = bereaved("1s").await;
-    // No scheduler is there to see it, and a worker in another seat knows nothing of the dead one.
+    // The lease is over, and the scheduler that saw it begin is gone.
     until(&platform, "executions WHERE state = 'running' AND lease_until < now()", 1).await;
-    let stranger = platform.start_worker("w2", &JSON).unwrap();
-    is_told_once(&platform, stranger).await;
+    let heir = platform.start_scheduler("s2", &JSON).unwrap();
+    is_told_once(&platform, heir).await;
+}
+
+#[tokio::test]
+async fn a_worker_to_which_the_ticket_of_a_dead_one_comes_ends_nothing_and_drops_it() {
+    let platform = bereaved("1s").await;
+    until(&platform, "executions WHERE state = 'running' AND lease_until < now()", 1).await;
+    let wire = Wire::connect(&platform).await;
+    let ready = async |wanted: u32| {
+        let there = async || (wire.depth(wire.main()).await == wanted).then_some(());
+        platform.eventually("the ticket is there, or gone", IN_THE_END, there).await;
+    };
+    ready(1).await;
+    // In a seat of its own it knows nothing of the dead one. It has not watched the lease, so it cannot tell.
+    let mut stranger = platform.start_worker("w2", &JSON).unwrap();
+    stranger.ready().await;
+    ready(0).await;
+    stranger.terminate();
+    stranger.exit(IN_THE_END).await;
+    // Not given back either: the ticket is spent.
+    ready(0).await;
+    until(&platform, "executions WHERE state = 'running' AND attempt = 1", 1).await;
+    assert!(parked(&platform.logs()).is_empty());
 }

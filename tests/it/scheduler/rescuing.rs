@@ -1,22 +1,54 @@
 //! The rescuer: attempts whose worker was never heard of again.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
-use sexton_model::retry::RetryPolicy;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::retry::{RetryPolicy, Verdict};
 use sexton_model::state::State;
-use sexton_scheduler::rescuer::Rescuer;
+use sexton_scheduler::rescuer::{Rescued, Rescuer};
 use sexton_scheduler::step::Step;
+use sexton_scheduler::stopwatch::Stopwatch;
+use sexton_store::lease::{Held, Renewal, renew};
+use sexton_store::lost::{self, Which};
+use sexton_store::running;
 use sexton_tests::factory::NewExecution;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::{Fixture, at, now};
 
-fn rescuer(f: &Fixture, relay: &Arc<Notify>) -> Rescuer {
-    let defaults = RetryPolicy { max_crashes: 2, ..RetryPolicy::default() };
-    Rescuer::new(f.store(), defaults, Arc::clone(relay))
+const LEASE: Duration = Duration::from_secs(20);
+
+/// A rescuer and the clock by which it judges. The database's clock is another: it is handed to each round.
+struct Observer {
+    rescuer: Rescuer,
+    elapsed: Arc<Mutex<Duration>>,
+}
+
+impl Observer {
+    fn new(f: &Fixture, relay: &Arc<Notify>) -> Self {
+        let defaults = RetryPolicy { max_crashes: 2, ..RetryPolicy::default() };
+        let (begun, elapsed) = (Instant::now(), Arc::new(Mutex::default()));
+        let read = Arc::clone(&elapsed);
+        let stopwatch = Stopwatch::new(move || begun + *read.lock().unwrap());
+        let rescuer = Rescuer::new(f.store(), defaults, Arc::clone(relay)).timed_by(stopwatch);
+        Self { rescuer, elapsed }
+    }
+
+    /// A round, so many milliseconds after this observer has begun, at a second of the database's clock.
+    async fn round(&self, millis: u64, second: i64) -> Rescued {
+        *self.elapsed.lock().unwrap() = Duration::from_millis(millis);
+        self.rescuer.run_once(now(second)).await.unwrap()
+    }
+
+    /// As if it had seen all there is for a whole lease, all within one second of the database's clock.
+    async fn waits_for_a_lease(&self, second: i64) -> Rescued {
+        let seen = self.round(0, second).await;
+        assert_eq!((seen.found, seen.lost), (0, 0), "it has just begun");
+        self.round(20_000, second).await
+    }
 }
 
 #[tokio::test]
@@ -24,8 +56,8 @@ async fn a_lost_attempt_is_tried_again_at_once_and_the_relay_is_told() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let relay = Arc::default();
-    let rescued = rescuer(&f, &relay).run_once(now(21)).await.unwrap();
-    assert_eq!((rescued.found, rescued.lost), (1, 1));
+    let rescued = Observer::new(&f, &relay).waits_for_a_lease(21).await;
+    assert_eq!((rescued.watched, rescued.found, rescued.lost), (1, 1, 1));
     assert_eq!(f.state(id).await, "retrying/2, owed");
     let due = f.column(id, "(next_attempt_at <= to_timestamp(1800000021))").await;
     assert_eq!(due.as_deref(), Some("true"));
@@ -39,8 +71,135 @@ async fn a_lost_attempt_is_tried_again_at_once_and_the_relay_is_told() {
 async fn a_lease_that_still_runs_is_left_alone() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
-    assert_eq!(rescuer(&f, &Arc::default()).run_once(now(20)).await.unwrap().found, 0);
+    let observer = Observer::new(&f, &Arc::default());
+    assert_eq!(observer.round(0, 1).await, Rescued { watched: 1, found: 0, lost: 0 });
+    assert_eq!(observer.round(19_999, 20).await.found, 0);
     assert_eq!(f.state(id).await, "running/1");
+    assert_eq!(observer.round(20_000, 21).await.lost, 1);
+}
+
+#[tokio::test]
+async fn whatever_the_database_s_clock_does_an_attempt_is_lost_after_a_lease_of_the_observer_s_and_not_before()
+ {
+    let hour = 3_600;
+    for (seconds, told) in [
+        ([60, 61, 80], "ahead by a minute"),
+        ([hour, hour + 1, hour + 20], "ahead by an hour"),
+        ([-hour, 1 - hour, 20 - hour], "back by an hour"),
+        ([0, 0, 0], "it stands still"),
+        ([hour, -hour, 0], "there and back"),
+    ] {
+        let f = Fixture::without_broker().await;
+        let id = f.execution(State::Running, 0).await;
+        let observer = Observer::new(&f, &Arc::default());
+        observer.round(0, 0).await;
+        for (millis, second) in [1_000, 2_000, 19_999].into_iter().zip(seconds) {
+            assert_eq!(observer.round(millis, second).await.found, 0, "{told}, after {millis} ms");
+        }
+        assert_eq!(f.state(id).await, "running/1", "{told}");
+        assert_eq!(observer.round(20_000, seconds[2]).await.lost, 1, "{told}");
+        assert_eq!(f.state(id).await, "retrying/2, owed", "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_rescuer_that_has_just_begun_waits_for_a_lease_however_old_the_last_renewal_is() {
+    let f = Fixture::without_broker().await;
+    let id = f.execution(State::Running, 0).await;
+    let old = Observer::new(&f, &Arc::default());
+    old.round(0, 1).await;
+    // A year by the database's clock, and the scheduler was started a moment ago.
+    let fresh = Observer::new(&f, &Arc::default());
+    assert_eq!(fresh.round(0, 31_536_000).await.found, 0);
+    assert_eq!(fresh.round(19_999, 31_536_020).await.found, 0);
+    assert_eq!(f.state(id).await, "running/1");
+    assert_eq!(old.round(20_000, 31_536_020).await.lost, 1, "one that had seen it need not wait");
+}
+
+/// Renews the attempt of `id` as its worker does, at a second of the database's clock.
+async fn renewed(f: &Fixture, id: ExecutionId, second: i64) {
+    let token = f.column(id, "open_token").await.unwrap().parse().unwrap();
+    let held = Held { execution_id: id, attempt: AttemptNumber::FIRST, token };
+    let answer = renew(&f.store(), &[(held, LEASE)], now(second)).await.unwrap();
+    assert_eq!(answer, [Renewal::Renewed { cancel_requested: false }]);
+}
+
+#[tokio::test]
+async fn every_renewal_counts_even_one_that_writes_the_same_instant_again() {
+    let f = Fixture::without_broker().await;
+    let id = f.execution(State::Running, 0).await;
+    let observer = Observer::new(&f, &Arc::default());
+    observer.round(0, 0).await;
+    // The database's clock stands still.
+    for step in 1..=6 {
+        renewed(&f, id, 0).await;
+        assert_eq!(f.column(id, "(lease_until = to_timestamp(1800000020))").await.unwrap(), "true");
+        assert_eq!(observer.round(step * 15_000, 0).await.found, 0);
+    }
+    assert_eq!(observer.round(6 * 15_000 + 20_000, 0).await.lost, 1);
+}
+
+#[tokio::test]
+async fn each_attempt_is_judged_by_the_lease_that_it_was_opened_with() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    let mut ids = Vec::new();
+    for seconds in [1, 60, 3_600] {
+        let mut execution = NewExecution::new(job, State::Running, at(0));
+        execution.lease = TimeDelta::seconds(seconds);
+        ids.push(f.insert(execution).await);
+    }
+    // What the job says by now was not known to the worker that opened them.
+    sqlx::query("UPDATE jobs SET lease_ms = 1000").execute(f.db.pool()).await.unwrap();
+    let observer = Observer::new(&f, &Arc::default());
+    observer.round(0, 10_000).await;
+    for (millis, lost, rest) in [(1_000, 1, 2), (59_999, 0, 2), (60_000, 1, 1), (3_600_000, 1, 0)] {
+        assert_eq!(observer.round(millis, 10_000).await.lost, lost, "after {millis} ms");
+        let running = f.number("SELECT count(*) FROM executions WHERE state = 'running'").await;
+        assert_eq!(running, rest);
+    }
+}
+
+#[tokio::test]
+async fn of_a_worker_of_the_version_before_an_attempt_is_lost_only_if_the_database_s_clock_agrees()
+{
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    let mut execution = NewExecution::new(job, State::Running, at(0));
+    execution.lease = TimeDelta::seconds(60);
+    let id = f.insert(execution).await;
+    sqlx::query("UPDATE attempts SET lease_ms = NULL").execute(f.db.pool()).await.unwrap();
+    let observer = Observer::new(&f, &Arc::default());
+    observer.round(0, 3_600).await;
+    // Nobody knows the lease. From its opening to its end it is a minute, so it is not longer.
+    assert_eq!(observer.round(59_999, 3_600).await.found, 0);
+    assert_eq!(observer.round(60_000, 59).await.found, 0, "not over by the database's clock");
+    assert_eq!(observer.round(60_000, 61).await.lost, 1);
+    assert_eq!(f.state(id).await, "retrying/2, owed");
+}
+
+#[tokio::test]
+async fn what_another_server_says_is_seen_anew() {
+    let f = Fixture::without_broker().await;
+    let id = f.execution(State::Running, 0).await;
+    let observer = Observer::new(&f, &Arc::default());
+    observer.round(0, 0).await;
+    let seen = running::page(&f.store(), None, 10, now(0)).await.unwrap();
+    assert_eq!(seen.len(), 1);
+    // A standby that takes over may lack the last renewals, so nothing that was seen before counts.
+    let mut elsewhere = seen.clone();
+    elsewhere[0].renewed.server += TimeDelta::microseconds(1);
+    let which = Which::Unrenewed(&elsewhere);
+    let found = lost::find(&f.store(), &which, 10).await.unwrap();
+    let verdict = Verdict::Fail { used: found[0].used };
+    let lost = [(found[0].clone(), verdict)];
+    let ended = lost::settle(&f.store(), &which, &lost, now(100)).await.unwrap();
+    assert_eq!(ended, []);
+    assert_eq!(f.state(id).await, "running/1");
+    assert_ne!(
+        elsewhere[0].renewed, seen[0].renewed,
+        "the same row of another server is another renewal"
+    );
 }
 
 #[tokio::test]
@@ -50,7 +209,7 @@ async fn an_execution_that_loses_its_workers_over_the_budget_is_parked() {
     let mut execution = NewExecution::new(job, State::Running, at(0)).attempt(2);
     execution.crashes_used = 1;
     let id = f.insert(execution).await;
-    rescuer(&f, &Arc::default()).run_once(now(21)).await.unwrap();
+    Observer::new(&f, &Arc::default()).waits_for_a_lease(21).await;
     assert_eq!(f.state(id).await, "failed/3, owed");
     assert_eq!(f.column(id, "error_class").await.as_deref(), Some("lost"));
 }
@@ -62,7 +221,7 @@ async fn a_lost_attempt_that_was_to_be_cancelled_is_cancelled() {
     let mut execution = NewExecution::new(job, State::Running, at(0)).published();
     execution.cancel_requested = true;
     let id = f.insert(execution).await;
-    rescuer(&f, &Arc::default()).run_once(now(21)).await.unwrap();
+    Observer::new(&f, &Arc::default()).waits_for_a_lease(21).await;
     assert_eq!(f.state(id).await, "cancelled/1");
 }
 
@@ -76,11 +235,30 @@ async fn two_rescuers_at_once_end_each_lost_attempt_once() {
         f.insert(execution).await;
     }
     let relay = Arc::default();
-    let (one, two) = (rescuer(&f, &relay), rescuer(&f, &relay));
-    let (one, two) = tokio::join!(one.run_once(now(5)), two.run_once(now(5)));
-    let mut lost = one.unwrap().lost + two.unwrap().lost;
+    let (one, two) = (Observer::new(&f, &relay), Observer::new(&f, &relay));
+    let (first, second) = tokio::join!(one.round(0, 5), two.round(0, 5));
+    assert_eq!((first.watched, second.watched), (50, 50));
+    let (first, second) = tokio::join!(one.round(1_000, 5), two.round(1_000, 5));
+    let mut lost = first.lost + second.lost;
     // A row that the other one held for a moment is passed over, and met again.
-    lost += rescuer(&f, &relay).run_once(now(5)).await.unwrap().lost;
+    lost += one.round(1_000, 5).await.lost;
     assert_eq!(lost, 50);
     assert_eq!(f.number("SELECT count(*) FROM executions WHERE attempt = 2").await, 50);
+}
+
+#[tokio::test]
+async fn more_open_attempts_than_are_watched_at_a_time_are_watched_when_others_have_ended() {
+    let f = Fixture::without_broker().await;
+    let job = f.any_job().await;
+    for second in 0..10 {
+        f.insert(NewExecution::new(job, State::Running, at(second))).await;
+    }
+    let mut observer = Observer::new(&f, &Arc::default());
+    // In pages of two, at most five.
+    observer.rescuer = observer.rescuer.watching(2, 5);
+    assert_eq!(observer.round(0, 100).await.watched, 5);
+    assert_eq!(observer.round(20_000, 100).await, Rescued { watched: 5, found: 5, lost: 5 });
+    assert_eq!(observer.round(20_001, 100).await, Rescued { watched: 5, found: 0, lost: 0 });
+    assert_eq!(observer.round(40_001, 100).await, Rescued { watched: 5, found: 5, lost: 5 });
+    assert_eq!(observer.round(40_002, 100).await, Rescued::default());
 }

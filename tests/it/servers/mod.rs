@@ -14,6 +14,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
+mod clock;
 mod console;
 mod deadline;
 mod hour;

@@ -6,7 +6,7 @@
 //! these are not part of `make test`; `make verify` runs them.
 
 use super::stage::Line;
-use super::{Machine, lease, networks, postgresql, rabbitmq, wiped};
+use super::{Machine, clock, lease, networks, postgresql, rabbitmq, wiped};
 
 #[tokio::test]
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
@@ -50,4 +50,10 @@ async fn within_ten_seconds_after_the_network_to_postgresql_was_cut_slow_and_sil
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
 async fn within_its_lease_and_five_seconds_after_a_worker_died_with_its_guard() {
     lease::is_tried_again(Machine::Own).await;
+}
+
+#[tokio::test]
+#[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
+async fn within_its_lease_and_five_seconds_though_postgresql_s_clock_was_set() {
+    clock::is_tried_again(Machine::Own).await;
 }

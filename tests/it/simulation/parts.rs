@@ -15,6 +15,9 @@ const DELIVERED: [Op; 4] = [
     Op::Deliver { slot: 0, message: 0 },
 ];
 
+/// The scheduler has seen the attempt, and a lease and more passes.
+const PASSES: [Op; 2] = [Op::FindLost, Op::Wait { ms: 25_000 }];
+
 /// Its attempt is lost, and the second worker is handed the next ticket and opens it.
 const TAKEN_OVER: [Op; 6] = [
     Op::FindLost,
@@ -36,20 +39,26 @@ async fn needed(without: Plays, ops: &[Op], what: &str) {
 
 #[tokio::test]
 async fn a_worker_without_a_clock_of_its_own_runs_a_task_beside_another() {
-    let opened = [Op::Ask { worker: 0, cut: CUT }, Op::Wait { ms: 25_000 }];
-    let ops = [&DELIVERED[..], &opened, &TAKEN_OVER].concat();
+    let opened = [Op::Ask { worker: 0, cut: CUT }];
+    let ops = [&DELIVERED[..], &opened, &PASSES, &TAKEN_OVER].concat();
     needed(Plays { own_clock: false, ..Plays::ALL }, &ops, "run at the same time").await;
 }
 
 #[tokio::test]
 async fn a_task_that_starts_on_an_old_lease_runs_beside_another() {
-    let late = [
-        Op::Ask { worker: 0, cut: Cut::After },
-        Op::Wait { ms: 25_000 },
-        Op::Ask { worker: 0, cut: CUT },
-    ];
-    let ops = [&DELIVERED[..], &late, &TAKEN_OVER].concat();
+    let asked = [Op::Ask { worker: 0, cut: Cut::After }];
+    let again = [Op::Ask { worker: 0, cut: CUT }];
+    let ops = [&DELIVERED[..], &asked, &PASSES, &again, &TAKEN_OVER].concat();
     needed(Plays { renewal_first: false, ..Plays::ALL }, &ops, "run at the same time").await;
+}
+
+#[tokio::test]
+async fn a_rescuer_that_asks_the_database_s_clock_takes_an_attempt_from_its_worker_when_that_is_set()
+ {
+    let opened = [Op::Ask { worker: 0, cut: CUT }, Op::FindLost, Op::SetClock { ms: 60_000 }];
+    let ops = [&DELIVERED[..], &opened, &TAKEN_OVER].concat();
+    needed(Plays { observes: false, ..Plays::ALL }, &ops, "taken from a worker that holds it")
+        .await;
 }
 
 #[tokio::test]

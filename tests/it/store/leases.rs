@@ -6,7 +6,8 @@ use sexton_model::id::ProcessId;
 use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
 use sexton_store::lease::{Held, Renewal, renew};
 use sexton_store::lost::{self, Overdue, Which};
-use sexton_store::open::{Offer, open};
+use sexton_store::open::{Offer, open, recover};
+use sexton_store::running::{self, Seen};
 use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, request};
@@ -15,10 +16,15 @@ async fn renewed(fixture: &Fixture, held: Held, second: i64) -> Renewal {
     renew(fixture.store(), &[(held, LEASE)], Some(at(second))).await.unwrap()[0]
 }
 
+/// What an observer sees of the open attempts.
+pub(super) async fn seen(fixture: &Fixture) -> Vec<Seen> {
+    running::page(fixture.store(), None, 100, Some(at(0))).await.unwrap()
+}
+
 /// Ends what counts as lost at `second`; returns how many attempts that were.
 async fn rescue(fixture: &Fixture, which: &Which<'_>, second: i64) -> usize {
+    let found = lost::find(fixture.store(), which, 100).await.unwrap();
     let now = Some(at(second));
-    let found = lost::find(fixture.store(), which, 100, now).await.unwrap();
     let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
     let decided = |one: Overdue| {
         let policy = policy.with(&one.retry);
@@ -34,9 +40,15 @@ async fn a_renewed_attempt_is_not_lost_and_one_that_is_not_renewed_is() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
+    let before = seen(&fixture).await;
+    assert_eq!((before.len(), before[0].lease), (1, LEASE));
     assert_eq!(renewed(&fixture, held, 15).await, Renewal::Renewed { cancel_requested: false });
-    assert_eq!(rescue(&fixture, &Which::LeaseOver, 34).await, 0);
-    assert_eq!(rescue(&fixture, &Which::LeaseOver, 36).await, 1);
+    // However late it is by the database's clock.
+    assert_eq!(rescue(&fixture, &Which::Unrenewed(&before), 1_000).await, 0);
+    let after = seen(&fixture).await;
+    assert_ne!(before, after);
+    // And however early.
+    assert_eq!(rescue(&fixture, &Which::Unrenewed(&after), 16).await, 1);
     assert_eq!(fixture.state(id).await, "retrying/2");
     assert_eq!(fixture.attempts(id).await, ["1:lost"]);
     assert_eq!(renewed(&fixture, held, 37).await, Renewal::Fenced);
@@ -47,14 +59,15 @@ async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    let found = lost::find(fixture.store(), &Which::LeaseOver, 100, Some(at(21))).await.unwrap();
+    let seen = seen(&fixture).await;
+    let which = Which::Unrenewed(&seen);
+    let found = lost::find(fixture.store(), &which, 100).await.unwrap();
     assert_eq!(found.len(), 1);
-    // By the database's clock the lease is over, but nobody has ended the attempt yet.
-    assert!(matches!(renewed(&fixture, held, 21).await, Renewal::Renewed { .. }));
+    // Nobody has ended the attempt yet. The database's clock stands still: the renewal writes what stood there.
+    assert!(matches!(renewed(&fixture, held, 0).await, Renewal::Renewed { .. }));
     let verdict = decide(Ending::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
-    let now = Some(at(21));
     let found = [(found[0].clone(), verdict)];
-    let ended = lost::settle(fixture.store(), &Which::LeaseOver, &found, now).await;
+    let ended = lost::settle(fixture.store(), &which, &found, Some(at(21))).await;
     assert!(ended.unwrap().is_empty());
     assert_eq!(fixture.state(id).await, "running/1");
 }
@@ -67,7 +80,8 @@ async fn the_first_crash_is_retried_at_once_and_the_third_parks_with_the_evidenc
     let mut second = 0;
     for number in 1..=3 {
         fixture.opened(id, number, second).await;
-        assert_eq!(rescue(&fixture, &Which::LeaseOver, second + 21).await, 1);
+        let seen = seen(&fixture).await;
+        assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), second + 21).await, 1);
         second += 10_000;
         if number == 1 {
             assert_eq!(
@@ -118,7 +132,8 @@ async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
         );
         // A deployer who edits the job meanwhile does not change the attempt's budget.
         sqlx::query("UPDATE jobs SET max_crashes = 5").execute(fixture.db.pool()).await.unwrap();
-        assert_eq!(rescue(&fixture, &Which::LeaseOver, 21).await, 1);
+        let seen = seen(&fixture).await;
+        assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), 21).await, 1);
         assert_eq!(fixture.state(id).await, state, "{offer:?}, {job:?}");
     }
 }
@@ -134,7 +149,8 @@ async fn a_lost_attempt_that_was_to_be_cancelled_is_cancelled() {
         .await
         .unwrap();
     assert_eq!(renewed(&fixture, held, 5).await, Renewal::Renewed { cancel_requested: true });
-    assert_eq!(rescue(&fixture, &Which::LeaseOver, 60).await, 1);
+    let seen = seen(&fixture).await;
+    assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), 60).await, 1);
     assert_eq!(fixture.state(id).await, "cancelled/1");
 }
 
@@ -183,9 +199,40 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     fixture.opened(id, 1, 0).await;
-    let found = lost::find(fixture.store(), &Which::One(id), 1, Some(at(60))).await.unwrap();
-    let now = Some(at(60));
+    let seen = seen(&fixture).await;
+    let which = Which::Unrenewed(&seen);
+    let found = lost::find(fixture.store(), &which, 1).await.unwrap();
     let claimed = [(found[0].clone(), Verdict::Succeed)];
-    lost::settle(fixture.store(), &Which::One(id), &claimed, now).await.unwrap();
+    lost::settle(fixture.store(), &which, &claimed, Some(at(60))).await.unwrap();
     assert_eq!(fixture.state(id).await, "failed/2");
+}
+
+#[tokio::test]
+async fn an_attempt_keeps_the_lease_that_it_was_opened_with_whatever_becomes_of_its_job() {
+    let fixture = Fixture::new().await;
+    sqlx::query("UPDATE jobs SET lease_ms = 7000").execute(fixture.db.pool()).await.unwrap();
+    let id = fixture.claim("k").await;
+    let request = request(id, 1);
+    let opened = fixture.open(request, 0).await.expect("the ticket should open");
+    sqlx::query("UPDATE jobs SET lease_ms = 3600000").execute(fixture.db.pool()).await.unwrap();
+    let again = recover(fixture.store(), &[request], LEASE).await.unwrap();
+    // The worker that asks again renews for as long as whoever watches it waits.
+    let leases = [opened.lease, again[0].lease, seen(&fixture).await[0].lease];
+    assert_eq!(leases, [Duration::from_secs(7); 3]);
+}
+
+#[tokio::test]
+async fn what_nobody_has_seen_is_not_ended() {
+    let fixture = Fixture::new().await;
+    let (one, other) = (fixture.claim("one").await, fixture.claim("other").await);
+    for id in [one, other] {
+        fixture.opened(id, 1, 0).await;
+    }
+    let seen = seen(&fixture).await;
+    let found = lost::find(fixture.store(), &Which::Unrenewed(&seen), 100).await.unwrap();
+    let fail = |one: &Overdue| (one.clone(), Verdict::Fail { used: one.used });
+    let both: Vec<_> = found.iter().map(fail).collect();
+    let which = Which::Unrenewed(&seen[..1]);
+    let ended = lost::settle(fixture.store(), &which, &both, Some(at(60))).await.unwrap();
+    assert_eq!(ended, [seen[0].execution_id]);
 }

@@ -107,9 +107,11 @@ async fn what_was_replaced_and_is_lost_is_not_tried_again() {
     let (id, _) = running(&fixture, "k").await;
     fixture.replaced().await;
     let later = Some(at(1_000));
-    let lost = lost::find(fixture.store(), &Which::LeaseOver, 10, later).await.unwrap();
+    let seen = super::leases::seen(&fixture).await;
+    let which = Which::Unrenewed(&seen);
+    let lost = lost::find(fixture.store(), &which, 10).await.unwrap();
     let lost: Vec<_> = lost.into_iter().map(|one| (one, super::retry(1, 0))).collect();
-    lost::settle(fixture.store(), &Which::LeaseOver, &lost, later).await.unwrap();
+    lost::settle(fixture.store(), &which, &lost, later).await.unwrap();
     assert_eq!(fixture.state(id).await, "cancelled/1");
     assert_eq!(fixture.attempts(id).await, ["1:lost"]);
 }

@@ -19,6 +19,7 @@ use super::{Fixture, at};
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
+const READ_RUNNING: &str = include_str!("../../../shared/store/src/running/page.sql");
 const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
@@ -215,4 +216,40 @@ async fn a_question_that_takes_too_long_is_told_apart_from_a_database_that_is_aw
 
 fn of(job: Uuid) -> ExecutionFilter {
     ExecutionFilter { job: Some(job), ..ExecutionFilter::default() }
+}
+
+#[tokio::test]
+async fn open_attempts_are_read_by_their_own_index_and_their_leases_by_key() {
+    let db = TestDatabase::create().await.unwrap();
+    ordinary_history(&db).await;
+    sqlx::query(
+        "INSERT INTO attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+         SELECT id, 1, gen_random_uuid(), claimed_at, claimed_at + '1s'::interval, 'succeeded'
+         FROM executions",
+    )
+    .execute(db.pool())
+    .await
+    .unwrap();
+    let now: Option<DateTime<Utc>> = None;
+    let bind: Bind<'_> = &|query| query.bind(Uuid::nil()).bind(5_000_i64).bind(now);
+    // Whatever is known of the tables: nothing new, then how it is, then that many run.
+    for prepare in [
+        "SELECT 1",
+        "ANALYZE executions, attempts",
+        "UPDATE executions SET state = 'running', finished_at = NULL, worker_id = gen_random_uuid(),
+             open_token = gen_random_uuid(), lease_until = now()
+         WHERE id IN (SELECT id FROM executions ORDER BY id DESC LIMIT 20000)",
+        "ANALYZE executions, attempts",
+    ] {
+        sqlx::raw_sql(prepare).execute(db.pool()).await.unwrap();
+        let plan = explain(&db, READ_RUNNING, false, bind).await;
+        assert_eq!(scans(&plan)[0]["Index Name"], "executions_running", "{plan:#}");
+        let text = plan.to_string();
+        assert!(text.contains("attempts_pkey") && !text.contains("Seq Scan"), "{plan:#}");
+    }
+    let began = std::time::Instant::now();
+    let page = sexton_store::running::page(db.store(), None, 5_000, None).await.unwrap();
+    println!("MEASURED {} open attempts of {HISTORY} read in {:?}", page.len(), began.elapsed());
+    assert_eq!(page.len(), 5_000);
+    assert!(page.is_sorted_by_key(|one| one.execution_id));
 }

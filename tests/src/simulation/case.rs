@@ -36,7 +36,7 @@ pub(super) const DRAW: f64 = 0.5;
 /// the given instant would be noticed at once.
 const BEGIN_S: i64 = 2_000_000_000;
 
-fn began() -> DateTime<Utc> {
+pub(super) fn began() -> DateTime<Utc> {
     DateTime::from_timestamp(BEGIN_S, 0).unwrap_or_default()
 }
 
@@ -66,6 +66,8 @@ pub struct Plays {
     pub own_clock: bool,
     /// A worker whose open was answered late renews before it starts the task.
     pub renewal_first: bool,
+    /// The rescuer judges a lease by what it has seen, and not by the database's clock.
+    pub observes: bool,
     /// A pass of the sweep owes again what it did not see.
     pub sweep_owes: bool,
     /// Schedulers let executions go that wait for their job.
@@ -74,8 +76,13 @@ pub struct Plays {
 
 impl Plays {
     /// All of it.
-    pub const ALL: Self =
-        Self { own_clock: true, renewal_first: true, sweep_owes: true, admits: true };
+    pub const ALL: Self = Self {
+        own_clock: true,
+        renewal_first: true,
+        observes: true,
+        sweep_owes: true,
+        admits: true,
+    };
 }
 
 /// The platform.
@@ -83,7 +90,10 @@ impl Plays {
 pub(super) struct Simulation<'a> {
     pub(super) store: &'a Store,
     pub(super) plays: Plays,
+    /// The database's clock.
     pub(super) now: DateTime<Utc>,
+    /// What the same clock would say if nobody had ever set it: the time that has really passed.
+    pub(super) steady: DateTime<Utc>,
     pub(super) jobs: Vec<Job>,
     pub(super) defaults: RetryPolicy,
     pub(super) broker: Broker,
@@ -127,6 +137,7 @@ impl<'a> Simulation<'a> {
             store,
             plays,
             now: began(),
+            steady: began(),
             jobs: Vec::new(),
             defaults: RetryPolicy {
                 jitter: 0.0,
@@ -216,8 +227,13 @@ impl<'a> Simulation<'a> {
         match op {
             Op::Wait { ms } => {
                 self.now += Duration::from_millis(ms);
+                self.steady += Duration::from_millis(ms);
                 self.broker.ripen(self.now);
                 self.kill_by_own_clock();
+            }
+            Op::SetClock { ms } => {
+                self.now += Duration::from_millis(ms);
+                self.broker.ripen(self.now);
             }
             Op::Plan { cut } => self.plan(cut).await?,
             Op::Admit { cut } => self.admit(cut).await?,
@@ -315,6 +331,7 @@ impl<'a> Simulation<'a> {
             ledger: &mut self.ledger,
             notes: &mut self.notes,
             now: self.now,
+            steady: self.steady,
             began: began(),
             policy: &policy,
             stale_at: &stale_at,

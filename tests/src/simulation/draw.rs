@@ -107,7 +107,7 @@ impl Draw {
                 let (back, discard, cut) = (self.below(2) == 0, self.below(2) == 0, self.cut());
                 let release = Op::Release { discard, cut };
                 let dies = Op::SweepDies;
-                self.one_of(&[dies, dies, dies, Op::Prune, Op::Jump { back }, release])
+                self.one_of(&[dies, dies, dies, dies, dies, Op::Prune, Op::Jump { back }, release])
             }
             _ => Op::Admit { cut: self.cut() },
         }
@@ -213,7 +213,9 @@ impl Draw {
         let settle = both(|worker| Op::Settle { worker, cut: Cut::No });
         let write = both(|worker| Op::Write { worker, cut: Cut::No });
         let long = Op::Wait { ms: 25_000 };
-        let rescue = [long, Op::FindLost, Op::EndLost { cut }];
+        let look = Op::FindLost;
+        let rescue = [look, long, look, Op::EndLost { cut }];
+        let set = Op::SetClock { ms: self.one_of(&[30_000, 60_000, 3_600_000]) };
         let end = Op::End { slot, end };
         let late = [Op::End { slot, end: End::TimesOut }];
         let sent = [
@@ -223,7 +225,7 @@ impl Draw {
         ];
         let asked = Op::Ask { worker, cut: Cut::After };
         let again = [Op::Ask { worker, cut }, Op::Renew { worker, cut }];
-        let successor = [Op::WorkerDies { worker }, long, Op::FindLost, Op::TakeSeat { worker }];
+        let successor = [Op::WorkerDies { worker }, look, long, look, Op::TakeSeat { worker }];
         let (minute, firings) = (Op::Wait { ms: 60_000 }, self.index());
         let given_up = Op::End { slot, end: End::FailsForGood };
         let lose = Op::Lose { queue: Queue::Failed, message };
@@ -238,7 +240,7 @@ impl Draw {
         let back = self.one_of(&[Op::MoveBack { message }, Op::CopyBack { message }]);
         let jump = Op::Jump { back: self.below(2) == 0 };
         let release = Op::Release { discard: self.below(3) == 0, cut: Cut::No };
-        let pieces: &[&[Op]] = match self.below(29) {
+        let pieces: &[&[Op]] = match self.below(30) {
             0 => &[&relay],
             1 => &[&open],
             2 => &[&open, &write, &[end], &settle, &sent],
@@ -247,12 +249,12 @@ impl Draw {
             // A retry that comes too early.
             5 => &[&[end], &settle, &sent, &[Op::Early { message }], &open],
             // An answer that comes after the lease.
-            6 => &[&open[..1], &[asked], &rescue[..2], &again, &rescue[2..]],
-            7 => &[&open[..1], &[asked], &rescue[..1], &again[..1], &rescue[1..], &relay, &open],
+            6 => &[&open[..1], &[asked], &rescue[..3], &again, &rescue[3..]],
+            7 => &[&open[..1], &[asked], &rescue[..2], &again[..1], &rescue[2..], &relay, &open],
             // An end that is recorded after the lease.
             8 => &[&open, &write, &[end], &rescue, &write, &relay, &open, &open, &settle],
             // A rescue that acts on what it found long ago.
-            9 => &[&open, &successor, &relay, &open, &open, &rescue[..1], &rescue[2..]],
+            9 => &[&open, &successor, &relay, &open, &open, &rescue[..2], &rescue[3..]],
             10 => &[&open, &[Op::Cancel { row }, end], &settle, &sent],
             11 => &[&open, &[given_up], &settle, &sent, &[Op::Requeue { row, stale }]],
             // A parked message that is lost.
@@ -290,6 +292,8 @@ impl Draw {
             24 => &[&[Op::Cancel { row }, well], &settle, &admit, &relay, &open, &[well], &settle],
             // Somebody asks for an execution of a job whose executions run one at a time.
             25 => &[&alone, &open, &[given_up], &settle, &[Op::Requeue { row, stale }], &admit],
+            // The database's clock is set ahead under a running task.
+            27 => &[&open, &[look, set, look, Op::EndLost { cut }], &relay, &open, &again],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::Cause;
 use sexton_store::lease::Held;
@@ -19,6 +20,9 @@ pub(super) struct Ledger {
     pub(super) keys: HashMap<(Uuid, String), ExecutionId>,
     /// The one opening of each attempt: its token.
     pub(super) opened: HashMap<(ExecutionId, AttemptNumber), Uuid>,
+    /// The last renewal of each open attempt: its `lease_until`, for how long, and when that was by a clock
+    /// that nobody sets.
+    pub(super) renewed: HashMap<ExecutionId, (DateTime<Utc>, TimeDelta, DateTime<Utc>)>,
     /// The tasks that were started: by idempotency key, the execution and the attempts' numbers.
     started: HashMap<String, (ExecutionId, Vec<AttemptNumber>)>,
     /// Attempts whose task ended well.

@@ -122,6 +122,8 @@ pub enum Op {
     /// Time passes. The ladder gives back what has waited long enough; a worker kills the tasks
     /// whose lease is nearly over by its own clock.
     Wait { ms: u64 },
+    /// The database's clock is set ahead, and no time passes.
+    SetClock { ms: u64 },
 
     /// A scheduler claims what is due.
     Plan { cut: Cut },
@@ -142,7 +144,7 @@ pub enum Op {
     Mark { cut: Cut },
     /// It is killed: what it held is forgotten.
     SchedulerDies,
-    /// The rescuer looks for attempts whose lease is over.
+    /// The rescuer looks at the open attempts, and finds those that it has seen unrenewed for a lease.
     FindLost,
     /// It ends those that it found, however long ago.
     EndLost { cut: Cut },

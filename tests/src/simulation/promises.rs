@@ -15,6 +15,8 @@ pub(super) struct Judge<'a> {
     pub(super) ledger: &'a mut Ledger,
     pub(super) notes: &'a mut Notes,
     pub(super) now: DateTime<Utc>,
+    /// The same by a clock that nobody sets.
+    pub(super) steady: DateTime<Utc>,
     /// When the simulation began.
     pub(super) began: DateTime<Utc>,
     /// The retry policy of a job's executions.
@@ -50,6 +52,7 @@ impl Judge<'_> {
                 Some(was) => self.changed(was, row)?,
                 None => self.claimed(row)?,
             }
+            self.renewed(row);
             let timely = row.earliest >= self.began;
             promise!(timely, "{} is on the row: {}", row.earliest, row.name());
             history(row)?;
@@ -181,6 +184,15 @@ impl Judge<'_> {
         Ok(())
     }
 
+    fn renewed(&mut self, row: &Row) {
+        let Some(until) = row.lease_until else { return };
+        let (at, now) = (self.steady, self.now);
+        let renewed = self.ledger.renewed.entry(row.id).or_insert((until, until - now, at));
+        if renewed.0 != until {
+            *renewed = (until, until - now, at);
+        }
+    }
+
     fn ended(&self, was: &Row, is: &Row) -> Result<(), Stop> {
         let name = || format!("{} becomes {}", was.name(), is.name());
         let by_worker = self.notes.settled.iter().any(|held| {
@@ -189,7 +201,9 @@ impl Judge<'_> {
                 && Some(held.token.get()) == was.token
         });
         if !by_worker {
-            let over = was.lease_until.is_some_and(|until| until < self.now);
+            // By the time that has passed, whatever the database's clock says.
+            let renewed = self.ledger.renewed.get(&was.id);
+            let over = renewed.is_some_and(|(_, lease, at)| *at + *lease <= self.steady);
             let dead = was.worker.is_some_and(|worker| self.notes.dead.contains(&worker));
             let lost = is.outcome.as_deref() == Some("lost");
             promise!(lost && (over || dead), "taken from a worker that holds it: {}", name());

@@ -1,16 +1,19 @@
 //! The schedulers' loops over the rows, as in `scheduler/src`, one effect at a time.
 
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use sexton_model::id::ExecutionId;
+use sexton_model::lease::{Observed, is_over};
 use sexton_model::plan::{Cursor, Disposition, Due, plan};
 use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
 use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::running::{self, Renewed, Seen};
 use sexton_store::tickets::OwedTicket;
 use sexton_store::{bulk, reconcile, relay, retention};
 
 use super::broker::pick;
-use super::case::{ACTOR, Simulation};
+use super::case::{ACTOR, Simulation, began};
 use super::op::Cut;
 use super::promises::promise;
 use super::stop::Stop;
@@ -22,13 +25,19 @@ const MOST_SET_BACK: u8 = 3;
 /// For how long retention keeps what has ended, in days.
 pub(super) const RETENTION_DAYS: i32 = 30;
 
+/// Any instant: only what lies between two is asked for.
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
 /// What the schedulers remember.
 #[derive(Debug, Default)]
 pub(super) struct Schedulers {
     /// Tickets that they have claimed or taken; `true`: published, not marked.
     pub(super) outbox: Vec<(OwedTicket, bool)>,
-    /// What the rescuer has found.
-    pub(super) overdue: Vec<Overdue>,
+    /// What the rescuer has seen of the open attempts.
+    observed: Observed<ExecutionId, Renewed>,
+    /// Those that it has seen unrenewed for a lease, and what is known of them.
+    silent: Vec<Seen>,
+    overdue: Vec<Overdue>,
 }
 
 impl Simulation<'_> {
@@ -159,19 +168,36 @@ impl Simulation<'_> {
     }
 
     pub(super) async fn find_lost(&mut self) -> Result<(), Stop> {
-        self.schedulers.overdue =
-            lost::find(self.store, &Which::LeaseOver, 100, Some(self.now)).await?;
+        let page = running::page(self.store, None, 100, Some(self.now)).await?;
+        let keys: Vec<_> = page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
+        let read_by = self.instant();
+        let since = self.schedulers.observed.take_in(None, &keys, true, read_by);
+        let over = |(one, since): &(Seen, Instant)| match self.plays.observes {
+            true => is_over(*since, read_by, one.lease),
+            false => one.renewed.lease_until < self.now,
+        };
+        let silent = page.into_iter().zip(since).filter(over).map(|(one, _)| one).collect();
+        self.schedulers.silent = silent;
+        let which = Which::Unrenewed(&self.schedulers.silent);
+        self.schedulers.overdue = lost::find(self.store, &which, 100).await?;
         Ok(())
     }
 
     /// Also long after they were found: the statement repeats the condition.
     pub(super) async fn end_found(&mut self, cut: Cut) -> Result<(), Stop> {
         let found = std::mem::take(&mut self.schedulers.overdue);
+        let silent = std::mem::take(&mut self.schedulers.silent);
         let verdicts = self.verdicts(found);
         if cut != Cut::Before && !verdicts.is_empty() {
-            lost::settle(self.writes(), &Which::LeaseOver, &verdicts, Some(self.now)).await?;
+            let which = Which::Unrenewed(&silent);
+            lost::settle(self.writes(), &which, &verdicts, Some(self.now)).await?;
         }
         Ok(())
+    }
+
+    /// By the schedulers' monotonic clock.
+    fn instant(&self) -> Instant {
+        *BEGUN + (self.steady - began()).to_std().unwrap_or_default()
     }
 
     pub(super) async fn reconcile(&mut self, wrong: bool, cut: Cut) -> Result<(), Stop> {

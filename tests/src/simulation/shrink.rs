@@ -132,6 +132,7 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::MoveBack { .. } => vec![Op::MoveBack { message: 0 }],
         Op::CopyBack { .. } => vec![Op::CopyBack { message: 0 }],
         Op::MoveAway { .. } => vec![Op::MoveAway { message: 0 }],
+        Op::SetClock { ms } => vec![Op::SetClock { ms: ms.min(60_000) }],
         Op::Jump { .. } => vec![Op::Jump { back: false }],
         Op::Release { discard, .. } => {
             vec![Op::Release { discard: false, cut }, Op::Release { discard, cut }]

@@ -53,7 +53,7 @@ pub(super) enum Step {
     Received { request: OpenRequest, asked: bool },
     /// Opened by an earlier asking: the lease is to be renewed before the task starts.
     Opened(Box<Opened>),
-    /// The task runs; by its own clock the worker kills it at `until`.
+    /// The task runs; by its own clock, which nobody sets, the worker kills it at `until`.
     Running { opened: Box<Opened>, until: DateTime<Utc> },
     /// The task has ended.
     Ran { opened: Box<Opened>, end: Outcome },
@@ -265,7 +265,7 @@ impl Simulation<'_> {
     pub(super) fn kill_by_own_clock(&mut self) {
         for slot in &mut self.slots {
             if let Step::Running { opened, until } = &slot.step
-                && *until <= self.now
+                && *until <= self.steady
                 && self.plays.own_clock
             {
                 slot.step = Step::Late { held: held(opened), outcome: "lease_lost" };

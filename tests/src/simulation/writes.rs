@@ -118,7 +118,7 @@ impl Simulation<'_> {
             Step::Opened(opened)
         } else {
             self.ledger.start(&opened)?;
-            let until = own_clock(self.now, opened.lease);
+            let until = own_clock(self.steady, opened.lease);
             Step::Running { opened, until }
         };
         Ok(())
@@ -139,10 +139,6 @@ impl Simulation<'_> {
             Some(Answer::Wait(rest)) => {
                 let copy = message.map(|message| message.too_early(id, attempt));
                 moving(copy, Elsewhere::Ladder(rest))
-            }
-            Some(Answer::Lost) => {
-                self.end_lost(&Which::One(id)).await?;
-                Step::Acking
             }
             Some(Answer::Unknown) => {
                 let removed = self.ledger.pruned.contains(&id);
@@ -234,7 +230,7 @@ impl Simulation<'_> {
         Ok(match (step, renewal) {
             (Step::Opened(opened), Renewal::Renewed { .. }) => {
                 self.ledger.start(&opened)?;
-                let until = own_clock(self.now, opened.lease);
+                let until = own_clock(self.steady, opened.lease);
                 Step::Running { opened, until }
             }
             (Step::Opened(_), Renewal::Fenced) => Step::Acking,
@@ -244,7 +240,7 @@ impl Simulation<'_> {
                 Step::Ran { opened, end }
             }
             (Step::Running { opened, .. }, Renewal::Renewed { .. }) => {
-                let until = own_clock(self.now, opened.lease);
+                let until = own_clock(self.steady, opened.lease);
                 Step::Running { opened, until }
             }
             (Step::Running { opened, .. }, Renewal::Fenced) => {
@@ -338,7 +334,7 @@ impl Simulation<'_> {
     }
 
     async fn end_lost(&mut self, which: &Which<'_>) -> Result<(), Stop> {
-        let found = lost::find(self.store, which, 100, Some(self.now)).await?;
+        let found = lost::find(self.store, which, 100).await?;
         let verdicts = self.verdicts(found);
         if !verdicts.is_empty() {
             lost::settle(self.writes(), which, &verdicts, Some(self.now)).await?;

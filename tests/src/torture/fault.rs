@@ -107,6 +107,8 @@ pub enum Deed {
     TriggeredTwice,
     /// A schedule's cursor, set back.
     CursorSetBack,
+    /// The lease of a running attempt, over by the database's clock as if that had been set ahead.
+    ClockAhead,
     /// A bulk, and a worker that is killed in one of its questions.
     BulkQuestioned,
     /// A bulk with a pace, and schedulers that are killed between its portions.
@@ -194,7 +196,7 @@ impl Fault {
     }
 }
 
-const DEEDS: [Deed; 12] = [
+const DEEDS: [Deed; 13] = [
     Deed::TicketDoubled,
     Deed::TicketKept,
     Deed::TicketEarly,
@@ -203,6 +205,7 @@ const DEEDS: [Deed; 12] = [
     Deed::CancelledFirst,
     Deed::TriggeredTwice,
     Deed::CursorSetBack,
+    Deed::ClockAhead,
     Deed::BulkQuestioned,
     Deed::BulkPaced,
     Deed::BulkRaced,
@@ -248,6 +251,7 @@ words! {
         CancelledFirst: "cancelled before it is opened",
         TriggeredTwice: "triggered twice with a key",
         CursorSetBack: "schedule set back",
+        ClockAhead: "leases over by the database's clock alone",
         BulkQuestioned: "bulk, a worker killed in a question",
         BulkPaced: "bulk at a pace, schedulers killed",
         BulkRaced: "bulk beside an operator, a scheduler killed",

@@ -32,6 +32,7 @@ pub const CONTROL: Fence = Fence {
         "cancelled before it is opened",
         "parked message moved after a discard",
         "ticket doubled while it runs",
+        "leases over by the database's clock alone",
         "worker to RabbitMQ: cut",
         "ticket before it is due",
         "schedule set back",
@@ -58,7 +59,13 @@ pub struct Edit {
 }
 
 const OPEN: &str = "shared/store/src/open.rs";
-const LOST: &str = "shared/store/src/lost.rs";
+
+/// Nobody waits for the length of a lease.
+const OVER_AT_ONCE: Edit = Edit {
+    file: "shared/model/src/lease.rs",
+    text: "    now.saturating_duration_since(since) >= lease\n",
+    instead: "    now.saturating_duration_since(since) >= lease.min(Duration::ZERO)\n",
+};
 
 /// Those of the model.
 pub const FENCES: &[Fence] = &[
@@ -102,18 +109,32 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "lease",
         edits: &[
+            OVER_AT_ONCE,
             Edit {
-                file: LOST,
-                text: "CASE WHEN $1::uuid[] IS NULL THEN e.lease_until < coalesce($4, now())",
-                instead: "CASE WHEN $1::uuid[] IS NULL THEN coalesce($4, now()) IS NOT NULL",
+                file: "shared/store/src/lost.rs",
+                text: "e.open_token = r.token AND e.lease_until = r.lease_until",
+                instead: "e.open_token = r.token AND r.lease_until IS NOT NULL",
             },
             Edit {
-                file: LOST,
-                text: "CASE WHEN $6::uuid[] IS NULL THEN e.lease_until < coalesce($7, now())",
-                instead: "CASE WHEN $6::uuid[] IS NULL THEN coalesce($7, now()) IS NOT NULL",
+                file: "shared/store/src/lost.rs",
+                text: "AND e.xmin::text::bigint = r.written_by AND",
+                instead: "AND r.written_by IS NOT NULL AND",
             },
         ],
         first: &["ticket doubled while it runs"],
+        expected: &["overlapping runs"],
+    },
+    Fence {
+        name: "observation",
+        edits: &[
+            OVER_AT_ONCE,
+            Edit {
+                file: "shared/store/src/running/page.sql",
+                text: "a.lease_ms IS NULL AND e.lease_until >= coalesce($3, now()) AS \"alive!\"",
+                instead: "e.lease_until >= coalesce($3, now()) AS \"alive!\"",
+            },
+        ],
+        first: &["leases over by the database's clock alone"],
         expected: &["overlapping runs"],
     },
     Fence {

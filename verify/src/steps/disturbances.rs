@@ -89,6 +89,11 @@ impl Protocol {
             }
             // A foreign message that nobody has taken over is nowhere else: not ours to keep.
             Fault::Wiped => world.row.claimed && wipe(world),
+            // It can also be set back, or stand still; then it says less often that a lease is over.
+            Fault::ClockAhead => {
+                let row = &mut world.row;
+                row.state == State::Running && !std::mem::replace(&mut row.clock_ahead, true)
+            }
             Fault::WrongGuess => {
                 let guess = world.seems_lost();
                 if guess {

@@ -23,7 +23,7 @@ impl Protocol {
             (WorkerStep::Ask, Step::Received) if world.row.claimed => self.ask(world, who),
             (WorkerStep::GiveUp, Step::Received) if holds => return self.give_back(world, who),
             (WorkerStep::Start, Step::Opened) if world.renews(who, self.fences) => {
-                world.row.lease_over = false;
+                world.row.renewed();
                 Step::Running { cut: false }
             }
             (WorkerStep::Start, Step::Opened) => Step::Acking,
@@ -46,9 +46,9 @@ impl Protocol {
             }
             (WorkerStep::Reconnect, Step::Running { cut: true }) => Step::Running { cut: false },
             (WorkerStep::RenewLate, Step::Running { cut: false })
-                if holds && world.row.lease_over =>
+                if holds && (world.row.lease_over || world.row.clock_ahead) =>
             {
-                world.row.lease_over = false;
+                world.row.renewed();
                 me.step
             }
             (WorkerStep::HearOfFence, Step::Running { cut: false }) if !holds => Step::Acking,
@@ -100,10 +100,6 @@ impl Protocol {
             Answer::Run => Step::Running { cut: false },
             Answer::AskAgain => Step::Received,
             Answer::Spent | Answer::Stale | Answer::FromTheFuture => Step::Acking,
-            Answer::Lost => {
-                world.lose(false, self.fences);
-                Step::Acking
-            }
             Answer::Wait(_) => Step::Moving(Queue::Ladder),
             Answer::Unknown | Answer::ParkAgain => Step::Moving(Queue::Failed),
             Answer::NeverOffered => {

@@ -45,6 +45,11 @@ fn without_the_lease_a_living_attempt_is_taken_for_lost() {
 }
 
 #[test]
+fn without_the_observation_a_clock_that_is_set_ahead_takes_living_attempts_for_lost() {
+    breaks(Fence::Observation);
+}
+
+#[test]
 fn without_the_due_time_a_ticket_that_comes_early_is_opened() {
     breaks(Fence::DueTime);
 }

@@ -7,14 +7,11 @@ use sexton_broker::{Delivery, Publication, PublishError, outgoing};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
 use sexton_model::open::Answer;
-use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_model::ticket::shorten;
 use sexton_service::{clock, fault};
-use sexton_store::lost::{self, Which};
-use sexton_store::{StoreError, parked};
+use sexton_store::parked;
 
 use super::{PAUSE, Slot};
-use crate::context::Context;
 
 /// Of a ticket whose execution is not there.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -46,12 +43,6 @@ impl Slot {
                 let (namespace, pool) = (&self.context.namespace, &self.pool);
                 let copy = outgoing::too_early(namespace, pool, rest, &delivery, id, attempt);
                 return self.move_on(delivery, copy).await;
-            }
-            Answer::Lost => {
-                // If it fails: the rescuer looks every two seconds.
-                if let Ok(1..) = self.context.gate.ask(settle_lost(&self.context, id)).await {
-                    fault::point("worker.rescued");
-                }
             }
             Answer::Unknown => {
                 return self.park(delivery, NO_ROW).await;
@@ -156,25 +147,4 @@ fn task_type(delivery: &Delivery) -> String {
         body.get("type")?.as_str().map(|text| shorten(text, MAX_TASK_TYPE_BYTES).to_owned())
     };
     delivery.properties.kind.clone().or_else(in_body).unwrap_or_else(|| "(unnamed)".to_owned())
-}
-
-/// Ends one attempt whose lease is over, unless somebody was faster; returns how many it ended.
-async fn settle_lost(context: &Context, id: ExecutionId) -> Result<usize, StoreError> {
-    let (store, which) = (&context.store, Which::One(id));
-    let lost: Vec<_> = lost::find(store, &which, 1, None)
-        .await?
-        .into_iter()
-        .map(|one| {
-            let policy = context.retry.with(&one.retry);
-            let verdict = decide(Ending::Lost, LOST, one.used, &policy, Context::draw());
-            (one, verdict)
-        })
-        .collect();
-    let ended = lost::settle(store, &which, &lost, None).await?;
-    for id in &ended {
-        if lost.iter().any(|(_, verdict)| matches!(verdict, Verdict::Fail { .. })) {
-            context.notices.parked(*id);
-        }
-    }
-    Ok(ended.len())
 }

@@ -132,7 +132,6 @@ fn unopened() -> Call {
         mine: false,
         due_in: Duration::ZERO,
         overdue: Duration::from_secs(2),
-        lease_alive: true,
         offered: true,
         waits: false,
     };

@@ -5,20 +5,6 @@ use super::{JOB, Scene, count, until};
 use crate::bad_input::wire::Message;
 
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
-const DONE_AT_SECOND: &str = "state = 'succeeded' AND attempt = 2";
-
-#[tokio::test]
-async fn worker_rescued() {
-    let scene = Scene::plain().await;
-    scene.abandoned("1000").await;
-    // The broker gives the ticket back; no scheduler is there to see that the lease is over.
-    scene.until("state = 'running' AND lease_until < now()", 1).await;
-    let env = [("FAULT_POINT", "worker.rescued")];
-    let mut stranger = scene.platform.start_worker("w2", &env).unwrap();
-    super::died(&mut stranger, "worker.rescued").await;
-    scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
-    scene.ends(scene.successors(), "worker.rescued", DONE_AT_SECOND, [1, 1]).await;
-}
 
 #[tokio::test]
 async fn worker_skipped() {

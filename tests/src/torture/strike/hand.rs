@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use sexton_model::id::ExecutionId;
 use sexton_store::operator;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::breach::{follows, undone};
@@ -26,6 +26,7 @@ pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
         Deed::DiscardedMoved => move_discarded(arena, &hand).await,
         Deed::CancelledFirst => cancel_first(arena, &hand).await,
         Deed::TriggeredTwice => trigger_twice(arena).await,
+        Deed::ClockAhead => set_ahead(arena).await,
         _ => set_back(arena).await,
     }?;
     let name = Fault::Hand(deed).to_string();
@@ -197,6 +198,26 @@ async fn trigger_twice(arena: &mut Arena) -> Result<Struck> {
     }
     let executions = rows::ids(arena.pool(), &format!("e.execution_key = '{key}'")).await?;
     Ok(Struck::at(struck, executions))
+}
+
+/// Its worker lives and renews, and by the database's clock the lease is over all the same, again and again.
+async fn set_ahead(arena: &mut Arena) -> Result<Struck> {
+    arena.mood(jobs::HAND, Mood::Takes(6))?;
+    let id = arena.trigger(jobs::HAND, None).await?;
+    until_state(arena, id, "running", 1).await?;
+    let struck = Struck::now(vec![id]);
+    for _ in 0..20 {
+        let ahead = sqlx::query(
+            "UPDATE executions SET lease_until = lease_until - interval '1 hour'
+             WHERE id = $1 AND state = 'running' AND attempt = 1",
+        );
+        let done = timeout(rows::LIMIT, ahead.bind(id).execute(arena.pool())).await??;
+        if done.rows_affected() == 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(struck)
 }
 
 /// The planner passes once more over firings that it has claimed.

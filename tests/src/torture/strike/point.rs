@@ -43,7 +43,6 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
         "scheduler.folded" | "scheduler.buried" => register::strike(arena, name).await,
         "worker.seated" | "worker.inherited" => lost::inherited(arena, name).await,
-        "worker.rescued" => lost::redelivered(arena, name).await,
         "worker.late" => lost::late(arena, name).await,
         "worker.stopping" => lost::stopping(arena, name).await,
         "worker.renewed_first" => tickets::locked(arena, name).await,

@@ -17,8 +17,8 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "an attempt is opened",
         "its lease is renewed first, or its task's guard starts",
-        "a running row without a task: the next worker of the same name, or the rescuer when the \
-         lease is over",
+        "a running row without a task: the next worker of the same name, or the rescuer when nobody has \
+         renewed it for a lease",
         "",
     ),
     at(
@@ -159,14 +159,6 @@ pub(super) const POINTS: &[Point] = &[
         "the ticket is acknowledged",
         "the spent ticket, which comes again and opens nothing",
         "a worker that stood still or was cut off for longer than its lease",
-    ),
-    at(
-        "worker.rescued",
-        Never,
-        "an attempt is ended as lost because its ticket came again",
-        "that ticket is acknowledged",
-        "a row that owes its ticket: the relay; the spent ticket comes again and opens nothing",
-        "a ticket that comes again when its lease is over and no scheduler has ended it",
     ),
     at(
         "worker.gave_up",

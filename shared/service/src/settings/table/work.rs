@@ -80,7 +80,8 @@ pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
                   task runs.",
         unit: "milliseconds",
         fallback: Fallback::Text("20000"),
-        trade_off: "Shorter recovers sooner from a dead worker; a worker that is cut off from \
+        trade_off: "Shorter recovers sooner from a dead worker: a scheduler waits for this long after its last \
+                    renewal, or after its own start or PostgreSQL's if that was later; a worker that is cut off from \
                     PostgreSQL for longer than this ends its tasks, so longer survives longer \
                     outages.",
         programs: &[Worker],

@@ -6,12 +6,11 @@ use sexton_store::operator;
 use uuid::Uuid;
 
 use super::{Doomed, not_passed, nothing};
-use crate::torture::arena::{Arena, ME, Seat, require};
+use crate::torture::arena::{Arena, ME, Seat};
 use crate::torture::fault::Program;
 use crate::torture::rows;
 use crate::torture::strike::Outcome;
 use crate::torture::strike::breach::follows;
-use crate::torture::strike::hand::present;
 use crate::torture::strike::process::{LONG, at_work};
 
 /// Workers were killed in the middle of their tasks, and a scheduler ends the attempts.
@@ -38,29 +37,6 @@ pub(super) async fn inherited(arena: &mut Arena, name: &str) -> Result<Outcome> 
     doomed.start(arena)?;
     let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     doomed.recovery(arena, at, executions).await
-}
-
-/// A ticket comes again when the lease of its attempt is over, and no scheduler has noticed.
-pub(super) async fn redelivered(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name);
-    let executions = at_work(arena, Program::Worker, LONG).await?;
-    let id = *executions.first().context("the worker opened nothing")?;
-    for seat in [Seat::Victim, Seat::Peer] {
-        arena.kill(Program::Scheduler, seat);
-        arena.kill(Program::Worker, seat);
-    }
-    let over = format!("e.id = '{id}' AND e.lease_until < now()");
-    let over = arena
-        .until(arena.patience.strike, async || {
-            Ok((!rows::ids(arena.pool(), &over).await?.is_empty()).then_some(()))
-        })
-        .await;
-    require(over.is_some(), "the lease did not run out")?;
-    // In a seat of its own: in the dead one's it would end the attempt at its start.
-    doomed.start_with(arena, &[("SEXTON_INSTANCE", "w3")])?;
-    let feed = async |arena: &mut Arena| present(arena, id).await;
-    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
-    doomed.recovery(arena, at, vec![id]).await
 }
 
 /// A frozen worker thaws when its attempt is another's.

@@ -1,0 +1,165 @@
+//! When an open attempt counts as lost, as one observer sees it.
+//!
+//! An observer reads the open attempts over and over and remembers since when it has seen each one's last
+//! renewal. An attempt is lost when the *same* renewal has been seen for a whole lease by the observer's own
+//! monotonic clock. No two clocks are compared, so nothing depends on what the database's clock does meanwhile,
+//! or on how far it is from anybody else's: a worker counts its lease from the instant before it sent the
+//! renewal, the observer from the instant after it read it, which is later.
+//!
+//! An observer that has just started has seen nothing yet, and needs a whole lease as well.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::time::{Duration, Instant};
+
+/// What one observer has seen of the open attempts: of each `K` its last renewal `R`, and since when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Observed<K, R> {
+    seen: BTreeMap<K, (R, Instant)>,
+}
+
+impl<K, R> Default for Observed<K, R> {
+    fn default() -> Self {
+        Self { seen: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Copy, R: PartialEq + Clone> Observed<K, R> {
+    /// Takes in a page of a reading in the order of the keys: whatever there is behind `after` (from the start:
+    /// `None`), up to the page's last key or, if `whole`, to the end of all. `read_by` is an instant *after* the
+    /// answer had come. What stood in that range and is not in the page is forgotten. Returns since when each
+    /// of the page was seen as it is now.
+    pub fn take_in(
+        &mut self,
+        after: Option<K>,
+        page: &[(K, R)],
+        whole: bool,
+        read_by: Instant,
+    ) -> Vec<Instant> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let to = match page.last() {
+            Some((last, _)) if !whole => Bound::Included(*last),
+            None if !whole => return Vec::new(),
+            _ => Bound::Unbounded,
+        };
+        let mut before = BTreeMap::new();
+        let range: Vec<K> = self.seen.range((from, to)).map(|(key, _)| *key).collect();
+        for key in range {
+            before.extend(self.seen.remove_entry(&key));
+        }
+        let mut since = Vec::with_capacity(page.len());
+        for (key, renewal) in page {
+            let first = match before.get(key) {
+                Some((known, first)) if known == renewal => *first,
+                _ => read_by,
+            };
+            self.seen.insert(*key, (renewal.clone(), first));
+            since.push(first);
+        }
+        since
+    }
+
+    /// How many it remembers.
+    pub fn len(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Whether it remembers none.
+    pub fn is_empty(&self) -> bool {
+        self.seen.is_empty()
+    }
+}
+
+/// Whether a lease of this length is over by `now`, if the same renewal was seen `since` then. `now` is an
+/// instant *before* what acts on the answer is asked for.
+pub fn is_over(since: Instant, now: Instant, lease: Duration) -> bool {
+    now.saturating_duration_since(since) >= lease
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(begin: Instant, seconds: u64) -> Instant {
+        begin + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_lease_is_over_when_the_same_renewal_was_seen_for_its_whole_length() {
+        let begin = Instant::now();
+        let lease = Duration::from_secs(20);
+        let mut observed = Observed::default();
+        // An observer that has just started knows nothing, however old the renewal is.
+        assert_eq!(observed.take_in(None, &[(1, 'a')], true, begin), [begin]);
+        assert_eq!(observed.take_in(None, &[(1, 'a')], true, at(begin, 19)), [begin]);
+        assert!(!is_over(begin, at(begin, 19), lease));
+        assert!(is_over(begin, at(begin, 20), lease));
+        // A renewal at the last moment begins it anew.
+        let renewed = observed.take_in(None, &[(1, 'b')], true, at(begin, 21));
+        assert_eq!(renewed, [at(begin, 21)]);
+        assert!(!is_over(renewed[0], at(begin, 40), lease));
+        assert!(is_over(renewed[0], at(begin, 41), lease));
+        // An instant from before the first look is no time at all.
+        assert!(!is_over(at(begin, 5), begin, Duration::from_millis(1)));
+    }
+
+    #[test]
+    fn an_attempt_that_was_not_there_in_between_is_seen_anew() {
+        let begin = Instant::now();
+        let mut observed = Observed::default();
+        observed.take_in(None, &[(1, 'a'), (2, 'a')], true, begin);
+        observed.take_in(None, &[(2, 'a')], true, at(begin, 1));
+        assert_eq!(observed.len(), 1);
+        let again = observed.take_in(None, &[(1, 'a'), (2, 'a')], true, at(begin, 2));
+        assert_eq!(again, [at(begin, 2), begin]);
+    }
+
+    #[test]
+    fn a_reading_that_broke_off_forgets_nothing_of_what_it_did_not_reach() {
+        let begin = Instant::now();
+        let mut observed = Observed::default();
+        observed.take_in(None, &[(1, 'a'), (3, 'a'), (5, 'a')], true, begin);
+        // The first page only: 3 is gone, 5 was not asked about.
+        observed.take_in(None, &[(1, 'a'), (4, 'a')], false, at(begin, 1));
+        assert_eq!(observed.take_in(None, &[], false, at(begin, 2)), []);
+        let since = observed.take_in(Some(4), &[(5, 'a')], true, at(begin, 3));
+        assert_eq!((since, observed.len()), (vec![begin], 3));
+    }
+
+    proptest! {
+        /// Whatever is read in whatever pages, `since` is the first reading of the unbroken run of readings in
+        /// which the attempt had this very renewal.
+        #[test]
+        fn what_is_remembered_is_the_first_of_an_unbroken_run(
+            readings in prop::collection::vec(
+                prop::collection::btree_map(0_u8..6, 0_u8..2, 0..6), 1..12),
+            size in 1_usize..4,
+        ) {
+            let begin = Instant::now();
+            let mut observed = Observed::default();
+            for (round, reading) in readings.iter().enumerate() {
+                let read_by = at(begin, round as u64);
+                let rows: Vec<(u8, u8)> = reading.iter().map(|(key, renewal)| (*key, *renewal)).collect();
+                let mut after = None;
+                let mut since = Vec::new();
+                let mut rest = &rows[..];
+                loop {
+                    let (page, more) = rest.split_at(size.min(rest.len()));
+                    let whole = more.is_empty() && page.len() < size;
+                    since.extend(observed.take_in(after, page, whole, read_by));
+                    after = page.last().map(|(key, _)| *key).or(after);
+                    rest = more;
+                    if whole { break; }
+                }
+                prop_assert_eq!(observed.len(), rows.len());
+                for ((key, renewal), since) in rows.iter().zip(since) {
+                    let run = readings[..=round].iter().rev()
+                        .take_while(|reading| reading.get(key) == Some(renewal)).count();
+                    prop_assert_eq!(since, at(begin, (round + 1 - run) as u64));
+                }
+            }
+        }
+    }
+}
