@@ -100,7 +100,7 @@ impl From<StoreError> for Failure {
         let text = error.to_string();
         match error {
             StoreError::Unavailable(_) | StoreError::Refused(_) => Self::Unreachable(text),
-            StoreError::Schema(_) => Self::Schema(text),
+            StoreError::Schema(_) | StoreError::Unsuitable(_) => Self::Schema(text),
             StoreError::TooSlow(_)
             | StoreError::InUse(_)
             | StoreError::Data(_)

@@ -13,6 +13,7 @@
 //! - [`simulation`] runs the store's statements in orders drawn from a seed, with faults in between.
 //! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
 //! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
+//! - [`upgrade`] migrates a large database while something claims.
 //! - [`soak`] is what `make soak` does: a steady load, and a judgement of what grows.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
 //!   on the command line: it runs a command, such as `cargo test`, with both servers in its
@@ -34,3 +35,4 @@ pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;
 pub mod torture;
+pub mod upgrade;

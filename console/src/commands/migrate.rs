@@ -1,20 +1,23 @@
 //! `sexton migrate`.
 
+use std::future::pending;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
 use sexton_store::answer::within;
 use sexton_store::grants::{self, GrantError};
+use sexton_store::schema::Migrating;
 use sexton_store::{StoreError, status};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-/// For all migrations. Longer than they take on a large database, each statement ended by the server
-/// after 30 s; what is begun when the time is up is undone by the server.
-const LIMIT: Duration = Duration::from_mins(10);
+/// For all migrations, and the wait for somebody else's. Longer than the build of an index takes on any database
+/// that this is made for; what is begun when the time is up is undone by the server.
+const LIMIT: Duration = Duration::from_hours(24);
 
 /// For whom.
 #[derive(Debug, Args)]
@@ -32,7 +35,20 @@ pub struct Migrate {
 /// such role.
 pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> {
     let store = session.database().await?;
-    let applied = match within(LIMIT, store.migrate()).await {
+    let migrating = Migrating::begin(&store).await?;
+    let server = migrating.session();
+    let say = |text: &str| eprintln!("sexton: migrate: {}", line(text, 500));
+    let applied = tokio::select! {
+        applied = within(LIMIT, migrating.run(&say)) => applied,
+        signal = stopped() => {
+            server.end().await;
+            return Err(Failure::Failed(format!(
+                "stopped by {signal}: what was applied whole stays, what was under way was taken back; run \
+                 `sexton migrate` again, it goes on from there"
+            )));
+        }
+    };
+    let applied = match applied {
         Err(StoreError::Schema(why)) => {
             return Err(Failure::Schema(format!(
                 "the database cannot be migrated by this program: {why}; use the version of \
@@ -61,6 +77,16 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
         1 => format!("1 migration was applied; the schema is at version {version}."),
         n => format!("{n} migrations were applied; the schema is at version {version}."),
     })
+}
+
+/// Waits for the signal of a terminal or of whoever runs the program that it is to stop.
+async fn stopped() -> &'static str {
+    let Ok(mut term) = signal(SignalKind::terminate()) else { return pending().await };
+    let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return pending().await };
+    tokio::select! {
+        _ = term.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
 }
 
 fn not_granted(error: GrantError) -> Failure {

@@ -103,6 +103,10 @@ findings! {
         "A migration was applied from another text than this program's."
         "Use the version of `sexton` that migrated the database, and find out who changed the file."
         None;
+    IndexInvalid "index_invalid" Warning
+        "The build of an index was interrupted: writes maintain it, and no question uses it."
+        "`sexton migrate` builds it again, while the platform works."
+        None;
     RowsUnread "rows_unread" Error
         "The rows cannot be asked, so what depends on them was not looked at."
         "Grant what is withheld (see `database_privileges`), or run `sexton migrate`, and ask again."

@@ -8,6 +8,7 @@ use sexton_store::doctor::{Leases, Migrations, Process, Server, Unoffered, Withh
 use sexton_store::offers::OldWorker;
 use sexton_store::parked::FailedCounts;
 use sexton_store::reconcile::OverduePool;
+use sexton_store::schema::InvalidIndex;
 use sexton_store::status::{Overview, PoolCounts};
 
 /// Everything.
@@ -36,6 +37,8 @@ pub struct Database {
     pub host_ahead_ms: i64,
     /// The schema.
     pub migrations: Migrations,
+    /// Indexes that no question uses.
+    pub invalid_indexes: Vec<InvalidIndex>,
     /// Why notifications do not arrive; none: they do.
     pub deaf: Option<String>,
     /// What the role may not do.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sexton_broker::examine::examine;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
-use sexton_store::{Store, bulk, catch_up, doctor, offers, parked, raw, reconcile, status};
+use sexton_store::{Store, bulk, catch_up, doctor, offers, parked, raw, reconcile, schema, status};
 use tokio::time::{Instant, timeout};
 
 use super::facts::{Broker, Database, Facts, Rows};
@@ -61,6 +61,7 @@ async fn database(session: &Session, place: String, local: bool) -> Result<Datab
     let server = doctor::server(&store).await?;
     let between = before + (clock::now() - before) / 2;
     let migrations = doctor::migrations(&store).await?;
+    let invalid_indexes = schema::invalid_indexes(&store).await?;
     let deaf = doctor::deaf(&store).await;
     let withheld = doctor::withheld(&store).await?;
     let rows = if migrations.missing.is_empty() {
@@ -75,6 +76,7 @@ async fn database(session: &Session, place: String, local: bool) -> Result<Datab
         host_ahead_ms: (between - server.now).num_milliseconds(),
         server,
         migrations,
+        invalid_indexes,
         deaf,
         withheld,
         rows,

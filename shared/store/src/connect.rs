@@ -1,4 +1,4 @@
-//! The pool of connections, and the schema.
+//! The pool of connections.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,8 +8,6 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
-
-pub(crate) static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
@@ -122,48 +120,6 @@ impl Store {
             return Err(StoreError::Unavailable(sqlx::Error::Protocol(text.to_owned())));
         }
         Ok(())
-    }
-
-    /// Brings the schema up to this program's version. Safe to call from several processes at once:
-    /// one of them does it, the others wait. Returns how many migrations ran.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Schema`] when the database holds migrations this program does not know.
-    pub async fn migrate(&self) -> Result<usize, StoreError> {
-        let before = self.applied().await?;
-        MIGRATIONS.run(&self.pool).await?;
-        Ok(self.applied().await?.saturating_sub(before))
-    }
-
-    /// Fails unless the schema is exactly this program's, or newer in a way it can live with.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Schema`] with what to do.
-    pub async fn check_schema(&self) -> Result<(), StoreError> {
-        let wanted = MIGRATIONS.iter().filter(|m| m.migration_type.is_up_migration()).count();
-        let applied = self.applied().await?;
-        if applied < wanted {
-            return Err(StoreError::Schema(format!(
-                "{applied} of {wanted} migrations are applied"
-            )));
-        }
-        Ok(())
-    }
-
-    async fn applied(&self) -> Result<usize, StoreError> {
-        let known: Option<bool> =
-            sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-                .fetch_one(self.bounded())
-                .await?;
-        if known != Some(true) {
-            return Ok(0);
-        }
-        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM _sqlx_migrations WHERE success")
-            .fetch_one(self.bounded())
-            .await?;
-        Ok(count as usize)
     }
 
     /// Closes the connections; running statements end first.

@@ -14,7 +14,7 @@ use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 
 use crate::bounded::bounded;
-use crate::connect::MIGRATIONS;
+use crate::schema::MIGRATIONS;
 use crate::{Store, StoreError};
 
 pub use platform::{Leases, Process, leases, newest_tz_data, processes};

@@ -19,12 +19,17 @@ pub enum StoreError {
     /// a person asks for less.
     #[error("the question took the database too long; narrow it with --job or --since ({0})")]
     TooSlow(#[source] sqlx::Error),
-    /// A migration waited too long for a table that somebody reads or writes: nothing of it was done.
+    /// A migration waited too long, and several times, for a table that somebody reads or writes: nothing of it was
+    /// done.
     #[error(
         "a table that the migration changes is in use ({0}); see pg_stat_activity for who reads it for \
          long (a backup, a report), and run `sexton migrate` again: it goes on where it stopped"
     )]
     InUse(#[source] sqlx::Error),
+    /// The database holds what is not Sexton's where Sexton's tables belong: nothing was changed. Somebody gives
+    /// Sexton another place.
+    #[error("this database has no place for Sexton's tables, and nothing was changed: {0}")]
+    Unsuitable(String),
     /// A value cannot be stored (SQLSTATE 22 or 23): nothing of the batch was written. Try the rows
     /// one by one and sanitise the culprit.
     #[error("the database refuses a value: {0}")]
@@ -92,10 +97,6 @@ impl From<sqlx::Error> for StoreError {
 impl From<sqlx::migrate::MigrateError> for StoreError {
     fn from(error: sqlx::migrate::MigrateError) -> Self {
         match error {
-            // Of the migrator's own lock no limit is set, so it is a table's.
-            sqlx::migrate::MigrateError::ExecuteMigration(error, _) if lock_timed_out(&error) => {
-                Self::InUse(error)
-            }
             sqlx::migrate::MigrateError::Execute(error)
             | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => error.into(),
             other => Self::Schema(other.to_string()),
@@ -113,8 +114,4 @@ pub(crate) fn known<T>(
         place,
         value: sexton_model::ticket::shorten(text, 80).to_owned(),
     })
-}
-
-fn lock_timed_out(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "55P03")
 }

@@ -19,7 +19,6 @@
 //!   dies, the connection's keepalive tells it, after half a minute.
 
 mod failure;
-mod session;
 mod settlement;
 mod statement;
 mod value;
@@ -36,9 +35,9 @@ use crate::connect::{StoreOptions, connect_options};
 use crate::{Store, StoreError};
 
 pub use self::failure::{Reaction, TaskFailure};
-pub use self::session::Session;
 pub use self::settlement::CommitError;
 pub use self::statement::Arguments;
+pub use crate::session::Session;
 
 /// How long a connection that comes back may take to forget its task.
 const FORGET_LIMIT: Duration = Duration::from_secs(5);

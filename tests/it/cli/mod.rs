@@ -22,6 +22,7 @@ mod kinds;
 mod ledger;
 mod lint;
 mod logs;
+mod migrating;
 mod races;
 mod servers;
 mod verifying;

@@ -42,3 +42,20 @@ async fn doctor_finds_migrations_changed() {
     patient.sql("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 3").await;
     assert!(evidence(&patient.has(Code::MigrationsChanged).await).contains("0003"));
 }
+
+#[tokio::test]
+async fn doctor_finds_index_invalid() {
+    let patient = Patient::new().await;
+    patient.is_well().await;
+    // As an interrupted build leaves it: two rows are alike, so a unique one cannot be built to its end.
+    patient.process("worker", "w1", "ready => true").await;
+    patient.process("worker", "w1", "ready => true").await;
+    let pool = patient.platform.store().pool();
+    let build = "CREATE UNIQUE INDEX CONCURRENTLY instances_name ON instances (name)";
+    sqlx::raw_sql(build).execute(pool).await.unwrap_err();
+    assert_eq!(evidence(&patient.has(Code::IndexInvalid).await), "instances_name of instances");
+    patient.sql("DELETE FROM instances WHERE name = 'w1'").await;
+    let migrated = patient.platform.sexton(&["migrate"]).await;
+    assert!(migrated.stderr.contains("builds it again"), "{migrated}");
+    patient.has_no(Code::IndexInvalid).await;
+}

@@ -6,6 +6,7 @@ mod fences;
 mod late;
 mod leases;
 mod lost_answers;
+mod migrating;
 mod opens;
 mod output;
 mod overlaps;

@@ -112,6 +112,7 @@ mod tests {
             host_ahead_ms: 0,
             migrations: Migrations::default(),
             deaf: None,
+            invalid_indexes: Vec::new(),
             withheld: Vec::new(),
             rows: Err("not asked".to_owned()),
         }

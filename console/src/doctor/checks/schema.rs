@@ -17,6 +17,11 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
             found.push(Finding::new(code, format!("migrations {numbers}")));
         }
     }
+    if !database.invalid_indexes.is_empty() {
+        let each =
+            database.invalid_indexes.iter().map(|one| format!("{} of {}", one.index, one.table));
+        found.push(Finding::new(Code::IndexInvalid, some(each)));
+    }
     // That migrations are missing is told above.
     if let Err(why) = &database.rows
         && migrations.missing.is_empty()

@@ -1,4 +1,4 @@
-//! A task's session in the server, which can be ended from outside of it.
+//! A session of the server's that can be ended from outside of it.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::{Store, StoreError};
 /// How long ending a session may take; it goes over another connection.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// The session of a task's transaction. Cheap to clone; holding it holds nothing in the server.
+/// The session of a task's transaction, or of a migration. Cheap to clone; holding it holds nothing in the server.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Whose connections end it.
-    pub(super) store: Store,
-    pub(super) pid: i32,
+    pub(crate) store: Store,
+    pub(crate) pid: i32,
     /// Tells the session from a later one with the same number.
-    pub(super) since: String,
+    pub(crate) since: String,
 }
 
 impl Session {

@@ -1,0 +1,203 @@
+//! The schema: which migrations were applied, and how those that are missing are.
+//!
+//! They run on a connection of their own, on which no statement has a time limit: the build of an index takes
+//! as long as the table is large. What holds other programs up has a limit nevertheless. A migration waits a
+//! second for a table's lock, then lets everybody pass and tries again; data are changed in portions, each a
+//! transaction of its own; and an index whose build was interrupted is built again.
+//!
+//! **Crashes.** A file and the row that records it are one transaction, or the file can be applied again. When
+//! the program dies, or is told to stop, the server ends what it was at.
+
+mod apply;
+mod index;
+mod ledger;
+mod lock;
+mod names;
+mod place;
+mod watch;
+
+use std::collections::BTreeMap;
+
+use sqlx::migrate::{Migrate as _, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _};
+
+use crate::bounded::bounded;
+use crate::session::Session;
+use crate::{Store, StoreError};
+
+pub use index::{InvalidIndex, invalid_indexes};
+
+pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
+
+/// Where the migrator of sqlx, too, writes down what was applied.
+const TABLE: &str = "_sqlx_migrations";
+/// The server's first version that looks after its client while a statement runs.
+const LOOKS_AFTER_CLIENTS: u32 = 140_000;
+
+/// Told what takes long, and why; a line each.
+pub type Say<'a> = &'a (dyn Fn(&str) + Sync);
+
+impl Store {
+    /// Brings the schema up to this program's version, as [`Migrating`] does, without a word. Returns how many
+    /// migrations ran.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Migrating::run`].
+    pub async fn migrate(&self) -> Result<usize, StoreError> {
+        Migrating::begin(self).await?.run(&|_| {}).await
+    }
+
+    /// Fails unless the schema is exactly this program's, or newer in a way it can live with.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Schema`] with what to do.
+    pub async fn check_schema(&self) -> Result<(), StoreError> {
+        let there: Option<bool> =
+            sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+                .fetch_one(self.bounded())
+                .await?;
+        let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
+            // Not checked at compile time: the table belongs to the migrator.
+            sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
+                .fetch_all(self.bounded())
+                .await?
+        } else {
+            Vec::new()
+        };
+        if !applied.is_empty() && !applied.iter().any(|(version, sum)| is_ours(*version, sum)) {
+            let text = "the migrations in it are another program's";
+            return Err(StoreError::Schema(text.to_owned()));
+        }
+        let wanted = ups(&MIGRATIONS).count();
+        let applied = ups(&MIGRATIONS)
+            .filter(|ours| applied.iter().any(|(version, _)| *version == ours.version))
+            .count();
+        if applied < wanted {
+            return Err(StoreError::Schema(format!(
+                "{applied} of {wanted} migrations are applied"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A session in which migrations are applied. Safe to begin in several processes at once: one of them works,
+/// the others wait for it.
+#[derive(Debug)]
+pub struct Migrating {
+    connection: PgConnection,
+    session: Session,
+}
+
+impl Migrating {
+    /// Connects, without a limit for statements.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: there is no connection.
+    pub async fn begin(store: &Store) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::clone(&store.pool().connect_options());
+        let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
+        let mut connection = bounded(options.connect()).await?;
+        if connection.server_version_num().is_some_and(|number| number >= LOOKS_AFTER_CLIENTS) {
+            // So that it ends within a second what a program that was killed has begun.
+            let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
+            bounded(look.execute(&mut connection)).await?;
+        }
+        let who = sqlx::raw_sql(
+            "-- migration_session
+            SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        );
+        let row = bounded(who.fetch_one(&mut connection)).await?;
+        let pid: String = row.try_get(0)?;
+        let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
+        let session = Session { store: store.clone(), pid, since: row.try_get(1)? };
+        Ok(Self { connection, session })
+    }
+
+    /// Its session, to be ended by whoever does not wait for [`Self::run`] to its end. What was being done is
+    /// taken back, except for an index that was being built: the next run repairs that.
+    pub fn session(&self) -> Session {
+        self.session.clone()
+    }
+
+    /// Applies what is missing, and returns how many migrations that were. Others wait for as long as it takes,
+    /// so its caller limits the whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Schema`] when the database holds migrations this program does not know;
+    /// [`StoreError::Unsuitable`] when it holds another program's tables; [`StoreError::InUse`] when a table is
+    /// held for too long. What was applied before stays, and the next run goes on from there.
+    pub async fn run(self, say: Say<'_>) -> Result<usize, StoreError> {
+        self.run_these(&MIGRATIONS, say).await
+    }
+
+    /// The same with other migrations, for tests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub async fn run_these(self, migrator: &Migrator, say: Say<'_>) -> Result<usize, StoreError> {
+        let Self { mut connection, session } = self;
+        let done = tokio::select! {
+            done = carry_out(&mut connection, migrator, say) => done,
+            lost = watch::watch(&session, say) => Err(lost),
+        };
+        // With it the migrator's lock goes.
+        let _ = bounded(connection.close()).await;
+        done
+    }
+}
+
+async fn carry_out(
+    connection: &mut PgConnection,
+    migrator: &Migrator,
+    say: Say<'_>,
+) -> Result<usize, StoreError> {
+    lock::take(connection, say).await?;
+    place::check(connection, migrator).await?;
+    connection.ensure_migrations_table(TABLE).await?;
+    let applied = connection.list_applied_migrations(TABLE).await?;
+    let applied: BTreeMap<i64, _> = applied.into_iter().map(|m| (m.version, m.checksum)).collect();
+    validate(&applied, migrator)?;
+    index::repair(connection, migrator, say).await?;
+    ledger::go_on(connection, say).await?;
+    let mut done = 0;
+    for migration in ups(migrator).filter(|m| !applied.contains_key(&m.version)) {
+        apply::file(connection, migration, say).await?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// Refuses what this program does not know, and what was applied from another text.
+fn validate(
+    applied: &BTreeMap<i64, std::borrow::Cow<'static, [u8]>>,
+    migrator: &Migrator,
+) -> Result<(), StoreError> {
+    for (version, checksum) in applied {
+        let Some(ours) = ups(migrator).find(|ours| ours.version == *version) else {
+            return Err(StoreError::Schema(format!(
+                "migration {version} was applied and is not known to this program"
+            )));
+        };
+        if ours.checksum != *checksum {
+            return Err(StoreError::Schema(format!(
+                "migration {version} was applied from another text than this program's"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn ups(migrator: &Migrator) -> impl Iterator<Item = &sqlx::migrate::Migration> {
+    migrator.iter().filter(|migration| migration.migration_type.is_up_migration())
+}
+
+fn is_ours(version: i64, checksum: &[u8]) -> bool {
+    ups(&MIGRATIONS).any(|ours| ours.version == version && ours.checksum == checksum)
+}

@@ -1,0 +1,140 @@
+//! Applying one migration's file, as its first line asks.
+
+use std::time::Duration;
+
+use sqlx::error::DatabaseError;
+use sqlx::migrate::Migration;
+use sqlx::postgres::PgConnection;
+use sqlx::{Connection as _, SqlStr};
+use tokio::time::{Instant, sleep};
+
+use super::{Say, ledger};
+use crate::StoreError;
+
+/// The first line of a file whose statement is repeated until it changes no row.
+const PORTIONS: &str = "-- portions";
+/// How long a transaction waits for a table's lock. Everybody who comes later waits behind it.
+const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
+/// How often the lock is tried for.
+const TRIES: u32 = 5;
+/// Between two tries, for those who waited behind.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest rest between two portions; otherwise as long as the portion took.
+const REST: Duration = Duration::from_secs(1);
+/// How often the portions are told of.
+const SAY_EVERY: Duration = Duration::from_secs(30);
+
+/// Applies it and records that.
+pub(super) async fn file(
+    connection: &mut PgConnection,
+    migration: &Migration,
+    say: Say<'_>,
+) -> Result<(), StoreError> {
+    let text = migration.sql.as_str();
+    if migration.version == ledger::VERSION {
+        ledger::apply(connection, migration, say).await
+    } else if migration.no_tx {
+        // No transaction, so no lock that others wait behind: it may wait itself for as long as it must.
+        let began = Instant::now();
+        sqlx::raw_sql(migration.sql.clone()).execute(&mut *connection).await.map_err(failure)?;
+        Ok(record(connection, migration, began).await?)
+    } else if text.starts_with(PORTIONS) {
+        let began = Instant::now();
+        let name = format!("migration {} ({})", migration.version, migration.description);
+        portions(connection, migration.sql.clone(), &name, say).await?;
+        Ok(record(connection, migration, began).await?)
+    } else {
+        transaction(connection, migration.sql.clone(), Some(migration), say).await?;
+        Ok(())
+    }
+}
+
+/// Repeats a statement, each time in a transaction of its own, until it changes no row, and leaves the others
+/// as much time as it takes. What it has done stays when it is interrupted.
+async fn portions(
+    connection: &mut PgConnection,
+    statement: SqlStr,
+    name: &str,
+    say: Say<'_>,
+) -> Result<(), StoreError> {
+    let (mut rows, mut said) = (0, Instant::now());
+    loop {
+        let began = Instant::now();
+        let portion = transaction(connection, statement.clone(), None, say).await?;
+        if portion == 0 {
+            return Ok(());
+        }
+        rows += portion;
+        if said.elapsed() >= SAY_EVERY {
+            said = Instant::now();
+            say(&format!("{name}: {rows} rows are done"));
+        }
+        sleep(began.elapsed().min(REST)).await;
+    }
+}
+
+/// Runs it in a transaction, again for a while if a table is in use, and records `migration` in the same.
+/// Returns how many rows it changed.
+pub(super) async fn transaction(
+    connection: &mut PgConnection,
+    text: SqlStr,
+    migration: Option<&Migration>,
+    say: Say<'_>,
+) -> Result<u64, StoreError> {
+    let mut tries = 0;
+    loop {
+        match once(connection, text.clone(), migration).await.map_err(failure) {
+            Err(StoreError::InUse(why)) if tries + 1 < TRIES => {
+                tries += 1;
+                say(&format!("a table is in use ({why}); tries again"));
+                sleep(PAUSE).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+async fn once(
+    connection: &mut PgConnection,
+    text: SqlStr,
+    migration: Option<&Migration>,
+) -> Result<u64, sqlx::Error> {
+    let began = Instant::now();
+    let mut tx = connection.begin().await?;
+    sqlx::raw_sql(SET_LOCK_TIMEOUT).execute(&mut *tx).await?;
+    let changed = sqlx::raw_sql(text).execute(&mut *tx).await?.rows_affected();
+    if let Some(migration) = migration {
+        record(&mut tx, migration, began).await?;
+    }
+    tx.commit().await?;
+    Ok(changed)
+}
+
+async fn record(
+    connection: &mut PgConnection,
+    migration: &Migration,
+    began: Instant,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "-- record_migration
+        INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        VALUES ($1, $2, true, $3, $4)",
+    )
+    .bind(migration.version)
+    .bind(&*migration.description)
+    .bind(&*migration.checksum)
+    .bind(i64::try_from(began.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// A lock that was not to be had, or that two of them had crosswise, is of somebody who uses the table.
+pub(super) fn failure(error: sqlx::Error) -> StoreError {
+    match error.as_database_error().and_then(DatabaseError::code).as_deref() {
+        Some("55P03" | "40P01") => StoreError::InUse(error),
+        // There is no time limit: a person ended it.
+        Some("57014") => StoreError::Statement(error),
+        _ => error.into(),
+    }
+}

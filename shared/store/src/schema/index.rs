@@ -1,0 +1,73 @@
+//! Indexes whose build was interrupted.
+//!
+//! `CREATE INDEX CONCURRENTLY` that ends in the middle, with its program or its server, leaves an index that every
+//! write maintains and no question uses; `IF NOT EXISTS` would take it for done.
+
+use sqlx::migrate::Migrator;
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, PgExecutor};
+
+use super::apply::failure;
+use super::{MIGRATIONS, Say, names};
+use crate::{Store, StoreError};
+
+/// An index of one of our tables that no question uses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvalidIndex {
+    /// Its name.
+    pub index: String,
+    /// Of which table.
+    pub table: String,
+}
+
+/// Those that nobody is building now.
+pub async fn invalid_indexes(store: &Store) -> Result<Vec<InvalidIndex>, StoreError> {
+    Ok(find(store.bounded(), &MIGRATIONS).await?)
+}
+
+async fn find(
+    executor: impl PgExecutor<'_>,
+    migrator: &Migrator,
+) -> Result<Vec<InvalidIndex>, sqlx::Error> {
+    let tables = names::tables(migrator);
+    // Not checked at compile time, like everything that migrates: it is of the server's catalogue alone.
+    let rows: Vec<(String, String)> = sqlx::query_as(
+        "-- invalid_indexes
+        SELECT c.relname::text, t.relname::text
+        FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
+        WHERE NOT i.indisvalid AND t.relkind = 'r' AND t.relname::text = ANY ($1)
+          AND t.relnamespace = current_schema()::text::regnamespace
+          AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.relid = i.indrelid)
+        ORDER BY c.relname LIMIT 100",
+    )
+    .bind(&tables)
+    .fetch_all(executor)
+    .await?;
+    Ok(rows.into_iter().map(|(index, table)| InvalidIndex { index, table }).collect())
+}
+
+/// Builds them again, beside those who read and write.
+pub(super) async fn repair(
+    connection: &mut PgConnection,
+    migrator: &Migrator,
+    say: Say<'_>,
+) -> Result<(), StoreError> {
+    for InvalidIndex { index, table } in find(&mut *connection, migrator).await? {
+        // What a rebuild that was interrupted leaves beside the index.
+        let leftover = ["_ccnew", "_ccold"].iter().any(|mark| {
+            let rest = index.rsplit_once(mark).map(|(_, rest)| rest);
+            rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+        });
+        let quoted = format!("\"{}\"", index.replace('"', "\"\""));
+        let statement = if leftover {
+            format!("-- drop_leftover_index\nDROP INDEX CONCURRENTLY IF EXISTS {quoted}")
+        } else {
+            say(&format!(
+                "the build of the index {index} of {table} was interrupted; builds it again"
+            ));
+            format!("-- rebuild_index\nREINDEX INDEX CONCURRENTLY {quoted}")
+        };
+        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *connection).await.map_err(failure)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! One migrator at a time.
+//!
+//! The lock is the one that sqlx takes, so that a program of before, and sqlx's own, keep out of the way. It is
+//! tried for again and again instead of being waited for: a statement that waits keeps a snapshot, for the end of
+//! which `CREATE INDEX CONCURRENTLY` of the session that has the lock would wait, each for the other.
+
+use std::time::Duration;
+
+use sqlx::{PgConnection, Row as _};
+
+use super::Say;
+use crate::StoreError;
+use crate::bounded::bounded;
+
+/// Between two tries.
+const AGAIN: Duration = Duration::from_millis(200);
+/// What sqlx multiplies the checksum of the database's name with.
+const FACTOR: i64 = 0x3d32_ad9e;
+
+/// Takes the lock for the session. Waits for whoever has it: its caller limits that.
+pub(super) async fn take(connection: &mut PgConnection, say: Say<'_>) -> Result<(), StoreError> {
+    let name = sqlx::query_scalar("-- migrated_database\nSELECT current_database()::text");
+    let name: String = bounded(name.fetch_one(&mut *connection)).await?;
+    let key = FACTOR.wrapping_mul(i64::from(crc32(name.as_bytes())));
+    let mut said = false;
+    loop {
+        let ask = sqlx::query(
+            "-- lock_migrations
+            SELECT pg_try_advisory_lock($1),
+                   (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+                        AND (classid::bigint << 32 | objid::bigint) = $1 LIMIT 1)",
+        );
+        let row = bounded(ask.bind(key).fetch_one(&mut *connection)).await?;
+        if row.try_get(0)? {
+            return Ok(());
+        }
+        if let (false, Some(pid)) = (said, row.try_get::<Option<i32>, _>(1)?) {
+            say(&format!("somebody else migrates (process {pid} of the server); waits for it"));
+            said = true;
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// As in Ethernet, gzip and sqlx.
+fn crc32(bytes: &[u8]) -> u32 {
+    let fold = |sum: u32, byte: &u8| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| {
+            if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 }
+        })
+    };
+    !bytes.iter().fold(!0, fold)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::crc32;
+
+    #[test]
+    fn the_checksum_is_the_one_that_everybody_has() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,72 @@
+//! The names that migrations give.
+
+use sqlx::migrate::Migrator;
+
+use super::ups;
+
+/// What a migration creates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A table.
+    Table,
+    /// An index, a function, a sequence: whatever else has a name in the schema.
+    Other,
+}
+
+/// Everything that the files create, in their order; what they drop again is among it.
+pub(super) fn created(migrator: &Migrator) -> Vec<(Kind, String)> {
+    let of_file = |sql: &str| {
+        sql.lines().filter_map(created_by).map(|(kind, name)| (kind, name.to_owned())).collect()
+    };
+    ups(migrator).flat_map(|migration| -> Vec<_> { of_file(migration.sql.as_str()) }).collect()
+}
+
+/// The names of the tables.
+pub(super) fn tables(migrator: &Migrator) -> Vec<String> {
+    let tables = created(migrator).into_iter().filter(|(kind, _)| *kind == Kind::Table);
+    tables.map(|(_, name)| name).collect()
+}
+
+fn created_by(line: &str) -> Option<(Kind, &str)> {
+    let mut words = line.strip_prefix("CREATE ")?.split([' ', '(', ';']).filter(|w| !w.is_empty());
+    let mut kind = None;
+    loop {
+        match words.next()? {
+            "TABLE" => kind = Some(Kind::Table),
+            "INDEX" | "FUNCTION" | "SEQUENCE" | "TYPE" | "VIEW" => kind = Some(Kind::Other),
+            "UNIQUE" | "UNLOGGED" | "CONCURRENTLY" | "IF" | "NOT" | "EXISTS" | "MATERIALIZED" => {}
+            name => return kind.map(|kind| (kind, name)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::MIGRATIONS;
+
+    #[test]
+    fn names_are_read_from_every_way_to_create() {
+        for (line, kind, name) in [
+            ("CREATE TABLE jobs (", Kind::Table, "jobs"),
+            ("CREATE UNLOGGED TABLE sweep_kept (", Kind::Table, "sweep_kept"),
+            ("CREATE UNIQUE INDEX holds_one ON holds ((true))", Kind::Other, "holds_one"),
+            ("CREATE INDEX CONCURRENTLY IF NOT EXISTS a_b ON a (b);", Kind::Other, "a_b"),
+            ("CREATE FUNCTION f() RETURNS trigger", Kind::Other, "f"),
+        ] {
+            assert_eq!(created_by(line), Some((kind, name)), "{line}");
+        }
+        assert_eq!(created_by("CREATE TRIGGER t AFTER INSERT ON jobs"), None);
+        assert_eq!(created_by("CREATE OR REPLACE FUNCTION f()"), None);
+    }
+
+    #[test]
+    fn the_tables_of_our_migrations_are_known() {
+        let tables = tables(&MIGRATIONS);
+        assert!(
+            ["jobs", "executions", "failures"]
+                .iter()
+                .all(|name| tables.contains(&(*name).to_owned()))
+        );
+    }
+}

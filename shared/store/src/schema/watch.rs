@@ -1,0 +1,67 @@
+//! Whether a migration that takes long still runs, and what it waits for.
+
+use std::time::Duration;
+
+use sqlx::Row as _;
+
+use super::Say;
+use crate::StoreError;
+use crate::answer::silence;
+use crate::session::Session;
+
+/// Between two looks, each over another connection.
+const LOOK: Duration = Duration::from_secs(15);
+/// After so many looks in a row that found no session, or no server, nobody answers any more.
+const GIVE_UP: u32 = 4;
+
+/// Looks after the session, says what it waits for, and returns when the server has it no more: its answer was
+/// lost on the way.
+pub(super) async fn watch(session: &Session, say: Say<'_>) -> StoreError {
+    let mut failed = 0;
+    while failed < GIVE_UP {
+        tokio::time::sleep(LOOK).await;
+        match look(session).await {
+            Ok(Some(text)) => {
+                failed = 0;
+                if !text.is_empty() {
+                    say(&text);
+                }
+            }
+            Ok(None) | Err(_) => failed += 1,
+        }
+    }
+    StoreError::Unavailable(silence(LOOK * GIVE_UP))
+}
+
+/// What it is at, empty if that is not worth a word; `None`: it is gone.
+async fn look(session: &Session) -> Result<Option<String>, StoreError> {
+    let row = sqlx::query(
+        "-- watch_migration
+        SELECT state = 'active' AS active,
+               extract(epoch FROM clock_timestamp() - query_start)::bigint AS seconds,
+               (SELECT string_agg(format('%s (%s)', b.pid, coalesce(nullif(b.application_name, ''), b.backend_type)), ', ')
+                FROM pg_stat_activity b WHERE b.pid = ANY (pg_blocking_pids(a.pid))) AS blocking,
+               (SELECT format('%s, %s of %s blocks', phase, blocks_done, blocks_total)
+                FROM pg_stat_progress_create_index p WHERE p.pid = a.pid) AS building
+        FROM pg_stat_activity a WHERE pid = $1 AND backend_start::text = $2",
+    )
+    .bind(session.pid)
+    .bind(&session.since)
+    .fetch_optional(session.store.bounded())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let seconds: Option<i64> = row.try_get("seconds")?;
+    let (true, Some(seconds)) = (row.try_get::<Option<bool>, _>("active")? == Some(true), seconds)
+    else {
+        return Ok(Some(String::new()));
+    };
+    let mut text = format!("has been at one statement for {seconds} s");
+    if let Some(building) = row.try_get::<Option<String>, _>("building")? {
+        text = format!("{text}, an index: {building}");
+    }
+    if let Some(blocking) = row.try_get::<Option<String>, _>("blocking")? {
+        text = format!("{text}; waits for the server's process {blocking}");
+    }
+    let long = seconds >= LOOK.as_secs().cast_signed();
+    Ok(Some(if long { text } else { String::new() }))
+}
