@@ -111,6 +111,9 @@ pub struct JobSpec {
     /// The task type that is asked whether the effect of a failed execution has happened, before it is
     /// requeued; `None`: nobody is.
     pub verify_task: Option<String>,
+    /// Whether a new job begins paused. Read when the job is created and not kept: from then on pausing
+    /// and resuming are the operators'.
+    pub paused: bool,
     /// The owner's own words: user, group, language …
     pub labels: std::collections::BTreeMap<String, String>,
 }
@@ -175,6 +178,7 @@ impl JobSpec {
             stale_after: None,
             pause_after_failures: None,
             verify_task: None,
+            paused: false,
             labels: std::collections::BTreeMap::new(),
         }
     }

@@ -138,6 +138,7 @@ impl Job {
             stale_after: self.stale_after_ms.map(millis),
             pause_after_failures: self.pause_after_failures.map(|failures| failures as u32),
             verify_task: self.verify_task.clone(),
+            paused: false,
             labels: labels.map(|(key, value)| (key.clone(), text(value))).collect(),
         })
     }

@@ -16,7 +16,16 @@ async fn applying_twice_changes_nothing_the_second_time() {
     let names = json!(["billing.invoices", "shop.charge", "shop.mail"]);
     assert_eq!(
         keys(&first),
-        ["changed", "created", "dry_run", "misfits", "paused", "still_paused", "unchanged"]
+        [
+            "changed",
+            "created",
+            "dry_run",
+            "misfits",
+            "not_paused",
+            "paused",
+            "still_paused",
+            "unchanged"
+        ]
     );
     assert_eq!(first["created"], names);
     let second = console.json(&["jobs", "apply", "-f", &file]).await;
@@ -95,6 +104,32 @@ async fn pruning_asks_first_and_without_a_terminal_refuses() {
     let file = console.file("jobs.toml", JOBS);
     let done = console.json(&["jobs", "apply", "-f", &file]).await;
     assert_eq!(done["still_paused"], json!(["billing.invoices", "shop.charge"]));
+}
+
+#[tokio::test]
+async fn a_job_that_its_file_creates_paused_fires_only_when_it_is_resumed_and_then_stays_so() {
+    let console = Console::new().await;
+    let text = "[[job]]\nname = \"a.b\"\ntask = \"t\"\nevery = \"1s\"\npaused = true\n";
+    let file = console.file("paused.toml", text);
+    let dry = console.json(&["jobs", "apply", "-f", &file, "--dry-run"]).await;
+    assert_eq!((&dry["created"], &dry["still_paused"]), (&json!(["a.b"]), &json!(["a.b"])));
+    let said = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
+    assert!(said.contains("1 of these jobs are paused") && said.contains("resume"), "{said}");
+    let job = console.json(&["jobs", "show", "a.b"]).await;
+    let why = "the jobs file creates it paused";
+    assert_eq!((&job["status"], &job["paused_why"]), (&json!("paused"), &json!(why)));
+    assert!(job["paused_by"].as_str().unwrap().starts_with("tester"), "{job}");
+    let actions = job["operator_actions"].as_array().unwrap();
+    let mut actions: Vec<_> = actions.iter().map(|a| a["action"].as_str().unwrap()).collect();
+    actions.sort_unstable();
+    assert_eq!(actions, ["apply", "pause"]);
+    // Once an operator has resumed it, the file has no say in that any more, and apply tells so.
+    console.run(&["jobs", "resume", "a.b"]).await.expect(0);
+    let again = console.json(&["jobs", "apply", "-f", &file]).await;
+    assert_eq!((&again["unchanged"], &again["not_paused"]), (&json!(["a.b"]), &json!(["a.b"])));
+    assert_eq!(console.json(&["jobs", "show", "a.b"]).await["status"], "active");
+    let said = console.run(&["jobs", "apply", "-f", &file]).await.expect(0).stdout;
+    assert!(said.contains("counts only when a job is created"), "{said}");
 }
 
 #[tokio::test]

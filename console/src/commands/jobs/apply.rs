@@ -168,6 +168,7 @@ fn document(applied: &Applied, misfits: &[OfJob], dry_run: bool) -> Value {
         "unchanged": applied.unchanged,
         "paused": applied.paused,
         "still_paused": applied.still_paused,
+        "not_paused": applied.not_paused,
         "misfits": misfits,
     })
 }
@@ -202,12 +203,19 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
     } else {
         format!("{counts}.")
     })?;
+    let named = |names: &[String]| line(&names.join(", "), 200);
     if !applied.still_paused.is_empty() {
+        let (count, names) = (applied.still_paused.len(), named(&applied.still_paused));
         out.say(format!(
-            "{} of these jobs are paused and do not fire ({}); `sexton jobs resume NAME` starts \
-             them.",
-            applied.still_paused.len(),
-            line(&applied.still_paused.join(", "), 200)
+            "{count} of these jobs are paused and do not fire ({names}); `sexton jobs resume NAME` \
+             starts them."
+        ))?;
+    }
+    if !applied.not_paused.is_empty() {
+        let (count, names) = (applied.not_paused.len(), named(&applied.not_paused));
+        out.say(format!(
+            "{count} of these jobs fire although the file says paused ({names}), which counts only \
+             when a job is created; `sexton jobs pause NAME` stops them."
         ))?;
     }
     Ok(())

@@ -103,6 +103,16 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
         }
     }
 
+    /// `true` or `false`.
+    pub(super) fn boolean(&mut self, name: &str) -> Option<bool> {
+        let value = self.table.get(name)?.get_ref();
+        let found = value.as_bool();
+        if found.is_none() {
+            self.problem(name, format!("must be true or false, not {}", kind(value)));
+        }
+        found
+    }
+
     /// A whole number.
     pub(super) fn integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = self.table.get(name)?.get_ref();

@@ -19,7 +19,7 @@ use crate::job::{
 use crate::pool::PoolName;
 use crate::rate::Rate;
 
-const KNOWN: [&str; 30] = [
+const KNOWN: [&str; 31] = [
     "name",
     "description",
     "target",
@@ -49,12 +49,13 @@ const KNOWN: [&str; 30] = [
     "stale_after",
     "pause_after_failures",
     "verify",
+    "paused",
     "labels",
 ];
 
 const LATER: [&str; 3] = ["on_success", "holidays", "priority"];
 
-const HINTS: [(&str, &str); 14] = [
+const HINTS: [(&str, &str); 16] = [
     ("cron", "write schedule = \"…\""),
     ("interval", "write every = \"…\""),
     ("offset", "write phase = \"…\""),
@@ -66,6 +67,8 @@ const HINTS: [(&str, &str); 14] = [
     ("queue", "write pool = \"…\""),
     ("verify_task", "write verify = \"…\""),
     ("max_retries", "write retry = { max_retries = … }"),
+    ("suspend", "write paused = true"),
+    ("enabled", "write paused = true for a job that is created without firing"),
     ("command", "a job names a task type; what it runs stands in the worker's task catalogue"),
     ("http", "a job names a task type; what it calls stands in the worker's task catalogue"),
     ("sql", "a job names a task type; what it runs stands in the worker's task catalogue"),
@@ -99,6 +102,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
             .integer("pause_after_failures", 1..=i64::from(MAX_PAUSE_AFTER_FAILURES))
             .map(|failures| failures as u32),
         verify_task: verify(fields),
+        paused: fields.boolean("paused").unwrap_or(false),
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,

@@ -62,6 +62,7 @@ fn a_full_job_is_read_field_by_field() {
         stale_after = "3h"
         pause_after_failures = 5
         verify = "charge-was-made"
+        paused = true
         labels = { team = "billing" }
     "#;
     let seconds = |s| Some(Duration::from_secs(s));
@@ -80,6 +81,7 @@ fn a_full_job_is_read_field_by_field() {
             max_runs: Some(5),
         },
         past: Past::Refuse,
+        paused: true,
         task_type: "report".into(),
         params: json!({
             "report": "invoices", "since": "2025-12-01", "deep": {"list": [1, 2.5, true]}
@@ -217,6 +219,8 @@ fn each_field_is_refused_in_words_that_say_what_to_write() {
             "overlap: \"never\" is not known; write one of allow, skip, queue, replace",
         ),
         ("misfire = \"skip\"", "misfire: must be a table, not text"),
+        ("paused = \"yes\"", "paused: must be true or false, not text"),
+        ("suspend = true", "suspend: is not a field; write paused = true"),
         ("misfire = { policy = \"all\" }", "misfire.policy: \"all\" is not known"),
         ("misfire = { limit = 5 }", "misfire.limit: has a meaning only with"),
         (

@@ -7,7 +7,8 @@
 //! A job whose schedule stays keeps its cursor. One whose schedule changes starts at its first
 //! firing after the present; what had its time under the old schedule and was not yet claimed becomes a
 //! gap.
-//! Applying never pauses (except by `prune`) and never resumes.
+//! Applying never pauses a job that is there (except by `prune`) and never resumes one. A new job whose
+//! file says `paused` is created paused, in the same transaction.
 
 pub(super) mod place;
 mod write;
@@ -71,8 +72,11 @@ pub struct Applied {
     pub unchanged: Vec<String>,
     /// Jobs that `prune` paused.
     pub paused: Vec<String>,
-    /// Jobs among the applied ones that stay paused, so that they do not fire.
+    /// Jobs among the applied ones that are paused, new ones included, so that they do not fire.
     pub still_paused: Vec<String>,
+    /// Jobs that fire although their file says `paused`: they were there before, or somebody has
+    /// resumed them.
+    pub not_paused: Vec<String>,
 }
 
 /// Why nothing was applied.
@@ -223,6 +227,8 @@ fn decide(
             let changes = diff(&old, spec);
             if job.status == "paused" {
                 work.applied.still_paused.push(spec.name.clone());
+            } else if spec.paused {
+                work.applied.not_paused.push(spec.name.clone());
             }
             if changes.is_empty() {
                 work.applied.unchanged.push(spec.name.clone());
@@ -234,7 +240,7 @@ fn decide(
             work.change(job, &old, ready, changes, request.actor, at)?;
         } else {
             rescheduled.push((spec, timetable));
-            work.create(ready, fresh_id(), at);
+            work.create(ready, fresh_id(), request.actor, at);
         }
     }
     let problems = check_ready_against(rescheduled, at);
@@ -263,11 +269,21 @@ fn row(mut row: Value, id: JobId, place: &Place) -> Value {
 }
 
 impl Work {
-    fn create(&mut self, ready: Ready<'_>, id: JobId, at: DateTime<Utc>) {
+    fn create(&mut self, ready: Ready<'_>, id: JobId, actor: &str, at: DateTime<Utc>) {
         let definition = ready.spec.to_json();
         self.applied.created.push(ready.spec.name.clone());
-        self.created.push(row(definition.clone(), id, &Place::start(ready, 0, at)));
+        let mut row = row(definition.clone(), id, &Place::start(ready, 0, at));
+        row["status"] = json!("active");
         self.deeds.push(deed(id, None, Some(definition)));
+        if ready.spec.paused {
+            self.applied.still_paused.push(ready.spec.name.clone());
+            row["status"] = json!("paused");
+            row["paused_by"] = json!(actor);
+            row["paused_why"] = json!(CREATED_PAUSED);
+            row["paused_at"] = json!(at);
+            self.deeds.push(paused(id, CREATED_PAUSED));
+        }
+        self.created.push(row);
     }
 
     fn change(
@@ -305,19 +321,21 @@ impl Work {
 
     fn pause(&mut self, job: &Job) {
         self.applied.paused.push(job.name.clone());
-        self.deeds.push(AuditDeed {
-            action: "pause",
-            reason: Some(PRUNED.to_owned()),
-            ..deed(
-                JobId::new(job.id),
-                Some(json!({"status": "active"})),
-                Some(json!({"status": "paused"})),
-            )
-        });
+        self.deeds.push(paused(JobId::new(job.id), PRUNED));
     }
 }
 
 const PRUNED: &str = "not in the applied files";
+const CREATED_PAUSED: &str = "the jobs file creates it paused";
+
+fn paused(job: JobId, reason: &str) -> AuditDeed {
+    let status = |status: &str| Some(json!({"status": status}));
+    AuditDeed {
+        action: "pause",
+        reason: Some(reason.to_owned()),
+        ..deed(job, status("active"), status("paused"))
+    }
+}
 
 fn deed(job: JobId, before: Option<Value>, after: Option<Value>) -> AuditDeed {
     AuditDeed {

@@ -21,16 +21,17 @@ pub(super) async fn insert(
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, runs_used, next_fire_at,
-            next_nominal_at, planned_until,
-            tz_version, created_at, updated_at)
+            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status,
+            paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
+            planned_until, tz_version, created_at, updated_at)
         SELECT id, name, description, target, schedule_kind, schedule_expression,
             timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
             retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key, idempotency_template,
-            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, runs_used, next_fire_at,
-            next_nominal_at, planned_until, tz_version, $2, $2
+            expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status,
+            paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
+            planned_until, tz_version, $2, $2
         FROM jsonb_populate_recordset(NULL::jobs, $1)",
         Value::from(rows),
         at
