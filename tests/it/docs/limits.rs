@@ -15,7 +15,8 @@ use sexton_store::retention::OWN_KEY_DAYS;
 use sexton_worker::catalogue::{
     COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
     HTTP_TIMEOUT_DEFAULT, LOCK_TIMEOUT_MAX, MEMORY, OPEN_FILES, RESPONSE_DEFAULT, RESPONSE_MAX,
-    SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, VARIABLES_MAX, format_size,
+    SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, STDIN_TEXT_MAX_BYTES, TIMEOUT_MAX, VARIABLES_MAX,
+    format_size,
 };
 use sexton_worker::command::INHERITED;
 use sexton_worker::email::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
@@ -153,6 +154,8 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
     let longest = in_words(STATEMENT_TIMEOUT_MAX);
     check(tasks, "statement_timeout", None, &format!("1 ms to {longest}"));
     check(tasks, "command", None, &format!("{COMMAND_MAX_WORDS} words of 32 KiB"));
+    let stdin = format_size(STDIN_TEXT_MAX_BYTES as u64);
+    check(tasks, "stdin", None, &format!("text of {}", stdin.replace("KiB", " KiB")));
     check(tasks, "environment.inherit", None, &format!("{VARIABLES_MAX} names"));
     check(tasks, "environment.set", None, &format!("{VARIABLES_MAX} variables of 32 KiB"));
     let memory = (MEMORY.start() >> 20, MEMORY.end() >> 30);

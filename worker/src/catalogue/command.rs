@@ -42,11 +42,15 @@ pub const VARIABLES_MAX: usize = 200;
 /// Longest value of a variable, in bytes.
 const VALUE_MAX_BYTES: usize = 32 * 1024;
 
+/// Longest text on standard input in place of the params, in bytes.
+pub const STDIN_TEXT_MAX_BYTES: usize = 32 * 1024;
+
 /// Longest path of a directory, in bytes.
 const PATH_MAX_BYTES: usize = 4_000;
 
 /// The keys that stand beside `command`.
-pub(super) const OPTIONS: [&str; 5] = ["grace", "user", "directory", "environment", "limits"];
+pub(super) const OPTIONS: [&str; 6] =
+    ["grace", "user", "directory", "environment", "limits", "stdin"];
 
 /// Reads a command and the keys beside it; notes every problem. `None` if its line has one.
 pub(super) fn read(
@@ -60,7 +64,8 @@ pub(super) fn read(
     let directory = directory(fields, finder.folder(), notes);
     let environment = environment(fields, finder.folder(), notes);
     let limits = limits(fields, notes);
-    line.map(|line| CommandTask { line, grace, user, directory, environment, limits })
+    let stdin = stdin(fields, notes);
+    line.map(|line| CommandTask { line, grace, user, directory, environment, limits, stdin })
 }
 
 fn user(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskUser> {
@@ -131,6 +136,18 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
         own.wrong("set", format!("has more than {VARIABLES_MAX} variables"), notes);
     }
     environment
+}
+
+/// May be empty: then the program reads the end of its input at once.
+fn stdin(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
+    match fields.get("stdin")?.get_ref().as_str() {
+        Some(text) if text.len() <= STDIN_TEXT_MAX_BYTES => return Some(text.to_owned()),
+        Some(_) => {
+            fields.wrong("stdin", format!("has {STDIN_TEXT_MAX_BYTES} bytes at most"), notes)
+        }
+        None => fields.wrong("stdin", "must be a string", notes),
+    }
+    None
 }
 
 fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {

@@ -52,7 +52,7 @@ use sexton_model::job::RetryOverrides;
 use toml::de::DeTable;
 
 pub use self::command::{
-    COMMAND_MAX_WORDS, CPU_TIME, GRACE_MAX, MEMORY, OPEN_FILES, VARIABLES_MAX,
+    COMMAND_MAX_WORDS, CPU_TIME, GRACE_MAX, MEMORY, OPEN_FILES, STDIN_TEXT_MAX_BYTES, VARIABLES_MAX,
 };
 pub use self::email::{EMAIL_TEXT_MAX_BYTES, EMAIL_TIMEOUT_DEFAULT};
 pub use self::entry::TIMEOUT_MAX;

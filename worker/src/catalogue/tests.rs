@@ -122,7 +122,7 @@ retry = "never"
             "line 14: task `bad name`: `command`: every word must be a string",
             "line 16: task `empty`: `command`: must have 1 to 256 words: the program first",
             "line 17: task `empty`: `grace`: must be 0s to 10m",
-            "line 18: task `empty`: `retries`: unknown key; known are `command`, `grace`, `user`, `directory`, `environment`, `limits`, `timeout`, `retry` and `params_schema`",
+            "line 18: task `empty`: `retries`: unknown key; known are `command`, `grace`, `user`, `directory`, `environment`, `limits`, `stdin`, `timeout`, `retry` and `params_schema`",
             "line 23: task `two`: `sql`: a task type is run by one executor: `command` or `sql`",
             "line 24: task `nothing`: needs what it runs: `command = [\"/opt/prog\", \"--flag\"]`, `http`, `sql`, `email` or `noop`",
             "line 27: task `retries`: `retry.max_retries`: must be a whole number from 0 to 1000",

@@ -30,7 +30,8 @@ pub(super) struct Assignment<'a> {
     pub(super) task: &'a CommandTask,
     /// As [`Setup::encode`](crate::guard::Setup::encode) gives it.
     pub(super) setup: Vec<u8>,
-    pub(super) params: Vec<u8>,
+    /// For its standard input: its params, or what the catalogue says.
+    pub(super) stdin: Vec<u8>,
     pub(super) timeout: Duration,
 }
 
@@ -59,7 +60,7 @@ impl Guarded {
         spares: &Spares,
         assignment: &Assignment<'_>,
     ) -> Result<(Self, Pipes), LastWord> {
-        if assignment.params.len() > STDIN_MAX_BYTES {
+        if assignment.stdin.len() > STDIN_MAX_BYTES {
             let text = format!("the params exceed {STDIN_MAX_BYTES} bytes");
             return Err(LastWord::Refused { why: Refusal::Permanent, text });
         }
@@ -132,13 +133,13 @@ impl Guarded {
         control: &TaskControl,
     ) -> Result<(), String> {
         let deadline = control.lease();
-        let (setup_bytes, stdin_bytes) = (assignment.setup.len(), assignment.params.len());
+        let (setup_bytes, stdin_bytes) = (assignment.setup.len(), assignment.stdin.len());
         let CommandTask { grace, limits, ref user, .. } = *assignment.task;
         let user = user.as_ref().map(|user| (user.uid, user.gid));
         let start = Start { setup_bytes, stdin_bytes, deadline, grace, limits, user };
         let mut first = format!("{start}\n").into_bytes();
         first.extend_from_slice(&assignment.setup);
-        first.extend_from_slice(&assignment.params);
+        first.extend_from_slice(&assignment.stdin);
         let telling = async {
             let sent = hand_over(&self.control, &first, control.seat().as_deref()).await?;
             self.control.write_all(&first[sent..]).await

@@ -3,7 +3,7 @@
 //! # What a program finds
 //!
 //! - No shell in between: the program and the arguments are the catalogue's, word for word.
-//! - Its params as JSON on stdin. It may leave them unread.
+//! - Its params as JSON on stdin, or the text that the catalogue says instead. It may leave them unread.
 //! - `SEXTON_EXECUTION_ID`, `SEXTON_ATTEMPT`, `SEXTON_JOB`, `SEXTON_TARGET` (if the job has one),
 //!   `SEXTON_EXECUTION_KEY`, `SEXTON_SCHEDULED_FOR`, `SEXTON_DEADLINE` (both RFC 3339 UTC) and
 //!   `SEXTON_IDEMPOTENCY_KEY`, and `SEXTON_RESULT_FILE`, where it may leave a result as JSON.
@@ -135,7 +135,10 @@ impl CommandExecutor {
         Ok(Assignment {
             task: &self.task,
             setup: setup.encode().ok_or_else(impossible)?,
-            params: task.params.to_string().into_bytes(),
+            stdin: match &self.task.stdin {
+                Some(text) => text.clone().into_bytes(),
+                None => task.params.to_string().into_bytes(),
+            },
             timeout: task.timeout,
         })
     }

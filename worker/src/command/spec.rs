@@ -39,6 +39,8 @@ pub struct CommandTask {
     pub environment: TaskEnvironment,
     /// What it may use.
     pub limits: TaskLimits,
+    /// What it reads on standard input; `None`: its params.
+    pub stdin: Option<String>,
 }
 
 impl CommandTask {
@@ -51,6 +53,7 @@ impl CommandTask {
             directory: None,
             environment: TaskEnvironment::default(),
             limits: TaskLimits::default(),
+            stdin: None,
         }
     }
 }

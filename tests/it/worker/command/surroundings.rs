@@ -33,6 +33,14 @@ async fn a_command_runs_in_its_directory_and_waits_for_one_that_has_gone() {
 }
 
 #[tokio::test]
+async fn a_command_reads_what_the_catalogue_says_in_place_of_its_params() {
+    for (stdin, read) in [(None, "{}"), (Some(""), ""), (Some("Hello\nthere\n"), "Hello there")] {
+        let task = CommandTask { stdin: stdin.map(str::to_owned), ..script("echo [$(cat)]") };
+        assert_eq!(stdout(&run(&executor(task)).await), [format!("[{read}]")], "{stdin:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_finds_what_the_catalogue_lets_through_and_what_it_sets() {
     let mut task = script("echo $GREETING/$LC_MONETARY/$TOKEN/$PLAIN/$AMQP_URL");
     task.environment.inherit = vec!["GREETING".to_owned(), "AMQP_URL".to_owned()];

@@ -12,6 +12,9 @@ fn a_command_with_all_its_surroundings() {
         directory = "bin"
         environment = { inherit = ["PATH", "LC_*"], set = { TOKEN = { env = "T" }, MODE = "fast" } }
         limits = { memory = "512MiB", cpu_time = "10m", open_files = 256 }
+        stdin = ""
+        [tasks.plain]
+        command = ["tool"]
     "#;
     let catalogue = parse(text).unwrap();
     let report = command(&catalogue, "report");
@@ -28,6 +31,8 @@ fn a_command_with_all_its_surroundings() {
         open_files: Some(256),
     };
     assert_eq!(report.limits, limits);
+    assert_eq!(report.stdin.as_deref(), Some(""));
+    assert_eq!(command(&catalogue, "plain").stdin, None);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn task() -> CommandTask {
 }
 
 fn assignment(task: &CommandTask) -> Assignment<'_> {
-    Assignment { task, setup: Vec::new(), params: Vec::new(), timeout: LEASE }
+    Assignment { task, setup: Vec::new(), stdin: Vec::new(), timeout: LEASE }
 }
 
 /// A guard that does nothing, and the other end of its socket.
