@@ -73,6 +73,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     checks::schema::look(facts, &mut found);
     checks::permissions::look(facts, &mut found);
     checks::topology::look(facts, &mut found);
+    checks::policies::look(facts, &mut found);
     checks::capacity::look(facts, &mut found);
     checks::time::look(facts, &mut found);
     checks::debts::look(facts, &mut found);

@@ -99,7 +99,7 @@ impl Loops<'_> {
     fn begin(&self, who: Introduction, jobs: Vec<JobSpec>, readiness: Readiness) {
         let (store, link, around) = (self.store.clone(), self.link.clone(), self.around.clone());
         let name = who.name.clone();
-        self.spawn(Watch::new(store.clone(), who, readiness), &Arc::default());
+        self.spawn(Watch::new(store.clone(), who, readiness, link.clone()), &Arc::default());
         self.lifecycle.spawn("start", async move {
             let actor = format!("scheduler {name}");
             let starting = async {

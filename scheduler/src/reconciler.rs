@@ -54,6 +54,7 @@ impl Reconciler {
         match self.link.depth(&main_queue(self.link.namespace(), pool)).await {
             Ok(depth) => Ok(depth.ready == 0),
             Err(InspectError::Missing(queue)) => {
+                self.link.note_missing_queue(&queue);
                 tracing::warn!(queue.name = queue, "queue {queue} is gone and is declared again");
                 let declared = match self.link.ensure_pools(slice::from_ref(pool)).await {
                     Ok(()) => self.link.redeclare().await,

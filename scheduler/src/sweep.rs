@@ -134,6 +134,7 @@ impl Sweep {
         let ready = match self.link.depth(&queue).await {
             Ok(depth) => u64::from(depth.ready),
             Err(InspectError::Missing(_)) => {
+                self.link.note_missing_queue(&queue);
                 // Declared again, it is empty, and the rows say what is missing in it.
                 match self.link.redeclare().await {
                     Ok(()) if published > 0 => fault::point("scheduler.sweep_declared"),
@@ -212,7 +213,7 @@ impl Step for Sweep {
         let tally = pass.run().await.inspect_err(|_| self.rest())?;
         self.remember(&tally, surplus);
         pass.end().await;
-        if tally.owed_again + tally.failed > 0 {
+        if tally.owed_again + tally.failed + tally.returned > 0 {
             fault::point("scheduler.sweep_owed");
             self.relay.notify_one();
         }
@@ -225,6 +226,6 @@ impl Step for Sweep {
     }
 
     fn pause(&self, _: &Swept) -> Pause {
-        Pause::AtMost(POLL)
+        Pause::AtMost(fault::time(POLL, "SWEEP_POLL_MS"))
     }
 }

@@ -1,14 +1,16 @@
-//! The watch: says every few seconds that this scheduler is there and whether it is ready.
+//! The watch: says every few seconds that this scheduler is there and whether it is ready, and what it saw RabbitMQ do
+//! to queues of its own accord.
 //!
 //! For people and for `sexton status`. Nothing is decided by it: a scheduler that died is missed by
 //! nobody, the others claim what it would have claimed.
 
 use std::time::Duration;
 
+use sexton_broker::Link;
 use sexton_service::health::Readiness;
 use sexton_store::answer::within;
 use sexton_store::instances::{self, Introduction};
-use sexton_store::{Now, Store};
+use sexton_store::{Now, Store, incidents};
 
 use crate::step::{ANSWER, Pause, Step, StepError};
 
@@ -20,12 +22,24 @@ pub struct Watch {
     store: Store,
     who: Introduction,
     readiness: Readiness,
+    link: Link,
 }
 
 impl Watch {
-    /// Introduces `who`, as ready as `readiness` says.
-    pub fn new(store: Store, who: Introduction, readiness: Readiness) -> Self {
-        Self { store, who, readiness }
+    /// Introduces `who`, as ready as `readiness` says, and writes down what `link` saw happen to queues.
+    pub fn new(store: Store, who: Introduction, readiness: Readiness, link: Link) -> Self {
+        Self { store, who, readiness, link }
+    }
+
+    /// For people, too: so if it cannot be written, it is tried again, and forgotten with the process.
+    async fn tell_incidents(&self, now: Now) {
+        let seen = self.link.take_incidents();
+        if let Err(error) = within(ANSWER, incidents::record(&self.store, &seen, now)).await {
+            tracing::debug!(%error, "what happened to queues could not be written down yet");
+            for one in seen {
+                self.link.note_incident(&one.queue, one.kind, one.messages);
+            }
+        }
     }
 }
 
@@ -38,6 +52,7 @@ impl Step for Watch {
     async fn run_once(&self, now: Now) -> Result<bool, StepError> {
         let ready = self.readiness.is_ready();
         within(ANSWER, instances::heartbeat(&self.store, &self.who, ready, now)).await?;
+        self.tell_incidents(now).await;
         Ok(ready)
     }
 

@@ -291,7 +291,8 @@ impl From<Verdict> for Fate {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Keep => Self::Keep,
-            Verdict::Remove => Self::Remove,
+            // Of policies, which the model does not have.
+            Verdict::Remove | Verdict::OweAgain => Self::Remove,
             Verdict::Fail(_) => Self::Fail,
         }
     }

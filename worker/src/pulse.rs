@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use sexton_broker::Link;
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
-use sexton_store::StoreError;
 use sexton_store::answer::within;
 use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
 use sexton_store::listen::{Listener, Wake};
 use sexton_store::lost::{self, Overdue, Which};
 use sexton_store::offers::publish;
+use sexton_store::{StoreError, incidents};
 
 use crate::context::Context;
 use crate::seat::Seat;
@@ -42,6 +43,8 @@ pub(crate) struct Pulse {
     pub(crate) beats: u32,
     pub(crate) seat: Option<Seat>,
     pub(crate) readiness: Readiness,
+    /// What they saw happen to queues is written down.
+    pub(crate) links: [Link; 2],
     /// The seat is taken, and what its predecessors left open is not settled yet.
     pub(crate) inherits: bool,
 }
@@ -61,11 +64,26 @@ impl Pulse {
             context.gate.ask(publish(&context.store, self.who.id, &self.offers)).await?;
         }
         self.beats = self.beats.wrapping_add(1);
+        self.tell_incidents().await;
         if self.inherits {
             context.gate.ask(self.succeed()).await?;
             self.inherits = false;
         }
         Ok(())
+    }
+
+    /// For people: if it cannot be written, it is tried again, and forgotten with the process.
+    async fn tell_incidents(&self) {
+        for link in &self.links {
+            let seen = link.take_incidents();
+            let recording = incidents::record(&self.context.store, &seen, None);
+            if let Err(error) = self.context.gate.ask(recording).await {
+                tracing::debug!(%error, "what happened to queues could not be written down yet");
+                for one in seen {
+                    link.note_incident(&one.queue, one.kind, one.messages);
+                }
+            }
+        }
     }
 
     /// Beats until the worker has ended its slots, then says goodbye.

@@ -142,7 +142,8 @@ pub async fn run(
     let seat = seat(&options);
     let lock = seat.as_ref().map(Seat::lock);
     let context = Arc::new(context(&options, &publishing, Gate::new(database), lock, lifecycle));
-    let mut pulse = pulse(&options, &context, seat, readiness);
+    let links = [consuming.clone(), publishing.clone()];
+    let mut pulse = pulse(&options, &context, seat, readiness, links);
     if !introduced(&mut pulse, lifecycle).await? {
         return Ok(());
     }
@@ -269,6 +270,7 @@ fn pulse(
     context: &Arc<Context>,
     seat: Option<Seat>,
     readiness: &Readiness,
+    links: [Link; 2],
 ) -> Pulse {
     Pulse {
         context: Arc::clone(context),
@@ -290,6 +292,7 @@ fn pulse(
         beats: 0,
         seat,
         readiness: readiness.clone(),
+        links,
         inherits: false,
     }
 }

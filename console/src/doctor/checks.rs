@@ -5,6 +5,7 @@ pub(super) mod connections;
 pub(super) mod debts;
 pub(super) mod graveyard;
 pub(super) mod permissions;
+pub(super) mod policies;
 pub(super) mod processes;
 pub(super) mod schema;
 pub(super) mod time;

@@ -129,12 +129,31 @@ findings! {
         None;
     TopologyMissing "topology_missing" Error
         "Queues or exchanges of the namespace do not exist."
-        "Check `SEXTON_NAMESPACE`; start a scheduler, which declares them, or `sexton doctor --fix`."
+        "Check `SEXTON_NAMESPACE`; start a scheduler, which declares them, or `sexton doctor --fix`. If they were \
+         there, a policy of RabbitMQ with `expires` may have deleted them, see docs/servers.md."
         Some("declares what is missing, as a scheduler does when it connects");
     TopologyMismatch "topology_mismatch" Error
         "A queue or exchange exists with other arguments."
         "Choose another namespace, or stop everything that uses this one, drain the queue, delete it and \
          start again."
+        None;
+    MessagesExpired "messages_expired" Warning
+        "Messages expired in a main queue, or vanished from the failed queue again and again, within the last day: \
+         probably a policy of RabbitMQ sets `message-ttl`."
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says; rows \
+         publish what was lost again."
+        None;
+    MessagesRefused "messages_refused" Warning
+        "A full queue refused or dropped messages within the last day: probably a policy of RabbitMQ sets \
+         `max-length` or `max-length-bytes`."
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says; rows \
+         publish what was refused again. Without such a policy, see RabbitMQ's log."
+        None;
+    QueuesVanished "queues_vanished" Warning
+        "Queues vanished within the last day that a program had declared: probably a policy of RabbitMQ sets \
+         `expires`, or somebody deleted them."
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says. They were \
+         declared again; rows publish what was in them again, once it is long overdue."
         None;
     ConnectionsExceed "connections_exceed" Warning
         "The processes may open more connections than PostgreSQL allows."

@@ -5,6 +5,7 @@ use std::time::Duration;
 use sexton_broker::examine::Examined;
 use sexton_store::catch_up::Hold;
 use sexton_store::doctor::{Leases, Migrations, Process, Server, Unoffered, Withheld};
+use sexton_store::incidents::SeenIncident;
 use sexton_store::offers::OldWorker;
 use sexton_store::parked::FailedCounts;
 use sexton_store::reconcile::OverduePool;
@@ -58,6 +59,8 @@ pub struct Rows {
     pub processes: Vec<Process>,
     /// Leases that are over.
     pub leases: Leases,
+    /// What RabbitMQ did to queues of its own accord within the last day.
+    pub incidents: Vec<SeenIncident>,
     /// Whether catch-up is held.
     pub hold: Option<Hold>,
     /// Tickets that seem lost.

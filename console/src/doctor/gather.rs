@@ -5,7 +5,9 @@ use std::time::Duration;
 use sexton_broker::examine::examine;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
-use sexton_store::{Store, bulk, catch_up, doctor, offers, parked, raw, reconcile, schema, status};
+use sexton_store::{
+    Store, bulk, catch_up, doctor, incidents, offers, parked, raw, reconcile, schema, status,
+};
 use tokio::time::{Instant, timeout};
 
 use super::facts::{Broker, Database, Facts, Rows};
@@ -89,6 +91,7 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
         pools: status::pools(store, None).await?,
         processes: doctor::processes(store, None).await?,
         leases: doctor::leases(store, LEASE_GRACE_MS, None).await?,
+        incidents: incidents::of_last_day(store, None).await?,
         hold: catch_up::hold(store).await?,
         overdue: reconcile::overdue(store, None).await?,
         failed: parked::counts(store).await?,

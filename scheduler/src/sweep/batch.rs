@@ -9,9 +9,11 @@
 
 use std::collections::HashMap;
 
+use sexton_broker::names::is_main_queue;
 use sexton_broker::screen::Flaw;
 use sexton_broker::{FailedQueue, Parked, publish};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::incident::IncidentKind;
 use sexton_model::sweep::{Claim, Known, Verdict, judge_together};
 use sexton_model::ticket::{Envelope, Incoming, read};
 use sexton_service::fault;
@@ -34,6 +36,8 @@ struct Judged {
     kept: Vec<Parked>,
     ids: Vec<ExecutionId>,
     removed: Vec<Parked>,
+    /// Tickets of waiting rows, whose messages go when they are owed again.
+    returned: Vec<(ExecutionId, AttemptNumber)>,
 }
 
 impl Pass<'_> {
@@ -46,7 +50,9 @@ impl Pass<'_> {
         }
         fault::point("scheduler.sweep_taken");
         let read: Vec<Incoming> = taken.iter().map(incoming).collect();
-        let claims: Vec<_> = taken.iter().zip(&read).map(|(one, read)| claim(one, read)).collect();
+        let deaths: Vec<_> = taken.iter().map(|one| self.death(one)).collect();
+        let claims: Vec<_> =
+            read.iter().zip(deaths).map(|(read, death)| claim(read, death)).collect();
         let rows = self.rows(&claims).await?;
         let verdicts = judge_together(&claims, &rows);
         let claimed: Vec<_> =
@@ -66,6 +72,10 @@ impl Pass<'_> {
                     // What failed its execution is spent by that, or had been spent before.
                     judged.removed.push(message);
                 }
+                (Some(Verdict::OweAgain), Some(ticket)) => {
+                    judged.returned.push(ticket);
+                    judged.removed.push(message);
+                }
                 (Some(_), _) => judged.removed.push(message),
                 (None, _) => {
                     self.still_held().await?;
@@ -73,10 +83,29 @@ impl Pass<'_> {
                 }
             }
         }
-        let Judged { kept, ids, removed } = judged;
+        let Judged { kept, ids, removed, returned } = judged;
+        if !returned.is_empty() {
+            self.still_held().await?;
+            let owing = parked::owe_again(&self.sweep.store, &returned, self.now);
+            self.tally.returned += within(ANSWER, owing).await?;
+        }
         self.keep(kept, &ids).await?;
         self.remove(removed).await;
         Ok(true)
+    }
+
+    /// Why the broker took a message out of a main queue, if it did. What a policy did is remembered.
+    fn death<'m>(&self, message: &'m Parked) -> Option<&'m str> {
+        let (link, delivery) = (&self.sweep.link, &message.delivery);
+        let queue = delivery.last_death_queue.as_deref()?;
+        let reason = delivery.last_death.as_deref()?;
+        if !is_main_queue(link.namespace(), queue) {
+            return None;
+        }
+        if let Some(kind) = IncidentKind::of_death(reason) {
+            link.note_incident(queue, kind, 1);
+        }
+        Some(reason)
     }
 
     async fn rows(
@@ -178,8 +207,7 @@ fn incoming(message: &Parked) -> Incoming {
     })
 }
 
-fn claim<'a>(message: &'a Parked, read: &Incoming) -> Option<Claim<'a>> {
+fn claim<'a>(read: &Incoming, last_death: Option<&'a str>) -> Option<Claim<'a>> {
     let Incoming::Ticket { execution_id, attempt } = read else { return None };
-    let last_death = message.delivery.last_death.as_deref();
     Some(Claim { id: *execution_id, attempt: *attempt, last_death })
 }

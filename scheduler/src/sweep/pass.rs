@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
+use sexton_broker::names::failed_queue;
 use sexton_broker::{FailedQueue, InspectError, PublishError};
+use sexton_model::incident::IncidentKind;
 use sexton_store::answer::within;
 use sexton_store::exclusive::Exclusive;
 use sexton_store::parked::{Place, begin_pass, end_pass, owe_unseen};
@@ -66,6 +68,11 @@ impl<'a> Pass<'a> {
         self.tally.complete = self.tally.settled() == u64::from(in_queue);
         if self.tally.complete {
             self.owe_unseen().await?;
+            if self.tally.owed_again > 0 {
+                let (link, missing) = (&self.sweep.link, self.tally.owed_again);
+                let queue = failed_queue(link.namespace());
+                link.note_incident(&queue, IncidentKind::Missing, missing);
+            }
         }
         self.record_raw().await?;
         Ok(self.tally)

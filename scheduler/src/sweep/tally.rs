@@ -16,6 +16,9 @@ pub struct Tally {
     /// Executions that were failed because the broker had parked their ticket, and that owe a message
     /// of their own now. What the broker had parked was removed.
     pub failed: u64,
+    /// Tickets of waiting executions that a policy had taken out of their main queue, and that are owed again. What
+    /// came of them was removed.
+    pub returned: u64,
     /// Failed rows that owe their message again.
     pub owed_again: u64,
     /// Whether it saw all that was in the queue when it began.
@@ -34,6 +37,14 @@ impl Tally {
                 sexton_unaccounted_executions = self.owed_again,
                 "{} failed executions had no message in the failed queue; they are published again",
                 self.owed_again
+            );
+        }
+        if self.returned > 0 {
+            tracing::warn!(
+                tickets.owed_again = self.returned,
+                "{} tickets expired or were dropped in their queues, probably by a policy of RabbitMQ; they are \
+                 published again, see `sexton doctor`",
+                self.returned
             );
         }
         if self.failed > 0 {

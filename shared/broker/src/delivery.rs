@@ -24,6 +24,8 @@ pub struct Delivery {
     pub redelivered: bool,
     /// Why the broker itself moved it here last (`delivery_limit`, `expired` …), if it did.
     pub last_death: Option<String>,
+    /// Out of which queue the broker moved it then.
+    pub last_death_queue: Option<String>,
     acker: Acker,
     limit: Duration,
     // An ack must go to the channel of the delivery: it stays open while a delivery needs it, even
@@ -50,9 +52,11 @@ impl Delivery {
         hands: &Arc<Hands>,
         limit: Duration,
     ) -> Self {
+        let (last_death, last_death_queue) = last_death(&raw.properties).unzip();
         Self {
             properties: Properties::read(&raw.properties),
-            last_death: last_death(&raw.properties),
+            last_death,
+            last_death_queue,
             body: raw.data,
             redelivered: raw.redelivered,
             acker: raw.acker,

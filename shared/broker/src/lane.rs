@@ -12,6 +12,7 @@ use futures_util::future::join_all;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::ShortString;
 use lapin::{Channel, Confirmation, PublisherConfirm};
+use sexton_model::incident::IncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
@@ -81,6 +82,7 @@ impl Lane {
             },
             Err(error) => vec![Err(error); window.len()],
         };
+        self.note(&answers);
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)
             && let Err(error) = self.link.redeclare().await
@@ -88,6 +90,19 @@ impl Lane {
             tracing::debug!(%error, "the topology could not be declared again");
         }
         answers
+    }
+
+    /// Remembers what queues did that a policy may be behind.
+    fn note(&self, answers: &[Answer]) {
+        for answer in answers {
+            match answer {
+                Err(PublishError::Refused { queue }) => {
+                    self.link.note_incident(queue, IncidentKind::Refused, 1);
+                }
+                Err(PublishError::Unroutable { queue }) => self.link.note_missing_queue(queue),
+                _ => {}
+            }
+        }
     }
 
     /// Sends all, then awaits all. `None` if a message came back, and so no answer is certain.

@@ -19,6 +19,7 @@ pub mod delivery;
 pub mod endpoint;
 pub mod examine;
 pub mod failed;
+mod incidents;
 pub mod inspect;
 mod lane;
 mod life;

@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::endpoint::Endpoint;
+use crate::incidents::Incidents;
 use crate::names::Namespace;
 use crate::supervisor::supervise;
 use crate::timeouts::Timeouts;
@@ -89,6 +90,7 @@ pub(crate) struct Shared {
     suspected: Notify,
     declared: tokio::sync::Mutex<Option<Instant>>,
     inspection: tokio::sync::Mutex<Option<(u64, Channel)>>,
+    incidents: Incidents,
     /// Whether the link makes what is missing, or only looks.
     pub(crate) declares: bool,
     pub(crate) stop: CancellationToken,
@@ -125,6 +127,7 @@ impl Link {
             suspected: Notify::new(),
             declared: tokio::sync::Mutex::default(),
             inspection: tokio::sync::Mutex::default(),
+            incidents: Incidents::default(),
             declares,
             stop: stop.clone(),
         });
@@ -264,6 +267,16 @@ impl Link {
     /// The generation of the current connection; 0 while there is none.
     pub(crate) fn generation(&self) -> u64 {
         self.shared.current().map_or(0, |current| current.generation)
+    }
+
+    /// What it saw happen to queues.
+    pub(crate) fn incidents(&self) -> &Incidents {
+        &self.shared.incidents
+    }
+
+    /// The pools that it declares.
+    pub(crate) fn pools(&self) -> Vec<PoolName> {
+        self.shared.pools()
     }
 
     /// The channel shared by all that only ask.

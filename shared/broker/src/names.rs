@@ -94,6 +94,15 @@ pub fn main_queue(namespace: &Namespace, pool: &PoolName) -> String {
     if pool.is_default() { namespace.0.clone() } else { format!("{namespace}.{pool}") }
 }
 
+/// Whether `queue` is the main queue of some pool of the namespace.
+pub fn is_main_queue(namespace: &Namespace, queue: &str) -> bool {
+    match queue.strip_prefix(namespace.as_str()) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('.').is_some_and(|pool| PoolName::new(pool).is_ok()),
+        None => false,
+    }
+}
+
 /// The delay queue that gives tickets back to a pool after `step_ms`, one of
 /// [`LADDER_MS`](crate::LADDER_MS).
 pub fn retry_queue(namespace: &Namespace, pool: &PoolName, step_ms: u64) -> String {
@@ -167,10 +176,13 @@ mod tests {
         for ns in ["cron_scheduler", "a", "a-b", "retry", "failed", "default"] {
             let ns = Namespace::new(ns).unwrap();
             assert!(seen.insert(failed_queue(&ns)));
+            assert!(!is_main_queue(&ns, &failed_queue(&ns)));
             for pool in &pools {
                 assert!(seen.insert(main_queue(&ns, pool)));
+                assert!(is_main_queue(&ns, &main_queue(&ns, pool)));
                 for step_ms in LADDER_MS {
                     assert!(seen.insert(retry_queue(&ns, pool, step_ms)));
+                    assert!(!is_main_queue(&ns, &retry_queue(&ns, pool, step_ms)));
                 }
             }
         }

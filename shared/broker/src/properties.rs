@@ -141,13 +141,14 @@ impl Properties {
 }
 
 /// Why the broker itself moved a message here last (`delivery_limit`, `expired`, `rejected`,
-/// `maxlen`), if it did.
-pub(crate) fn last_death(from: &BasicProperties) -> Option<String> {
+/// `maxlen`), and out of which queue, if it did.
+pub(crate) fn last_death(from: &BasicProperties) -> Option<(String, String)> {
     let headers = from.headers().as_ref()?;
     let AMQPValue::FieldArray(deaths) = headers.inner().get("x-death")? else { return None };
     // The most recent comes first.
     let AMQPValue::FieldTable(death) = deaths.as_slice().first()? else { return None };
-    text(death.inner().get("reason")?)
+    let of = |name: &str| death.inner().get(name).and_then(text);
+    Some((of("reason")?, of("queue").unwrap_or_default()))
 }
 
 fn fit(what: &'static str, value: &str) -> Result<ShortString, PublishError> {

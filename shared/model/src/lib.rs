@@ -15,6 +15,7 @@ pub mod graveyard;
 mod hash;
 pub mod hold;
 pub mod id;
+pub mod incident;
 pub mod job;
 pub mod jobs_file;
 pub mod key;

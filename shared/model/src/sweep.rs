@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 use crate::id::{AttemptNumber, ExecutionId};
+use crate::incident::IncidentKind;
 use crate::state::State;
 
 /// Why the broker itself moves a message from a main queue here: it was delivered too often without
@@ -32,14 +33,17 @@ pub enum Verdict {
     /// Its execution is failed with this class, which takes the message's number from it: the
     /// execution's own message bears the next one. This one goes.
     Fail(&'static str),
+    /// It is the ticket of a waiting execution, which a policy has taken out of its main queue: the row owes it
+    /// again. This one goes.
+    OweAgain,
 }
 
 /// Judges a message that names an attempt. `row` was read after the message was taken; `seen` says
 /// that a copy of it was kept in this pass; `last_death` is the broker's own note, if it moved the
-/// message here.
+/// message here out of a main queue. (Tools copy the note of a delay queue, which says nothing.)
 ///
 /// A waiting row with the message's number has two possible pasts. If the broker parked the ticket,
-/// the row does not know it yet. Otherwise somebody requeued the execution, and the message is the
+/// the row does not know it yet; nor if a policy made the ticket expire there. Otherwise somebody requeued the execution, and the message is the
 /// parked copy that is no longer true: its ticket is owed or on its way in the main queue.
 pub fn judge(
     attempt: AttemptNumber,
@@ -55,6 +59,11 @@ pub fn judge(
     match (row.state, death) {
         (State::Failed, _) if !seen => Verdict::Keep,
         (State::Pending | State::Retrying, Some(reason)) if !seen => Verdict::Fail(reason),
+        (State::Pending | State::Retrying, None)
+            if last_death.and_then(IncidentKind::of_death).is_some() =>
+        {
+            Verdict::OweAgain
+        }
         _ => Verdict::Remove,
     }
 }
@@ -119,9 +128,14 @@ mod tests {
             (row(State::Pending, 2), limit, false, Verdict::Fail("delivery_limit")),
             (row(State::Retrying, 2), limit, false, Verdict::Fail("delivery_limit")),
             (row(State::Pending, 2), Some("rejected"), false, Verdict::Fail("rejected")),
-            // A requeue: the parked copy is no longer true. The ladder's own note says nothing.
+            // A requeue: the parked copy is no longer true.
             (row(State::Pending, 2), None, false, Verdict::Remove),
-            (row(State::Pending, 2), Some("expired"), false, Verdict::Remove),
+            // A policy's time limit or length limit.
+            (row(State::Pending, 2), Some("expired"), false, Verdict::OweAgain),
+            (row(State::Retrying, 2), Some("maxlen"), false, Verdict::OweAgain),
+            (row(State::Pending, 3), Some("expired"), false, Verdict::Remove),
+            (row(State::Running, 2), Some("expired"), false, Verdict::Remove),
+            (row(State::Failed, 2), Some("expired"), false, Verdict::Keep),
             // Another number, or another state.
             (row(State::Failed, 3), None, false, Verdict::Remove),
             (row(State::Failed, 1), None, false, Verdict::Remove),

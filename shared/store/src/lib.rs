@@ -30,6 +30,7 @@ pub mod foreign;
 pub mod gaps;
 pub mod grants;
 pub mod graveyard;
+pub mod incidents;
 pub mod instances;
 pub mod jobs;
 pub mod lease;

@@ -94,6 +94,39 @@ pub async fn fail_unopened(
     Ok(done.rows_affected() == 1)
 }
 
+/// Owes the tickets of waiting executions again, by id and attempt number: a policy of the broker has taken them out
+/// of their main queue. Returns how many; a row that has moved on, or owes its ticket already, is left alone. A crash
+/// afterwards leaves debts for the relay.
+///
+/// # Errors
+///
+/// [`StoreError`]; asking again is harmless.
+pub async fn owe_again(
+    store: &Store,
+    tickets: &[(ExecutionId, AttemptNumber)],
+    now: Now,
+) -> Result<u64, StoreError> {
+    let (ids, attempts): (Vec<Uuid>, Vec<i32>) =
+        tickets.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip();
+    let done = sqlx::query!(
+        "-- owe_taken_out
+        WITH l AS MATERIALIZED (
+            SELECT e.id FROM executions e
+            JOIN (SELECT DISTINCT id, attempt FROM unnest($1::uuid[], $2::int[]) AS t (id, attempt)) t
+                ON t.id = e.id AND t.attempt = e.attempt
+            WHERE e.state IN ('pending', 'retrying') AND e.ticket_published_at IS NOT NULL
+            ORDER BY e.id FOR NO KEY UPDATE OF e)
+        UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1, relay_after = coalesce($3, now())
+        FROM l WHERE e.id = l.id",
+        &ids,
+        &attempts,
+        now
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected())
+}
+
 /// How many executions are failed, and how many of those have their message in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FailedCounts {

@@ -12,6 +12,7 @@ mod connections;
 mod fixing;
 mod graveyard;
 mod list;
+mod policies;
 mod processes;
 mod rights;
 mod rows;

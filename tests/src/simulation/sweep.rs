@@ -83,6 +83,9 @@ impl Simulation<'_> {
         if let Verdict::Fail(class) = verdict {
             self.fail_unopened(id, attempt, class).await?;
         }
+        if verdict == Verdict::OweAgain {
+            parked::owe_again(self.writes(), &[(id, attempt)], Some(self.now)).await?;
+        }
         if verdict == Verdict::Keep {
             parked::keep(self.writes(), pass.lock.began(), &[id]).await?;
         }

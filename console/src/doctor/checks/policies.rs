@@ -1,0 +1,52 @@
+//! What RabbitMQ did to queues of its own accord, and by which policy it probably did.
+
+use sexton_model::incident::IncidentKind;
+use sexton_store::incidents::SeenIncident;
+
+use super::some;
+use crate::doctor::facts::Facts;
+use crate::doctor::{Code, Finding};
+use crate::show::ago;
+
+/// Once, parked messages vanish by a purge, or with a broker's data; again and again they vanish by a policy.
+const MISSING_TIMES: i64 = 2;
+
+pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+    let Some(rows) = facts.rows() else { return };
+    for code in [Code::MessagesExpired, Code::MessagesRefused, Code::QueuesVanished] {
+        let told: Vec<String> = rows
+            .incidents
+            .iter()
+            .filter(|incident| code_of(incident) == Some(code))
+            .map(|one| told(one, &ago(one.last_at, rows.overview.now)))
+            .collect();
+        if !told.is_empty() {
+            found.push(Finding::new(code, some(told)));
+        }
+    }
+}
+
+fn code_of(incident: &SeenIncident) -> Option<Code> {
+    match incident.kind {
+        IncidentKind::Missing if incident.times < MISSING_TIMES => None,
+        IncidentKind::Expired | IncidentKind::Missing => Some(Code::MessagesExpired),
+        IncidentKind::Overflowed | IncidentKind::Refused => Some(Code::MessagesRefused),
+        IncidentKind::Vanished => Some(Code::QueuesVanished),
+    }
+}
+
+fn told(incident: &SeenIncident, last: &str) -> String {
+    let SeenIncident { queue, kind, messages, .. } = incident;
+    let what = match kind {
+        IncidentKind::Expired => format!("{messages} messages expired in queue {queue}"),
+        IncidentKind::Missing => {
+            format!("{messages} parked messages were gone from queue {queue}")
+        }
+        IncidentKind::Overflowed => {
+            format!("{messages} messages were dropped by the full queue {queue}")
+        }
+        IncidentKind::Refused => format!("{messages} messages were refused by queue {queue}"),
+        IncidentKind::Vanished => format!("queue {queue} was gone"),
+    };
+    format!("{what}, last {last}")
+}

@@ -1,0 +1,82 @@
+//! What a link saw happen to queues, until its process writes it down.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use sexton_model::incident::{IncidentKind, QueueIncident};
+use sexton_model::ladder::LADDER_MS;
+
+use crate::link::Link;
+use crate::names::{failed_queue, main_queue, retry_queue};
+
+/// Most queues and kinds that are remembered; what comes beyond them is not.
+const MAX_REMEMBERED: usize = 500;
+
+/// Counts by queue and kind.
+#[derive(Debug, Default)]
+pub(crate) struct Incidents(Mutex<BTreeMap<(String, IncidentKind), u64>>);
+
+impl Incidents {
+    fn add(&self, queue: &str, kind: IncidentKind, messages: u64) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (queue.to_owned(), kind);
+        if let Some(count) = counts.get_mut(&place) {
+            *count = count.saturating_add(messages);
+        } else if counts.len() < MAX_REMEMBERED {
+            counts.insert(place, messages);
+        }
+    }
+
+    fn take(&self) -> Vec<QueueIncident> {
+        let counts = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let incident = |((queue, kind), messages)| QueueIncident { queue, kind, messages };
+        counts.into_iter().map(incident).collect()
+    }
+}
+
+impl Link {
+    /// Remembers that `kind` happened to so many messages of a queue, until [`Self::take_incidents`].
+    pub fn note_incident(&self, queue: &str, kind: IncidentKind, messages: u64) {
+        self.incidents().add(queue, kind, messages);
+    }
+
+    /// Remembers that a queue was found missing, if this link has declared it.
+    pub fn note_missing_queue(&self, queue: &str) {
+        if self.has_declared(queue) {
+            self.note_incident(queue, IncidentKind::Vanished, 1);
+        }
+    }
+
+    /// What was remembered, which is forgotten by that.
+    pub fn take_incidents(&self) -> Vec<QueueIncident> {
+        self.incidents().take()
+    }
+
+    fn has_declared(&self, queue: &str) -> bool {
+        let namespace = self.namespace();
+        queue == failed_queue(namespace)
+            || self.pools().iter().any(|pool| {
+                queue == main_queue(namespace, pool)
+                    || LADDER_MS.iter().any(|step| queue == retry_queue(namespace, pool, *step))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incidents_are_counted_by_queue_and_kind_bounded_and_taken_once() {
+        let incidents = Incidents::default();
+        for queue in 0..2 * MAX_REMEMBERED {
+            incidents.add(&format!("q{queue}"), IncidentKind::Refused, 2);
+        }
+        incidents.add("q0", IncidentKind::Refused, 3);
+        let taken = incidents.take();
+        assert_eq!(taken.len(), MAX_REMEMBERED);
+        let first = taken.iter().find(|one| one.queue == "q0").unwrap();
+        assert_eq!((first.kind, first.messages), (IncidentKind::Refused, 5));
+        assert_eq!(incidents.take(), []);
+    }
+}

@@ -1,0 +1,72 @@
+//! What RabbitMQ does to queues and messages that no program asked it for: mostly the work of a policy.
+
+/// What happened to a queue.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum IncidentKind {
+    /// Messages expired in a main queue, which has no time limit of its own: a policy with `message-ttl`.
+    Expired,
+    /// The queue was too full, and its oldest messages were dropped: `max-length` with `overflow`.
+    Overflowed,
+    /// The broker did not take messages for it: `max-length` or `max-length-bytes`.
+    Refused,
+    /// It was declared on this connection and does not exist any more: `expires`, or somebody deleted it.
+    Vanished,
+    /// Parked messages were not in the failed queue any more: `message-ttl`, a purge, or a broker without its data.
+    Missing,
+}
+
+impl IncidentKind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Expired, Self::Overflowed, Self::Refused, Self::Vanished, Self::Missing];
+
+    /// As the database has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Overflowed => "overflowed",
+            Self::Refused => "refused",
+            Self::Vanished => "vanished",
+            Self::Missing => "missing",
+        }
+    }
+
+    /// The inverse of [`Self::as_str`].
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+
+    /// By the broker's own note of why it took a message out of a main queue.
+    pub fn of_death(reason: &str) -> Option<Self> {
+        match reason {
+            "expired" => Some(Self::Expired),
+            "maxlen" => Some(Self::Overflowed),
+            _ => None,
+        }
+    }
+}
+
+/// What one process saw happen to a queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct QueueIncident {
+    /// Its name.
+    pub queue: String,
+    /// What.
+    pub kind: IncidentKind,
+    /// To how many messages, or how often.
+    pub messages: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_as_they_are_written() {
+        for kind in IncidentKind::ALL {
+            assert_eq!(IncidentKind::named(kind.as_str()), Some(kind));
+        }
+        assert_eq!(IncidentKind::named("other"), None);
+        assert_eq!(IncidentKind::of_death("delivery_limit"), None);
+    }
+}

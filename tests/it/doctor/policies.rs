@@ -1,0 +1,210 @@
+//! Policies of RabbitMQ that apply to the namespace's queues: each is found and named, and loses nothing.
+//!
+//! Method: a catch-all policy on a RabbitMQ of the test's own, under real programs. What it takes away is there again
+//! by the rows, while it is in force or when it is gone.
+
+use std::time::Duration;
+
+use sexton_broker::names::{failed_queue, main_queue};
+use sexton_broker::{Namespace, PoolName};
+use sexton_console::doctor::Code;
+use sexton_servers::{RabbitOptions, RabbitServer, shared};
+use sexton_tests::platform::{Platform, Program};
+use tokio::time::Instant;
+
+use super::{Patient, evidence};
+
+/// Shorter than the five minutes after which a ticket counts as lost.
+const SOON: Duration = Duration::from_secs(150);
+
+const CATALOGUE: &str = r#"
+[tasks.good]
+command = ["/bin/true"]
+[tasks.bad]
+command = ["/bin/false"]
+[tasks.second]
+command = ["/bin/sh", "-c", "test \"$SEXTON_ATTEMPT\" = 2"]
+"#;
+
+const JOBS: &str = r#"
+[[job]]
+name = "a.good"
+task = "good"
+[[job]]
+name = "a.bad"
+task = "bad"
+retry = { max_retries = 0 }
+[[job]]
+name = "a.second"
+task = "second"
+retry = { max_retries = 3, delay = "2s" }
+"#;
+
+struct Scene {
+    rabbit: RabbitServer,
+    patient: Patient,
+    _scheduler: Program,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
+        let database = shared().await.unwrap().database_url.clone();
+        let mut platform = Platform::on(&database, rabbit.url()).await.unwrap();
+        platform.catalogue(CATALOGUE);
+        platform.apply(JOBS).await.unwrap();
+        let mut scheduler = platform.start_scheduler("s1", &[("SWEEP_POLL_MS", "500")]).unwrap();
+        scheduler.ready().await;
+        Self { rabbit, patient: Patient { platform }, _scheduler: scheduler }
+    }
+
+    fn platform(&self) -> &Platform {
+        &self.patient.platform
+    }
+
+    fn namespace(&self) -> &Namespace {
+        self.platform().namespace()
+    }
+
+    fn main(&self) -> String {
+        main_queue(self.namespace(), &PoolName::default_pool())
+    }
+
+    async fn worker(&self) -> Program {
+        let mut worker = self.platform().start_worker("w1", &[]).unwrap();
+        worker.ready().await;
+        worker
+    }
+
+    /// For every queue, as people set them.
+    async fn policy(&self, definition: &str) {
+        let set = ["set_policy", "catch-all", ".*", definition, "--apply-to", "queues"];
+        self.rabbit.control(&set).await.unwrap();
+    }
+
+    /// As docs/servers.md says: one of a higher priority for all of the namespace's queues.
+    async fn outrank(&self) {
+        let pattern = format!("^{}(\\.|_|$)", self.namespace());
+        let definition = r#"{"overflow":"reject-publish"}"#;
+        let set = ["set_policy", "sexton", &pattern, definition, "--priority", "100"];
+        self.rabbit.control(&[&set[..], &["--apply-to", "queues"]].concat()).await.unwrap();
+    }
+
+    /// As docs/servers.md says: the same policy for all queues but those of the namespace.
+    async fn look_past(&self, definition: &str) {
+        let pattern = format!("^(?!{}(\\.|_|$)).*", self.namespace());
+        let set = ["set_policy", "catch-all", &pattern, definition, "--apply-to", "queues"];
+        self.rabbit.control(&set).await.unwrap();
+    }
+
+    async fn trigger(&self, job: &str) {
+        self.platform().sexton_json(&["jobs", "trigger", job]).await;
+    }
+
+    async fn in_state(&self, state: &str) -> i64 {
+        let counting = sqlx::query_scalar("SELECT count(*) FROM executions WHERE state = $1");
+        counting.bind(state).fetch_one(self.platform().store().pool()).await.unwrap()
+    }
+
+    async fn all(&self, count: i64, state: &str) {
+        let what = format!("{count} have {state}");
+        let reached = async || (self.in_state(state).await == count).then_some(());
+        self.platform().eventually(&what, SOON, reached).await;
+    }
+
+    /// Waits until the doctor finds `code` with all of these words.
+    async fn found(&self, code: Code, words: &[&str]) {
+        let what = format!("{} with {words:?}", code.as_str());
+        let look = async || {
+            let (_, answer) = self.patient.run(&[], &[]).await;
+            let findings = answer["findings"].as_array().unwrap();
+            let of_code = |one: &&serde_json::Value| one["code"] == code.as_str();
+            let found = findings.iter().find(of_code)?;
+            words.iter().all(|word| evidence(found).contains(word)).then_some(())
+        };
+        self.platform().eventually(&what, SOON, look).await;
+        self.patient.has(code).await;
+    }
+
+    async fn parked(&self) -> u32 {
+        let (channel, _connection) = self.patient.channel().await;
+        let queue = failed_queue(self.namespace());
+        let options = lapin::options::QueueDeclareOptions::durable().passive();
+        let asked =
+            channel.queue_declare(queue.into(), options, lapin::types::FieldTable::default());
+        asked.await.unwrap().message_count()
+    }
+
+    async fn end(self) {
+        drop(self.patient);
+        self.rabbit.end().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn doctor_finds_messages_expired() {
+    let scene = Scene::new().await;
+    scene.policy(r#"{"message-ttl":1000}"#).await;
+    scene.trigger("a.good").await;
+    let main = scene.main();
+    scene.found(Code::MessagesExpired, &[&format!("expired in queue {main}, ")]).await;
+    // Its ticket is there again long before it counts as lost.
+    let began = Instant::now();
+    let _worker = scene.worker().await;
+    scene.all(1, "succeeded").await;
+    println!("MEASURED an expired ticket was opened after {:?}", began.elapsed());
+    scene.trigger("a.bad").await;
+    scene.all(1, "failed").await;
+    let gone = format!("were gone from queue {}, ", failed_queue(scene.namespace()));
+    scene.found(Code::MessagesExpired, &[&gone]).await;
+    scene.outrank().await;
+    let stays = async || (scene.parked().await == 1).then_some(());
+    scene.platform().eventually("its message is parked", SOON, stays).await;
+    scene.trigger("a.second").await;
+    scene.all(2, "succeeded").await;
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn doctor_finds_messages_refused() {
+    let scene = Scene::new().await;
+    scene.policy(r#"{"max-length":3}"#).await;
+    for _ in 0..10 {
+        scene.trigger("a.good").await;
+    }
+    let main = scene.main();
+    scene.found(Code::MessagesRefused, &[&format!("were refused by queue {main}, ")]).await;
+    scene.policy(r#"{"max-length":3,"overflow":"drop-head"}"#).await;
+    scene.found(Code::MessagesRefused, &[&format!("dropped by the full queue {main}, ")]).await;
+    scene.look_past(r#"{"max-length":3,"overflow":"drop-head"}"#).await;
+    let _worker = scene.worker().await;
+    scene.all(10, "succeeded").await;
+    scene.end().await;
+}
+
+#[tokio::test]
+async fn doctor_finds_queues_vanished() {
+    let scene = Scene::new().await;
+    let _worker = scene.worker().await;
+    // Longer than the five seconds for which the relay leaves a ticket to the worker.
+    scene.policy(r#"{"expires":9000}"#).await;
+    scene.patient.found_in_time(Code::TopologyMissing, SOON).await;
+    for _ in 0..3 {
+        scene.trigger("a.second").await;
+    }
+    let delay = format!("queue {}_retry.", scene.main());
+    scene.found(Code::QueuesVanished, &[&delay, "was gone, last "]).await;
+    scene.all(3, "succeeded").await;
+    scene.end().await;
+}
+
+impl Patient {
+    /// Waits until `code` is found.
+    async fn found_in_time(&self, code: Code, limit: Duration) {
+        let look = async || {
+            let (_, answer) = self.run(&[], &[]).await;
+            super::codes(&answer).contains(&code.as_str().to_owned()).then_some(())
+        };
+        self.platform.eventually(code.as_str(), limit, look).await;
+    }
+}
