@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn every_kind_of_schedule_has_its_keys_among_those_of_an_instant() {
         let at: DateTime<Utc> = "2025-12-12T08:00:00Z".parse().unwrap();
-        let every = Schedule::every(std::time::Duration::from_secs(60));
+        let every = Schedule::every(std::time::Duration::from_mins(1));
         for schedule in [Schedule::At { at: at.into() }, every] {
             assert!(of_kinds(at).contains(&of_firing(&schedule, at).unwrap()), "{schedule:?}");
         }

@@ -10,7 +10,6 @@ use crate::id::AttemptNumber;
 use crate::state::State;
 
 /// What the unlocked read saw.
-#[expect(clippy::struct_excessive_bools, reason = "what a row is, each by itself")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Row {
     /// The row's state.

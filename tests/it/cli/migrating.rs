@@ -95,13 +95,13 @@ async fn a_migrate_that_is_stopped_leaves_nothing_at_work_and_the_next_one_goes_
         .execute(&mut reader)
         .await
         .unwrap();
-    let mut build = PgConnection::connect(console.db.url()).await.unwrap();
+    let mut builder = PgConnection::connect(console.db.url()).await.unwrap();
     let built = "SET statement_timeout = 500; CREATE INDEX CONCURRENTLY executions_failed ON executions (finished_at, id)
         WHERE state = 'failed'";
     for one in built.split("; ") {
-        let _ = sqlx::raw_sql(AssertSqlSafe(one.to_owned())).execute(&mut build).await;
+        let _ = sqlx::raw_sql(AssertSqlSafe(one.to_owned())).execute(&mut builder).await;
     }
-    build.close().await.unwrap();
+    builder.close().await.unwrap();
     let at_work =
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%REINDEX INDEX CONCURRENTLY%'
         AND datname = current_database() AND pid <> pg_backend_pid() AND state = 'active'";

@@ -115,7 +115,7 @@ async fn however_postgresql_s_clock_is_set_no_attempt_is_taken_from_a_worker_tha
 #[tokio::test]
 async fn however_postgresql_s_clock_is_set_the_attempt_of_a_dead_worker_is_tried_again_soon() {
     let _private = private().await;
-    is_tried_again(Machine::Shared).await;
+    Box::pin(is_tried_again(Machine::Shared)).await;
 }
 
 /// Within its lease and what is promised beyond, by a clock that nobody sets.

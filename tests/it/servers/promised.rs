@@ -55,5 +55,5 @@ async fn within_its_lease_and_five_seconds_after_a_worker_died_with_its_guard() 
 #[tokio::test]
 #[ignore = "asserts promised times and needs the machine for itself: run by `make verify`"]
 async fn within_its_lease_and_five_seconds_though_postgresql_s_clock_was_set() {
-    clock::is_tried_again(Machine::Own).await;
+    Box::pin(clock::is_tried_again(Machine::Own)).await;
 }

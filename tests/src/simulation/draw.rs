@@ -215,7 +215,7 @@ impl Draw {
         let long = Op::Wait { ms: 25_000 };
         let look = Op::FindLost;
         let rescue = [look, long, look, Op::EndLost { cut }];
-        let set = Op::SetClock { ms: self.one_of(&[30_000, 60_000, 3_600_000]) };
+        let step = Op::SetClock { ms: self.one_of(&[30_000, 60_000, 3_600_000]) };
         let end = Op::End { slot, end };
         let late = [Op::End { slot, end: End::TimesOut }];
         let sent = [
@@ -293,7 +293,7 @@ impl Draw {
             // Somebody asks for an execution of a job whose executions run one at a time.
             25 => &[&alone, &open, &[given_up], &settle, &[Op::Requeue { row, stale }], &admit],
             // The database's clock is set ahead under a running task.
-            27 => &[&open, &[look, set, look, Op::EndLost { cut }], &relay, &open, &again],
+            27 => &[&open, &[look, step, look, Op::EndLost { cut }], &relay, &open, &again],
             _ => &[&[Op::Sweep { cut }; 7]],
         };
         pieces.concat()

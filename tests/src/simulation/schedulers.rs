@@ -172,9 +172,12 @@ impl Simulation<'_> {
         let keys: Vec<_> = page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
         let read_by = self.instant();
         let since = self.schedulers.observed.take_in(None, &keys, true, read_by);
-        let over = |(one, since): &(Seen, Instant)| match self.plays.observes {
-            true => is_over(*since, read_by, one.lease),
-            false => one.renewed.lease_until < self.now,
+        let over = |(one, since): &(Seen, Instant)| {
+            if self.plays.observes {
+                is_over(*since, read_by, one.lease)
+            } else {
+                one.renewed.lease_until < self.now
+            }
         };
         let silent = page.into_iter().zip(since).filter(over).map(|(one, _)| one).collect();
         self.schedulers.silent = silent;
