@@ -7,17 +7,22 @@
 //! * Nothing is lost silently: what could not be carried over is in [`Imported::left_out`], each with
 //!   its line, all of them at once; what means something else here is said beside its job.
 //! * Names are valid and unique, and the same input gives the same output.
+//! * Each job says what the other scheduler does with late, long, failed and overlapping runs, also
+//!   where that is not what a job does that says nothing.
 //! * A text has at most [`MAX_FILE_BYTES`], and no text makes a reader panic.
 //!
 //! # What it does not do
 //!
-//! A command cannot stand in a job, so the entries of the worker's catalogue are written as comments:
-//! whoever deploys the worker takes them over. Nothing is applied.
+//! A command cannot stand in a job, so what the jobs run is a file of its own, the worker's catalogue.
+//! Nothing is applied.
 
 mod build;
 pub mod crontab;
 pub mod kubernetes;
 mod names;
+mod policies;
+mod program;
+mod shell;
 mod toml;
 mod write;
 mod yaml;
@@ -30,11 +35,14 @@ use sexton_model::echo::quoted;
 use sexton_model::zone::Zone;
 
 pub use build::finish;
-pub use write::{jobs_file, tasks_file};
+pub use policies::Policies;
+pub use write::{MAX_TASKS_BYTES, jobs_file, tasks_file};
 
 /// Longest file that is read, in bytes.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
-/// The most entries of one file.
+/// Longest files that are read together, in bytes.
+pub const MAX_FILES_BYTES: usize = 4 * MAX_FILE_BYTES;
+/// The most entries of the files that are read together.
 pub const MAX_ENTRIES: usize = 20_000;
 /// The most things left out that are listed; of further ones only the number is.
 pub const MAX_LEFT_OUT: usize = 1_000;
@@ -47,8 +55,11 @@ pub enum Refused {
     /// Over the limit.
     #[error("the file has {0} bytes or more; {MAX_FILE_BYTES} at most")]
     TooLong(usize),
+    /// Over the limit, with the files before it.
+    #[error("the files have more than {MAX_FILES_BYTES} bytes together; import some at a time")]
+    TooLongTogether,
     /// Over the limit.
-    #[error("the file has more than {MAX_ENTRIES} entries; split it")]
+    #[error("there are more than {MAX_ENTRIES} entries; import some at a time")]
     TooMany,
     /// After a mistake in its form there is no telling what the rest means.
     #[error("line {line}, column {column}: {message}")]
@@ -73,12 +84,16 @@ pub struct Program {
     pub directory: Option<String>,
     /// Variables of its environment.
     pub set: BTreeMap<String, String>,
+    /// What it reads on standard input, if not its params.
+    pub stdin: Option<String>,
 }
 
 /// One entry that becomes a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where it stands, counted from 1.
+    /// The file that it stands in, as it was named.
+    pub file: String,
+    /// Where it stands there, counted from 1.
     pub line: usize,
     /// The job's name, unique among the entries.
     pub name: String,
@@ -90,27 +105,25 @@ pub struct Entry {
     pub schedule: String,
     /// The zone whose clocks it is about.
     pub zone: Zone,
-    /// The policy's word, where it is not the default.
-    pub overlap: Option<&'static str>,
-    /// How late a firing may be.
-    pub misfire_window: Option<Duration>,
-    /// Retries after the first attempt.
-    pub max_retries: Option<u64>,
-    /// The longest run.
-    pub timeout: Option<Duration>,
+    /// By how much its firings are spread, and what is said of it.
+    pub jitter: Option<(Duration, String)>,
+    /// How the other scheduler deals with its runs.
+    pub policies: Policies,
     /// The owner's own words.
     pub labels: BTreeMap<String, String>,
     /// What the worker runs.
     pub program: Program,
     /// What means something else here than there, or has to be seen to.
     pub remarks: Vec<String>,
-    /// It is not to fire: the job is written as a comment.
-    pub suspended: bool,
+    /// It does not fire there either.
+    pub paused: bool,
 }
 
 /// Something that was not carried over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeftOut {
+    /// The file that it stands in, as it was named.
+    pub file: String,
     /// Counted from 1.
     pub line: Option<usize>,
     /// It is a whole entry: something that runs there does not run here.
@@ -122,8 +135,9 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    fn new(line: usize, entry: bool, what: &str, why: impl Into<String>) -> Self {
-        Self { line: Some(line), entry, what: quoted(what), why: clipped(&why.into()) }
+    fn new((file, line): (&str, usize), entry: bool, what: &str, why: impl Into<String>) -> Self {
+        let (file, line) = (file.to_owned(), Some(line));
+        Self { file, line, entry, what: quoted(what), why: clipped(&why.into()) }
     }
 }
 
@@ -139,6 +153,8 @@ impl fmt::Display for LeftOut {
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
+    /// The files that were read, as they were named.
+    pub files: Vec<String>,
     /// What becomes a job, in the order of the file.
     pub entries: Vec<Entry>,
     /// What does not, in the order of the file.
@@ -159,11 +175,16 @@ impl Imported {
         }
     }
 
-    /// Everything left out, a line each.
+    /// Everything left out, a line each, with its file if there are several.
     pub fn told(&self) -> Vec<String> {
         let more = Some(self.more_left_out).filter(|more| *more > 0);
         let more = more.map(|more| format!("and {more} more"));
-        self.left_out.iter().map(ToString::to_string).chain(more).collect()
+        let several = self.files.len() > 1;
+        let told = self
+            .left_out
+            .iter()
+            .map(|left| if several { format!("{}: {left}", left.file) } else { left.to_string() });
+        told.chain(more).collect()
     }
 }
 

@@ -16,7 +16,8 @@ pub fn finish(mut imported: Imported, now: DateTime<Utc>) -> Imported {
             None => imported.entries.push(entry),
             Some(why) => {
                 let what = format!("{} ({})", entry.name, entry.schedule);
-                imported.leave_out(LeftOut::new(entry.line, true, &what, why));
+                let place = (entry.file.as_str(), entry.line);
+                imported.leave_out(LeftOut::new(place, true, &what, why));
             }
         }
     }
@@ -25,13 +26,14 @@ pub fn finish(mut imported: Imported, now: DateTime<Utc>) -> Imported {
         let first = types.entry(entry.program.clone()).or_insert_with(|| entry.name.clone());
         entry.task.clone_from(first);
     }
-    imported.left_out.sort_by_key(|left| (left.line.is_none(), left.line));
+    let files = imported.files.clone();
+    let file = |left: &LeftOut| files.iter().position(|file| *file == left.file);
+    imported.left_out.sort_by_cached_key(|left| (file(left), left.line.is_none(), left.line));
     imported
 }
 
 fn refusal(entry: &Entry, now: DateTime<Utc>) -> Option<String> {
-    let awake = Entry { suspended: false, ..entry.clone() };
-    let found = match parse("", &write::job(&awake)) {
+    let found = match parse("", &write::job(entry, true)) {
         Ok(jobs) => check_against(&jobs, now),
         Err(problems) => problems,
     };

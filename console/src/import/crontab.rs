@@ -1,98 +1,148 @@
-//! Reads a crontab, of a user or of the system, as Vixie cron and its descendants do.
+//! Reads crontabs, of users or of the system, as Vixie cron and its descendants do.
 //!
 //! A variable holds for the entries below it. What a variable or an entry means that a job cannot say
 //! is left out with its line; a line that cannot be read takes nothing from the others.
 
 mod command;
+mod place;
+mod sleep;
 mod variables;
+
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::cron::{Dialect, Expression};
-use sexton_model::jobs_file::limits::MAX_DESCRIPTION_BYTES;
+use sexton_model::duration::format;
+use sexton_model::jobs_file::limits::{JITTER, MAX_DESCRIPTION_BYTES};
 use sexton_model::ticket::shorten;
 use sexton_model::zone::Zone;
 
-use super::names::{Names, word_of};
-use super::{Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, Refused, finish};
+use super::names::{Called, Names};
+use super::{
+    Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, Refused, finish,
+    policies, program,
+};
 use variables::Variables;
+
+pub use place::has_users;
 
 /// What the text alone does not say.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// There is a column for the user, as in `/etc/crontab`.
+    /// There is a column for the user, as in `/etc/crontab`; in files of a folder `cron.d` there always is.
     pub system: bool,
     /// The zone of entries above any `CRON_TZ`: that of the host.
     pub zone: Zone,
     /// The first part of the jobs' names.
-    pub service: String,
+    pub service: Option<String>,
 }
 
 /// Of a comment above an entry so many lines, of so many characters each, become its description.
 const MAX_COMMENT_LINES: usize = 20;
 const MAX_COMMENT_CHARS: usize = 500;
 
-/// What cron does otherwise than a job without further fields.
-const REMARKS: [&str; 4] = [
-    "Otherwise than with cron, unless a job says so: an attempt ends after 1h (timeout), one that \
-     fails is tried again (retry), a firing that was missed is made up for once (misfire), and the \
-     program finds its params, {}, on standard input.",
-    "Commands run in the directory of the worker, unless the crontab sets HOME, and with PATH, HOME, \
-     LANG, TZ and the like of its environment.",
-    "A user other than the worker's own needs a worker that runs as root.",
-    "H in place of a minute spreads jobs that need no particular one.",
+/// What is true of every import.
+const REMARKS: [&str; 3] = [
+    "Each job means what cron means: a run may take as long as it likes and begin beside an earlier one; \
+     what fails is not repeated, what was missed is not made up for. The comments beside the fields say \
+     what is mostly better.",
+    "What stays different: a worker that is stopped in the middle of a run begins it again elsewhere, and \
+     it kills what a command leaves running in the background.",
+    "Commands run in the directory of the worker, unless the crontab sets HOME; in cron, in the home of \
+     their user.",
 ];
+const OF_USERS: &str = "The user of an entry needs a worker that runs as root, on a host that has that \
+     user. A task has the user's own group and no further ones.";
 
-/// Reads the text; the entries are sound but not checked as jobs yet, see [`import`].
+/// Reads crontabs one after the other; names are unique among all of them.
+pub struct Import<'o> {
+    options: &'o Options,
+    names: Names,
+    imported: Imported,
+    bytes: usize,
+}
+
+impl<'o> Import<'o> {
+    /// Nothing is read yet.
+    pub fn new(options: &'o Options) -> Self {
+        Self { options, names: Names::default(), imported: Imported::default(), bytes: 0 }
+    }
+
+    /// Reads the text of `file`, a path or `-`; the entries are sound but not checked as jobs yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] for texts that are too long.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), Refused> {
+        self.bytes += text.len();
+        if text.len() > MAX_FILE_BYTES {
+            return Err(Refused::TooLong(text.len()));
+        }
+        if self.bytes > MAX_FILES_BYTES {
+            return Err(Refused::TooLongTogether);
+        }
+        self.imported.files.push(file.to_owned());
+        let system = self.options.system || has_users(file);
+        let mut reader = Reader {
+            file,
+            stem: system.then(|| place::stem(file)).flatten(),
+            system,
+            variables: Variables::new(self.options.zone),
+            above: Vec::new(),
+            import: self,
+        };
+        for (index, line) in text.lines().enumerate() {
+            reader.line(index + 1, line);
+            if reader.import.imported.entries.len() > MAX_ENTRIES {
+                return Err(Refused::TooMany);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was read, with entries that may not pass the checker.
+    pub fn unchecked(self) -> Imported {
+        self.imported
+    }
+
+    /// What was read; each job is checked as it would be applied at `now`.
+    pub fn finish(self, now: DateTime<Utc>) -> Imported {
+        let (options, mut imported) = (self.options, self.imported);
+        imported.remarks.extend(REMARKS.map(str::to_owned));
+        if imported.entries.iter().any(|entry| entry.program.user.is_some()) {
+            imported.remarks.push(OF_USERS.to_owned());
+        }
+        let zone = options.zone;
+        imported.remarks.push(format!(
+            "Entries above any CRON_TZ are in {zone}: say --tz for the zone of the crontab's host."
+        ));
+        finish(imported, now)
+    }
+}
+
+/// Reads the text of one crontab, and checks each job as it would be applied at `now`.
 ///
 /// # Errors
 ///
 /// [`Refused`] for a text that is too long.
-pub fn read(text: &str, options: &Options) -> Result<Imported, Refused> {
-    if text.len() > MAX_FILE_BYTES {
-        return Err(Refused::TooLong(text.len()));
-    }
-    let mut reader = Reader {
-        options,
-        variables: Variables::new(options.zone),
-        names: Names::default(),
-        above: Vec::new(),
-        imported: Imported::default(),
-    };
-    for (index, line) in text.lines().enumerate() {
-        reader.line(index + 1, line);
-        if reader.imported.entries.len() > MAX_ENTRIES {
-            return Err(Refused::TooMany);
-        }
-    }
-    Ok(reader.imported)
-}
-
-/// Reads the text, and checks each job as it would be applied at `now`.
-///
-/// # Errors
-///
-/// As [`read`].
 pub fn import(text: &str, options: &Options, now: DateTime<Utc>) -> Result<Imported, Refused> {
-    let mut imported = read(text, options)?;
-    imported.remarks.extend(REMARKS.map(str::to_owned));
-    let zone = options.zone;
-    imported.remarks.push(format!(
-        "Entries above any CRON_TZ are in {zone}: say --tz for the zone of the crontab's host. A TZ is \
-         handed on to commands, and says nothing of schedules."
-    ));
-    Ok(finish(imported, now))
+    let mut import = Import::new(options);
+    import.add("-", text)?;
+    Ok(import.finish(now))
 }
 
-struct Reader<'o> {
-    options: &'o Options,
+struct Reader<'i, 'o> {
+    file: &'i str,
+    /// What the file says of its entries by its name.
+    stem: Option<&'i str>,
+    system: bool,
     variables: Variables,
-    names: Names,
     /// The lines of the comment directly above.
     above: Vec<String>,
-    imported: Imported,
+    import: &'i mut Import<'o>,
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     fn line(&mut self, number: usize, line: &str) {
         let line = line.trim_matches([' ', '\t', '\r']);
         if line.is_empty() {
@@ -102,20 +152,24 @@ impl Reader<'_> {
         } else if let Some((name, value)) = variables::assignment(line) {
             self.above.clear();
             if let Err((entry, why)) = self.variables.set(&name, &value) {
-                self.imported.leave_out(LeftOut::new(number, entry, line, why));
+                self.leave_out(number, entry, line, why);
             }
         } else {
             let description = std::mem::take(&mut self.above).join(" ");
             match self.entry(number, line, &description) {
-                Ok(entry) => self.imported.entries.push(entry),
-                Err(why) => self.imported.leave_out(LeftOut::new(number, true, line, why)),
+                Ok(entry) => self.import.imported.entries.push(entry),
+                Err(why) => self.leave_out(number, true, line, why),
             }
         }
     }
 
+    fn leave_out(&mut self, line: usize, entry: bool, what: &str, why: String) {
+        self.import.imported.leave_out(LeftOut::new((self.file, line), entry, what, why));
+    }
+
     /// Remembers a comment unless it is an entry that somebody took out, or the list of the columns.
     fn comment(&mut self, text: &str) {
-        let switched_off = split(text, self.options.system)
+        let switched_off = split(text, self.system)
             .is_ok_and(|parts| Expression::parse(parts.schedule, Dialect::Unix5, "").is_ok());
         let columns = text.split_whitespace().take(2).eq(["m", "h"]);
         if switched_off || columns || text.is_empty() {
@@ -126,34 +180,87 @@ impl Reader<'_> {
     }
 
     fn entry(&mut self, line: usize, text: &str, description: &str) -> Result<Entry, String> {
-        let parts = split(text, self.options.system)?;
+        let parts = split(text, self.system)?;
         let zone = self.variables.zone()?;
         let schedule = spread(parts.schedule);
         let read = Expression::parse(&schedule, Dialect::Unix5, "");
         read.map_err(|error| error.to_string())?;
-        let (program, mut remarks) = command::program(parts.command, &self.variables)?;
-        if schedule != parts.schedule {
-            remarks.push(format!("{} was a random number of cron's own", parts.schedule));
-        }
+        let (command, input) = command::percent(parts.command);
+        let mut remarks = command::differences(&command, &self.variables);
+        let (command, delays) = self.without_sleep(command, &mut remarks);
+        let program = command::program(&command, input, &self.variables)?;
         let program = super::Program { user: parts.user.map(str::to_owned), ..program };
-        let name = self.names.unique(&self.options.service, &word_of(parts.command));
+        if parts.schedule.contains('~') {
+            remarks.push(format!("{} was a random number of cron's own.", parts.schedule));
+        }
+        let runs = program::runs(&command);
+        let user = parts.user.unwrap_or_default();
+        let service = self.import.options.service.as_deref();
+        let before = [service, self.stem.or_else(|| service.is_none().then_some("cron"))];
+        let name = self.import.names.unique(Called {
+            before,
+            word: &runs.word,
+            marks: &[&runs.arguments, parts.schedule, user],
+        });
+        let period = policies::period(&schedule, zone, &name);
         Ok(Entry {
+            file: self.file.to_owned(),
             line,
             task: name.clone(),
             name,
             description: shorten(description, MAX_DESCRIPTION_BYTES).to_owned(),
             schedule,
             zone,
-            overlap: None,
-            misfire_window: None,
-            max_retries: None,
-            timeout: None,
+            jitter: jitter(&delays, period),
+            policies: policies::of_cron(period),
             labels: std::collections::BTreeMap::new(),
             program,
             remarks,
-            suspended: false,
+            paused: false,
         })
     }
+
+    /// The command without a sleep that `jitter` stands for, and what delays its beginning at random.
+    fn without_sleep(
+        &self,
+        command: String,
+        remarks: &mut Vec<String>,
+    ) -> (String, Vec<(Duration, String)>) {
+        let own = self.variables.random_delay().map(|delay| (delay, "RANDOM_DELAY".to_owned()));
+        let mut delays: Vec<(Duration, String)> = own.into_iter().collect();
+        let Some(found) = sleep::find(&command) else { return (command, delays) };
+        let written = crate::show::line(&found.written, MAX_COMMENT_CHARS);
+        let Some(rest) = found.rest else {
+            remarks.push(format!(
+                "{written} keeps a slot of the worker busy while it sleeps: jitter = \"…\" does the same, \
+                 if the command means the same without it."
+            ));
+            return (command, delays);
+        };
+        let plain = ["/sh", "/dash", "/ash"];
+        if found.by_shell && plain.iter().any(|shell| self.variables.shell().ends_with(shell)) {
+            remarks.push(format!(
+                "{written}: RANDOM is bash's; where {} is another shell, it did not sleep, or failed.",
+                self.variables.shell()
+            ));
+        }
+        delays.push((found.most, written));
+        (rest, delays)
+    }
+}
+
+/// The jitter that stands for these delays, and what it says of them.
+fn jitter(delays: &[(Duration, String)], period: Option<Duration>) -> Option<(Duration, String)> {
+    let sum: Duration = delays.iter().map(|(most, _)| *most).sum();
+    let jitter = sum.min(*JITTER.end());
+    let by: Vec<&str> = delays.iter().map(|(_, by)| by.as_str()).collect();
+    let mut said = format!("in place of {}", by.join(" and "));
+    if let Some(period) = period.filter(|period| *period < jitter) {
+        let period = format(period);
+        said =
+            format!("{said}; here each firing begins before the next one is due, {period} later");
+    }
+    (!delays.is_empty() && jitter >= *JITTER.start()).then_some((jitter, said))
 }
 
 /// An entry's columns.
@@ -196,11 +303,9 @@ fn word(text: &str) -> Option<(&str, &str)> {
     (!word.is_empty()).then(|| (word, rest.trim_start_matches(blank)))
 }
 
-/// `a~b` is a random number in some crons, drawn at each start: `H(a-b)` is one for good.
+/// The fields with a blank between them. `a~b` is a random number in some crons, drawn at each start:
+/// `H(a-b)` is one for good.
 fn spread(schedule: &str) -> String {
-    if !schedule.contains('~') {
-        return schedule.to_owned();
-    }
     let item = |item: &str| match item.split_once('~') {
         Some(("", "")) => "H".to_owned(),
         Some((from, to)) if !from.is_empty() && !to.is_empty() => format!("H({from}-{to})"),

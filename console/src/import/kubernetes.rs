@@ -14,44 +14,91 @@ use chrono::{DateTime, Utc};
 use sexton_model::echo::quoted;
 use sexton_model::zone::Zone;
 
-use super::names::Names;
+use super::names::{Called, Names};
+use super::policies::{self, OfCronJob};
 use super::yaml::{self, Value};
-use super::{Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, Refused, finish};
+use super::{
+    Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, Refused, finish,
+};
 use fields::{Fields, named};
 
-/// What Kubernetes does otherwise than a job without further fields.
-const REMARKS: [&str; 2] = [
-    "Otherwise than with Kubernetes, unless a job says so: an attempt ends after 1h (timeout), and a \
-     firing that was missed is made up for within 24h (misfire).",
+/// What is true of every import.
+const REMARKS: [&str; 3] = [
+    "Each job means what its CronJob means, also where that is what Kubernetes does if nothing is said. \
+     The comments beside the fields say what is mostly better.",
+    "On days on which clocks change, Kubernetes leaves a time of the day out that is not there, and runs \
+     one that comes twice twice; a job runs once on each of them. `sexton cron lint -f` names the jobs that \
+     this concerns.",
     "A worker runs programs, not images: the catalogue's entries name what the first container runs.",
 ];
 
 /// The names that everybody's CronJobs have and that say nothing of them.
 const MAX_LABELS: usize = 50;
 
-/// Reads the text, and checks each job as it would be applied at `now`. `service` is the first part of
-/// the jobs' names; without it that is the namespace, or `k8s`.
+/// Reads manifests one after the other; names are unique among all of them.
+pub struct Import<'o> {
+    service: Option<&'o str>,
+    names: Names,
+    imported: Imported,
+    bytes: usize,
+}
+
+impl<'o> Import<'o> {
+    /// Nothing is read yet. `service` is the first part of the jobs' names; without it that is the
+    /// namespace, or `k8s`.
+    pub fn new(service: Option<&'o str>) -> Self {
+        Self { service, names: Names::default(), imported: Imported::default(), bytes: 0 }
+    }
+
+    /// Reads the text of `file`, a path or `-`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] for texts that are too long or no YAML.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), Refused> {
+        self.bytes += text.len();
+        if text.len() > MAX_FILE_BYTES {
+            return Err(Refused::TooLong(text.len()));
+        }
+        if self.bytes > MAX_FILES_BYTES {
+            return Err(Refused::TooLongTogether);
+        }
+        self.imported.files.push(file.to_owned());
+        let mut reader = Reader {
+            file,
+            service: self.service,
+            names: &mut self.names,
+            imported: &mut self.imported,
+        };
+        yaml::documents(text)?.iter().try_for_each(|document| reader.document(document))
+    }
+
+    /// What was read; each job is checked as it would be applied at `now`.
+    pub fn finish(self, now: DateTime<Utc>) -> Imported {
+        let mut imported = self.imported;
+        let own = std::mem::take(&mut imported.remarks);
+        imported.remarks.extend(REMARKS.map(str::to_owned));
+        imported.remarks.extend(own);
+        finish(imported, now)
+    }
+}
+
+/// Reads the text of one file, and checks each job as it would be applied at `now`.
 ///
 /// # Errors
 ///
 /// [`Refused`] if the text is too long or no YAML.
 pub fn import(text: &str, service: Option<&str>, now: DateTime<Utc>) -> Result<Imported, Refused> {
-    if text.len() > MAX_FILE_BYTES {
-        return Err(Refused::TooLong(text.len()));
-    }
-    let mut reader = Reader { service, names: Names::default(), imported: Imported::default() };
-    for document in yaml::documents(text)? {
-        reader.document(&document)?;
-    }
-    let mut imported = reader.imported;
-    imported.remarks.extend(REMARKS.map(str::to_owned));
-    Ok(finish(imported, now))
+    let mut import = Import::new(service);
+    import.add("-", text)?;
+    Ok(import.finish(now))
 }
 
-struct Reader<'o> {
-    service: Option<&'o str>,
-    names: Names,
-    imported: Imported,
+struct Reader<'r> {
+    file: &'r str,
+    service: Option<&'r str>,
+    names: &'r mut Names,
+    imported: &'r mut Imported,
 }
 
 impl Reader<'_> {
@@ -97,7 +144,8 @@ impl Reader<'_> {
             _ => {
                 let what = format!("CronJob {name}");
                 let why = problems.join("; ");
-                self.imported.leave_out(LeftOut::new(document.line, true, &what, why));
+                let place = (self.file, document.line);
+                self.imported.leave_out(LeftOut::new(place, true, &what, why));
             }
         }
         Ok(())
@@ -119,10 +167,14 @@ impl Reader<'_> {
         let overlap = overlap(&spec, problems);
         let suspended = spec.boolean("suspend", problems).unwrap_or(false);
         let seconds = |count: u64| Duration::from_secs(count);
-        let window = spec.count("startingDeadlineSeconds", problems).map(seconds);
-        let max_retries = job.count("backoffLimit", problems);
-        let timeout = job.count("activeDeadlineSeconds", problems).map(seconds);
-        let (program, mut remarks) = pod::program(job.value("template"));
+        let said = OfCronJob {
+            overlap,
+            starting_deadline: spec.count("startingDeadlineSeconds", problems).map(seconds),
+            backoff_limit: job.count("backoffLimit", problems),
+            active_deadline: job.count("activeDeadlineSeconds", problems).map(seconds),
+            restarts: pod::restarts(job.value("template")),
+        };
+        let (program, remarks) = pod::program(job.value("template"));
         let (schedule, zone) = when?;
         let lost = spec
             .others(&[
@@ -143,34 +195,26 @@ impl Reader<'_> {
             ]));
         for (line, field) in lost {
             let why = "a job has no such thing; see what it is for";
-            self.imported.leave_out(LeftOut::new(line, false, &format!("{name}: {field}"), why));
+            let what = format!("{name}: {field}");
+            self.imported.leave_out(LeftOut::new((self.file, line), false, &what, why));
         }
-        if timeout.is_some() {
-            remarks.push(
-                "activeDeadlineSeconds is over all tries there; timeout is for each attempt"
-                    .to_owned(),
-            );
-        }
-        let name = self.names.unique(service, name);
-        if suspended {
-            let why = "it is suspended, so its job is written as a comment";
-            self.imported.leave_out(LeftOut::new(document.line, true, &name, why));
-        }
+        let before = [Some(service), None];
+        let name = self.names.unique(Called { before, word: name, marks: &[] });
+        let period = policies::period(&schedule, zone, &name);
         Some(Entry {
+            file: self.file.to_owned(),
             line: document.line,
             task: name.clone(),
             name,
             description: String::new(),
             schedule,
             zone,
-            overlap,
-            misfire_window: window,
-            max_retries,
-            timeout,
+            jitter: None,
+            policies: policies::of_kubernetes(said, period),
             labels: labels(document),
             program,
             remarks,
-            suspended,
+            paused: suspended,
         })
     }
 }
@@ -201,7 +245,8 @@ fn schedule(spec: &Fields<'_>, problems: &mut Vec<String>) -> Option<(String, Zo
 
 fn overlap(spec: &Fields<'_>, problems: &mut Vec<String>) -> Option<&'static str> {
     match spec.text("concurrencyPolicy") {
-        None | Some("Allow") => None,
+        None => None,
+        Some("Allow") => Some("allow"),
         Some("Forbid") => Some("skip"),
         Some("Replace") => Some("replace"),
         Some(other) => {

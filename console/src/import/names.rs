@@ -1,136 +1,119 @@
-//! Names for jobs of what has none: from what runs, valid, unique, and the same at every import.
+//! Names for jobs: valid, unique, and the same at every import.
+//!
+//! Entries that would be called the same are distinguished by what they are (their arguments, their
+//! schedule), not by their number, and the first keeps its name. So an entry that is added below others
+//! changes no name, and one that is added above another of its name changes these two at most.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use sexton_model::job::is_reserved;
+use sexton_model::job::{MAX_TASK_TYPE_BYTES, is_reserved};
 
-/// The most bytes of a name's part that comes from the file; task types have less room than names.
-const MAX_WORD_BYTES: usize = 60;
-/// Words in front of what runs.
-const WRAPPERS: [&str; 10] =
-    ["sudo", "nice", "ionice", "nohup", "exec", "env", "chronic", "time", "command", "-"];
-/// Programs whose first argument is what runs.
-const INTERPRETERS: [&str; 9] =
-    ["sh", "bash", "dash", "zsh", "python", "python3", "perl", "php", "ruby"];
-/// Commands in front of `&&` and `;` that only prepare.
-const PREPARING: [&str; 8] = ["cd", "[", "test", ".", "source", "sleep", "export", "umask"];
-const EXTENSIONS: [&str; 6] = [".sh", ".py", ".pl", ".rb", ".php", ".js"];
+/// The most bytes of a name's part that comes from the file.
+const MAX_WORD_BYTES: usize = 40;
+/// The most bytes of what distinguishes two of one name.
+const MAX_MARK_BYTES: usize = 24;
+/// Leaves room for a number behind a mark: a task type bears the name, too.
+const MAX_BASE_BYTES: usize = MAX_TASK_TYPE_BYTES - MAX_MARK_BYTES - 8;
+
+/// What an entry is called after.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Called<'t> {
+    /// The first parts of the name; each is left out where what follows says it already.
+    pub(super) before: [Option<&'t str>; 2],
+    /// The last one.
+    pub(super) word: &'t str,
+    /// What distinguishes it from others of this name, the best first.
+    pub(super) marks: &'t [&'t str],
+}
 
 /// Gives each name once.
 #[derive(Default)]
 pub(super) struct Names {
     used: HashSet<String>,
+    /// The marks that entries of one name have, its first one among them.
+    marks: HashSet<(String, usize, String)>,
     /// How often each was asked for, so that many of one name cost no search.
-    asked: std::collections::HashMap<String, usize>,
+    asked: HashMap<String, usize>,
 }
 
 impl Names {
-    /// `service.word`, with `-2`, `-3` … behind it if it is used already.
-    pub(super) fn unique(&mut self, service: &str, word: &str) -> String {
-        let service = part(service, "import");
-        let mut name = format!("{service}.{}", part(word, "job"));
-        if is_reserved(&name) {
-            name = format!("import.{name}");
+    /// `file.program`; where that is used, `file.program-arguments`, and at last `file.program-2`.
+    pub(super) fn unique(&mut self, called: Called<'_>) -> String {
+        let base = base(&called);
+        let mut candidates = vec![base.clone()];
+        for (rank, mark) in called.marks.iter().enumerate() {
+            let mark = part(mark, MAX_MARK_BYTES);
+            // What others of this name have too, would say that they have not.
+            let own = self.marks.insert((base.clone(), rank, mark.clone()));
+            if own && !mark.is_empty() {
+                candidates.push(format!("{base}-{mark}"));
+            }
         }
-        let asked = self.asked.entry(name.clone()).or_insert(0);
+        if let Some(name) = candidates.into_iter().find(|name| !self.used.contains(name)) {
+            self.used.insert(name.clone());
+            return name;
+        }
+        let asked = self.asked.entry(base.clone()).or_insert(1);
         loop {
             *asked += 1;
-            let unique = if *asked == 1 { name.clone() } else { format!("{name}-{asked}") };
-            if self.used.insert(unique.clone()) {
-                return unique;
+            let numbered = format!("{base}-{asked}");
+            if self.used.insert(numbered.clone()) {
+                return numbered;
             }
         }
     }
 }
 
-/// The text in the alphabet of names; `otherwise` if nothing is left of it.
-fn part(text: &str, otherwise: &str) -> String {
+fn base(called: &Called<'_>) -> String {
+    let mut base = match part(called.word, MAX_WORD_BYTES) {
+        word if word.is_empty() => "job".to_owned(),
+        word => word,
+    };
+    for before in called.before.iter().rev().flatten() {
+        let before = part(before, MAX_WORD_BYTES);
+        let said = base
+            .strip_prefix(&before)
+            .is_some_and(|rest| matches!(rest.chars().next(), None | Some('.')));
+        if !said && !before.is_empty() {
+            base = format!("{before}.{base}");
+        }
+    }
+    if is_reserved(&base) {
+        base = format!("import.{base}");
+    }
+    part(&base, MAX_BASE_BYTES)
+}
+
+/// The text in the alphabet of names.
+fn part(text: &str, max_bytes: usize) -> String {
     let mut part = String::new();
     for character in text.chars() {
-        if part.len() == MAX_WORD_BYTES {
+        if part.len() == max_bytes {
             break;
         }
         match character {
             c if c.is_ascii_alphanumeric() || matches!(c, '_' | '.') => part.push(c),
-            _ if part.ends_with('-') => {}
+            _ if part.is_empty() || part.ends_with('-') => {}
             _ => part.push('-'),
         }
     }
-    let part = part.trim_matches(['-', '.', '_']);
-    if part.is_empty() { otherwise.to_owned() } else { part.to_owned() }
-}
-
-/// The word that tells what a command of a shell runs: `backup` for
-/// `cd /srv && FULL=1 nice /usr/local/bin/backup.sh --all`.
-pub(super) fn word_of(command: &str) -> String {
-    let segments = command.split(['&', ';', '|', '\n']);
-    let words = segments.map(|segment| {
-        segment
-            .split_whitespace()
-            .map(|word| word.trim_matches(['(', ')', '{', '}', '"', '\'']))
-            .filter(|word| !word.is_empty())
-            .collect::<Vec<_>>()
-    });
-    let runs = words
-        .map(|words| without_wrappers(&words))
-        .find(|words| words.first().is_some_and(|word| !PREPARING.contains(word)));
-    let runs = runs.unwrap_or_default();
-    let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-    let program = runs.first().map_or_else(String::new, |word| base(word));
-    let script = runs.iter().skip(1).find(|word| !word.starts_with('-'));
-    let word = match script {
-        Some(script) if INTERPRETERS.contains(&program.as_str()) => base(script),
-        _ => program,
-    };
-    let plain = EXTENSIONS.iter().find_map(|extension| word.strip_suffix(extension));
-    plain.unwrap_or(&word).to_owned()
-}
-
-fn without_wrappers<'w>(words: &[&'w str]) -> Vec<&'w str> {
-    let assigns = |word: &str| {
-        word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        })
-    };
-    let (mut behind, mut named) = (false, false);
-    let rest = words.iter().skip_while(|word| {
-        let wrapper = WRAPPERS.contains(word);
-        // Options of the wrapper, and what belongs to them: a number, or whose rights it takes.
-        let option =
-            behind && (named || word.starts_with('-') || word.chars().all(|c| c.is_ascii_digit()));
-        named = behind && matches!(**word, "-u" | "-g");
-        behind |= wrapper;
-        wrapper || option || assigns(word)
-    });
-    rest.copied().collect()
+    part.trim_matches(['-', '.', '_']).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_command_is_called_after_what_it_runs() {
-        for (command, word) in [
-            ("/usr/local/bin/backup.sh --all", "backup"),
-            ("cd /srv && FULL=1 nice -n 10 /usr/local/bin/backup.sh --all", "backup"),
-            ("python3 -u /opt/report.py daily", "report"),
-            ("test -x /usr/sbin/anacron || ( cd / && run-parts /etc/cron.daily )", "run-parts"),
-            ("[ -d /var ] && find /var -delete", "find"),
-            ("sudo -u www php artisan schedule:run", "artisan"),
-            ("", ""),
-            ("&& ;", ""),
-        ] {
-            assert_eq!(word_of(command), word, "{command}");
-        }
+    fn called<'t>(word: &'t str, marks: &'t [&'t str]) -> Called<'t> {
+        Called { before: [None, Some("cron")], word, marks }
     }
 
     #[test]
     fn names_are_valid_and_unique_and_the_same_at_every_import() {
-        let asked = ["a", "a", "a-2", "a", "", "ä ö", "x/y z", &"long".repeat(50)];
+        let asked = ["a", "a", "a-2", "a", "", "ä ö", "x/y z", &"long".repeat(50), "_._"];
         let names = || {
             let mut names = Names::default();
-            asked.iter().map(|word| names.unique("cron", word)).collect::<Vec<_>>()
+            asked.iter().map(|word| names.unique(called(word, &[]))).collect::<Vec<_>>()
         };
         let given = names();
         assert_eq!(
@@ -138,9 +121,55 @@ mod tests {
             ["cron.a", "cron.a-2", "cron.a-2-2", "cron.a-3", "cron.job", "cron.job-2"]
         );
         assert_eq!(given, names());
-        for name in given.iter().chain([&Names::default().unique("foreign", "x")]) {
+        let long = "long".repeat(50);
+        let longest = Called { before: [Some(&long), Some(&long)], word: &long, marks: &[&long] };
+        let mut names = Names::default();
+        let mut given: Vec<_> =
+            given.into_iter().chain([names.unique(longest), names.unique(longest)]).collect();
+        for word in ["foreign", "foreign.x", "verify.x"] {
+            given.push(Names::default().unique(Called { word, ..Called::default() }));
+        }
+        for name in &given {
             assert_eq!(sexton_model::job::check_name(name), Ok(()), "{name}");
             assert_eq!(sexton_model::job::check_task_type(name), Ok(()), "{name}");
+            assert!(!is_reserved(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_name_says_already_is_not_said_again() {
+        let name = |service, file, word| {
+            let before = [service, Some(file)];
+            Names::default().unique(Called { before, word, marks: &[] })
+        };
+        assert_eq!(name(None, "certbot", "certbot"), "certbot");
+        assert_eq!(name(None, "php", "sessionclean"), "php.sessionclean");
+        assert_eq!(name(None, "cron", "cron.daily"), "cron.daily");
+        assert_eq!(name(Some("host7"), "certbot", "certbot"), "host7.certbot");
+        assert_eq!(name(Some("host7"), "php", "phpquery"), "host7.php.phpquery");
+    }
+
+    #[test]
+    fn entries_of_one_name_are_distinguished_by_what_they_are_and_keep_their_names_when_others_are_added()
+     {
+        let marks: [&[&str]; 5] = [
+            &["1 1", "5-55/10 * * * *"],
+            &["60 2", "59 23 * * *"],
+            &["60 2", "@daily"],
+            &["60 2", "@daily"],
+            &["", "0 8 * * *"],
+        ];
+        let names = |marks: &[&[&str]]| {
+            let mut names = Names::default();
+            marks.iter().map(|marks| names.unique(called("sa1", marks))).collect::<Vec<_>>()
+        };
+        let given = names(&marks);
+        assert_eq!(
+            given,
+            ["cron.sa1", "cron.sa1-60-2", "cron.sa1-daily", "cron.sa1-2", "cron.sa1-0-8"]
+        );
+        for count in 0..marks.len() {
+            assert_eq!(names(&marks[..count]), given[..count]);
         }
     }
 }

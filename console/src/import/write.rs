@@ -1,18 +1,33 @@
-//! Entries as a jobs file, with the catalogue's entries and everything left out as comments.
+//! Entries as a jobs file, and as the workers' catalogue that it needs.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use sexton_model::duration;
 
-use super::toml::{comment, commented_out, list, quoted, table};
-use super::{Entry, Imported};
+use super::policies::Field;
+use super::toml::{comment, commented_out, key, list, paragraph, quoted, table};
+use super::{Entry, Imported, Program};
 
-/// The jobs file. `made` says how it was made, for whoever finds it.
-pub fn jobs_file(imported: &Imported, made: &str) -> String {
+/// The longest catalogue that a worker reads, in bytes.
+pub const MAX_TASKS_BYTES: usize = 1024 * 1024;
+/// With more jobs, what is said of the fields is not repeated in each.
+const MAX_ADVISED: usize = 1_000;
+/// Longer lines have their comment behind a shorter space.
+const COMMENT_COLUMN: usize = 40;
+/// With more variables each has a line.
+const MAX_INLINE_VARIABLES: usize = 3;
+/// What a catalogue does not let itself be set, since a worker has settings of these names.
+const RESERVED_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
+const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
+
+/// The jobs file. `made` says how it was made; `tasks` where the catalogue is, if that is not to stand
+/// in it as comments.
+pub fn jobs_file(imported: &Imported, made: &str, tasks: Option<&str>) -> String {
     let mut text = comment(made);
     for remark in &imported.remarks {
-        text.push_str(&comment(remark));
+        text.push_str("#\n");
+        text.push_str(&paragraph(remark));
     }
     if !imported.left_out.is_empty() {
         text.push_str("#\n# Left out:\n");
@@ -20,90 +35,134 @@ pub fn jobs_file(imported: &Imported, made: &str) -> String {
             text.push_str(&comment(&format!("  {left}")));
         }
     }
-    if !imported.entries.is_empty() {
-        text.push_str("#\n# The catalogue of the workers (tasks.toml) needs:\n#\n");
-        for line in tasks_file(imported).lines() {
+    if let Some(tasks) = tasks {
+        let place =
+            format!("What the jobs run is in {tasks}, which WORKER_TASKS of the workers names.");
+        text.push_str("#\n");
+        text.push_str(&paragraph(&place));
+    } else if !imported.entries.is_empty() {
+        text.push_str("#\n");
+        text.push_str(&paragraph(
+            "What the jobs run, for the workers' catalogue (with --tasks FILE it is written there):",
+        ));
+        text.push_str("#\n");
+        for line in catalogue(imported).lines() {
             text.push_str(&commented_out(&format!("  {line}")));
         }
     }
+    let advised = imported.entries.len() <= MAX_ADVISED;
     for entry in &imported.entries {
         text.push('\n');
-        text.push_str(&job(entry));
+        if imported.files.len() > 1 {
+            text.push_str(&comment(&format!("{}, line {}", entry.file, entry.line)));
+        } else {
+            text.push_str(&comment(&format!("line {}", entry.line)));
+        }
+        text.push_str(&job(entry, advised));
     }
     text
 }
 
-/// The entries of the workers' catalogue, as a file of its own.
-pub fn tasks_file(imported: &Imported) -> String {
+/// The workers' catalogue, as a file of its own.
+pub fn tasks_file(imported: &Imported, made: &str) -> String {
+    let how = "WORKER_TASKS of the workers names this file. What a task needs of a host (its programs, \
+               users and folders) must be there when a worker starts.";
+    format!("{}{}\n{}", comment(made), paragraph(how), catalogue(imported))
+}
+
+fn catalogue(imported: &Imported) -> String {
     let mut text = String::new();
     let mut written = BTreeSet::new();
     for Entry { task, program, .. } in &imported.entries {
-        if !written.insert(task) {
-            continue;
-        }
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "[tasks.{}]\ncommand = {}", quoted(task), list(&program.command));
-        for (field, value) in [("user", &program.user), ("directory", &program.directory)] {
-            if let Some(value) = value {
-                let _ = writeln!(text, "{field} = {}", quoted(value));
+        if written.insert(task) {
+            if !text.is_empty() {
+                text.push('\n');
             }
-        }
-        if !program.set.is_empty() {
-            let _ = writeln!(text, "environment = {{ set = {} }}", table(&program.set));
+            text.push_str(&task_table(task, program));
         }
     }
     text
 }
 
-/// The table of one job, with its remarks above it; all of it a comment if it is suspended.
-pub(super) fn job(entry: &Entry) -> String {
-    let mut text = comment(&format!("line {}", entry.line));
-    for remark in &entry.remarks {
-        text.push_str(&comment(remark));
+fn task_table(task: &str, program: &Program) -> String {
+    let (reserved, set): (Vec<_>, Vec<_>) =
+        program.set.iter().partition(|(name, _)| is_reserved_variable(name));
+    let mut command = program.command.clone();
+    if !reserved.is_empty() {
+        let assigned = reserved.iter().map(|(name, value)| format!("{name}={value}"));
+        let env = std::iter::once("/usr/bin/env".to_owned());
+        command = env.chain(assigned).chain(command).collect();
     }
-    let table = fields(entry);
-    if !entry.suspended {
-        text.push_str(&table);
-        return text;
+    let name = key(task);
+    // Writing to a String cannot fail.
+    let mut text = format!("[tasks.{name}]\ncommand = {}\n", list(&command));
+    let fields =
+        [("user", &program.user), ("directory", &program.directory), ("stdin", &program.stdin)];
+    for (field, value) in fields {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{field} = {}", quoted(value));
+        }
     }
-    for line in table.lines() {
-        text.push_str(&commented_out(line));
+    if set.len() > MAX_INLINE_VARIABLES {
+        let _ = writeln!(text, "[tasks.{name}.environment.set]");
+        for (variable, value) in set {
+            let _ = writeln!(text, "{} = {}", key(variable), quoted(value));
+        }
+    } else if !set.is_empty() {
+        let _ = writeln!(text, "environment = {{ set = {} }}", table(set));
     }
     text
 }
 
-fn fields(entry: &Entry) -> String {
-    let mut lines = vec![
-        "[[job]]".to_owned(),
-        format!("name = {}", quoted(&entry.name)),
-        format!("schedule = {}", quoted(&entry.schedule)),
-        format!("task = {}", quoted(&entry.task)),
-    ];
-    let mut add = |field: &str, value: String| lines.push(format!("{field} = {value}"));
+/// A setting of the worker itself.
+fn is_reserved_variable(name: &str) -> bool {
+    RESERVED_VARIABLES.contains(&name)
+        || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The table of one job, with its remarks above it and, if `advised`, what is said of its fields.
+pub(super) fn job(entry: &Entry, advised: bool) -> String {
+    let mut text: String = entry.remarks.iter().map(|remark| paragraph(remark)).collect();
+    text.push_str("[[job]]\n");
+    let mut add = |field: &str, value: String| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{field} = {value}");
+    };
+    add("name", quoted(&entry.name));
     if !entry.description.is_empty() {
         add("description", quoted(&entry.description));
     }
+    add("schedule", quoted(&entry.schedule));
     if !entry.zone.is_utc() {
         add("timezone", quoted(entry.zone.name()));
     }
-    if let Some(overlap) = entry.overlap {
-        add("overlap", quoted(overlap));
-    }
-    if let Some(window) = entry.misfire_window {
-        let window = quoted(&duration::format(window));
-        add("misfire", format!("{{ policy = \"fire_once\", window = {window} }}"));
-    }
-    if let Some(retries) = entry.max_retries {
-        add("retry", format!("{{ max_retries = {retries} }}"));
-    }
-    if let Some(timeout) = entry.timeout {
-        add("timeout", quoted(&duration::format(timeout)));
-    }
+    add("task", quoted(&entry.task));
     if !entry.labels.is_empty() {
         add("labels", table(&entry.labels));
     }
-    lines.join("\n") + "\n"
+    let jitter = entry.jitter.as_ref().map(|(jitter, comment)| Field {
+        name: "jitter",
+        value: quoted(&duration::format(*jitter)),
+        comment: comment.clone(),
+    });
+    let paused = entry.paused.then(|| Field {
+        name: "paused",
+        value: "true".to_owned(),
+        comment: "it is suspended there; `sexton jobs resume` starts it".to_owned(),
+    });
+    let fields: Vec<&Field> = paused.iter().chain(&jitter).chain(&entry.policies).collect();
+    let width = |field: &&Field| field.name.len() + 3 + field.value.len();
+    let column = fields.iter().map(width).filter(|width| *width < COMMENT_COLUMN).max();
+    for field in &fields {
+        let line = format!("{} = {}", field.name, field.value);
+        let own = ["jitter", "paused"].contains(&field.name);
+        if field.comment.is_empty() || !(advised || own) {
+            text.push_str(&line);
+            text.push('\n');
+        } else {
+            let column = column.unwrap_or_default();
+            let _ = write!(text, "{line:<column$}  {}", comment(&field.comment));
+        }
+    }
+    text
 }

@@ -164,6 +164,9 @@ fn surroundings(command: &CommandTask) -> String {
     if let Some(number) = command.limits.open_files {
         lines.push(format!("limits.open_files = {number}"));
     }
+    if let Some(text) = &command.stdin {
+        lines.push(format!("stdin = {}", toml_text::quoted(text)));
+    }
     lines.join("\n") + "\n"
 }
 

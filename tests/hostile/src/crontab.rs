@@ -9,7 +9,7 @@ use crate::imported;
 pub(crate) fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for system in [false, true] {
-        let options = Options { system, zone: Zone::UTC, service: "cron".to_owned() };
+        let options = Options { system, zone: Zone::UTC, service: None };
         let read = || import(&text, &options, DateTime::UNIX_EPOCH);
         imported::check(&text, read);
     }

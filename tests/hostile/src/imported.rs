@@ -1,7 +1,10 @@
 //! What both readers of other schedulers' files promise.
 
+use std::path::Path;
+
 use sexton_console::import::{Imported, MAX_ENTRIES, MAX_LEFT_OUT, Refused, jobs_file, tasks_file};
 use sexton_model::jobs_file::{MAX_FILE_BYTES, parse};
+use sexton_worker::catalogue::Catalogue;
 
 use crate::said;
 
@@ -24,17 +27,35 @@ pub(crate) fn check(text: &str, read: impl Fn() -> Result<Imported, Refused>) {
         said::check(&left.to_string(), MAX_SAID_BYTES);
         assert!(left.line.is_none_or(|line| (1..=lines).contains(&line)), "{left}");
     }
-    let file = jobs_file(&imported, "made by a test");
+    let file = jobs_file(&imported, "made by a test", None);
     for line in file.lines().filter(|line| !line.is_empty()) {
         said::check(line, usize::MAX);
     }
     if file.len() <= MAX_FILE_BYTES {
         let jobs =
             parse("jobs.toml", &file).unwrap_or_else(|wrong| panic!("{wrong:#?} in\n{file}"));
-        let awake = imported.entries.iter().filter(|entry| !entry.suspended);
-        let (jobs, entries): (Vec<_>, Vec<_>) =
-            (jobs.iter().map(|job| &job.name).collect(), awake.map(|entry| &entry.name).collect());
+        let jobs: Vec<_> = jobs.iter().map(|job| (&job.name, job.paused)).collect();
+        let entries = imported.entries.iter().map(|entry| (&entry.name, entry.paused));
+        let entries: Vec<_> = entries.collect();
         assert_eq!(jobs, entries);
     }
-    assert_eq!(tasks_file(&imported), tasks_file(&read().expect("it was read before")));
+    check_catalogue(&imported);
+    let again = read().expect("it was read before");
+    assert_eq!(tasks_file(&imported, ""), tasks_file(&again, ""));
+}
+
+/// A worker reads the catalogue, on a host that has its programs, users and folders.
+fn check_catalogue(imported: &Imported) {
+    if imported.entries.is_empty() {
+        return;
+    }
+    let text = tasks_file(imported, "made by a test");
+    let read = Catalogue::parse(&text, Path::new("/bin"), Some("/bin".into()));
+    let of_the_host = ["`user`", "`directory`", "`command`"];
+    for problem in read.err().unwrap_or_default() {
+        let said = problem.to_string();
+        let known =
+            of_the_host.iter().any(|field| said.contains(field)) || said.contains("more problems");
+        assert!(known, "{said} in\n{text}");
+    }
 }

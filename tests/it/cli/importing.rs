@@ -5,6 +5,8 @@ use sexton_worker::catalogue::Catalogue;
 
 use super::{Console, keys, run};
 
+mod cron_d;
+
 const CRONTAB: &str = "\
 MAILTO=root
 CRON_TZ=Europe/Vienna
@@ -38,7 +40,7 @@ async fn what_is_made_of_a_crontab_can_be_applied_and_fires_as_it_did() {
     }
     let jobs = console.file("jobs.toml", &ended.stdout);
     let dry = console.json(&["jobs", "apply", "-f", &jobs, "--dry-run"]).await;
-    assert_eq!(dry["created"], json!(["cron.true", "cron.true-2"]));
+    assert_eq!(dry["created"], json!(["cron.true", "cron.true-15-9-17-MON-FRI"]));
     console.run(&["jobs", "apply", "-f", &jobs]).await.expect(0);
     let from = ["--from", "2027-03-27T12:00:00Z", "--count", "2"];
     let next = console.json(&[&["jobs", "next", "cron.true"], &from[..]].concat()).await;
@@ -64,10 +66,10 @@ async fn the_catalogues_entries_can_be_taken_over() {
     let answer = ended.json();
     assert_eq!(
         keys(&answer),
-        ["file", "jobs", "jobs_file", "left_out", "more_left_out", "tasks_file"]
+        ["files", "jobs", "jobs_file", "left_out", "more_left_out", "paused", "tasks_file"]
     );
     assert_eq!((&answer["jobs"], &answer["left_out"][0]["line"]), (&json!(3), &json!(4)));
-    assert_eq!(keys(&answer["left_out"][0]), ["entry", "line", "what", "why"]);
+    assert_eq!(keys(&answer["left_out"][0]), ["entry", "file", "line", "what", "why"]);
     let file = folder.path().join("tasks.toml");
     std::fs::write(&file, answer["tasks_file"].as_str().unwrap()).unwrap();
     let catalogue = Catalogue::load(&file).unwrap();
@@ -88,11 +90,45 @@ async fn what_is_made_of_a_manifest_can_be_applied() {
     assert_eq!(dry["created"], json!(["billing.invoices"]));
     console.run(&["jobs", "apply", "-f", &jobs]).await.expect(0);
     let shown = console.json(&["jobs", "show", "billing.invoices"]).await;
-    let fields = ["timezone", "overlap", "max_retries"].map(|field| shown[field].clone());
-    assert_eq!(Value::from(fields.to_vec()), json!(["Europe/Vienna", "skip", 2]));
+    let fields =
+        ["timezone", "overlap", "max_retries", "max_timeouts", "max_crashes", "timeout_ms"];
+    let fields = Value::from(fields.map(|field| shown[field].clone()).to_vec());
+    let month_ms = 30 * 86_400_000_i64;
+    assert_eq!(fields, json!(["Europe/Vienna", "skip", 2, 1, 3, month_ms]));
+    let fields = ["misfire_policy", "misfire_window_ms", "retry_delay_ms", "retry_max_delay_ms"];
+    let fields = Value::from(fields.map(|field| shown[field].clone()).to_vec());
+    assert_eq!(fields, json!(["fire_once", 366 * 86_400_000_i64, 10_000, 360_000]));
     let named = ["jobs", "import", "k8s", &manifest, "--service", "shop"];
     let ended = run(&named, &[], "").await.expect(0);
     assert!(ended.stdout.contains("name = \"shop.invoices\""), "{}", ended.stdout);
+}
+
+#[tokio::test]
+async fn a_cron_job_that_is_suspended_is_applied_as_a_paused_job() {
+    let console = Console::new().await;
+    let asleep = MANIFEST.replace("spec:\n  schedule", "spec:\n  suspend: true\n  schedule");
+    let manifest = console.file("cronjob.yaml", &asleep);
+    let ended = run(&["jobs", "import", "k8s", &manifest], &[], "").await.expect(0);
+    let jobs = console.file("jobs.toml", &ended.stdout);
+    let applied = console.json(&["jobs", "apply", "-f", &jobs]).await;
+    assert_eq!(applied["still_paused"], json!(["billing.invoices"]));
+    let shown = console.json(&["jobs", "show", "billing.invoices"]).await;
+    assert_eq!(shown["status"], "paused");
+}
+
+#[tokio::test]
+async fn the_catalogue_is_written_to_a_new_file_or_nothing_is() {
+    let console = Console::new().await;
+    let crontab = console.file("crontab", "0 1 * * * /bin/true\n");
+    let path = console.file("tasks.toml", "# mine\n");
+    let import = ["jobs", "import", "crontab", &crontab, "--tasks", &path];
+    let ended = run(&import, &[], "").await.expect(1);
+    assert_eq!(ended.stdout, "");
+    assert!(ended.stderr.contains("--force") && ended.stderr.contains("nothing was imported"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "# mine\n");
+    let ended = run(&[&import[..], &["--force"]].concat(), &[], "").await.expect(0);
+    assert!(ended.stdout.contains(&path) && !ended.stdout.contains("# [tasks"), "{}", ended.stdout);
+    assert!(Catalogue::load(path.as_ref()).unwrap().get("cron.true").is_some());
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod foreign;
 mod frozen;
 mod granted;
 mod handlers;
+mod imported;
 mod kills;
 pub(crate) mod ledger;
 mod long;

@@ -140,13 +140,12 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
 
 /// May be empty: then the program reads the end of its input at once.
 fn stdin(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
-    match fields.get("stdin")?.get_ref().as_str() {
+    let said = match fields.get("stdin")?.get_ref().as_str() {
         Some(text) if text.len() <= STDIN_TEXT_MAX_BYTES => return Some(text.to_owned()),
-        Some(_) => {
-            fields.wrong("stdin", format!("has {STDIN_TEXT_MAX_BYTES} bytes at most"), notes)
-        }
-        None => fields.wrong("stdin", "must be a string", notes),
-    }
+        Some(_) => format!("has {STDIN_TEXT_MAX_BYTES} bytes at most"),
+        None => "must be a string".to_owned(),
+    };
+    fields.wrong("stdin", said, notes);
     None
 }
 

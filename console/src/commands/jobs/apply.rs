@@ -203,16 +203,16 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
     } else {
         format!("{counts}.")
     })?;
-    let named = |names: &[String]| line(&names.join(", "), 200);
+    let listed = |names: &[String]| line(&names.join(", "), 200);
     if !applied.still_paused.is_empty() {
-        let (count, names) = (applied.still_paused.len(), named(&applied.still_paused));
+        let (count, names) = (applied.still_paused.len(), listed(&applied.still_paused));
         out.say(format!(
             "{count} of these jobs are paused and do not fire ({names}); `sexton jobs resume NAME` \
              starts them."
         ))?;
     }
     if !applied.not_paused.is_empty() {
-        let (count, names) = (applied.not_paused.len(), named(&applied.not_paused));
+        let (count, names) = (applied.not_paused.len(), listed(&applied.not_paused));
         out.say(format!(
             "{count} of these jobs fire although the file says paused ({names}), which counts only \
              when a job is created; `sexton jobs pause NAME` stops them."

@@ -1,10 +1,13 @@
-//! `sexton jobs import`: a jobs file of what another scheduler is told. Reads a file, prints another;
-//! nothing is applied, and neither database nor broker is asked.
+//! `sexton jobs import`: reads the entries of another scheduler, prints a jobs file of them and writes the
+//! catalogue that it needs. It applies nothing, and asks neither database nor broker.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use sexton_model::jobs_file::MAX_FILE_BYTES;
 use sexton_model::zone::Zone;
 use sexton_service::clock;
 
@@ -12,105 +15,190 @@ use super::text_and_lines::text;
 use crate::commands::cron::parse_zone;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::import::{Imported, LeftOut, Refused, crontab, jobs_file, kubernetes, tasks_file};
+use crate::import::{
+    Imported, LeftOut, MAX_TASKS_BYTES, Refused, crontab, jobs_file, kubernetes, tasks_file,
+};
 use crate::session::Session;
 use crate::show::lines;
 
 /// Of what.
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Of a crontab: of a user, or with --system of the system
+    /// Of crontabs: of users, or with --system of the system
+    ///
+    /// Each job means what cron means by its line: no timeout, no retry, nothing made up for, runs beside
+    /// one another. Comments in the file say what is mostly better. `sexton jobs import crontab
+    /// /etc/cron.d/* --tasks tasks.toml > jobs.toml` writes both files that a platform needs.
     Crontab(Crontab),
-    /// Of the CronJobs in a manifest of Kubernetes (YAML)
+    /// Of the CronJobs in manifests of Kubernetes (YAML)
+    ///
+    /// Each job means what its CronJob means, also by what Kubernetes does if nothing is said; one that
+    /// is suspended is created paused.
     K8s(K8s),
 }
 
-/// A crontab.
+/// Crontabs.
 #[derive(Debug, Args)]
 pub struct Crontab {
-    /// The crontab, at most 1 MiB; `-` is standard input, as in `crontab -l | sexton jobs import crontab -`
-    file: PathBuf,
-    /// It has a column for the user, as /etc/crontab and the files of /etc/cron.d
+    /// The crontabs, at most 1 MiB each; `-` is standard input, as in
+    /// `crontab -l | sexton jobs import crontab -`
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// They have a column for the user; said of /etc/crontab and the files of a folder cron.d anyway
     #[arg(long)]
     system: bool,
     /// The zone of the crontab's host, for entries above any CRON_TZ
     #[arg(long, visible_alias = "zone", default_value = "UTC", value_parser = parse_zone)]
     tz: Zone,
-    /// The first part of the jobs' names
-    #[arg(long, default_value = "cron", value_parser = parse_service)]
-    service: String,
+    /// The first part of the jobs' names; default: nothing for files with a column for the user, which
+    /// are named after the file (certbot, php.sessionclean), otherwise cron
+    #[arg(long, value_parser = parse_service)]
+    service: Option<String>,
+    #[command(flatten)]
+    output: Output,
 }
 
-/// A manifest.
+/// Manifests.
 #[derive(Debug, Args)]
 pub struct K8s {
-    /// The manifest, at most 1 MiB; `-` is standard input
-    file: PathBuf,
+    /// The manifests, at most 1 MiB each; `-` is standard input
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
     /// The first part of the jobs' names; default: the namespace, or k8s
     #[arg(long, value_parser = parse_service)]
     service: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Where the catalogue goes.
+#[derive(Debug, Args)]
+pub(super) struct Output {
+    /// Writes the workers' catalogue, which WORKER_TASKS names, to this new file; otherwise it stands in
+    /// the jobs file as comments
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+    /// Writes it also if there is such a file
+    #[arg(long, requires = "tasks")]
+    force: bool,
 }
 
 pub(super) fn run(command: &ImportCommand, session: &Session) -> Result<(), Failure> {
     let now = clock::now();
     match command {
-        ImportCommand::Crontab(Crontab { file, system, tz, service }) => {
+        ImportCommand::Crontab(Crontab { files, system, tz, service, output }) => {
             let options = crontab::Options { system: *system, zone: *tz, service: service.clone() };
-            tell(file, "crontab", crontab::import(&read(file)?, &options, now), session)
+            let mut import = crontab::Import::new(&options);
+            read(files, |name, text| import.add(name, text))?;
+            tell(files, "crontab", &import.finish(now), output, session)
         }
-        ImportCommand::K8s(K8s { file, service }) => {
-            let imported = kubernetes::import(&read(file)?, service.as_deref(), now);
-            tell(file, "k8s", imported, session)
+        ImportCommand::K8s(K8s { files, service, output }) => {
+            let mut import = kubernetes::Import::new(service.as_deref());
+            read(files, |name, text| import.add(name, text))?;
+            tell(files, "k8s", &import.finish(now), output, session)
         }
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    let name = file.display();
-    text(file).map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))
+fn read(
+    files: &[PathBuf],
+    mut add: impl FnMut(&str, &str) -> Result<(), Refused>,
+) -> Result<(), Failure> {
+    for file in files {
+        let name = file.display().to_string();
+        let text = text(file)
+            .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
+        add(&name, &text).map_err(|refused| {
+            Failure::Failed(format!("{name}: {refused}; nothing was imported"))
+        })?;
+    }
+    Ok(())
 }
 
 fn tell(
-    file: &Path,
+    files: &[PathBuf],
     form: &str,
-    imported: Result<Imported, Refused>,
+    imported: &Imported,
+    output: &Output,
     session: &Session,
 ) -> Result<(), Failure> {
-    let name = file.display().to_string();
-    let imported = imported
-        .map_err(|refused| Failure::Failed(format!("{name}: {refused}; nothing was imported")))?;
-    let made = format!("Made by `sexton jobs import {form} {name}`.");
-    let text = jobs_file(&imported, &made);
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    let tasks = output.tasks.as_ref().map(|path| path.display().to_string());
+    let with = tasks.as_ref().map_or_else(String::new, |tasks| format!(" --tasks {tasks}"));
+    let of = match &names[..] {
+        [first, _, _, ..] => format!("{first} …{with}` of {} files", names.len()),
+        names => format!("{}{with}`", names.join(" ")),
+    };
+    let made = format!("Made by `sexton jobs import {form} {of}.");
+    let jobs = jobs_file(imported, &made, tasks.as_deref());
+    let catalogue = tasks_file(imported, &made);
+    for (what, bytes, most) in
+        [("jobs file", jobs.len(), MAX_FILE_BYTES), ("catalogue", catalogue.len(), MAX_TASKS_BYTES)]
+    {
+        if bytes > most {
+            return Err(Failure::Failed(format!(
+                "the {what} would have {bytes} bytes; {most} at most: import fewer entries at a time"
+            )));
+        }
+    }
+    if let Some(path) = &output.tasks {
+        write_tasks(path, &catalogue, output.force)?;
+    }
     if session.out.is_json() {
-        let left = imported.left_out.iter().map(|LeftOut { line, entry, what, why }| {
-            json!({"line": line, "entry": entry, "what": what, "why": why})
+        let left = imported.left_out.iter().map(|LeftOut { file, line, entry, what, why }| {
+            json!({"file": file, "line": line, "entry": entry, "what": what, "why": why})
         });
         session.out.document(&json!({
-            "file": name,
-            "jobs": imported.entries.iter().filter(|entry| !entry.suspended).count(),
-            "jobs_file": text,
-            "tasks_file": tasks_file(&imported),
+            "files": names,
+            "jobs": imported.entries.len(),
+            "paused": imported.entries.iter().filter(|entry| entry.paused).count(),
+            "jobs_file": jobs,
+            "tasks_file": catalogue,
             "left_out": left.collect::<Vec<_>>(),
             "more_left_out": imported.more_left_out,
         }))?;
     } else {
-        session.out.say(text.trim_end())?;
+        session.out.say(jobs.trim_end())?;
     }
     let told = imported.told();
     if told.is_empty() {
         return Ok(());
     }
-    let list: Vec<String> = told.iter().map(|left| format!("{name}: {left}")).collect();
+    let [name, ..] = &names[..] else { return Ok(()) };
+    let list: Vec<String> = match names.len() {
+        1 => told.iter().map(|left| format!("{name}: {left}")).collect(),
+        _ => told,
+    };
     let count = imported.left_out.len() + imported.more_left_out;
     let message = format!("{}\n{count} left out of the jobs file", lines(&list.join("\n")));
     Err(Failure::Told { exit: Exit::Partly, message })
 }
 
+/// Writes the catalogue, before the jobs file is printed: where it cannot be written, nothing is.
+fn write_tasks(path: &Path, catalogue: &str, force: bool) -> Result<(), Failure> {
+    let mut open = OpenOptions::new();
+    open.write(true);
+    if force {
+        open.create(true).truncate(true);
+    } else {
+        open.create_new(true);
+    }
+    let written = open
+        .open(path)
+        .and_then(|mut file| file.write_all(catalogue.as_bytes()).and_then(|()| file.sync_all()));
+    written.map_err(|error| {
+        let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let instead = if exists { "; --force writes over it" } else { "" };
+        let path = path.display();
+        Failure::Failed(format!("{path} cannot be written: {error}{instead}; nothing was imported"))
+    })
+}
+
 fn parse_service(text: &str) -> Result<String, String> {
     sexton_model::job::check_name(text).map_err(|error| format!("it {error}")).and_then(|()| {
         match text.len() {
-            0..=60 => Ok(text.to_owned()),
-            _ => Err("it has more than 60 bytes".to_owned()),
+            0..=40 => Ok(text.to_owned()),
+            _ => Err("it has more than 40 bytes".to_owned()),
         }
     })
 }

@@ -1,102 +1,157 @@
 //! What an entry of a crontab runs, as a program of the catalogue.
 
 use super::super::Program;
+use super::super::shell::{End, read};
 use super::variables::Variables;
 
-/// The longest command, in bytes: a word of a catalogue's command has no more.
+/// The longest command, and the longest input, in bytes: what a catalogue takes.
 const MAX_COMMAND_BYTES: usize = 32 * 1024;
 
-/// The program, and what has to be said of it.
-///
-/// # Errors
-///
-/// A command that is too long.
-pub(super) fn program(
-    command: &str,
-    variables: &Variables,
-) -> Result<(Program, Vec<String>), String> {
-    let (command, input) = percent(command);
-    let mut remarks = Vec::new();
-    let command = match input {
-        None => command,
-        Some(input) => {
-            remarks.push(
-                "what stood behind % is standard input, which a printf in front feeds".to_owned(),
-            );
-            fed(&command, &input)
-        }
-    };
-    if command.len() > MAX_COMMAND_BYTES {
-        let bytes = command.len();
-        return Err(format!(
-            "the command has {bytes} bytes; {MAX_COMMAND_BYTES} at most: write it into a file and run that"
-        ));
-    }
-    if command.chars().any(|c| c == '\0') {
-        return Err("the command holds a null character".to_owned());
-    }
-    let program = Program {
-        command: vec![variables.shell().to_owned(), "-c".to_owned(), command],
-        user: None,
-        directory: variables.home().map(str::to_owned),
-        set: variables.environment().clone(),
-    };
-    Ok((program, remarks))
-}
-
-/// An unescaped `%` ends the command; behind it, each is the end of a line of its standard input.
-/// `\%` is a `%` everywhere.
-fn percent(text: &str) -> (String, Option<String>) {
+/// A command with its standard input, as cron reads it: an unescaped `%` ends the command; behind it,
+/// each is the end of a line of the input. `\%` is a `%` everywhere.
+pub(super) fn percent(text: &str) -> (String, String) {
     let mut parts = vec![String::new()];
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
+    let mut escaped = false;
+    for character in text.chars() {
+        let input = parts.len() > 1;
+        let Some(part) = parts.last_mut() else { break };
         match character {
-            '\\' if characters.peek() == Some(&'%') => {
-                characters.next();
-                if let Some(part) = parts.last_mut() {
-                    part.push('%');
-                }
+            '%' if escaped => {
+                // Its backslash goes.
+                part.pop();
+                part.push('%');
             }
             '%' => parts.push(String::new()),
-            other => {
-                if let Some(part) = parts.last_mut() {
-                    part.push(other);
-                }
-            }
+            other => part.push(other),
         }
+        // In the command a backslash that is escaped itself escapes nothing more.
+        escaped = character == '\\' && (input || !escaped);
     }
     let mut parts = parts.into_iter();
     let command = parts.next().unwrap_or_default().trim_end().to_owned();
-    let input: Vec<String> = parts.collect();
-    (command, (!input.is_empty()).then(|| input.join("\n")))
+    let mut input = parts.collect::<Vec<_>>().join("\n");
+    if !input.is_empty() && !input.ends_with('\n') {
+        input.push('\n');
+    }
+    (command, input)
 }
 
-/// The command with this text and the end of a line on its standard input.
-fn fed(command: &str, input: &str) -> String {
-    let lines: Vec<String> =
-        input.split('\n').map(|line| format!("'{}'", line.replace('\'', r"'\''"))).collect();
-    // On lines of its own: a command may end with a comment.
-    format!("printf '%s\\n' {} | {{\n{command}\n}}", lines.join(" "))
+/// The program of the catalogue.
+///
+/// # Errors
+///
+/// A command or an input that is too long.
+pub(super) fn program(
+    command: &str,
+    input: String,
+    variables: &Variables,
+) -> Result<Program, String> {
+    for (what, bytes) in [("command", command.len()), ("input behind %", input.len())] {
+        if bytes > MAX_COMMAND_BYTES {
+            return Err(format!(
+                "the {what} has {bytes} bytes; {MAX_COMMAND_BYTES} at most: write it into a file"
+            ));
+        }
+    }
+    if command.chars().chain(input.chars()).any(|c| c == '\0') {
+        return Err("the command holds a null character".to_owned());
+    }
+    Ok(Program {
+        command: vec![variables.shell().to_owned(), "-c".to_owned(), command.to_owned()],
+        user: None,
+        directory: variables.home().map(str::to_owned),
+        set: variables.environment(),
+        stdin: Some(input),
+    })
+}
+
+/// What a worker does otherwise with this command than cron.
+pub(super) fn differences(command: &str, variables: &Variables) -> Vec<String> {
+    let script = read(command);
+    let mut said = Vec::new();
+    let first = |simple: &super::super::shell::Simple, at: usize| {
+        simple.words.get(at).map(|word| word.text.clone()).unwrap_or_default()
+    };
+    let relative = |word: &str| {
+        word.contains('/') && !word.starts_with(['/', '~', '$', '`']) && !word.contains("://")
+    };
+    // The folder that a command changes to first is what its other paths begin at.
+    let moved = script.commands.iter().find(|simple| first(simple, 0) == "cd");
+    let path = match moved {
+        Some(cd) => Some(first(cd, 1)).filter(|path| !path.starts_with(['/', '~', '$', '-'])),
+        None => script.commands.iter().map(|simple| first(simple, 0)).find(|word| relative(word)),
+    };
+    if let Some(path) = path.filter(|path| variables.home().is_none() && !path.is_empty()) {
+        said.push(format!(
+            "{path} is looked for in the directory of the worker, and with cron in the home of the user: \
+             write directory = \"…\" in the catalogue."
+        ));
+    }
+    let mut joined = script.commands.iter().take_while(|simple| simple.is_test() && !simple.nested);
+    let guarded = joined.any(|simple| simple.end == End::And)
+        && script.commands.iter().all(|simple| !matches!(simple.end, End::Then | End::Other));
+    if guarded {
+        said.push(
+            "Where its test does not hold the run fails, which cron did not mind: write if …; then …; fi."
+                .to_owned(),
+        );
+    }
+    let background = command.trim_end().ends_with('&')
+        && script.commands.last().is_some_and(|simple| simple.end == End::Other);
+    if background {
+        said.push(
+            "A worker kills what it leaves running in the background when it ends: take the last & away."
+                .to_owned(),
+        );
+    }
+    said
 }
 
 #[cfg(test)]
 mod tests {
+    use sexton_model::zone::Zone;
+
     use super::*;
 
     #[test]
     fn a_percent_sign_ends_the_command_unless_it_is_escaped() {
-        assert_eq!(percent(r"date +\%F"), ("date +%F".to_owned(), None));
-        let (command, input) = percent(r"mail -s 'it''s 5\%' root%Hello,%%it's me.\%");
-        assert_eq!(command, "mail -s 'it''s 5%' root");
-        assert_eq!(input.as_deref(), Some("Hello,\n\nit's me.%"));
-        assert_eq!(percent("cat%").1.as_deref(), Some(""));
-        assert_eq!(percent(r"a\\%b"), (r"a\%b".to_owned(), None));
+        let split = |text: &str| percent(text);
+        let both = |command: &str, input: &str| (command.to_owned(), input.to_owned());
+        assert_eq!(split(r"date +\%F"), both("date +%F", ""));
+        assert_eq!(
+            split(r"mail -s 'it''s 5\%' root%Hello,%%it's me.\%"),
+            both("mail -s 'it''s 5%' root", "Hello,\n\nit's me.%\n")
+        );
+        assert_eq!(split("cat%"), both("cat", ""));
+        assert_eq!(split("cat%a%"), both("cat", "a\n"));
+        // A backslash that is escaped itself escapes no %, but is one of the input.
+        assert_eq!(split(r"a\\%b\\%c"), both(r"a\\", "b\\%c\n"));
+        assert_eq!(split(r"a\!b"), both(r"a\!b", ""));
     }
 
     #[test]
-    fn what_stood_behind_it_reaches_the_command() {
-        let script = fed("cat # as it is", "it's\n\n100%d");
-        let said = std::process::Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
-        assert_eq!(String::from_utf8(said.stdout).unwrap(), "it's\n\n100%d\n");
+    fn what_a_worker_does_otherwise_is_said_of_commands_that_it_concerns() {
+        let variables = Variables::new(Zone::UTC);
+        for (command, expected) in [
+            ("./poll.sh", &["./poll.sh is looked for"][..]),
+            ("cd shop && ./poll.sh", &["shop is looked for"]),
+            ("cd /srv/shop && ./poll.sh", &[]),
+            ("cd && bin/poll", &[]),
+            ("/srv/poll > log/x", &[]),
+            ("~/bin/poll a/b", &[]),
+            ("/srv/poll &", &["A worker kills what"]),
+            ("nohup bin/poll >/dev/null 2>&1 &", &["A worker kills what"]),
+            ("a && b", &[]),
+            ("[ -x /b ] && /b", &["Where its test does not hold"]),
+            ("test -x /b || /c && /b", &[]),
+            ("if [ -x /b ]; then /b; fi", &[]),
+            ("[ -x /b ] && if [ -d /c ]; then /b; fi", &[]),
+        ] {
+            let said = differences(command, &variables);
+            assert_eq!(said.len(), expected.len(), "{command}: {said:?}");
+            for (said, expected) in said.iter().zip(expected) {
+                assert!(said.starts_with(expected), "{command}: {said}");
+            }
+        }
     }
 }

@@ -1,12 +1,20 @@
 //! The variables of a crontab: each holds for the entries below it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sexton_model::zone::Zone;
 
 const DEFAULT_SHELL: &str = "/bin/sh";
-/// The most variables: a catalogue's entry has no more.
-const MAX_VARIABLES: usize = 200;
+/// Where cron looks for programs, unless the crontab says otherwise.
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
+/// The most variables: a catalogue's entry has no more, and two are always set.
+const MAX_VARIABLES: usize = 198;
+/// The longest value, as a catalogue takes it, with room for its name.
+const MAX_VALUE_BYTES: usize = 31 * 1024;
+/// The longest path of a directory, likewise.
+const MAX_PATH_BYTES: usize = 4_000;
+const MINUTES_OF_A_DAY: u64 = 24 * 60;
 
 /// `NAME=value` or `"NAME" = 'value'`, as cron reads it; `None` for any other line.
 pub(super) fn assignment(line: &str) -> Option<(String, String)> {
@@ -27,12 +35,15 @@ pub(super) struct Variables {
     /// Why there is none, if the last `CRON_TZ` could not be read.
     zone: Result<Zone, String>,
     shell: String,
+    /// By how much cronie delays an entry at most.
+    random_delay: Option<Duration>,
     set: BTreeMap<String, String>,
 }
 
 impl Variables {
     pub(super) fn new(zone: Zone) -> Self {
-        Self { zone: Ok(zone), shell: DEFAULT_SHELL.to_owned(), set: BTreeMap::new() }
+        let (shell, set) = (DEFAULT_SHELL.to_owned(), BTreeMap::new());
+        Self { zone: Ok(zone), shell, random_delay: None, set }
     }
 
     /// The zone of the entries that follow.
@@ -48,13 +59,21 @@ impl Variables {
         &self.shell
     }
 
-    /// Where cron starts a command.
-    pub(super) fn home(&self) -> Option<&str> {
-        self.set.get("HOME").map(String::as_str)
+    pub(super) const fn random_delay(&self) -> Option<Duration> {
+        self.random_delay
     }
 
-    pub(super) fn environment(&self) -> &BTreeMap<String, String> {
-        &self.set
+    /// Where cron starts a command, if the crontab says so.
+    pub(super) fn home(&self) -> Option<&str> {
+        self.set.get("HOME").map(String::as_str).filter(|home| home.starts_with('/'))
+    }
+
+    /// What cron sets for every command, and what the crontab does.
+    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+        let mut all = self.set.clone();
+        all.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
+        all.insert("SHELL".to_owned(), self.shell.clone());
+        all
     }
 
     /// # Errors
@@ -72,13 +91,30 @@ impl Variables {
                 "no mail is sent of what a task writes; `sexton executions logs` shows it, and what \
                  fails waits in `sexton failed list`",
             ),
-            "RANDOM_DELAY" => lost("write H in place of the minute"),
+            "RANDOM_DELAY" => {
+                let minutes = value.parse().ok().filter(|minutes| *minutes <= MINUTES_OF_A_DAY);
+                self.random_delay =
+                    minutes.map(Duration::from_mins).filter(|delay| !delay.is_zero());
+                match minutes {
+                    Some(_) => Ok(()),
+                    None => lost(
+                        "it is no number of minutes of at most a day; write jitter in the jobs",
+                    ),
+                }
+            }
+            "LOGNAME" => {
+                lost("cron does not let it be set either; it is the name of the task's user")
+            }
             "SHELL" if value.starts_with('/') => {
                 value.clone_into(&mut self.shell);
                 Ok(())
             }
             "SHELL" => lost("it is no absolute path; commands run in the shell before"),
             _ if value.contains('\0') => lost("it holds a null character"),
+            "HOME" if value.len() > MAX_PATH_BYTES => lost("no path is as long"),
+            _ if value.len() > MAX_VALUE_BYTES => {
+                lost("it has more than 31 KiB, which is what a catalogue takes")
+            }
             _ if self.set.len() >= MAX_VARIABLES && !self.set.contains_key(name) => {
                 lost("a catalogue's entry has at most 200 variables")
             }

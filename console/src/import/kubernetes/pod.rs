@@ -8,6 +8,8 @@ use super::super::Program;
 use super::super::yaml::Value;
 use super::fields::named;
 
+/// The longest value of a variable, as a catalogue takes it, with room for its name.
+const MAX_VALUE_BYTES: usize = 31 * 1024;
 /// What a program that only its image knows is called in the catalogue.
 const UNKNOWN: &str = "/path/to/the/program";
 /// What every pod has, whatever it runs.
@@ -21,7 +23,11 @@ pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
     let containers = containers.unwrap_or_default();
     let Some(first) = containers.first() else {
         remarks.push("it has no container: write what it runs".to_owned());
-        return (Program { command: vec![UNKNOWN.to_owned()], ..Program::default() }, remarks);
+        let stdin = Some(String::new());
+        return (
+            Program { command: vec![UNKNOWN.to_owned()], stdin, ..Program::default() },
+            remarks,
+        );
     };
     let image = first.get("image").and_then(Value::text).unwrap_or_default();
     let words = |name: &str| -> Vec<String> {
@@ -56,7 +62,20 @@ pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
     }
     let directory = first.get("workingDir").and_then(Value::text).map(str::to_owned);
     let command = program.into_iter().chain(arguments).collect();
-    (Program { command, directory, set, user: None }, remarks)
+    // A container has nothing on standard input.
+    (Program { command, directory, set, user: None, stdin: Some(String::new()) }, remarks)
+}
+
+/// Whether a container that failed is started again in its pod.
+pub(super) fn restarts(template: Option<&Value>) -> bool {
+    let pod = template.and_then(|template| template.get("spec"));
+    pod.and_then(|pod| pod.get("restartPolicy")).and_then(Value::text) == Some("OnFailure")
+}
+
+/// Whether a catalogue takes a variable of this name.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// The variables that have a value, and what is said of the others.
@@ -66,9 +85,17 @@ fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
     for variable in variables.iter().take(200) {
         let Some(name) = variable.get("name").and_then(Value::text) else { continue };
         match variable.get("valueFrom") {
+            None if !is_variable(name) => {
+                elsewhere.push(format!("a program cannot have the variable {}", quoted(name)));
+            }
             None => {
                 let text = variable.get("value").and_then(Value::text).unwrap_or_default();
-                set.insert(name.to_owned(), text.to_owned());
+                if text.len() > MAX_VALUE_BYTES || text.contains('\0') {
+                    elsewhere
+                        .push(format!("the variable {} is too long for a catalogue", quoted(name)));
+                } else {
+                    set.insert(name.to_owned(), text.to_owned());
+                }
             }
             Some(from) => {
                 let source = from.fields().first();

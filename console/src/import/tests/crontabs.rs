@@ -15,13 +15,13 @@ fn now() -> DateTime<Utc> {
 }
 
 fn read(text: &str, system: bool) -> Imported {
-    let options = Options { system, zone: Zone::UTC, service: "cron".to_owned() };
+    let options = Options { system, zone: Zone::UTC, service: None };
     import(text, &options, now()).unwrap()
 }
 
 /// The jobs of the printed file, which the checker accepts.
 fn jobs(imported: &Imported) -> Vec<JobSpec> {
-    let text = jobs_file(imported, "made by a test");
+    let text = jobs_file(imported, "made by a test", None);
     parse("jobs.toml", &text).unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"))
 }
 
@@ -57,7 +57,7 @@ fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
     let imported = read(USERS, false);
     let found = jobs(&imported);
     let names: Vec<&str> = found.iter().map(|job| job.name.as_str()).collect();
-    assert_eq!(names, ["cron.backup", "cron.poll", "cron.backup-2", "cron.mail"]);
+    assert_eq!(names, ["cron.backup", "cron.poll", "cron.backup-daily", "cron.mail"]);
     assert_eq!(found[0].description, "Saves the shop, every night.");
     assert_eq!(found[1].description, "", "an entry that was taken out describes nothing");
     let zones: Vec<&str> = found.iter().map(|job| job.timezone.name()).collect();
@@ -73,18 +73,19 @@ fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
     {
         assert!(told.contains(part), "{part}: {told}");
     }
-    let tasks = tasks_file(&imported);
+    let tasks = tasks_file(&imported, "made by a test");
     assert_eq!(tasks.matches("[tasks.").count(), 3);
     for part in [
         "[tasks.\"cron.backup\"]",
         r#"command = ["/bin/bash", "-c", "/usr/local/bin/backup.sh --all"]"#,
-        r#""PATH" = "/usr/local/bin:/usr/bin""#,
-        r#"printf '%s\\n' 'Hello' 'there' | {\nmail -s \"100%\" boss\n}"#,
+        r#"environment = { set = { PATH = "/usr/local/bin:/usr/bin", SHELL = "/bin/bash" } }"#,
+        r#"command = ["/bin/bash", "-c", 'mail -s "100%" boss']"#,
+        r#"stdin = "Hello\nthere\n""#,
     ] {
         assert!(tasks.contains(part), "{part}\n{tasks}");
     }
-    let file = jobs_file(&imported, "made by a test");
-    for line in tasks.lines().filter(|line| !line.is_empty()) {
+    let file = jobs_file(&imported, "made by a test", None);
+    for line in tasks.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         assert!(file.contains(&format!("#   {line}\n")), "{line}\n{file}");
     }
     for line in imported.told() {
@@ -101,11 +102,11 @@ fn the_systems_crontab_has_a_column_for_the_user() {
         users,
         [Some("root".to_owned()), Some("www-data".to_owned()), Some("root".to_owned())]
     );
-    assert_eq!(imported.entries[0].name, "cron.run-parts");
+    assert_eq!(imported.entries[0].name, "cron.hourly");
     assert_eq!(imported.entries[2].schedule, "H(0-9) 3 * * *");
     assert_eq!(left_out(&imported), [3]);
     assert_eq!(jobs(&imported).len(), 3);
-    assert!(tasks_file(&imported).contains("user = \"www-data\""));
+    assert!(tasks_file(&imported, "made by a test").contains("user = \"www-data\""));
     // Without the column the user is part of the command.
     assert_eq!(read(text, false).entries[1].program.command[2], "www-data /x");
 }
@@ -122,7 +123,7 @@ fn an_entry_whose_job_would_be_refused_is_left_out_with_the_checkers_words() {
 
 #[test]
 fn what_is_too_long_is_refused_and_what_is_left_out_is_bounded() {
-    let options = Options { system: false, zone: Zone::UTC, service: "cron".to_owned() };
+    let options = Options { system: false, zone: Zone::UTC, service: None };
     let long = "#".repeat(MAX_FILE_BYTES + 1);
     assert_eq!(import(&long, &options, now()), Err(Refused::TooLong(MAX_FILE_BYTES + 1)));
     let many = "* * * * * x\n".repeat(20_002);
@@ -135,8 +136,9 @@ fn what_is_too_long_is_refused_and_what_is_left_out_is_bounded() {
 #[test]
 fn a_long_command_is_whole_in_the_comment_too() {
     let imported = read(&format!("0 1 * * * {}\n", "xy ".repeat(8_000)), false);
-    let file = jobs_file(&imported, "made by a test");
-    for line in tasks_file(&imported).lines() {
+    let file = jobs_file(&imported, "made by a test", None);
+    for line in tasks_file(&imported, "made by a test").lines().skip_while(|l| !l.starts_with('['))
+    {
         assert!(file.contains(&format!("#   {line}\n")), "{line:.200}");
     }
 }
@@ -145,11 +147,11 @@ fn a_long_command_is_whole_in_the_comment_too() {
 fn nothing_in_a_crontab_gets_out_of_a_comment_or_a_text() {
     let text = "# \u{1b}[2J\u{202e} \"\n0 1 * * * echo \"\u{1b}\\\" '''\u{feff}\r\nX=\u{7f}\n@reboot \u{9b}\n1 1 * * * y\n";
     let imported = read(text, false);
-    let file = jobs_file(&imported, "made\nby \u{1b}");
-    for text in [&file, &tasks_file(&imported)] {
+    let file = jobs_file(&imported, "made\nby \u{1b}", None);
+    for text in [&file, &tasks_file(&imported, "made by a test")] {
         assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text:?}");
     }
-    assert!(tasks_file(&imported).contains("\\U0000001B"), "as TOML writes it");
+    assert!(tasks_file(&imported, "made by a test").contains("\\U0000001B"), "as TOML writes it");
     assert_eq!(jobs(&imported).len(), 2);
     assert!(imported.entries[0].program.command[2].contains('\u{1b}'), "as it was");
 }

@@ -119,13 +119,12 @@ fn entries_of(
     now: DateTime<Utc>,
 ) -> Result<(), Failure> {
     let name = path.display().to_string();
-    let options = crontab::Options {
-        system: arguments.system,
-        zone: arguments.tz,
-        service: "cron".to_owned(),
-    };
-    let read = crontab::read(text, &options)
+    let options = crontab::Options { system: arguments.system, zone: arguments.tz, service: None };
+    let mut import = crontab::Import::new(&options);
+    import
+        .add(&name, text)
         .map_err(|refused: import::Refused| Failure::Failed(format!("{name}: {refused}")))?;
+    let read = import.unchecked();
     for entry in read.entries {
         let schedule = Schedule::Cron { expression: entry.schedule };
         let job = JobSpec { timezone: entry.zone, ..JobSpec::new(entry.name, "t", schedule) };
