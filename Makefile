@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-retention soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -76,6 +76,11 @@ bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (1
 		--report docs/graveyard.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
 		--report docs/graveyard.md
+
+# Twenty million rows need 12 GB, and most of an hour to be filled in; KEPT=1000000 needs minutes.
+bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
+	@$(CARGO) build -q -p sexton-tests --bin bench-retention
+	@$(with_servers) $(target)/debug/bench-retention --kept $(or $(KEPT),20000000) --old $(or $(OLD),100000)
 
 # Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.

@@ -4,7 +4,7 @@
 //! one who called it.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _};
 
 use sexton_model::ticket::shorten;
 
@@ -22,6 +22,20 @@ pub fn actor() -> String {
 /// `<host>:<pid>`, as a process that claims names itself.
 pub fn claimer() -> String {
     format!("{}:{}", host(), std::process::id())
+}
+
+/// The same of a trigger, with who asked for it: of a program's nothing else says so.
+pub fn asker(actor: &str) -> String {
+    format!("{actor}:{}", std::process::id())
+}
+
+/// Whether a program asks for a trigger, and no operator: it brings a key of its own, gives no reason, and nobody sits
+/// at a terminal.
+pub fn is_program(has_key: bool, reason: Option<&str>) -> bool {
+    has_key
+        && reason.is_none()
+        && !std::io::stdin().is_terminal()
+        && !std::io::stderr().is_terminal()
 }
 
 /// Where that one sits: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are

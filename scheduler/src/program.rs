@@ -19,6 +19,7 @@ use sexton_service::lifecycle::{Ended, Lifecycle, Signals};
 use sexton_service::outage::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
 use sexton_store::instances::{self, Introduction};
+use sexton_store::retention::Terms;
 use sexton_store::{Store, StoreOptions};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -139,8 +140,6 @@ impl Loops<'_> {
             owed: Arc::clone(&owed),
             bulks: Arc::clone(&bulks),
         };
-        // One long-held connection at a time, so that the smallest pool of three is enough.
-        let held = Arc::default();
         let stop = self.around.soft.clone();
 
         let dispatching = dispatcher.run(self.around.clone());
@@ -158,17 +157,13 @@ impl Loops<'_> {
         self.spawn(Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&owed)), &quiet);
         let quiet = Arc::default();
         self.spawn(Reconciler::new(store.clone(), link.clone(), Arc::clone(&owed)), &quiet);
-        let sweep = Sweep::new(
-            store.clone(),
-            link.clone(),
-            publisher,
-            owed,
-            Arc::clone(&held),
-            stop.clone(),
-        );
+        let sweep = Sweep::new(store.clone(), link.clone(), publisher, owed, stop.clone());
         self.spawn(sweep, &Arc::default());
-        let pruner = Pruner::new(store.clone(), settings.retention_days, held, stop);
-        self.spawn(pruner, &Arc::default());
+        let terms = Terms {
+            days: settings.retention_days as i32,
+            audit_days: settings.audit_days.map(|days| days as i32),
+        };
+        self.spawn(Pruner::new(store.clone(), terms, stop), &Arc::default());
     }
 
     fn spawn<S: Step>(&self, step: S, news: &Arc<Notify>) {
@@ -215,7 +210,7 @@ fn introduction(instance: &str, db_pool_size: u32) -> Introduction {
         slots: 0,
         pool_slots: None,
         seat: None,
-        // And the planner's; the one that listens is counted.
-        db_connections: db_pool_size + 1,
+        // And the planner's and the pruner's; the one that listens is counted.
+        db_connections: db_pool_size + 2,
     }
 }

@@ -1,31 +1,40 @@
 //! The pruner: retention, daily at 3:00 UTC, by one replica.
 //!
-//! Small transactions with rests in between, so that it never is in anybody's way. Whether the latest
-//! 3:00 has been seen to is asked of the rows and remembered nowhere else: while something is there
-//! that should have gone by then, a pass is due. So a pass that broke off, or a 3:00 at which no
-//! scheduler ran, is made up for, within a minute of the start; and of several replicas one makes it.
-//! A pass that was cut short by `LONGEST` goes on in the same way.
+//! Small portions with rests in between, so that it is never in anybody's way; of each kind of thing in turn, so that
+//! however much there is of one, the others go. When a pass has come to its end for all of them, the database
+//! remembers that of that 3:00: so a pass that broke off, or a 3:00 at which no scheduler ran, is made up for, within a
+//! minute of the start; and of several replicas one makes it. A pass that was cut short by `LONGEST` is followed by
+//! another.
+//!
+//! A kind that cannot be gone on with (a right is missing, a statement takes too long even for a few rows) is left out
+//! of the pass, logged, and tried again later; the others come to their end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod turn;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use sexton_service::fault;
+use sexton_store::answer::within;
 use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::{Now, Store, bulk, firing, raw, retention};
+use sexton_store::retention::{self, Portion, Terms, Thing};
+use sexton_store::{Now, Store, StoreError, firing};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::runner::is_outage;
 use crate::step::{Pause, Step, StepError};
-use sexton_store::answer::within;
+
+use turn::Turn;
 
 /// Rows of one transaction.
 const BATCH: i64 = 1_000;
-/// Between two transactions.
+/// After a transaction that removed something. One that did not is rested after for as long as it took.
 const REST: Duration = Duration::from_millis(100);
 /// The longest pass, of a million rows or more.
 const LONGEST: Duration = Duration::from_mins(30);
-/// How often it asks the database what time it is, and how long it waits after a failure.
+/// How often it asks the database what time it is, and how long it waits after a failure, doubled with each.
 const POLL: Duration = Duration::from_mins(1);
 /// For one question; the server ends a statement before that.
 const ANSWER: Duration = Duration::from_secs(35);
@@ -36,18 +45,21 @@ const HOUR: TimeDelta = TimeDelta::hours(3);
 #[derive(Debug)]
 pub struct Pruner {
     store: Store,
-    days: u32,
-    held: Arc<tokio::sync::Mutex<()>>,
+    terms: Terms,
     stop: CancellationToken,
     progress: Mutex<Progress>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// What this process knows of the latest 3:00.
+#[derive(Clone, Debug, Default)]
 struct Progress {
     /// The latest 3:00 by which nothing was left to do.
     done: Option<DateTime<Utc>>,
-    /// After a failure: not before.
+    /// Of this 3:00, these things have come to their end.
+    ended: (Option<DateTime<Utc>>, Vec<Thing>),
+    /// After a failure: not before, and how many there were in a row.
     retry: Option<DateTime<Utc>>,
+    failures: u32,
 }
 
 /// What a round did.
@@ -55,7 +67,7 @@ struct Progress {
 pub enum Prunes {
     /// Nothing is to be done until then.
     Waits(DateTime<Utc>),
-    /// Another replica, or other long work of this process, is at it; this one looks again.
+    /// Another replica is at it; this one looks again.
     Elsewhere,
     /// A pass was made.
     Pass(Pruned),
@@ -68,31 +80,25 @@ pub struct Pruned {
     pub deleted: u64,
     /// Executions with a caller's own key that were stripped to it.
     pub stripped: u64,
-    /// Gaps, instances, messages that no row knew, and bulks and their items that went.
+    /// All other rows that went.
     pub other: u64,
     /// Whether it came to the end.
     pub complete: bool,
 }
 
 impl Pruner {
-    /// Keeps finished executions for `days`. `held` is shared by the loops of this process that keep
-    /// a connection for long, `stop` ends a pass early.
-    pub fn new(
-        store: Store,
-        days: u32,
-        held: Arc<tokio::sync::Mutex<()>>,
-        stop: CancellationToken,
-    ) -> Self {
-        Self { store, days, held, stop, progress: Mutex::default() }
+    /// Keeps things for as long as `terms` say. `stop` ends a pass early.
+    pub fn new(store: Store, terms: Terms, stop: CancellationToken) -> Self {
+        Self { store, terms, stop, progress: Mutex::default() }
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until when there is nothing to do, of which the rows of `latest` are not asked.
+    /// Until when there is nothing to do, as far as this process knows by itself.
     fn waits(&self, now: DateTime<Utc>, latest: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let progress = *self.progress();
+        let progress = self.progress();
         if progress.done == Some(latest) {
             return Some(next_run(now));
         }
@@ -100,94 +106,101 @@ impl Pruner {
     }
 
     async fn prune(&self, latest: DateTime<Utc>, now: Now) -> Result<Option<Prunes>, StepError> {
-        let days = self.days as i32;
-        if !within(ANSWER, retention::is_due(&self.store, days, latest)).await? {
+        if !within(ANSWER, retention::is_due(&self.store, self.terms, latest)).await? {
             return Ok(None);
         }
-        let Ok(_held) = self.held.try_lock() else { return Ok(Some(Prunes::Elsewhere)) };
-        let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Retention, now);
-        let Some(lock) = within(ANSWER, lock).await? else { return Ok(Some(Prunes::Elsewhere)) };
-        let pruned = self.pass(lock, now).await?;
-        pruned.tell(self.days);
-        Ok(Some(Prunes::Pass(pruned)))
-    }
-
-    async fn pass(&self, mut lock: Exclusive, now: Now) -> Result<Pruned, StepError> {
-        let days = self.days as i32;
-        let until = Instant::now() + LONGEST;
+        // A connection of its own: it is kept for as long as the pass.
+        let lock = Exclusive::try_acquire_apart(&self.store, ExclusiveTask::Retention, now);
+        let Some(mut lock) = within(ANSWER, lock).await? else {
+            return Ok(Some(Prunes::Elsewhere));
+        };
         let mut pruned = Pruned::default();
-        let mut from = None;
-        let mut goes_on = self.goes_on(until);
-        while goes_on {
-            let batch = retention::prune(&self.store, days, from, BATCH, now);
-            let batch = within(ANSWER, batch).await?;
-            pruned.deleted += batch.deleted;
-            pruned.stripped += batch.stripped;
-            from = batch.next;
-            if batch.deleted + batch.stripped > 0 {
-                fault::point("scheduler.pruned");
-            }
-            if from.is_none() {
-                pruned.complete = self.others(&mut lock, until, &mut pruned.other, now).await?;
-                break;
-            }
-            goes_on = self.rested(&mut lock, until).await?;
+        let passed = self.pass(&mut lock, latest, &mut pruned, now).await;
+        pruned.tell(self.terms.days);
+        if matches!(passed, Ok(true)) {
+            within(ANSWER, retention::passed(&self.store, self.terms, latest)).await?;
         }
+        pruned.complete = passed?;
         // If that fails the lock is gone anyway, and the pass was made.
         if let Err(error) = within(ANSWER, lock.release()).await {
             tracing::debug!(%error, "the lock of retention was lost");
         }
-        Ok(pruned)
+        Ok(Some(Prunes::Pass(pruned)))
     }
 
-    /// Removes what goes beside executions, and counts it; returns whether it came to the end.
-    async fn others(
+    /// Takes a portion of each thing in turn until all have come to their end; returns whether they have.
+    async fn pass(
         &self,
         lock: &mut Exclusive,
-        until: Instant,
-        removed: &mut u64,
+        latest: DateTime<Utc>,
+        pruned: &mut Pruned,
         now: Now,
     ) -> Result<bool, StepError> {
-        let days = self.days as i32;
-        *removed = within(ANSWER, retention::prune_gaps(&self.store, days, now)).await?;
-        if *removed > 0 {
-            fault::point("scheduler.pruned_gaps");
+        let until = Instant::now() + LONGEST;
+        let ended = self.ended(latest);
+        let left = Thing::ALL.into_iter().filter(|thing| !ended.contains(thing));
+        let mut turns: Vec<Turn> = left.map(|thing| Turn::new(thing, BATCH)).collect();
+        let mut failure = None;
+        while !turns.is_empty() {
+            for turn in &mut turns {
+                let began = Instant::now();
+                match self.portion(turn, now).await {
+                    Ok(portion) => pruned.add(turn.thing, portion),
+                    Err(error) if ends_the_pass(&error) => return Err(error.into()),
+                    Err(error) if turn.failed(&error) => drop(failure.get_or_insert(error)),
+                    Err(_) => {}
+                }
+                if turn.has_ended() {
+                    self.progress().ended.1.push(turn.thing);
+                }
+                let rest = if turn.removed() { REST } else { began.elapsed().min(REST) };
+                if !self.rested(lock, until, rest).await? {
+                    return Ok(false);
+                }
+            }
+            turns.retain(Turn::goes_on);
         }
-        *removed += within(ANSWER, retention::prune_instances(&self.store, days, now)).await?;
-        loop {
-            let raw = within(ANSWER, raw::prune(&self.store, days, now)).await?;
-            *removed += raw;
-            if raw < BATCH as u64 {
-                break;
+        failure.map_or(Ok(true), |error| Err(error.into()))
+    }
+
+    async fn portion(&self, turn: &mut Turn, now: Now) -> Result<Portion, StoreError> {
+        let (thing, most) = (turn.thing, turn.most);
+        let position = &mut turn.position;
+        let asked = retention::portion(&self.store, thing, position, self.terms, most, now);
+        let portion = within(ANSWER, asked).await?;
+        turn.did(portion);
+        match thing {
+            Thing::Executions | Thing::OwnKeys | Thing::Contents if turn.removed() => {
+                fault::point("scheduler.pruned");
             }
-            if !self.rested(lock, until).await? {
-                return Ok(false);
-            }
+            Thing::Gaps if turn.removed() => fault::point("scheduler.pruned_gaps"),
+            _ => {}
         }
-        loop {
-            let rows = within(ANSWER, bulk::prune(&self.store, days, now)).await?;
-            *removed += rows;
-            if rows == 0 {
-                return Ok(true);
-            }
-            if !self.rested(lock, until).await? {
-                return Ok(false);
-            }
+        Ok(portion)
+    }
+
+    /// What has come to its end of the pass of `latest`.
+    fn ended(&self, latest: DateTime<Utc>) -> Vec<Thing> {
+        let mut progress = self.progress();
+        if progress.ended.0 != Some(latest) {
+            progress.ended = (Some(latest), Vec::new());
         }
+        progress.ended.1.clone()
     }
 
     /// Rests between two transactions; returns whether the pass goes on.
-    async fn rested(&self, lock: &mut Exclusive, until: Instant) -> Result<bool, StepError> {
+    async fn rested(
+        &self,
+        lock: &mut Exclusive,
+        until: Instant,
+        rest: Duration,
+    ) -> Result<bool, StepError> {
         within(ANSWER, lock.confirm()).await?;
         tokio::select! {
-            () = sleep(REST) => {}
+            () = sleep(rest) => {}
             () = self.stop.cancelled() => {}
         }
-        Ok(self.goes_on(until))
-    }
-
-    fn goes_on(&self, until: Instant) -> bool {
-        !self.stop.is_cancelled() && Instant::now() < until
+        Ok(!self.stop.is_cancelled() && Instant::now() < until)
     }
 }
 
@@ -206,17 +219,19 @@ impl Step for Pruner {
         let mut progress = self.progress();
         match outcome {
             Ok(None) => {
-                *progress = Progress { done: Some(latest), retry: None };
+                *progress = Progress { done: Some(latest), ..Progress::default() };
                 Ok(Prunes::Waits(next_run(clock)))
             }
             Ok(Some(done)) => {
                 if matches!(done, Prunes::Pass(pruned) if pruned.complete) {
-                    *progress = Progress { done: Some(latest), retry: None };
+                    *progress = Progress { done: Some(latest), ..Progress::default() };
                 }
                 Ok(done)
             }
             Err(error) => {
-                progress.retry = Some(clock + POLL);
+                // Up to about an hour.
+                progress.retry = Some(clock + POLL * 2_u32.pow(progress.failures.min(6)));
+                progress.failures = progress.failures.saturating_add(1);
                 Err(error)
             }
         }
@@ -228,15 +243,29 @@ impl Step for Pruner {
 }
 
 impl Pruned {
-    fn tell(&self, days: u32) {
+    fn add(&mut self, thing: Thing, portion: Portion) {
+        self.stripped += portion.stripped;
+        match thing {
+            Thing::Executions | Thing::OwnKeys => self.deleted += portion.removed,
+            _ => self.other += portion.removed,
+        }
+    }
+
+    fn tell(&self, days: i32) {
         tracing::info!(
             executions.deleted = self.deleted,
             executions.stripped = self.stripped,
-            retention.complete = self.complete,
-            "retention removed {} executions that had finished more than {days} days ago",
-            self.deleted
+            rows.deleted = self.other,
+            "retention removed {} executions that had finished more than {days} days ago, and {} other rows",
+            self.deleted,
+            self.other
         );
     }
+}
+
+/// Whether no other thing would fare better.
+fn ends_the_pass(error: &StoreError) -> bool {
+    is_outage(error) && !matches!(error, StoreError::TooSlow(_))
 }
 
 /// The first 3:00 UTC strictly after `now`.

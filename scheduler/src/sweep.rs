@@ -50,7 +50,6 @@ pub struct Sweep {
     link: Link,
     publisher: Publisher,
     relay: Arc<Notify>,
-    held: Arc<tokio::sync::Mutex<()>>,
     stop: CancellationToken,
     last: Mutex<LastPass>,
     every: Duration,
@@ -85,34 +84,19 @@ pub enum Swept {
 
 impl Sweep {
     /// Sweeps the failed queue of `link`'s namespace, putting messages back by `publisher`. `relay`
-    /// is woken when messages are owed. `held` is shared by the loops of this process that keep a
-    /// connection for long, `stop` ends a pass early.
+    /// is woken when messages are owed, `stop` ends a pass early.
     pub fn new(
         store: Store,
         link: Link,
         publisher: Publisher,
         relay: Arc<Notify>,
-        held: Arc<tokio::sync::Mutex<()>>,
         stop: CancellationToken,
     ) -> Self {
         let last = Mutex::new(LastPass::new(Instant::now(), 0));
         let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
         let (raw_limit, batch) = (sexton_store::raw::LIMIT, BATCH);
         let (steps, failures) = (AtomicU64::default(), Mutex::default());
-        Self {
-            store,
-            link,
-            publisher,
-            relay,
-            held,
-            stop,
-            last,
-            every,
-            raw_limit,
-            batch,
-            steps,
-            failures,
-        }
+        Self { store, link, publisher, relay, stop, last, every, raw_limit, batch, steps, failures }
     }
 
     /// The same with another limit to what is written down of messages that no row knows.
@@ -202,7 +186,6 @@ impl Step for Sweep {
         if self.failures().rests(Instant::now()) {
             return Ok(Swept::Rests);
         }
-        let Ok(_held) = self.held.try_lock() else { return Ok(Swept::Elsewhere) };
         let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
         let Some(mut lock) = lock else { return Ok(Swept::Elsewhere) };
         let queue = names::failed_queue(self.link.namespace());

@@ -112,13 +112,14 @@ pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
 /// What the role may not do with a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Withheld {
-    /// The table's name.
+    /// The table's name, or the function's.
     pub table: String,
-    /// `SELECT`, `INSERT`, `UPDATE`, `DELETE`.
+    /// `SELECT`, `INSERT`, `UPDATE`, `DELETE`; `EXECUTE`.
     pub privileges: Vec<String>,
 }
 
-/// The tables of the schema that the role may not work with; the audit is only read and added to.
+/// The tables of the schema that the role may not work with, and the function by which retention removes from the
+/// audit; the audit itself is only read and added to.
 pub async fn withheld(store: &Store) -> Result<Vec<Withheld>, StoreError> {
     Ok(sqlx::query_as!(
         Withheld,
@@ -130,7 +131,12 @@ pub async fn withheld(store: &Store) -> Result<Vec<Withheld>, StoreError> {
              (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, name)
         WHERE NOT has_table_privilege(t.oid, p.name)
           AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
-        GROUP BY t.name ORDER BY t.name"#
+        GROUP BY t.name
+        UNION ALL
+        SELECT f, ARRAY['EXECUTE'] FROM (VALUES ('forget_operator_actions')) v (f)
+        WHERE NOT has_function_privilege(
+            to_regprocedure(f || '(timestamptz, timestamptz, integer)'), 'EXECUTE')
+        ORDER BY 1"#
     )
     .fetch_all(store.bounded())
     .await?)

@@ -10,7 +10,7 @@
 //! be harmless when two do it.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Acquire as _, PgConnection, Postgres, Transaction};
+use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
 
 use crate::bounded::{Bounded, bounded, commit};
 use crate::{Now, Store, StoreError};
@@ -39,7 +39,7 @@ impl ExclusiveTask {
     }
 }
 
-/// The right to do it now. Takes a connection out of the pool while it lives.
+/// The right to do it now. Takes a connection out of the pool while it lives, or has one of its own.
 #[derive(Debug)]
 pub struct Exclusive {
     tx: Transaction<'static, Postgres>,
@@ -53,7 +53,27 @@ impl Exclusive {
         task: ExclusiveTask,
         now: Now,
     ) -> Result<Option<Self>, StoreError> {
-        let mut tx = store.begin().await?;
+        Self::acquire(store.begin().await?, task, now).await
+    }
+
+    /// The same on a connection of its own, for work that takes long: the pool lacks none meanwhile.
+    pub async fn try_acquire_apart(
+        store: &Store,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
+        // The connection keeps its place alive, and closes with it.
+        let alone: PgPool = store.alone();
+        let begun = tokio::spawn(async move { bounded(Box::pin(alone.begin())).await });
+        let tx = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        Self::acquire(tx, task, now).await
+    }
+
+    async fn acquire(
+        mut tx: Transaction<'static, Postgres>,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
         let row = sqlx::query!(
             r#"-- acquire_exclusive
             SELECT pg_try_advisory_xact_lock($1, $2) AS "acquired!",

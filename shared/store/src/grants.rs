@@ -2,7 +2,8 @@
 //!
 //! The role that migrates owns the tables, and could drop the trigger that keeps the audit append-only. The
 //! programs need not run as that role: [`grant`] gives another one what they need, of which changing and
-//! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked.
+//! removing what the audit says is no part. PostgreSQL refuses that before any trigger is asked. Retention of the audit
+//! is a function of the owner's, which removes nothing that is younger than 30 days; that they may call.
 
 use sqlx::Row as _;
 
@@ -41,7 +42,7 @@ pub enum GrantError {
 }
 
 /// Lets `role` do what the programs do in the schema of the tables: read and write every table, but of the
-/// audit only read and append. One transaction; done again, it changes nothing. To be repeated after each
+/// audit only read and append, and let its retention remove what is old. One transaction; done again, it changes nothing. To be repeated after each
 /// migration, for tables that are new.
 ///
 /// # Errors
@@ -85,7 +86,8 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
             'REVOKE ALL ON %1$I.operator_actions FROM %2$I, PUBLIC',
             'GRANT SELECT, INSERT ON %1$I.operator_actions TO %2$I',
             'REVOKE ALL ON %1$I._sqlx_migrations FROM %2$I, PUBLIC',
-            'GRANT SELECT ON %1$I._sqlx_migrations TO %2$I'
+            'GRANT SELECT ON %1$I._sqlx_migrations TO %2$I',
+            'GRANT EXECUTE ON FUNCTION %1$I.forget_operator_actions(timestamptz, timestamptz, integer) TO %2$I'
          ]) WITH ORDINALITY AS t (s, i)
          WHERE r.rolname = $1 AND c.oid = $2::regclass ORDER BY i",
     )

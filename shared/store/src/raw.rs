@@ -221,17 +221,18 @@ pub async fn restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, St
     Ok(done.rows_affected() == 1)
 }
 
-/// Removes what has been gone for more than `days`. Returns how many; at most 1,000 at a time.
-pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+/// Removes what has been gone for more than `days`. Returns how many; at most `most` at a time.
+pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_raw_messages
         DELETE FROM raw_messages WHERE digest IN (
             SELECT digest FROM raw_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
             -- Locked: a restore that is just asked for keeps its row.
-            ORDER BY gone_at LIMIT 1000 FOR UPDATE SKIP LOCKED)",
+            ORDER BY gone_at LIMIT $3 FOR UPDATE SKIP LOCKED)",
         now,
-        f64::from(days)
+        f64::from(days),
+        most
     )
     .execute(store.bounded())
     .await?;

@@ -1,184 +1,229 @@
-//! Retention: finished rows go after their time; what failed never does.
+//! Retention: what is old goes, a portion at a time; what failed never does.
 //!
-//! Execution ids are ordered by time, so the primary key finds the old rows without an index of its
-//! own: a row is looked at when it was claimed before the cut, and goes when it also finished before
-//! it. Rows with a caller's own key are stripped, but keep (job, key, outcome) for another while, so
-//! that the key goes on deduplicating. A discarded one is kept whole until then: it can be restored, and
-//! must not run without its params.
+//! Each [`Thing`] has portions of its own, each of bounded length, and a [`Position`] behind which the next one goes
+//! on; so a pass that takes them in turn lets none wait for another. A portion is read first, without a lock on anything,
+//! and what can go is locked and removed in one transaction. What somebody else has locked is passed over, and found
+//! again by the next pass.
 //!
-//! Up to where it has removed rows stands in `retention`, written in the transaction that removes them
-//! and before it locks any of them. A key that is gone could be claimed a second time, so whoever claims
-//! firings of the past ([`crate::backfill`]) asks there, and shares that row until his commit.
+//! Up to where executions and gaps were removed stands in `retention`, written in the transaction that removes them
+//! and before it locks any of them. A key that is gone could be claimed a second time, so a backfill
+//! ([`crate::backfill`]) asks there, and shares that row until its commit.
+//!
+//! There, too, stands when a pass came to its end. A pass that broke off leaves nothing behind but what it has not
+//! reached.
+
+mod audit;
+mod executions;
+mod jobs;
+mod others;
 
 use chrono::{DateTime, Utc};
-use sexton_model::id::ExecutionId;
+use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::{Now, Store, StoreError};
+use crate::bounded::Bounded;
+use crate::{Now, Store, StoreError, bulk, raw};
 
-/// For how long a caller's own key deduplicates, in days.
+pub use audit::AUDIT_DAYS_LEAST;
+
+/// For how long a caller's own key deduplicates, in days. So long a one-shot job that is over is kept as well, since
+/// nothing but its row says that it has run.
 pub const OWN_KEY_DAYS: i32 = 400;
 
-/// What one batch did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Pruned {
-    /// Rows that went.
-    pub deleted: u64,
-    /// Rows with a caller's own key that were stripped.
-    pub stripped: u64,
-    /// Where the next batch begins; `None`: the end was reached.
-    pub next: Option<ExecutionId>,
+/// For how long things are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Terms {
+    /// `RETENTION_DAYS`.
+    pub days: i32,
+    /// `AUDIT_DAYS`; `None`: for ever.
+    pub audit_days: Option<i32>,
 }
 
-/// Whether something is there that was older than `days` at `at` already and is not kept: whether
-/// retention has work that it should have done then.
-pub async fn is_due(store: &Store, days: i32, at: DateTime<Utc>) -> Result<bool, StoreError> {
-    let cut = at - chrono::Duration::days(i64::from(days));
-    let forgotten = at - chrono::Duration::days(i64::from(OWN_KEY_DAYS));
-    let due = sqlx::query_scalar!(
+/// What retention removes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Thing {
+    /// Executions that ended, those with a caller's own key excepted.
+    Executions,
+    /// Executions with a caller's own key, when the key's time is over.
+    OwnKeys,
+    /// All but the key and the outcome of executions with a caller's own key.
+    Contents,
+    /// Firings that no execution stands for.
+    Gaps,
+    /// What schedules were before they were changed.
+    Revisions,
+    /// Processes that are gone.
+    Instances,
+    /// Messages that no row knows, and that are in the queue no more.
+    RawMessages,
+    /// Bulks that have ended, with their items and questions.
+    Bulks,
+    /// Holds of catch-up that have ended.
+    Holds,
+    /// What operators did.
+    Audit,
+    /// Jobs that were deleted, and one-shot jobs that are over, when nothing is left of them.
+    Jobs,
+}
+
+impl Thing {
+    /// All of them, in the order of their turns.
+    pub const ALL: [Self; 11] = [
+        Self::Executions,
+        Self::OwnKeys,
+        Self::Contents,
+        Self::Gaps,
+        Self::Revisions,
+        Self::Instances,
+        Self::RawMessages,
+        Self::Bulks,
+        Self::Holds,
+        Self::Audit,
+        Self::Jobs,
+    ];
+
+    /// For logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Executions => "executions",
+            Self::OwnKeys => "own keys",
+            Self::Contents => "contents behind own keys",
+            Self::Gaps => "gaps",
+            Self::Revisions => "revisions of jobs",
+            Self::Instances => "instances",
+            Self::RawMessages => "raw messages",
+            Self::Bulks => "bulks",
+            Self::Holds => "holds",
+            Self::Audit => "the audit",
+            Self::Jobs => "jobs",
+        }
+    }
+}
+
+/// Where the next portion of a thing begins; the default: at its beginning, or where the pass before came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Position {
+    at: Option<DateTime<Utc>>,
+    id: Uuid,
+    number: i64,
+    /// Something was passed over, so the next pass begins before it.
+    left: bool,
+}
+
+/// What a portion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Portion {
+    /// Rows that went.
+    pub removed: u64,
+    /// Rows with a caller's own key that were stripped to it.
+    pub stripped: u64,
+    /// Nothing is left behind the position that could go.
+    pub is_last: bool,
+}
+
+/// Whether a pass is due: none has come to its end since `latest`, the last 3:00, or the last one kept things for
+/// longer than these terms.
+pub async fn is_due(
+    store: &Store,
+    terms: Terms,
+    latest: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    Ok(sqlx::query_scalar!(
+        // Not "before": after a clock that was ahead, passes go on.
         r#"-- retention_due
-        SELECT EXISTS (SELECT FROM gaps WHERE recorded_at < $1)
-            OR EXISTS (SELECT FROM instances WHERE heartbeat_at < $1)
-            OR EXISTS (SELECT FROM bulks WHERE state IN ('stopped', 'done') AND ended_at < $1)
-            OR EXISTS (SELECT FROM raw_messages WHERE gone_at < $1 AND restore_at IS NULL)
-            OR EXISTS (
-                SELECT FROM executions e
-                WHERE id < $3 AND finished_at < $1
-                  AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
-                  AND (NOT own_key OR finished_at < $2
-                       OR (state <> 'discarded' AND (params <> '{}' OR EXISTS (
-                               SELECT FROM attempts a WHERE a.execution_id = e.id)))))
-            AS "due!""#,
-        cut,
-        forgotten,
-        first_id_at(cut)
+        SELECT passed_at IS DISTINCT FROM $1 OR $2 < passed_days OR $3 < passed_audit_days AS "due!"
+        FROM retention"#,
+        latest,
+        terms.days,
+        terms.audit_days.unwrap_or(i32::MAX)
     )
     .fetch_one(store.bounded())
-    .await?;
-    Ok(due)
+    .await?)
 }
 
-/// Deletes or strips the finished rows among the next `limit` rows after `from` that are older than
-/// `days`. One transaction a batch; a crash in between loses nothing.
-pub async fn prune(
+/// Notes that the pass of `latest` has come to its end.
+///
+/// # Errors
+///
+/// [`StoreError`]; the pass is made again.
+pub async fn passed(store: &Store, terms: Terms, latest: DateTime<Utc>) -> Result<(), StoreError> {
+    let done = sqlx::query!(
+        "-- retention_passed
+        UPDATE retention SET passed_at = $1, passed_days = $2, passed_audit_days = $3",
+        latest,
+        terms.days,
+        terms.audit_days.unwrap_or(i32::MAX)
+    )
+    .execute(store.bounded())
+    .await?;
+    one_row(done.rows_affected())
+}
+
+fn one_row(rows: u64) -> Result<(), StoreError> {
+    let value = format!("{rows} rows");
+    if rows == 1 { Ok(()) } else { Err(StoreError::Inconsistent { place: "retention", value }) }
+}
+
+/// Removes the next of a thing behind `position`, at most `most` rows, those that go with them not counted, and moves
+/// the position on. After an error nothing of the portion was removed, unless its answer was lost, and the position is
+/// where it was.
+///
+/// # Errors
+///
+/// [`StoreError`]; with [`StoreError::TooSlow`] a smaller portion may do.
+pub async fn portion(
     store: &Store,
-    days: i32,
-    from: Option<ExecutionId>,
-    limit: i64,
+    thing: Thing,
+    position: &mut Position,
+    terms: Terms,
+    most: i64,
     now: Now,
-) -> Result<Pruned, StoreError> {
-    let mut tx = store.begin().await?;
-    let cut: DateTime<Utc> = sqlx::query_scalar!(
-        r#"-- retention_cut
-        UPDATE retention SET pruned_before =
-            greatest(pruned_before, coalesce($1, now()) - $2 * interval '1 day')
-        RETURNING coalesce($1, now()) - $2 * interval '1 day' AS "cut!""#,
-        now,
-        f64::from(days)
-    )
-    .fetch_one(Bounded(&mut *tx))
-    .await?;
-    let rows = sqlx::query!(
-        r#"-- retention_candidates
-        SELECT id, own_key,
-               (state IN ('succeeded', 'cancelled', 'skipped', 'discarded') AND finished_at < $3) AS "over!",
-               coalesce(finished_at < coalesce($4, now()) - $5 * interval '1 day', false)
-                   AS "forgotten!",
-               (state = 'discarded') AS "discarded!",
-               (params = '{}' AND NOT EXISTS (
-                    SELECT 1 FROM attempts a WHERE a.execution_id = executions.id)) AS "stripped!"
-        FROM executions WHERE id > $1 AND id < $2
-        ORDER BY id LIMIT $6 FOR UPDATE SKIP LOCKED"#,
-        from.map_or(Uuid::nil(), ExecutionId::get),
-        first_id_at(cut),
-        cut,
-        now,
-        f64::from(OWN_KEY_DAYS),
-        limit
-    )
-    .fetch_all(Bounded(&mut *tx))
-    .await?;
-    let next = if rows.len() as i64 == limit { rows.last().map(|row| row.id) } else { None };
-    let delete: Vec<Uuid> =
-        rows.iter().filter(|r| r.over && (!r.own_key || r.forgotten)).map(|r| r.id).collect();
-    let strip: Vec<Uuid> = rows
-        .iter()
-        .filter(|r| r.over && r.own_key && !r.forgotten && !r.stripped && !r.discarded)
-        .map(|r| r.id)
-        .collect();
-    let deleted =
-        sqlx::query!("-- delete_finished\nDELETE FROM executions WHERE id = ANY ($1)", &delete)
-            .execute(Bounded(&mut *tx))
-            .await?
-            .rows_affected();
-    let stripped = sqlx::query!(
-        "-- strip_finished\nUPDATE executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
-        &strip
-    )
-    .execute(Bounded(&mut *tx))
-    .await?
-    .rows_affected();
-    sqlx::query!("-- strip_attempts\nDELETE FROM attempts WHERE execution_id = ANY ($1)", &strip)
-        .execute(Bounded(&mut *tx))
-        .await?;
-    commit(tx).await?;
-    Ok(Pruned { deleted, stripped, next: next.map(ExecutionId::new) })
-}
-
-/// Removes gaps that were recorded more than `days` ago, and what is known of schedules that were
-/// changed before that: of the firings that they had nothing is known either. Returns how many gaps.
-pub async fn prune_gaps(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
-    let done = sqlx::query!(
-        "-- prune_gaps
-        WITH t AS (
-            UPDATE retention SET pruned_before =
-                greatest(pruned_before, coalesce($1, now()) - $2 * interval '1 day')),
-        r AS (
-            DELETE FROM job_revisions r USING job_revisions next
-            WHERE next.job_id = r.job_id AND next.revision = r.revision + 1
-              AND next.valid_from < coalesce($1, now()) - $2 * interval '1 day')
-        DELETE FROM gaps WHERE recorded_at < coalesce($1, now()) - $2 * interval '1 day'",
-        now,
-        f64::from(days)
-    )
-    .execute(store.bounded())
-    .await?;
-    Ok(done.rows_affected())
-}
-
-/// Removes instances that were last heard of more than `days` ago. Returns how many.
-pub async fn prune_instances(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
-    let done = sqlx::query!(
-        "-- prune_instances
-        DELETE FROM instances WHERE heartbeat_at < coalesce($1, now()) - $2 * interval '1 day'",
-        now,
-        f64::from(days)
-    )
-    .execute(store.bounded())
-    .await?;
-    Ok(done.rows_affected())
-}
-
-/// The smallest UUID version 7 (RFC 9562) of an instant.
-fn first_id_at(at: DateTime<Utc>) -> Uuid {
-    let millis = at.timestamp_millis().clamp(0, (1 << 48) - 1) as u128;
-    Uuid::from_u128(millis << 80)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_id_of_an_instant_is_below_every_id_drawn_then() {
-        let at: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
-        let drawn = Uuid::from_u128((at.timestamp_millis() as u128) << 80 | 0x7000_8000 << 48);
-        assert!(first_id_at(at) < drawn);
-        let before = at - chrono::Duration::milliseconds(1);
-        assert!(
-            Uuid::from_u128((before.timestamp_millis() as u128) << 80 | ((1 << 80) - 1))
-                < first_id_at(at)
-        );
+) -> Result<Portion, StoreError> {
+    let days = terms.days;
+    match thing {
+        Thing::Executions => executions::remove(store, false, position, days, most, now).await,
+        Thing::OwnKeys => executions::remove(store, true, position, days, most, now).await,
+        Thing::Contents => executions::strip(store, position, days, most, now).await,
+        Thing::Gaps => others::gaps(store, position, days, most, now).await,
+        Thing::Revisions => others::revisions(store, position, days, most, now).await,
+        Thing::Instances => others::instances(store, position, days, most, now).await,
+        Thing::RawMessages => {
+            let removed = raw::prune(store, days, most, now).await?;
+            Ok(Portion { removed, is_last: removed < most.unsigned_abs(), stripped: 0 })
+        }
+        Thing::Bulks => {
+            let removed = bulk::prune(store, days, most, now).await?;
+            Ok(Portion { removed, is_last: removed == 0, stripped: 0 })
+        }
+        Thing::Holds => others::holds(store, days, most, now).await,
+        Thing::Audit => audit::forget(store, position, terms.audit_days, most, now).await,
+        Thing::Jobs => jobs::remove(store, position, days, most, now).await,
     }
+}
+
+/// The database's present, or the given one.
+async fn present(store: &Store, now: Now) -> Result<DateTime<Utc>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        r#"-- retention_present
+        SELECT coalesce($1, now()) AS "now!""#,
+        now
+    )
+    .fetch_one(store.bounded())
+    .await?)
+}
+
+fn ago(now: DateTime<Utc>, days: i32) -> DateTime<Utc> {
+    now - chrono::Duration::days(i64::from(days))
+}
+
+/// Says that executions and gaps of before `cut` may be gone, and keeps backfills waiting until the commit.
+async fn fence(connection: &mut PgConnection, cut: DateTime<Utc>) -> Result<(), StoreError> {
+    let done = sqlx::query!(
+        "-- retention_fence
+        UPDATE retention SET pruned_before = greatest(pruned_before, $1)",
+        cut
+    )
+    .execute(Bounded(connection))
+    .await?;
+    one_row(done.rows_affected())
 }

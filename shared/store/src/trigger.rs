@@ -39,7 +39,7 @@ pub struct Trigger<'a> {
     pub params: Map<String, Value>,
     /// Drawn by the caller; the execution's id if it is new.
     pub id: ExecutionId,
-    /// `<instance>:<pid>` of the caller.
+    /// Who asks: `<user>@<host>:<pid>`.
     pub claimed_by: &'a str,
 }
 
@@ -96,7 +96,8 @@ struct JobColumns {
     now: DateTime<Utc>,
 }
 
-/// Claims an execution of a job.
+/// Claims an execution of a job. `by` is the operator whose action is recorded; `None`: a program asks, and the
+/// execution's row says which.
 ///
 /// # Errors
 ///
@@ -104,7 +105,7 @@ struct JobColumns {
 pub async fn trigger(
     store: &Store,
     request: Trigger<'_>,
-    by: By<'_>,
+    by: Option<By<'_>>,
     now: Now,
 ) -> Result<Triggered, TriggerError> {
     let execution_key = match request.key {

@@ -167,17 +167,21 @@ async fn questions_of_a_stopped_bulk_go_before_it_does() {
     )
     .await;
     let later = Some(sexton_service::clock::now() + chrono::Days::new(31));
-    assert_eq!(bulk::prune(f.store(), 30, later).await.unwrap(), 2);
+    assert_eq!(bulk::prune(f.store(), 30, 1_000, later).await.unwrap(), 2);
     let states = "SELECT string_agg(e.state, ' ' ORDER BY q.ordinal) FROM executions e
         JOIN bulk_questions q ON q.question = e.id";
     assert_eq!(f.text(states).await, "discarded running cancelled");
-    assert_eq!(bulk::prune(f.store(), 30, later).await.unwrap(), 0, "the one that runs is its");
+    assert_eq!(
+        bulk::prune(f.store(), 30, 1_000, later).await.unwrap(),
+        0,
+        "the one that runs is its"
+    );
     f.sql(
         "UPDATE executions SET state = 'succeeded', outcome = 'succeeded', finished_at = now(),
              worker_id = NULL, open_token = NULL, lease_until = NULL WHERE state = 'running'",
     )
     .await;
-    while bulk::prune(f.store(), 30, later).await.unwrap() > 0 {}
+    while bulk::prune(f.store(), 30, 1_000, later).await.unwrap() > 0 {}
     assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
     let told = "SELECT count(*) FROM operator_actions WHERE actor = 'sexton' AND bulk_id = 1";
     assert_eq!(f.number(told).await, 2);

@@ -1,6 +1,8 @@
 //! `sexton audit`: what operators did, listed and exported.
 
 use serde_json::{Value, json};
+use sexton_store::retention::{Terms, Thing};
+use sexton_tests::retention::pass;
 
 use super::{Console, keys};
 
@@ -118,6 +120,50 @@ async fn an_export_goes_on_over_numbers_that_were_drawn_in_vain() {
     undone.rollback().await.unwrap();
     let ended = console.run(&["audit", "export"]).await.expect(0);
     assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (4, ""));
+}
+
+/// What retention has removed is not taken for what somebody is recording.
+#[tokio::test]
+async fn an_export_begins_where_retention_has_come_to() {
+    let console = Console::with_jobs().await;
+    let pool = console.store().pool();
+    let old = "INSERT INTO operator_actions (at, actor, action)
+               SELECT now() - interval '500 days', 'ann', 'edit' FROM generate_series(1, 10) RETURNING id";
+    let last: i64 = sqlx::query_scalar::<_, i64>(old).fetch_all(pool).await.unwrap()[9];
+    console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
+    let terms = Terms { days: 30, audit_days: Some(400) };
+    let gone = pass(console.store(), terms, &[Thing::Audit], 4, None).await.unwrap();
+    assert_eq!(gone.other, 10);
+    let mut slow = pool.begin().await.unwrap();
+    let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'slow', 'edit')";
+    sqlx::query(draw).execute(&mut *slow).await.unwrap();
+    let after = (last - 5).to_string();
+    let ended = console.run(&["audit", "export", "--after", &after]).await.expect(0);
+    assert_eq!((ended.stdout.lines().count(), ended.stderr.as_str()), (1, ""));
+    assert!(ended.stdout.contains("a change"), "{}", ended.stdout);
+    slow.rollback().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_trigger_by_a_program_is_no_operators_action_and_its_execution_says_who() {
+    let console = Console::with_jobs().await;
+    let listed = async || {
+        let all = console.json(&["audit", "list", "--action", "trigger"]).await;
+        all.as_array().unwrap().len()
+    };
+    // Nobody sits at a terminal here.
+    let by_program = ["jobs", "trigger", "shop.charge", "--key", "march-17"];
+    let id = console.json(&by_program).await["id"].as_str().unwrap().to_owned();
+    assert_eq!(listed().await, 0);
+    let row = console.json(&["executions", "show", &id]).await;
+    assert!(row["claimed_by"].as_str().unwrap().starts_with("tester@"), "{row}");
+    console
+        .run(&[&by_program[..4], &["march-18", "--reason", "asked to"]].concat())
+        .await
+        .expect(0);
+    assert_eq!(listed().await, 1, "an operator gives a reason");
+    console.run(&["jobs", "trigger", "shop.charge"]).await.expect(0);
+    assert_eq!(listed().await, 2, "and has no key of his own");
 }
 
 #[tokio::test]

@@ -3,8 +3,10 @@
 use chrono::Days;
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::executions;
 use sexton_store::parked::fail_unopened;
-use sexton_store::{executions, retention};
+use sexton_store::retention::{Terms, Thing};
+use sexton_tests::retention::pass;
 
 use super::{Console, keys};
 
@@ -159,8 +161,9 @@ async fn a_history_that_retention_removed_is_not_told_as_failures() {
     // Kept for their keys, stripped of the rest.
     let row = executions::find(console.store(), ids[1].get()).await.unwrap().unwrap();
     let later = row.finished_at.unwrap() + Days::new(31);
-    let pruned = retention::prune(console.store(), 30, None, 100, Some(later)).await.unwrap();
-    assert_eq!((pruned.deleted, pruned.stripped), (0, 2));
+    let terms = Terms { days: 30, audit_days: None };
+    let pruned = pass(console.store(), terms, &Thing::ALL, 100, Some(later)).await.unwrap();
+    assert_eq!((pruned.executions, pruned.stripped), (0, 2));
     let removed = "attempts were removed by retention";
     let opened = told(ids[0]).await;
     assert!(opened.contains(removed) && !opened.contains("unopened"), "{opened}");

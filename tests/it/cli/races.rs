@@ -91,8 +91,8 @@ async fn of_two_triggers_with_one_key_one_makes_the_execution() {
             claimed_by: "racer:1",
         };
         let (a, b) = tokio::join!(
-            trigger(console.store(), request(), BY, None),
-            trigger(&other, request(), BY, None)
+            trigger(console.store(), request(), Some(BY), None),
+            trigger(&other, request(), Some(BY), None)
         );
         let (a, b) = (a.unwrap(), b.unwrap());
         assert_eq!(a.id, b.id);

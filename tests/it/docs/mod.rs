@@ -10,6 +10,7 @@ mod links;
 mod names;
 mod operations;
 mod reliability;
+mod retention;
 mod servers;
 mod shape;
 

@@ -89,7 +89,7 @@ async fn a_platform_with_a_scheduler_and_a_worker_is_well() {
                         FROM instances WHERE ready AND stopped_at IS NULL";
             let said: Option<String> =
                 sqlx::query_scalar(said).fetch_one(patient.platform.store().pool()).await.unwrap();
-            (said.as_deref() == Some("s2 8, w2 9")).then_some(())
+            (said.as_deref() == Some("s2 9, w2 9")).then_some(())
         })
         .await;
     patient.is_well().await;

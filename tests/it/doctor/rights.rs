@@ -17,7 +17,7 @@ impl Role {
     async fn new(patient: &Patient, grants: &[&str]) -> Self {
         let name = format!("doctor_{}", &Uuid::new_v4().simple().to_string()[..12]);
         patient.sql(&format!("CREATE ROLE {name} LOGIN PASSWORD 'a-password'")).await;
-        for grant in grants {
+        for grant in grants.iter().flat_map(|grants| grants.split(';')) {
             patient.sql(&grant.replace("ROLE", &name)).await;
         }
         let url = patient.platform.database_url();
@@ -32,7 +32,8 @@ impl Role {
     }
 }
 
-const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ROLE";
+const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ROLE;
+    GRANT EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
 
 #[tokio::test]
 async fn doctor_finds_database_privileges() {
@@ -41,6 +42,12 @@ async fn doctor_finds_database_privileges() {
     let found = patient.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
     let told = evidence(&found);
     assert!(told.contains("executions (UPDATE), gaps (UPDATE)"), "{told}");
+    role.end(&patient).await;
+    let unable = "REVOKE EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) FROM ROLE";
+    let role = Role::new(&patient, &[ALL, unable]).await;
+    let found = patient.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
+    let told = evidence(&found);
+    assert!(told.contains("forget_operator_actions (EXECUTE)"), "{told}");
     role.end(&patient).await;
     // The audit is append-only: nobody needs more there than to read and to add.
     let role = Role::new(&patient, &[ALL, "REVOKE UPDATE, DELETE ON operator_actions FROM ROLE"]);

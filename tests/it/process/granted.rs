@@ -41,8 +41,8 @@ name = "a.asks"
 task = "ask"
 "#;
 
-/// Retention goes by the time in an execution's id, so one of long ago is made of another, with its attempts and what
-/// they wrote.
+/// An execution of long ago, made of another with its attempts and what they wrote; an action, too; and the last pass of
+/// retention was none of today's.
 const OF_LONG_AGO: &str = r#"
 CREATE TEMPORARY TABLE chosen AS
     SELECT execution_id AS id FROM attempt_output JOIN executions e ON e.id = execution_id
@@ -57,6 +57,8 @@ INSERT INTO attempt_output SELECT (jsonb_populate_record(o,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
     FROM attempt_output o JOIN chosen c ON c.id = o.execution_id;
 UPDATE bulks SET ended_at = ended_at - interval '3 days';
+INSERT INTO operator_actions (at, actor, action) VALUES (now() - interval '2 years', 'ann', 'of long ago');
+UPDATE retention SET passed_at = NULL;
 "#;
 
 /// Whom the programs log in as, and whom the test is not.
@@ -210,6 +212,7 @@ async fn the_granted_role_is_all_that_scheduler_worker_and_console_need() {
     let mut scheduler = granted.scheduler("s2");
     until(platform, "executions WHERE execution_key = 'of long ago'", 0).await;
     until(platform, "bulks", 0).await;
+    until(platform, "operator_actions WHERE action = 'of long ago'", 0).await;
     scheduler.terminate();
     scheduler.exit(IN_THE_END).await;
     granted.nothing_was_refused();

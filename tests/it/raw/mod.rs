@@ -93,7 +93,7 @@ impl Stage {
 
     fn sweep_until(&self, stop: CancellationToken) -> Sweep {
         let (link, publisher) = (self.link.clone(), self.publisher.clone());
-        Sweep::new(self.store(), link, publisher, Arc::default(), Arc::default(), stop)
+        Sweep::new(self.store(), link, publisher, Arc::default(), stop)
     }
 
     /// A pass that must have been made.

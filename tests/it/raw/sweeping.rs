@@ -161,7 +161,7 @@ async fn what_somebody_took_is_told_and_retention_forgets_it() {
     assert_eq!(stage.state(&id).await, "taken");
     assert_eq!(stage.listed(&[]).await.len(), 1);
     let later = clock::now() + chrono::TimeDelta::days(31);
-    assert_eq!(raw::prune(&stage.store(), 30, Some(later)).await.unwrap(), 1);
+    assert_eq!(raw::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
     assert_eq!(stage.listed(&["--all"]).await.len(), 1, "what is in the queue is never forgotten");
     stage.purge().await;
     stage.pass().await;
@@ -341,7 +341,7 @@ async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() 
     stage.discard(&id).await;
     assert_eq!(stage.pass_within(limit).await.unrecorded, 3);
     let later = clock::now() + chrono::TimeDelta::days(31);
-    assert_eq!(raw::prune(&stage.store(), 30, Some(later)).await.unwrap(), 1);
+    assert_eq!(raw::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
     assert_eq!(stage.pass_within(limit).await.unrecorded, 2);
     // The bytes have a limit of their own: two messages of 9 bytes, each with properties of 2, take 22.
     let small = |bytes| raw::Room { bytes, ..raw::LIMIT };

@@ -6,8 +6,9 @@ use sexton_scheduler::step::Step;
 use sexton_store::backfill::{Backfill, BackfillError, batch};
 use sexton_store::jobs::resume;
 use sexton_store::operator::By;
-use sexton_store::retention;
+use sexton_store::retention::{Terms, Thing};
 use sexton_tests::factory::{NewExecution, NewJob};
+use sexton_tests::retention::pass;
 use uuid::Uuid;
 
 use super::{Fixture, at, now};
@@ -120,8 +121,9 @@ async fn a_firing_whose_execution_retention_has_removed_is_not_backfilled() {
     assert_eq!(made, [true, false], "the hour before has none, this one has");
     // A month later retention removes the one that ran, and its key with it.
     let month = 31 * 86_400;
-    let pruned = retention::prune(f.db.store(), 30, None, 100, now(month)).await.unwrap();
-    assert_eq!(pruned.deleted, 1);
+    let terms = Terms { days: 30, audit_days: None };
+    let pruned = pass(f.db.store(), terms, &Thing::ALL, 100, now(month)).await.unwrap();
+    assert_eq!(pruned.executions, 1);
     let refused = batch(f.db.store(), last_hour(0), None, fresh, BY, now(month)).await;
     assert!(
         matches!(refused, Err(BackfillError::Pruned(before)) if before == at(86_400)),

@@ -27,8 +27,7 @@ use super::{Fixture, now, ticket_of};
 
 fn sweep(f: &Fixture) -> Sweep {
     let (link, publisher) = (f.link.clone(), f.publisher.clone());
-    let held = Arc::default();
-    Sweep::new(f.store(), link, publisher, Arc::default(), held, CancellationToken::new())
+    Sweep::new(f.store(), link, publisher, Arc::default(), CancellationToken::new())
 }
 
 /// Waits until the statement of this name waits for somebody else's lock.
@@ -204,7 +203,7 @@ async fn a_ticket_that_the_broker_parked_fails_its_execution() {
     hand_out_to_the_limit(&f, id).await;
     let (link, publisher, relay) = (f.link.clone(), f.publisher.clone(), Arc::<Notify>::default());
     let stop = CancellationToken::new();
-    let sweep = Sweep::new(f.store(), link, publisher, Arc::clone(&relay), Arc::default(), stop);
+    let sweep = Sweep::new(f.store(), link, publisher, Arc::clone(&relay), stop);
     let tally = pass_of(&sweep).await;
     assert_eq!((tally.kept, tally.failed, tally.removed), (0, 1, 1));
     assert!(pin!(relay.notified()).enable(), "the relay is told");
@@ -306,7 +305,7 @@ async fn a_stopped_pass_ends_early_and_judges_nobody_absent() {
     let stop = CancellationToken::new();
     stop.cancel();
     let (link, publisher) = (f.link.clone(), f.publisher.clone());
-    let sweep = Sweep::new(f.store(), link, publisher, Arc::default(), Arc::default(), stop);
+    let sweep = Sweep::new(f.store(), link, publisher, Arc::default(), stop);
     assert_eq!(pass_of(&sweep).await, Tally::default());
     assert_eq!(f.ready(&f.namespace.failed()).await, 3);
     assert_eq!([f.state(ids[0]).await, f.state(ids[1]).await], ["failed/1", "failed/1"]);

@@ -241,7 +241,7 @@ async fn a_trigger_waits_only_where_executions_run_one_at_a_time_and_one_is_unde
                 id: ExecutionId::new(Uuid::now_v7()),
                 claimed_by: "test:1",
             };
-            let done = trigger(fixture.store(), request, BY, Some(at(1))).await.unwrap();
+            let done = trigger(fixture.store(), request, Some(BY), Some(at(1))).await.unwrap();
             assert_eq!((done.created, done.waits), (true, waits), "{policy} {key}");
         }
     }

@@ -110,7 +110,11 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
     for table in tables {
         sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(pool).await?;
     }
-    sqlx::query("UPDATE retention SET pruned_before = NULL").execute(pool).await?;
+    sqlx::query(
+        "UPDATE retention SET pruned_before = NULL, stripped_at = NULL, stripped_id = NULL",
+    )
+    .execute(pool)
+    .await?;
     let mut jobs = Vec::with_capacity(DEFINITIONS.len());
     for definition in DEFINITIONS {
         let id = simulation.fresh();

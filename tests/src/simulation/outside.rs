@@ -161,7 +161,7 @@ impl Simulation<'_> {
             id,
             claimed_by: ACTOR,
         };
-        let triggered = trigger(self.writes(), request, BY, Some(self.now)).await?;
+        let triggered = trigger(self.writes(), request, Some(BY), Some(self.now)).await?;
         promise!(triggered.created == (triggered.id == id), "a trigger that is not what it says");
         if triggered.created {
             self.ledger.deed(id);

@@ -8,15 +8,17 @@ use sexton_model::lease::{Observed, is_over};
 use sexton_model::plan::{Cursor, Disposition, Due, plan};
 use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
 use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::retention::{Terms, Thing};
 use sexton_store::running::{self, Renewed, Seen};
 use sexton_store::tickets::OwedTicket;
-use sexton_store::{bulk, reconcile, relay, retention};
+use sexton_store::{reconcile, relay};
 
 use super::broker::pick;
 use super::case::{ACTOR, Simulation, began};
 use super::op::Cut;
 use super::promises::promise;
 use super::stop::Stop;
+use crate::retention::pass;
 
 /// How far the clock may jump before catch-up is held: farther than time passes in one operation.
 const HOLD_AFTER: Duration = Duration::from_hours(2);
@@ -24,6 +26,9 @@ const HOLD_AFTER: Duration = Duration::from_hours(2);
 const MOST_SET_BACK: u8 = 3;
 /// For how long retention keeps what has ended, in days.
 pub(super) const RETENTION_DAYS: i32 = 30;
+const TERMS: Terms = Terms { days: RETENTION_DAYS, audit_days: None };
+/// What of the ledger goes, besides what nothing is promised of here.
+const PRUNED: [Thing; 4] = [Thing::Executions, Thing::OwnKeys, Thing::Contents, Thing::Bulks];
 
 /// Any instant: only what lies between two is asked for.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -216,16 +221,8 @@ impl Simulation<'_> {
 
     pub(super) async fn prune(&mut self) -> Result<(), Stop> {
         self.notes.pruned = true;
-        let mut from = None;
-        loop {
-            let now = Some(self.now);
-            let batch = retention::prune(self.writes(), RETENTION_DAYS, from, 5, now).await?;
-            from = batch.next;
-            if from.is_none() {
-                break;
-            }
-        }
-        while bulk::prune(self.writes(), RETENTION_DAYS, Some(self.now)).await? > 0 {}
+        // In portions so small that there are several.
+        pass(self.writes(), TERMS, &PRUNED, 5, Some(self.now)).await?;
         Ok(())
     }
 }

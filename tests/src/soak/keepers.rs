@@ -7,12 +7,15 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::Store;
 use sexton_store::operator::{By, OperatorError, cancel, discard, requeue};
-use sexton_store::{Store, retention};
+use sexton_store::retention::{Terms, Thing};
 use sqlx::Row as _;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+use crate::retention::pass;
 
 /// Between two rounds of either.
 const ROUND: Duration = Duration::from_secs(2);
@@ -22,6 +25,7 @@ const AT_ONCE: i64 = 500;
 const BATCH: i64 = 1_000;
 /// The shortest retention that can be set.
 const DAYS: i32 = 1;
+const TERMS: Terms = Terms { days: DAYS, audit_days: None };
 
 /// What they did so far, in executions.
 #[derive(Debug, Default)]
@@ -125,17 +129,7 @@ pub(super) async fn prune(
         let clock: DateTime<Utc> =
             sqlx::query_scalar("SELECT now()").fetch_one(store.pool()).await?;
         let now = Some(clock + TimeDelta::days(DAYS.into()) - TimeDelta::from_std(keep)?);
-        let mut from = None;
-        loop {
-            let batch = retention::prune(&store, DAYS, from, BATCH, now).await?;
-            add(&kept.removed, batch.deleted);
-            from = batch.next;
-            if from.is_none() {
-                break;
-            }
-        }
-        retention::prune_gaps(&store, DAYS, now).await?;
-        retention::prune_instances(&store, DAYS, now).await?;
+        add(&kept.removed, pass(&store, TERMS, &Thing::ALL, BATCH, now).await?.executions);
     }
     Ok(())
 }

@@ -278,7 +278,7 @@ impl Arena {
             id: ExecutionId::new(Uuid::now_v7()),
             claimed_by: "torture:1",
         };
-        Ok(trigger(self.platform.store(), request, ME, None).await?.id.get())
+        Ok(trigger(self.platform.store(), request, Some(ME), None).await?.id.get())
     }
 
     /// Says how tasks of a job behave from now on.

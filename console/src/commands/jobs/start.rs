@@ -26,7 +26,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
     if arguments.params.is_some() {
         fits(&store, &arguments.name, &params).await?;
     }
-    let claimed_by = actor::claimer();
+    let claimed_by = actor::asker(&session.actor);
     let request = triggering::Trigger {
         job: &arguments.name,
         key: arguments.key.as_deref(),
@@ -34,7 +34,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         id: ExecutionId::new(Uuid::now_v7()),
         claimed_by: &claimed_by,
     };
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = recorded(arguments.key.is_some(), arguments, session);
     let done = match triggering::trigger(&store, request, by, None).await {
         Ok(done) => done,
         Err(TriggerError::Missing(name)) => return Err(missing(&store, &name).await),
@@ -76,6 +76,16 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         session.out.say("The job is paused; this execution runs all the same.")?;
     }
     session.out.say(format!("`sexton executions show {id}` tells how it goes."))
+}
+
+/// In whose name a trigger is recorded; `None`: nobody's, since a program asks.
+pub(super) fn recorded<'a>(
+    has_key: bool,
+    arguments: &'a Trigger,
+    session: &'a Session,
+) -> Option<By<'a>> {
+    let reason = arguments.reason.as_deref();
+    (!actor::is_program(has_key, reason)).then(|| By { actor: &session.actor, reason })
 }
 
 /// Executions are claimed, and nobody has been told.

@@ -12,12 +12,11 @@ use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
 use sexton_model::{key, params};
-use sexton_store::operator::By;
 use sexton_store::trigger::{Each, PORTION, Portion, TriggerError, trigger_each as claim};
 use sexton_store::{Store, jobs};
 use uuid::Uuid;
 
-use super::start::claimed;
+use super::start::{claimed, recorded};
 use super::text_and_lines::text_up_to;
 use super::{Trigger, missing};
 use crate::actor;
@@ -55,9 +54,9 @@ pub(super) async fn trigger_each(
     let store = session.store().await?;
     let name = &arguments.name;
     fit(&store, name, &shown, &lines).await?;
-    let (claimed_by, total) = (actor::claimer(), lines.len());
+    let (claimed_by, total) = (actor::asker(&session.actor), lines.len());
     let each: Vec<Each> = lines.into_iter().map(|(_, one)| of(one)).collect();
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = recorded(true, arguments, session);
     let mut done = Portion::default();
     for portion in each.chunks(PORTION) {
         let one = match claim(&store, name, portion, &claimed_by, by, None).await {

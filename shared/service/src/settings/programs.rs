@@ -95,6 +95,8 @@ pub struct SchedulerSettings {
     pub cron_jobs: Option<String>,
     /// How long finished executions are kept; 1..=3650 days.
     pub retention_days: u32,
+    /// How long the audit is kept; 30..=36500 days, `None`: for ever.
+    pub audit_days: Option<u32>,
     /// How far the database's time may jump before catch-up is held; 1 minute to 31 days.
     pub hold_after: Duration,
 }
@@ -113,6 +115,7 @@ impl SchedulerSettings {
         let job_prefix = reader.value(&table::SEXTON_SERVICE);
         let cron_jobs = reader.value(&table::CRON_JOBS);
         let retention_days = reader.value(&table::RETENTION_DAYS);
+        let audit_days = reader.value(&table::AUDIT_DAYS);
         let hold_after = reader.value(&table::CATCH_UP_HOLD_MS);
         let settings = || {
             Some(Self {
@@ -120,6 +123,7 @@ impl SchedulerSettings {
                 job_prefix,
                 cron_jobs,
                 retention_days: retention_days?,
+                audit_days: audit_days?,
                 hold_after: hold_after?,
             })
         };

@@ -54,6 +54,24 @@ impl Rule for Whole {
     }
 }
 
+/// A number of days, or for ever: `None`.
+pub(crate) struct Days(pub(crate) Whole);
+
+/// How that is written.
+const FOREVER: &str = "forever";
+
+impl Rule for Days {
+    type Value = Option<u32>;
+
+    fn parse(&self, text: &str) -> Result<Option<u32>, String> {
+        if text == FOREVER { Ok(None) } else { self.0.parse(text).map(Some) }
+    }
+
+    fn allowed(&self) -> String {
+        format!("{}, or `{FOREVER}`", self.0.allowed())
+    }
+}
+
 /// A duration written as a whole number of milliseconds.
 pub(crate) struct Milliseconds(pub(crate) Whole);
 

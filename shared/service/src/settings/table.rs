@@ -11,7 +11,7 @@ mod work;
 
 pub(crate) use failed::{FAILED_WARN_AGE_MS, FAILED_WARN_COUNT, FAILED_WARN_PER_HOUR};
 pub(crate) use jobs::{
-    CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
+    AUDIT_DAYS, CATCH_UP_HOLD_MS, CRON_JOBS, CRON_MAX_RETRIES, CRON_RETRY_DELAY_MS,
     CRON_RETRY_DELAY_MULTIPLIER, RETENTION_DAYS, SEXTON_SERVICE,
 };
 pub(crate) use running::{HEALTH_ADDR, LOG_FORMAT, RUST_LOG, SHUTDOWN_GRACE_MS};
@@ -37,7 +37,13 @@ pub(crate) static GROUPS: &[Group] = &[
     ("Catch-up", &[&CATCH_UP_HOLD_MS]),
     (
         "Retries and retention",
-        &[&CRON_MAX_RETRIES, &CRON_RETRY_DELAY_MS, &CRON_RETRY_DELAY_MULTIPLIER, &RETENTION_DAYS],
+        &[
+            &CRON_MAX_RETRIES,
+            &CRON_RETRY_DELAY_MS,
+            &CRON_RETRY_DELAY_MULTIPLIER,
+            &RETENTION_DAYS,
+            &AUDIT_DAYS,
+        ],
     ),
     (
         "Work",

@@ -5,10 +5,7 @@ use sqlx::PgConnection;
 use crate::bounded::{Bounded, commit};
 use crate::{Now, Store, StoreError};
 
-/// Rows of one transaction, of each table.
-const BATCH: i64 = 1_000;
-
-/// Removes items of bulks that were done or stopped more than `days` ago, at most 1,000; when fewer are left,
+/// Removes items of bulks that were done or stopped more than `days` ago, at most `most`; when fewer are left,
 /// the bulks too. Returns how many rows went; 0: nothing is left to remove. One that is being prepared, runs or
 /// is paused is never too old.
 ///
@@ -18,9 +15,9 @@ const BATCH: i64 = 1_000;
 /// # Errors
 ///
 /// Those of the database; nothing of the batch was removed.
-pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError> {
+pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
-    let questions = give_up_questions(&mut tx, days, now).await?;
+    let questions = give_up_questions(&mut tx, days, most, now).await?;
     let items = sqlx::query!(
         "-- prune_bulk_items
         WITH b AS MATERIALIZED (
@@ -42,13 +39,13 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
         DELETE FROM bulk_items d USING i WHERE d.bulk_id = i.bulk_id AND d.ordinal = i.ordinal",
         now,
         f64::from(days),
-        BATCH
+        most
     )
     .execute(Bounded(&mut *tx))
     .await?
     .rows_affected();
     let mut bulks = 0;
-    if items < BATCH as u64 {
+    if items < most.unsigned_abs() {
         bulks = sqlx::query!(
             "-- prune_bulks
             DELETE FROM bulks WHERE id IN (
@@ -58,7 +55,7 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
                 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)",
             now,
             f64::from(days),
-            BATCH
+            most
         )
         .execute(Bounded(&mut *tx))
         .await?
@@ -73,6 +70,7 @@ pub async fn prune(store: &Store, days: i32, now: Now) -> Result<u64, StoreError
 async fn give_up_questions(
     connection: &mut PgConnection,
     days: i32,
+    most: i64,
     now: Now,
 ) -> Result<u64, StoreError> {
     let ended = sqlx::query!(
@@ -99,7 +97,7 @@ async fn give_up_questions(
         FROM q JOIN d ON d.id = q.id",
         now,
         f64::from(days),
-        BATCH
+        most
     )
     .execute(Bounded(connection))
     .await?;

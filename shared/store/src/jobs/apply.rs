@@ -22,6 +22,7 @@ use sexton_model::job::{FieldChange, JobSpec, RESERVED, diff};
 use sexton_model::jobs_file::{Problem, check_ready_against};
 use sexton_model::plan::{Cursor, GapReason, Timetable, TimetableError};
 use sqlx::{PgConnection, Postgres, Transaction};
+use uuid::Uuid;
 
 use super::{Job, JobFilter, read};
 use crate::bounded::{Bounded, commit};
@@ -121,7 +122,11 @@ pub async fn apply(
     let jobs = existing_jobs(&mut tx, existing).await?;
     let work = decide(&request, &timetables, &jobs, fresh_id, at)?;
     let done = work.applied;
-    if !request.dry_run && !work.deeds.is_empty() {
+    let touched =
+        if request.dry_run { false } else { write::touch(&mut tx, &work.over, at).await? };
+    if touched && work.deeds.is_empty() {
+        commit(tx).await.map_err(StoreError::from)?;
+    } else if !request.dry_run && !work.deeds.is_empty() {
         for batch in work.created.chunks(BATCH) {
             write::insert(&mut tx, batch, at).await?;
         }
@@ -208,6 +213,8 @@ struct Work {
     /// Jobs that were there and fire otherwise from now on.
     rescheduled: Vec<JobId>,
     deeds: Vec<AuditDeed>,
+    /// One-shot jobs that are over and stay as they are.
+    over: Vec<Uuid>,
 }
 
 fn decide(
@@ -232,6 +239,9 @@ fn decide(
             }
             if changes.is_empty() {
                 work.applied.unchanged.push(spec.name.clone());
+                if job.schedule_kind == "once" && job.next_fire_at.is_none() {
+                    work.over.push(job.id);
+                }
                 continue;
             }
             if !old.fires_as(spec) {

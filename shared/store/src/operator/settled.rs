@@ -47,7 +47,7 @@ pub async fn still_writing(store: &Store, writers: &[String]) -> Result<Vec<Stri
 }
 
 /// The first number above `after` and up to `through` that there is no action of: one that is being
-/// recorded, or that was drawn in vain.
+/// recorded, or that was drawn in vain. Up to where retention has removed actions, none is being recorded.
 ///
 /// # Errors
 ///
@@ -60,8 +60,9 @@ pub async fn first_missing(
     Ok(sqlx::query_scalar!(
         r#"-- first_missing_action
         SELECT before + 1 AS "missing!"
-        FROM (SELECT id, lag(id, 1, $1::bigint) OVER (ORDER BY id) AS before
-              FROM operator_actions WHERE id > $1 AND id <= $2) AS pairs
+        FROM (SELECT o.id, lag(o.id, 1, b.beginning) OVER (ORDER BY o.id) AS before
+              FROM (SELECT greatest($1::bigint, (SELECT audit_removed_to FROM retention)) AS beginning) b,
+                   operator_actions o WHERE o.id > b.beginning AND o.id <= $2) AS pairs
         WHERE id > before + 1 ORDER BY id LIMIT 1"#,
         after,
         through

@@ -1,6 +1,6 @@
 //! Triggers of many executions of one job, each with a key of the caller's own.
 //!
-//! A portion is one transaction: its rows, their audit, and the word to the relay. A crash in between leaves
+//! A portion is one transaction: its rows, their audit if an operator asks for them, and the word to the relay. A crash in between leaves
 //! some portions triggered and the others not; given again, the same list triggers the rest, for a key never makes
 //! a second execution.
 
@@ -56,7 +56,7 @@ pub async fn trigger_each(
     job_name: &str,
     portion: &[Each],
     claimed_by: &str,
-    by: By<'_>,
+    by: Option<By<'_>>,
     now: Now,
 ) -> Result<Portion, TriggerError> {
     for one in portion {
@@ -82,7 +82,8 @@ pub(super) struct Claims<'a> {
     pub(super) name: &'a str,
     /// Whether the keys are the caller's own, or made of the ids.
     pub(super) own_keys: bool,
-    pub(super) by: By<'a>,
+    /// The operator; `None`: a program.
+    pub(super) by: Option<By<'a>>,
 }
 
 /// An execution that is new.
@@ -93,7 +94,7 @@ pub(super) struct Created {
 }
 
 impl Claims<'_> {
-    /// Inserts those whose key has no execution yet, records them in the audit, and wakes the relay. Of a job that
+    /// Inserts those whose key has no execution yet, records them in the audit if an operator asks, and wakes the relay. Of a job that
     /// runs one at a time the first goes at once if nothing is under way; all others wait for their turn.
     pub(super) async fn insert(
         &self,
@@ -144,8 +145,11 @@ impl Claims<'_> {
         .await
         .map_err(StoreError::from)?;
         if !created.is_empty() {
-            let deeds: Vec<AuditDeed> = created.iter().map(|one| one.deed(job.id, by)).collect();
-            record_deeds(connection, by.actor, &deeds, job.now).await?;
+            if let Some(by) = by {
+                let deeds: Vec<AuditDeed> =
+                    created.iter().map(|one| one.deed(job.id, by)).collect();
+                record_deeds(connection, by.actor, &deeds, job.now).await?;
+            }
             wake(connection, Wake::Owed).await?;
         }
         Ok(created)

@@ -129,7 +129,7 @@ impl<'a> Story<'a> {
             id: ExecutionId::new(Uuid::now_v7()),
             claimed_by: "test:1",
         };
-        trigger(self.f.db.store(), request, Self::by("ann"), Some(self.now)).await.unwrap();
+        trigger(self.f.db.store(), request, Some(Self::by("ann")), Some(self.now)).await.unwrap();
         self.oracle.claimed(key);
     }
 

@@ -53,8 +53,8 @@ async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
         tokio::task::yield_now().await;
     }
     let publisher = sexton_broker::Publisher::start(&there, 1);
-    let (held, stop) = (Arc::default(), CancellationToken::new());
-    let next = Sweep::new(f.store(), there, publisher, Arc::default(), held, stop);
+    let stop = CancellationToken::new();
+    let next = Sweep::new(f.store(), there, publisher, Arc::default(), stop);
     assert!(matches!(
         next.run_once(now(300)).await.unwrap(),
         Swept::Pass(Tally { discarded: 1, .. })

@@ -106,7 +106,7 @@ async fn a_pass_that_is_stopped_between_batches_owes_nothing_and_the_next_mends(
     let (link, publisher) = (f.link.clone(), f.publisher.clone());
     let stop = CancellationToken::new();
     let stopping = stop.clone();
-    let first = Sweep::new(f.store(), link, publisher, Arc::default(), Arc::default(), stop);
+    let first = Sweep::new(f.store(), link, publisher, Arc::default(), stop);
     let first = first.with_batch(BATCH);
     // In its second batch it waits for whoever writes the same line.
     let mut same = f.db.pool().begin().await.unwrap();

@@ -1,6 +1,6 @@
 //! Jobs given by the environment, and what holds for jobs that do not say.
 
-use crate::settings::rule::{Decimal, Milliseconds, Name, Text, Whole};
+use crate::settings::rule::{Days, Decimal, Milliseconds, Name, Text, Whole};
 use crate::settings::setting::Program::{Scheduler, Worker};
 use crate::settings::setting::{About, Fallback, Program, Setting};
 
@@ -116,6 +116,21 @@ pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
         secret: false,
     },
     rule: Whole { min: 1, max: 3650 },
+};
+
+pub(crate) static AUDIT_DAYS: Setting<Days> = Setting {
+    about: About {
+        name: "AUDIT_DAYS",
+        meaning: "How long the audit is kept: what operators did, to what, when and why. `sexton audit \
+                  export` writes it down before.",
+        unit: "days",
+        fallback: Fallback::Text("400"),
+        trade_off: "Longer answers older questions, and the table grows with each action. What is \
+                    younger than 30 days the database keeps, whatever it is asked for.",
+        programs: &[Scheduler],
+        secret: false,
+    },
+    rule: Days(Whole { min: 30, max: 36_500 }),
 };
 
 fn is_service(text: &str) -> bool {

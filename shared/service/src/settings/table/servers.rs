@@ -67,7 +67,8 @@ pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
         unit: "connections",
         fallback: Fallback::Text("8"),
         trade_off: "Writes travel in groups, so few connections carry many tasks. One of these listens. \
-                    Each process has one more: a worker for its journal, a scheduler for its planner. \
+                    Each process has one more: a worker for its journal, a scheduler for its planner; and \
+                    while it removes what is old a scheduler has another. \
                     A worker's `sql` tasks have connections of their own besides, up to one a slot. \
                     More takes memory on the server; keep the sum over all processes, slots of workers \
                     with `sql` tasks included, below its `max_connections`.",

@@ -4,6 +4,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::PRUNED;
 use crate::StoreError;
@@ -73,6 +74,28 @@ pub(super) async fn update(
     .execute(Bounded(connection))
     .await?;
     Ok(())
+}
+
+/// Remembers that a file has these one-shot jobs still, so that [retention](crate::retention) keeps them: without its
+/// row each would be a new job, and run again. Once a day for each. Returns whether there was any.
+pub(super) async fn touch(
+    connection: &mut PgConnection,
+    over: &[Uuid],
+    at: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    if over.is_empty() {
+        return Ok(false);
+    }
+    let done = sqlx::query!(
+        "-- touch_jobs
+        UPDATE jobs SET applied_at = $2::timestamptz
+        WHERE id = ANY ($1) AND greatest(updated_at, applied_at) < $2::timestamptz - interval '1 day'",
+        over,
+        at
+    )
+    .execute(Bounded(connection))
+    .await?;
+    Ok(done.rows_affected() > 0)
 }
 
 pub(super) async fn prune(

@@ -1,0 +1,189 @@
+//! Executions that ended.
+//!
+//! The index `executions_ended` has them by when they did, those with a caller's own key apart: so what can go lies at
+//! the front of it, however much is kept. What failed is not in it; discarded or resolved, it enters with that instant.
+//!
+//! Rows with a caller's own key are stripped, but keep (job, key, outcome) for another while, so that the key goes on
+//! deduplicating. A discarded one is kept whole until then: it can be restored, and must not run without its params.
+//! Up to where they are stripped is remembered in `retention`, so each is read once for it and not every night: an
+//! execution ends at the present, so none comes to lie before that.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::{OWN_KEY_DAYS, Portion, Position, ago, fence, present};
+use crate::bounded::{Bounded, commit};
+use crate::{Now, Store, StoreError};
+
+/// So many rows are read for each that may be stripped: of most there is nothing left to strip after an upgrade.
+const READ: i64 = 2;
+
+/// Removes executions, with or without a caller's own key, whose time is over.
+pub(super) async fn remove(
+    store: &Store,
+    own_keys: bool,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let days = if own_keys { days.max(OWN_KEY_DAYS) } else { days };
+    let cut = ago(present(store, now).await?, days);
+    let mut tx = store.begin().await?;
+    fence(&mut tx, cut).await?;
+    let rows = sqlx::query!(
+        r#"-- retention_ended
+        SELECT id, finished_at AS "finished_at!" FROM executions
+        WHERE own_key = $1 AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
+          AND finished_at < $2 AND (finished_at, id) > (coalesce($3::timestamptz, '-infinity'), $4)
+        ORDER BY finished_at, id LIMIT $5 FOR UPDATE SKIP LOCKED"#,
+        own_keys,
+        cut,
+        position.at,
+        position.id,
+        most
+    )
+    .fetch_all(Bounded(&mut *tx))
+    .await?;
+    let Some(last) = rows.last() else {
+        return Ok(Portion { is_last: true, ..Portion::default() });
+    };
+    let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
+    let removed =
+        sqlx::query!("-- delete_finished\nDELETE FROM executions WHERE id = ANY ($1)", &ids)
+            .execute(Bounded(&mut *tx))
+            .await?
+            .rows_affected();
+    commit(tx).await?;
+    *position = Position { at: Some(last.finished_at), id: last.id, ..*position };
+    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+}
+
+/// An execution with a caller's own key.
+struct Row {
+    id: Uuid,
+    finished_at: DateTime<Utc>,
+    /// It has more than its key.
+    has_more: bool,
+}
+
+/// Strips executions with a caller's own key.
+pub(super) async fn strip(
+    store: &Store,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let now = present(store, now).await?;
+    let mut from = *position;
+    if from.at.is_none() {
+        from = remembered(store, now).await?;
+    }
+    let limit = most.saturating_mul(READ);
+    let mut rows = sqlx::query_as!(
+        Row,
+        r#"-- retention_own_keys
+        SELECT id, finished_at AS "finished_at!",
+               (state <> 'discarded' AND (params <> '{}' OR result IS NOT NULL
+                    OR EXISTS (SELECT FROM attempts a WHERE a.execution_id = executions.id)))
+                   AS "has_more!"
+        FROM executions
+        WHERE own_key AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
+          AND finished_at < $1 AND (finished_at, id) > (coalesce($2::timestamptz, '-infinity'), $3)
+        ORDER BY finished_at, id LIMIT $4"#,
+        ago(now, days),
+        from.at,
+        from.id,
+        limit
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let mut is_last = (rows.len() as i64) < limit;
+    let mut wanted = 0;
+    let full = rows.iter().position(|row| {
+        wanted += i64::from(row.has_more);
+        wanted > most
+    });
+    if let Some(full) = full {
+        rows.truncate(full);
+        is_last = false;
+    }
+    let Some(last) = rows.last() else {
+        return Ok(Portion { is_last: true, ..Portion::default() });
+    };
+    let to = Position { at: Some(last.finished_at), id: last.id, ..from };
+    let wanted: Vec<Uuid> = rows.iter().filter(|row| row.has_more).map(|row| row.id).collect();
+    let stripped = write(store, &rows, &wanted, from.left).await?;
+    *position = Position { left: from.left || stripped < wanted.len(), ..to };
+    Ok(Portion { stripped: stripped as u64, is_last, removed: 0 })
+}
+
+/// Up to where they are stripped; of a clock that was ahead nothing is taken over.
+async fn remembered(store: &Store, now: DateTime<Utc>) -> Result<Position, StoreError> {
+    let row = sqlx::query!(
+        "-- retention_stripped_to\nSELECT stripped_at, stripped_id FROM retention WHERE stripped_at <= $1",
+        now
+    )
+    .fetch_optional(store.bounded())
+    .await?;
+    Ok(row.map_or_else(Position::default, |row| Position {
+        at: row.stripped_at,
+        id: row.stripped_id.unwrap_or_default(),
+        ..Position::default()
+    }))
+}
+
+/// Strips those of `rows` that are `wanted` and that nobody else has locked, and remembers how far that was, unless
+/// something was `left` before them. Returns how many.
+async fn write(
+    store: &Store,
+    rows: &[Row],
+    wanted: &[Uuid],
+    left: bool,
+) -> Result<usize, StoreError> {
+    let mut tx = store.begin().await?;
+    // First of all, as where executions are removed, and in a backfill.
+    sqlx::query!("-- retention_lock\nSELECT FROM retention FOR NO KEY UPDATE")
+        .execute(Bounded(&mut *tx))
+        .await?;
+    let locked: HashSet<Uuid> = sqlx::query_scalar!(
+        "-- retention_lock_own_keys
+        SELECT id FROM executions
+        WHERE id = ANY ($1) AND own_key AND state IN ('succeeded', 'cancelled', 'skipped')
+        ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        wanted
+    )
+    .fetch_all(Bounded(&mut *tx))
+    .await?
+    .into_iter()
+    .collect();
+    let ids: Vec<Uuid> = locked.iter().copied().collect();
+    if !ids.is_empty() {
+        sqlx::query!(
+            "-- strip_finished\nUPDATE executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
+            &ids
+        )
+        .execute(Bounded(&mut *tx))
+        .await?;
+        sqlx::query!("-- strip_attempts\nDELETE FROM attempts WHERE execution_id = ANY ($1)", &ids)
+            .execute(Bounded(&mut *tx))
+            .await?;
+    }
+    // The next pass begins before the first that somebody else has.
+    let missing = rows.iter().position(|row| row.has_more && !locked.contains(&row.id));
+    let end = missing.unwrap_or(rows.len()).checked_sub(1).and_then(|index| rows.get(index));
+    if let (Some(end), false) = (end, left) {
+        sqlx::query!(
+            "-- retention_stripped\nUPDATE retention SET stripped_at = $1, stripped_id = $2",
+            end.finished_at,
+            end.id
+        )
+        .execute(Bounded(&mut *tx))
+        .await?;
+    }
+    commit(tx).await?;
+    Ok(ids.len())
+}

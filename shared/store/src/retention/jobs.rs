@@ -1,0 +1,71 @@
+//! Jobs of which nothing is left: those that were deleted, and one-shot jobs that are over.
+//!
+//! The foreign keys decide: a job goes when it has no execution, no gap and nothing that is set aside any more, and
+//! takes its revisions with it. What failed of it stays until an operator discards it, and the job with it.
+//!
+//! Of a one-shot job that is over nothing but its row says that it has run: applied again, it would be a new one. So it
+//! stays as long as a file that is applied has it, and as long afterwards as a caller's own key deduplicates.
+
+use uuid::Uuid;
+
+use super::{OWN_KEY_DAYS, Portion, Position, ago, present};
+use crate::bounded::{Bounded, commit};
+use crate::{Now, Store, StoreError};
+
+/// Removes jobs, of as many as are read behind the position.
+pub(super) async fn remove(
+    store: &Store,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let now = present(store, now).await?;
+    let (cut, over) = (ago(now, days), ago(now, days.max(OWN_KEY_DAYS)));
+    let rows = sqlx::query!(
+        r#"-- retention_jobs
+        SELECT id, (deleted_at IS NOT NULL OR (schedule_kind = 'once' AND next_fire_at IS NULL)) AS "may_go!"
+        FROM jobs WHERE id > $1 ORDER BY id LIMIT $2"#,
+        position.id,
+        most
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let ids: Vec<Uuid> = rows.iter().filter(|row| row.may_go).map(|row| row.id).collect();
+    let mut removed = 0;
+    if !ids.is_empty() {
+        let mut tx = store.begin().await?;
+        let locked = sqlx::query_scalar!(
+            "-- retention_lock_jobs
+            SELECT id FROM jobs j
+            WHERE id = ANY ($1)
+              AND (deleted_at < $2
+                   OR (deleted_at IS NULL AND schedule_kind = 'once' AND next_fire_at IS NULL
+                       AND greatest(updated_at, applied_at) < $3))
+              AND NOT EXISTS (SELECT FROM executions WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM gaps WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM held_firings WHERE job_id = j.id)
+            ORDER BY id FOR UPDATE OF j SKIP LOCKED",
+            &ids,
+            cut,
+            over
+        )
+        .fetch_all(Bounded(&mut *tx))
+        .await?;
+        // Asked again: who had a job locked before may have claimed something of it. From now on nobody can.
+        removed = sqlx::query!(
+            "-- prune_jobs_that_are_over
+            DELETE FROM jobs j WHERE id = ANY ($1)
+              AND NOT EXISTS (SELECT FROM executions WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM gaps WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM held_firings WHERE job_id = j.id)",
+            &locked
+        )
+        .execute(Bounded(&mut *tx))
+        .await?
+        .rows_affected();
+        commit(tx).await?;
+    }
+    position.id = rows.last().map_or(position.id, |row| row.id);
+    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+}

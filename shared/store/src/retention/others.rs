@@ -1,0 +1,153 @@
+//! Gaps, revisions of jobs, instances and holds: tables that have no index by age, since nobody else would ask for it.
+//!
+//! Each is gone through by its primary key once a pass, from one end to the other, as many rows at a time as a portion
+//! removes at most. What is kept is read without a lock.
+
+use uuid::Uuid;
+
+use super::{Portion, Position, ago, fence, present};
+use crate::bounded::{Bounded, commit};
+use crate::{Now, Store, StoreError};
+
+/// Removes gaps that were recorded before.
+pub(super) async fn gaps(
+    store: &Store,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let cut = ago(present(store, now).await?, days);
+    let rows = sqlx::query!(
+        r#"-- retention_gaps
+        SELECT id, recorded_at < $3 AS "is_old!" FROM gaps WHERE id > $1 ORDER BY id LIMIT $2"#,
+        position.number,
+        most,
+        cut
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let old: Vec<i64> = rows.iter().filter(|row| row.is_old).map(|row| row.id).collect();
+    let mut removed = 0;
+    if !old.is_empty() {
+        let mut tx = store.begin().await?;
+        fence(&mut tx, cut).await?;
+        removed = sqlx::query!(
+            "-- prune_gaps
+            DELETE FROM gaps WHERE id IN (
+                SELECT id FROM gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
+            &old
+        )
+        .execute(Bounded(&mut *tx))
+        .await?
+        .rows_affected();
+        commit(tx).await?;
+    }
+    position.number = rows.last().map_or(position.number, |row| row.id);
+    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+}
+
+/// Removes what is known of schedules that were changed before: of the firings that they had nothing is known either.
+pub(super) async fn revisions(
+    store: &Store,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let cut = ago(present(store, now).await?, days);
+    let rows = sqlx::query!(
+        r#"-- retention_revisions
+        SELECT job_id, revision,
+               coalesce((SELECT next.valid_from < $4 FROM job_revisions next
+                         WHERE next.job_id = r.job_id AND next.revision = r.revision + 1), false)
+                   AS "is_old!"
+        FROM job_revisions r WHERE (job_id, revision) > ($1, $2)
+        ORDER BY job_id, revision LIMIT $3"#,
+        position.id,
+        i32::try_from(position.number).unwrap_or(i32::MAX),
+        most,
+        cut
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let old = rows.iter().filter(|row| row.is_old).map(|row| (row.job_id, row.revision));
+    let (jobs, revisions): (Vec<Uuid>, Vec<i32>) = old.unzip();
+    let mut removed = 0;
+    if !jobs.is_empty() {
+        let mut tx = store.begin().await?;
+        fence(&mut tx, cut).await?;
+        removed = sqlx::query!(
+            "-- prune_revisions
+            DELETE FROM job_revisions r USING unnest($1::uuid[], $2::int[]) AS o (job_id, revision)
+            WHERE r.job_id = o.job_id AND r.revision = o.revision",
+            &jobs,
+            &revisions
+        )
+        .execute(Bounded(&mut *tx))
+        .await?
+        .rows_affected();
+        commit(tx).await?;
+    }
+    if let Some(last) = rows.last() {
+        (position.id, position.number) = (last.job_id, last.revision.into());
+    }
+    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+}
+
+/// Removes instances that were last heard of before, with what they offered.
+pub(super) async fn instances(
+    store: &Store,
+    position: &mut Position,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let cut = ago(present(store, now).await?, days);
+    let rows = sqlx::query!(
+        r#"-- retention_instances
+        SELECT id, heartbeat_at < $3 AS "is_old!" FROM instances WHERE id > $1 ORDER BY id LIMIT $2"#,
+        position.id,
+        most,
+        cut
+    )
+    .fetch_all(store.bounded())
+    .await?;
+    let old: Vec<Uuid> = rows.iter().filter(|row| row.is_old).map(|row| row.id).collect();
+    let mut removed = 0;
+    if !old.is_empty() {
+        removed = sqlx::query!(
+            "-- prune_instances
+            DELETE FROM instances WHERE id IN (
+                SELECT id FROM instances WHERE id = ANY ($1) AND heartbeat_at < $2
+                ORDER BY id FOR UPDATE SKIP LOCKED)",
+            &old,
+            cut
+        )
+        .execute(store.bounded())
+        .await?
+        .rows_affected();
+    }
+    position.id = rows.last().map_or(position.id, |row| row.id);
+    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+}
+
+/// Removes holds of catch-up that were released before. There is one for each jump of the database's clock.
+pub(super) async fn holds(
+    store: &Store,
+    days: i32,
+    most: i64,
+    now: Now,
+) -> Result<Portion, StoreError> {
+    let removed = sqlx::query!(
+        "-- prune_holds
+        DELETE FROM holds WHERE id IN (
+            SELECT id FROM holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        ago(present(store, now).await?, days),
+        most
+    )
+    .execute(store.bounded())
+    .await?
+    .rows_affected();
+    Ok(Portion { removed, is_last: removed < most.unsigned_abs(), stripped: 0 })
+}

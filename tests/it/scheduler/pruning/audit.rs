@@ -1,0 +1,58 @@
+//! The audit goes after a time of its own, and by nobody's hand.
+
+use sexton_scheduler::pruner::{Pruner, Prunes};
+use sexton_scheduler::step::Step as _;
+use sexton_store::retention::Terms;
+use tokio_util::sync::CancellationToken;
+
+use crate::scheduler::Fixture;
+
+/// Actions that are so many days old, by the database's own clock.
+async fn actions(f: &Fixture, days: &[i32]) {
+    sqlx::query(
+        "INSERT INTO operator_actions (at, actor, action)
+         SELECT now() - d * interval '1 day' - interval '1 hour', 'ann', 'pause' FROM unnest($1::int[]) d",
+    )
+    .bind(days)
+    .execute(f.db.pool())
+    .await
+    .unwrap();
+}
+
+async fn pass(f: &Fixture, audit_days: Option<i32>) -> u64 {
+    sqlx::raw_sql("UPDATE retention SET passed_at = NULL").execute(f.db.pool()).await.unwrap();
+    let terms = Terms { days: 30, audit_days };
+    let pruner = Pruner::new(f.store(), terms, CancellationToken::new());
+    let Prunes::Pass(done) = pruner.run_once(None).await.unwrap() else { panic!("a pass was due") };
+    assert!(done.complete);
+    done.other
+}
+
+#[tokio::test]
+async fn what_operators_did_goes_after_its_own_time_and_never_where_it_is_kept_for_ever() {
+    let f = Fixture::without_broker().await;
+    actions(&f, &[1_000, 401, 400, 399, 31, 0]).await;
+    assert_eq!(pass(&f, None).await, 0);
+    assert_eq!(pass(&f, Some(400)).await, 3);
+    assert_eq!(f.number("SELECT count(*) FROM operator_actions").await, 3);
+    assert_eq!(f.number("SELECT audit_removed_to FROM retention").await, 3);
+    // More than a portion, with the same instant.
+    actions(&f, &[500; 2_500]).await;
+    assert_eq!(pass(&f, Some(400)).await, 2_500);
+    assert_eq!(pass(&f, Some(400)).await, 0);
+}
+
+#[tokio::test]
+async fn nothing_that_is_younger_than_thirty_days_goes_whatever_is_asked_for() {
+    let f = Fixture::without_broker().await;
+    actions(&f, &[31, 29, 0]).await;
+    let forget = "SELECT removed FROM forget_operator_actions('infinity', NULL, 1000)";
+    assert_eq!(f.number(forget).await, 1);
+    assert_eq!(f.number(forget).await, 0);
+    // And only within that call.
+    let by_hand =
+        "SELECT forget_operator_actions('infinity', NULL, 1000); DELETE FROM operator_actions";
+    let mut hand = f.db.pool().begin().await.unwrap();
+    let refused = sqlx::raw_sql(by_hand).execute(&mut *hand).await.unwrap_err();
+    assert!(refused.to_string().contains("append-only"), "{refused}");
+}

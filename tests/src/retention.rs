@@ -1,0 +1,45 @@
+//! Retention as tests need it: by the pruner's own portions, without its rests.
+
+use sexton_store::retention::{Position, Terms, Thing, portion};
+use sexton_store::{Now, Store, StoreError};
+
+/// What went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Removed {
+    /// Executions.
+    pub executions: u64,
+    /// Executions that were stripped to their key.
+    pub stripped: u64,
+    /// All other rows.
+    pub other: u64,
+}
+
+/// Removes these things one after another, each to its end, in portions of `most` rows.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn pass(
+    store: &Store,
+    terms: Terms,
+    things: &[Thing],
+    most: i64,
+    now: Now,
+) -> Result<Removed, StoreError> {
+    let mut removed = Removed::default();
+    for thing in things {
+        let mut position = Position::default();
+        loop {
+            let done = portion(store, *thing, &mut position, terms, most, now).await?;
+            removed.stripped += done.stripped;
+            match thing {
+                Thing::Executions | Thing::OwnKeys => removed.executions += done.removed,
+                _ => removed.other += done.removed,
+            }
+            if done.is_last {
+                break;
+            }
+        }
+    }
+    Ok(removed)
+}
