@@ -99,7 +99,9 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let text = error.to_string();
         match error {
-            StoreError::Unavailable(_) | StoreError::Refused(_) => Self::Unreachable(text),
+            StoreError::Unavailable(_)
+            | StoreError::Refused(_)
+            | StoreError::SettingsNotApplied(_) => Self::Unreachable(text),
             StoreError::Schema(_) | StoreError::Unsuitable(_) => Self::Schema(text),
             StoreError::TooSlow(_)
             | StoreError::InUse(_)

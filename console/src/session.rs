@@ -63,8 +63,8 @@ impl Session {
             ..StoreOptions::new(url, APPLICATION)
         };
         let store = Store::open(&options)?;
-        // At the same time: the pool would keep trying and hide the reason, the probe tells it.
-        let both = async { tokio::try_join!(status::probe(url, APPLICATION), store.ping()) };
+        // At the same time: the pool would keep trying and hide the reason.
+        let both = async { tokio::try_join!(store.verify_settings(), store.ping()) };
         match timeout(CONNECT_TIMEOUT, both).await {
             Ok(Ok(_)) => Ok(store),
             Ok(Err(error)) => Err(unreachable(&server.to_string(), &error)),
@@ -110,6 +110,9 @@ fn unreachable(server: &str, error: &StoreError) -> Failure {
         StoreError::Refused(cause) => Failure::Unreachable(format!(
             "the database at {server} refuses the connection: {cause}; check user, password and \
              database in DATABASE_URL"
+        )),
+        StoreError::SettingsNotApplied(why) => Failure::Unreachable(format!(
+            "the connection to the database at {server} is refused: {why}"
         )),
         other => Failure::Unreachable(other.to_string()),
     }

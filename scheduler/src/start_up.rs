@@ -2,7 +2,7 @@
 //! the environment are in it.
 //!
 //! The parts of a platform start in any order, so whatever somebody else will put right is waited
-//! for: an unreachable server, refused credentials, a schema that is still to be migrated. It is
+//! for: an unreachable server, refused credentials, a pooler that drops settings, a schema that is still to be migrated. It is
 //! said once a minute, and `/readyz` says it all the while.
 
 use std::time::Duration;
@@ -68,6 +68,7 @@ pub async fn start_up(
 }
 
 async fn attempt(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
+    store.verify_settings().await?;
     store.check_schema().await?;
     apply_all(store, jobs, actor, None).await?;
     if !jobs.is_empty() {

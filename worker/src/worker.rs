@@ -186,7 +186,7 @@ async fn database_is_ready(
     loop {
         let checked = tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            checked = within(START_LIMIT, store.check_schema()) => checked,
+            checked = within(START_LIMIT, check(store)) => checked,
         };
         match checked {
             Ok(()) => {
@@ -203,6 +203,11 @@ async fn database_is_ready(
             () = tokio::time::sleep(START_EVERY) => {}
         }
     }
+}
+
+async fn check(store: &Store) -> Result<(), StoreError> {
+    store.verify_settings().await?;
+    store.check_schema().await
 }
 
 /// Introduces the worker, as often as it takes; `false`: it was told to stop.

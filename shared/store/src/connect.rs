@@ -8,6 +8,8 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
+use crate::bounded::bounded;
+use crate::session_settings::SessionSettings;
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
 const RETURN_LIMIT: Duration = Duration::from_secs(5);
@@ -43,29 +45,38 @@ impl StoreOptions {
             from_where: None,
         }
     }
+
+    /// What its connections must have.
+    pub(crate) fn settings(&self) -> SessionSettings {
+        SessionSettings { statement_timeout: self.statement_timeout }
+    }
 }
 
 /// The database. Cheap to clone; clones share the connections.
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
+    settings: SessionSettings,
 }
 
 impl Store {
     /// Prepares the pool. Nothing is connected yet, so this succeeds while the server is away.
     ///
     /// Every connection gets `synchronous_commit = on` and `READ COMMITTED`, whatever the server's
-    /// or the role's defaults are: the protocol's promises stand on both.
+    /// or the role's defaults are: the protocol's promises stand on both. One that does not get them is
+    /// refused: see [`Self::verify_settings`].
     ///
     /// # Errors
     ///
     /// [`StoreError::Refused`] when the URL cannot be read.
     pub fn open(options: &StoreOptions) -> Result<Self, StoreError> {
         let connect = connect_options(options)?;
+        let settings = options.settings();
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
+            .after_connect(move |connection, _| Box::pin(settings.verify(connection)))
             .before_acquire(|connection, about| {
                 let rested = about.idle_for >= RESTED;
                 Box::pin(
@@ -74,7 +85,7 @@ impl Store {
             })
             .after_release(|connection, _| Box::pin(still_answers(connection)))
             .connect_lazy_with(connect);
-        Ok(Self { pool })
+        Ok(Self { pool, settings })
     }
 
     /// The pool, for this crate's functions and for tests that look at rows.
@@ -94,7 +105,35 @@ impl Store {
             .acquire_timeout(self.pool.options().get_acquire_timeout())
             .idle_timeout(None)
             .max_lifetime(None)
+            .after_connect({
+                let settings = self.settings;
+                move |connection, _| Box::pin(settings.verify(connection))
+            })
             .connect_lazy_with((*self.pool.connect_options()).clone())
+    }
+
+    /// A connection outside of the pool, with what `options` add to the settings of all.
+    pub(crate) async fn connect(
+        &self,
+        options: &PgConnectOptions,
+    ) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = options.connect().await?;
+        self.settings.verify(&mut connection).await?;
+        Ok(connection)
+    }
+
+    /// Connects once and hangs up: to learn the true reason where the pool would only say that it has no connection, and
+    /// to see that the server applies the settings of a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them.
+    pub async fn verify_settings(&self) -> Result<(), StoreError> {
+        let connecting = async {
+            let connection = self.connect(&self.pool.connect_options()).await?;
+            connection.close().await
+        };
+        Ok(bounded(connecting).await?)
     }
 
     /// Asks the server for a sign of life.
@@ -135,17 +174,7 @@ pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions
         .application_name(&options.application)
         // A slow statement is told by whoever waits for it, without its whole text.
         .disable_statement_logging()
-        .options([
-            ("synchronous_commit", "on"),
-            ("default_transaction_isolation", "read committed"),
-            ("statement_timeout", &options.statement_timeout.as_millis().to_string()),
-            ("idle_in_transaction_session_timeout", "60000"),
-            // The server's side: it frees what a vanished client held within half a minute. The
-            // client's side has no such setting; every caller bounds its own wait.
-            ("tcp_keepalives_idle", "15"),
-            ("tcp_keepalives_interval", "5"),
-            ("tcp_keepalives_count", "3"),
-        ]);
+        .options(options.settings().options());
     // The default of the audit's column, so that no statement can forget to say it.
     Ok(match &options.from_where {
         Some(place) => connect.options([("sexton.from_where", place)]),

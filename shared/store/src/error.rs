@@ -2,6 +2,8 @@
 
 use sqlx::error::DatabaseError;
 
+use crate::session_settings::SettingsNotApplied;
+
 /// An error of the store; one variant per reaction.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -15,6 +17,10 @@ pub enum StoreError {
         "the database refuses the connection: {0}; check user, password and database in DATABASE_URL"
     )]
     Refused(#[source] sqlx::Error),
+    /// A connection does not have the settings that the protocol's promises stand on. Somebody changes how the
+    /// program connects.
+    #[error("the connection to the database is refused: {0}")]
+    SettingsNotApplied(String),
     /// The server ended the statement at its time limit: nothing of it was done. A loop tries again;
     /// a person asks for less.
     #[error("the question took the database too long; narrow it with --job or --since ({0})")]
@@ -55,7 +61,13 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same call can succeed later without anybody's doing.
     pub const fn is_transient(&self) -> bool {
-        matches!(self, Self::Unavailable(_) | Self::Refused(_) | Self::TooSlow(_))
+        matches!(
+            self,
+            Self::Unavailable(_)
+                | Self::Refused(_)
+                | Self::SettingsNotApplied(_)
+                | Self::TooSlow(_)
+        )
     }
 }
 
@@ -63,6 +75,9 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let Some(code) = error.as_database_error().and_then(DatabaseError::code) else {
             return match error {
+                sqlx::Error::Configuration(why) if why.is::<SettingsNotApplied>() => {
+                    Self::SettingsNotApplied(why.to_string())
+                }
                 sqlx::Error::ColumnDecode { .. }
                 | sqlx::Error::Decode(_)
                 | sqlx::Error::ColumnNotFound(_)

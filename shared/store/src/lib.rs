@@ -52,6 +52,7 @@ pub mod running;
 pub mod schema;
 pub mod scratch;
 mod session;
+mod session_settings;
 pub mod settle;
 pub mod status;
 pub mod task;

@@ -12,9 +12,9 @@
 
 use std::ops::{Deref, DerefMut};
 
+use sqlx::PgExecutor;
 use sqlx::postgres::PgConnectOptions;
 pub use sqlx::postgres::PgConnection;
-use sqlx::{ConnectOptions as _, PgExecutor};
 use tokio::time::Instant;
 
 use crate::bounded::bounded;
@@ -42,6 +42,7 @@ impl Executors for &mut PgConnection {
 /// A connection beside the pool. Whoever waits for its answers limits the wait: nothing here does.
 #[derive(Debug)]
 pub struct OwnConnection {
+    store: Store,
     options: PgConnectOptions,
     /// Between two uses, and when it last answered.
     kept: Option<(PgConnection, Instant)>,
@@ -51,19 +52,19 @@ impl OwnConnection {
     /// To the database of `store`, with its settings. Nothing is connected yet.
     pub fn new(store: &Store) -> Self {
         let options = PgConnectOptions::clone(&store.pool().connect_options());
-        Self { options, kept: None }
+        Self { store: store.clone(), options, kept: None }
     }
 
     /// The same, for statements that look rows up by their keys and do nothing else.
     pub fn by_keys(store: &Store) -> Self {
-        let Self { options, .. } = Self::new(store);
+        let Self { store, options, .. } = Self::new(store);
         let options = options.options([
             ("plan_cache_mode", "force_generic_plan"),
             ("enable_seqscan", "off"),
             ("enable_hashjoin", "off"),
             ("enable_mergejoin", "off"),
         ]);
-        Self { options, kept: None }
+        Self { store, options, kept: None }
     }
 
     /// The connection, made anew unless the last answer on it has come.
@@ -81,7 +82,7 @@ impl OwnConnection {
         };
         let connection = match kept {
             Some(connection) => connection,
-            None => bounded(self.options.connect()).await?,
+            None => bounded(self.store.connect(&self.options)).await?,
         };
         Ok(Lent { owner: self, connection })
     }

@@ -1,5 +1,6 @@
 //! The failed queue's side of an execution: what the sweep and the workers ask and write.
 
+mod counts;
 mod kept;
 mod notices;
 
@@ -18,6 +19,7 @@ use crate::exclusive::Exclusive;
 use crate::open::number;
 use crate::{Now, Store, StoreError};
 
+pub use counts::{FailedCounts, counts};
 pub use kept::{Owed, Place, begin_pass, end_pass, keep, owe_unseen};
 pub use notices::notices;
 
@@ -125,25 +127,4 @@ pub async fn owe_again(
     .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
-}
-
-/// How many executions are failed, and how many of those have their message in the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FailedCounts {
-    /// Rows in `failed`.
-    pub failed: u64,
-    /// Of those, rows whose parked ticket was published.
-    pub published: u64,
-}
-
-/// Counts the failed rows.
-pub async fn counts(store: &Store) -> Result<FailedCounts, StoreError> {
-    let row = sqlx::query!(
-        r#"-- failed_counts
-        SELECT count(*) AS "failed!", count(ticket_published_at) AS "published!"
-        FROM executions WHERE state = 'failed'"#
-    )
-    .fetch_one(store.bounded())
-    .await?;
-    Ok(FailedCounts { failed: row.failed as u64, published: row.published as u64 })
 }

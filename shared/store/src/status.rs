@@ -5,10 +5,8 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sqlx::Connection as _;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
 
-use crate::{Now, Store, StoreError};
+use crate::{Now, Store, StoreError, parked};
 
 /// What waits and runs in one pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -56,18 +54,6 @@ pub struct Overview {
     pub oldest_unpublished_ms: Option<i64>,
 }
 
-/// Connects once and hangs up, so as to learn the true reason where the pool would only say that it
-/// has no connection.
-///
-/// # Errors
-///
-/// [`StoreError::Unavailable`] or [`StoreError::Refused`].
-pub async fn probe(url: &str, application: &str) -> Result<(), StoreError> {
-    let options: PgConnectOptions = url.parse().map_err(StoreError::Refused)?;
-    let connection = PgConnection::connect_with(&options.application_name(application)).await?;
-    Ok(connection.close().await?)
-}
-
 /// The database's clock.
 pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
@@ -89,18 +75,18 @@ pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
 /// Reads the counts over everything.
 pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     let schema_version = schema_version(store).await?;
+    let parked::FailedCounts { failed, .. } = parked::counts(store).await?;
     let row = sqlx::query!(
         r#"-- overview
         SELECT coalesce($1, clock_timestamp()) AS "now!",
                j.active AS "active!", j.paused AS "paused!", j.next_fire_at,
-               f.failed AS "failed!", f.oldest AS oldest_failed_at,
+               f.oldest AS oldest_failed_at,
                o.owed AS "owed!", o.oldest AS oldest_owed
         FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
                      count(*) FILTER (WHERE status = 'paused') AS paused,
                      min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
               FROM jobs WHERE deleted_at IS NULL) j,
-             (SELECT count(*) AS failed, min(finished_at) AS oldest
-              FROM executions WHERE state = 'failed') f,
+             (SELECT min(finished_at) AS oldest FROM executions WHERE state = 'failed') f,
              (SELECT count(*) AS owed,
                      min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
                                   next_attempt_at)) AS oldest
@@ -117,7 +103,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         jobs_active: row.active,
         jobs_paused: row.paused,
         next_fire_at: row.next_fire_at,
-        failed: row.failed,
+        failed: failed as i64,
         oldest_failed_at: row.oldest_failed_at,
         unpublished: row.owed,
         oldest_unpublished_ms: row.oldest_owed.map(|at| (row.now - at).num_milliseconds().max(0)),

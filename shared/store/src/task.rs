@@ -90,11 +90,17 @@ impl TaskDatabase {
     pub fn open(options: &StoreOptions, store: &Store) -> Result<Self, StoreError> {
         // What a task leaves behind is discarded with the prepared statements, so none are remembered.
         let connect = connect_options(options)?.statement_cache_capacity(0);
+        let settings = options.settings();
         let pool = PgPoolOptions::new()
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
-            .after_connect(|connection, _| Box::pin(count_as_begun(connection)))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    settings.verify(connection).await?;
+                    count_as_begun(connection).await
+                })
+            })
             .after_release(|connection, _| Box::pin(forget(connection)))
             .connect_lazy_with(connect);
         Ok(Self { pool, store: store.clone() })

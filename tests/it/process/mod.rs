@@ -18,6 +18,7 @@ mod long;
 mod output;
 mod overlaps;
 mod peers;
+mod pooler;
 mod pools;
 mod retries;
 mod seats;

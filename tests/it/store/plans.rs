@@ -7,6 +7,8 @@ use serde_json::Value;
 use sexton_model::state::State;
 use sexton_store::StoreError;
 use sexton_store::executions::{ExecutionFilter, list};
+use sexton_store::graveyard::fold;
+use sexton_store::parked::{FailedCounts, counts};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::factory::NewExecution;
 use sqlx::postgres::PgArguments;
@@ -16,6 +18,7 @@ use uuid::Uuid;
 
 use super::{Fixture, at};
 
+const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked/counts.sql");
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
@@ -80,15 +83,18 @@ async fn assert_reads_few(db: &TestDatabase, sql: &str, most: f64, bind: Bind<'_
     let plan = explain(db, sql, false, bind).await;
     assert!(scans(&plan).iter().any(|scan| scan["Index Name"] == INDEX), "{plan:#}");
     let plan = explain(db, sql, true, bind).await;
-    let number = |scan: &Value, field: &str| scan[field].as_f64().unwrap_or(0.0);
-    let read: f64 = scans(&plan)
-        .iter()
-        .map(|scan| {
-            let each = number(scan, "Actual Rows") + number(scan, "Rows Removed by Filter");
-            each * number(scan, "Actual Loops")
-        })
-        .sum();
+    let read = rows_read(&plan);
     assert!(read <= most, "{read} rows were read: {plan:#}");
+}
+
+/// The rows of `executions` that a plan passed by when it was run.
+fn rows_read(plan: &Value) -> f64 {
+    let number = |scan: &Value, field: &str| scan[field].as_f64().unwrap_or(0.0);
+    let passed = |scan: &Value| {
+        let each = number(scan, "Actual Rows") + number(scan, "Rows Removed by Filter");
+        each * number(scan, "Actual Loops")
+    };
+    scans(plan).into_iter().map(passed).sum()
 }
 
 #[tokio::test]
@@ -252,4 +258,44 @@ async fn open_attempts_are_read_by_their_own_index_and_their_leases_by_key() {
     println!("MEASURED {} open attempts of {HISTORY} read in {:?}", page.len(), began.elapsed());
     assert_eq!(page.len(), 5_000);
     assert!(page.is_sorted_by_key(|one| one.execution_id));
+}
+
+#[tokio::test]
+async fn failed_executions_are_counted_without_reading_them_and_as_many_as_there_are() {
+    let db = TestDatabase::create().await.unwrap();
+    ordinary_history(&db).await;
+    // Failed in two groups, some not in one yet, some not published, some discarded, others not failed any more.
+    for sql in [
+        "UPDATE executions SET state = 'failed', outcome = 'failed', ticket_published_at = now(),
+             fingerprint = CASE WHEN id < lpad(to_hex(10000), 32, '0')::uuid THEN '0000000000000001'
+                                ELSE '0000000000000002' END
+         WHERE id < lpad(to_hex(12000), 32, '0')::uuid",
+        "UPDATE executions SET ticket_published_at = NULL WHERE state = 'failed'
+             AND id < lpad(to_hex(50), 32, '0')::uuid",
+        "UPDATE executions SET state = 'discarded' WHERE state = 'failed'
+             AND id >= lpad(to_hex(11900), 32, '0')::uuid",
+        "UPDATE failures_fill SET done_at = now()",
+        "UPDATE executions SET fingerprint = NULL WHERE state = 'failed'
+             AND id >= lpad(to_hex(11890), 32, '0')::uuid",
+        "ANALYZE executions, failures, failure_changes",
+    ] {
+        sqlx::raw_sql(sql).execute(db.pool()).await.unwrap();
+    }
+    let expected = FailedCounts { failed: 11_899, published: 11_899 - 49 };
+    assert_eq!(counts(db.store()).await.unwrap(), expected, "before they are added up");
+    while fold(db.store(), 100_000, None).await.unwrap().changes > 0 {}
+    assert_eq!(counts(db.store()).await.unwrap(), expected);
+    sqlx::raw_sql("ANALYZE executions, failures, failure_changes, failure_counts")
+        .execute(db.pool())
+        .await
+        .unwrap();
+    let plan = explain(&db, COUNT_FAILED, true, &|query| query).await;
+    let read = rows_read(&plan);
+    assert!(read <= 200.0, "{read} rows were read: {plan:#}");
+    // Until what failed before there was an index is read in, all of them are, which shows that this is seen.
+    let unfilled = "UPDATE failures_fill SET done_at = NULL";
+    sqlx::raw_sql(unfilled).execute(db.pool()).await.unwrap();
+    assert_eq!(counts(db.store()).await.unwrap(), expected);
+    let plan = explain(&db, COUNT_FAILED, true, &|query| query).await;
+    assert!(rows_read(&plan) >= expected.failed as f64, "{plan:#}");
 }

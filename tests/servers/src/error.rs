@@ -73,6 +73,15 @@ pub enum ServersError {
         why: String,
     },
 
+    /// There is no connection pooler to put in front of a server: install it.
+    #[error(
+        "the program pgbouncer is not in PATH, and cannot be installed from here ({why}): install it"
+    )]
+    NoPgBouncer {
+        /// What kept the distribution's package from being installed.
+        why: String,
+    },
+
     /// A private server was started and is not usable: its log says why.
     #[error("the private {server} did not get ready: {reason}; its log ends:\n{log_tail}")]
     NotReady {

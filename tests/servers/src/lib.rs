@@ -31,6 +31,7 @@ mod folder;
 mod guard;
 mod install;
 mod instance;
+mod pgbouncer;
 mod place;
 mod ports;
 mod postgres;
@@ -48,6 +49,7 @@ use tokio::sync::OnceCell;
 
 pub use error::ServersError;
 pub use faketime::faketime_library;
+pub use pgbouncer::PgBouncer;
 pub use postgres::{Durability, PostgresOptions, PostgresServer};
 pub use rabbit::{RabbitOptions, RabbitServer};
 

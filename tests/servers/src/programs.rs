@@ -104,7 +104,7 @@ impl RabbitPrograms {
 
 impl User {
     /// The user `postgres`, else `nobody`.
-    fn find(passwd: &Path) -> Option<Self> {
+    pub(super) fn find(passwd: &Path) -> Option<Self> {
         let passwd = std::fs::read_to_string(passwd).ok()?;
         ["postgres", "nobody"].into_iter().find_map(|name| Self::named(name, &passwd))
     }

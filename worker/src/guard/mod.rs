@@ -19,7 +19,7 @@
 //!   code or signal exactly, and whether the guard had a hand in it.
 //! - A task that uses more memory than it may is killed, with all that descends from it.
 //! - The folder that the worker made for the task goes with the task, also if the worker is gone.
-//! - The guard holds the lock of its worker's [seat](crate::seat) until nothing of the task runs any
+//! - The guard holds the lock of its worker's seat (`crate::seat`) until nothing of the task runs any
 //!   more. The task does not have it.
 //! - A task that never reads its stdin, or closes it, holds up nobody.
 //!

@@ -22,6 +22,8 @@ fn v4(address: Ipv4Addr) -> Option<&'static str> {
         [100, 64..=127, ..] => Some("an address of a carrier's network"),
         [127, ..] => Some("a loopback address"),
         [169, 254, ..] => Some("a link-local address"),
+        // Public by its number, and on each of Azure's machines the platform's own (metadata, keys, DNS).
+        [168, 63, 129, 16] => Some("an address of a cloud's platform"),
         [224..=239, ..] => Some("a multicast address"),
         [192, 0, 0 | 2, _]
         | [192, 88, 99, _]
@@ -67,6 +69,8 @@ mod tests {
             "100.63.255.255",
             "100.128.0.0",
             "172.15.255.255",
+            "168.63.129.15",
+            "168.63.129.17",
             "172.32.0.0",
             "192.167.255.255",
             "223.255.255.255",
@@ -91,6 +95,7 @@ mod tests {
             ("127.0.0.1", "loopback"),
             ("127.255.0.1", "loopback"),
             ("169.254.169.254", "link-local"),
+            ("168.63.129.16", "cloud's platform"),
             ("224.0.0.1", "multicast"),
             ("239.255.255.250", "multicast"),
             ("255.255.255.255", "reserved"),
