@@ -6,19 +6,20 @@
 //! | loop | does |
 //! |---|---|
 //! | [`planner`] | claims the firings that are due |
-//! | [`dispatch`] | publishes freshly claimed tickets |
 //! | [`relay`] | publishes what is still owed |
 //! | [`bulks`] | carries out what operators asked for of many executions at once |
 //! | [`rescuer`] | ends attempts whose worker vanished |
 //! | [`reconciler`] | owes again what the broker lost |
 //! | [`sweep`] | keeps the failed queue in step with the rows |
+//! | [`registrar`] | keeps the register of failures, and counts its groups |
 //! | [`cursors`] | computes cursors anew when the data of the zones is newer |
 //! | [`pruner`] | retention |
 //! | [`watch`] | says that this process is there |
 //!
 //! Every loop is a struct with `run_once`, which holds all behaviour ([`step`]), and is run by one
-//! runner ([`runner`]) that waits for timer, news ([`wakes`]) or shutdown. [`program`] puts them
-//! together.
+//! runner ([`runner`]) that waits for a timer, news or shutdown. Two tasks run beside the loops:
+//! [`dispatch`] publishes freshly claimed tickets, and [`wakes`] listens for news from the database.
+//! [`program`] puts them together.
 
 mod admission;
 mod alarm;

@@ -37,9 +37,9 @@ pub struct Reconciler {
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Reconciled {
-    /// Tickets that are overdue: the gauge that must return to 0.
+    /// Published tickets that no worker opened long after they were due. They wait in a long queue, or are lost.
     pub unaccounted: u64,
-    /// Of those, tickets that are owed again.
+    /// Of those, the tickets that seem lost and will be published again.
     pub owed_again: u64,
 }
 

@@ -72,7 +72,7 @@ impl Context {
 
     /// Uniform in [0, 1), for jitter.
     pub(crate) fn draw() -> f64 {
-        // The upper 53 of the random bits before the version's.
+        // The upper 48 bits: those before the version are all random.
         let bits = (Uuid::new_v4().as_u128() >> 80) as f64;
         bits / (1_u64 << 48) as f64
     }
