@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-retention soak fuzz model promised verify torture torture-fences lint fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -129,10 +129,14 @@ torture: test-programs ## Strike a thousand faults under load within an hour, wr
 torture-fences: test-programs ## Show that torture finds out a build without any one fence
 	@$(target)/debug/torture fences
 
-lint: ## Check formatting, lints and documentation
+lint: unused-dependencies ## Check formatting, unused dependencies, lints and documentation
 	@$(CARGO) fmt --all --check
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --document-private-items
+
+# The tool searches the sources for the names of the crates, so it needs no build and two seconds.
+unused-dependencies:
+	@$$(sh scripts/tool.sh cargo-machete) --skip-target-dir .
 
 fmt: ## Format the code
 	@$(CARGO) fmt --all

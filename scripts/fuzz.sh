@@ -10,8 +10,6 @@ set -eu
 cd "$(dirname "$0")/.."
 
 seconds=${FUZZ_SECONDS:-60}
-fuzz_version=0.13.2
-tools=$PWD/target/tools
 found=$PWD/target/fuzz/found
 fresh=$PWD/target/fuzz/corpus
 
@@ -19,13 +17,9 @@ if ! command -v c++ >/dev/null; then
     echo 'fuzz: no C++ compiler (c++): libFuzzer cannot be built; install one, such as g++' >&2
     exit 1
 fi
-# Built once into the target folder. It only calls cargo, so it is not worth optimising.
-if [ "$("$tools/bin/cargo-fuzz" --version 2>/dev/null)" != "cargo-fuzz $fuzz_version" ]; then
-    CARGO_PROFILE_DEV_DEBUG=0 cargo install -q --locked --debug --force --root "$tools" \
-        cargo-fuzz --version "$fuzz_version"
-fi
+fuzz=$(sh scripts/tool.sh cargo-fuzz)
 # As the profile of fuzz/Cargo.toml says, with debug assertions.
-"$tools/bin/cargo-fuzz" fuzz build --release --fuzz-dir fuzz --sanitizer none \
+"$fuzz" fuzz build --release --fuzz-dir fuzz --sanitizer none \
     --target-dir target/fuzz
 
 programs=target/fuzz/$(rustc -vV | sed -n 's/^host: //p')/release
