@@ -35,6 +35,7 @@ pub mod progress;
 pub mod rate;
 pub mod result;
 pub mod retry;
+pub mod size;
 pub mod state;
 mod steps;
 mod suggest;

@@ -1,16 +1,27 @@
-//! Numbers of bytes as people write them: `64KiB`, `512MiB`, `2GiB`, `100B`.
+//! Numbers of bytes as people write them: `64KiB`, `512 MiB`, `2GiB`, `100B`.
+//!
+//! One whole number and one unit, with blanks between the two or without. A bare number is refused,
+//! and so are fractions and units of a thousand: nobody can tell what `64k` means. Everything that
+//! reads a size reads it here; bounds that depend on the use are checked where the use is known.
+
+/// The longest text that is looked at, in bytes.
+const MAX_TEXT_BYTES: usize = 64;
 
 /// Units, largest first, in bytes.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Reads a size: one whole number and one unit. `None` if the text is none.
-pub(super) fn parse(text: &str) -> Option<u64> {
+/// Reads a size, in bytes. `None` if the text is none, or more than 64 bits hold.
+pub fn parse(text: &str) -> Option<u64> {
+    if text.len() > MAX_TEXT_BYTES {
+        return None;
+    }
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let unit = unit.trim_start_matches(' ');
     let (_, bytes) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
     digits.parse::<u64>().ok()?.checked_mul(bytes)
 }
 
-/// Writes a size in the largest unit that it is a whole number of.
+/// Writes a size in the largest unit that it is a whole number of, without a blank.
 pub fn format(bytes: u64) -> String {
     let fits = |(_, unit): &(&str, u64)| bytes >= *unit && bytes.is_multiple_of(*unit);
     let (name, unit) = UNITS.into_iter().find(fits).unwrap_or(("B", 1));
@@ -28,8 +39,23 @@ mod tests {
             assert_eq!(format(bytes), text);
         }
         assert_eq!(format(1536), "1536B");
-        for text in ["", "5", "KiB", "1.5KiB", "-1B", "1 KiB", "1kb", "99999999999GiB", "1KiB1B"] {
+    }
+
+    #[test]
+    fn blanks_may_stand_between_the_number_and_its_unit_and_nowhere_else() {
+        assert_eq!(parse("200 MiB"), Some(200 << 20));
+        assert_eq!(parse("1   KiB"), Some(1024));
+        for text in [" 1KiB", "1KiB ", "1 000KiB", "1 K iB", "1\tKiB", "1\u{a0}KiB", " KiB", "1 "] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_refused() {
+        for text in ["", "5", "KiB", "1.5KiB", "-1B", "1kb", "99999999999GiB", "1KiB1B", "1 B B"] {
             assert_eq!(parse(text), None, "{text}");
         }
+        assert_eq!(parse(&format!("1{}B", " ".repeat(62))), Some(1), "64 bytes");
+        assert_eq!(parse(&format!("1{}B", " ".repeat(63))), None, "65 bytes");
     }
 }

@@ -4,12 +4,11 @@ use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-use sexton_model::duration;
+use sexton_model::{duration, size};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::Problems;
-use super::size;
 
 /// What is wrong with one task type, noted as its table is read.
 pub(super) struct Notes<'p> {
@@ -155,7 +154,7 @@ impl<'t> Fields<'t> {
                 self.wrong(key, format!("must be {min} to {max}"), notes);
             }
             None => {
-                let said = "is no size: write a whole number and one of B, KiB, MiB and GiB";
+                let said = "is no size: write a whole number and one of B, KiB, MiB and GiB, as in 200MiB or 200 MiB";
                 self.wrong(key, said, notes);
             }
         }

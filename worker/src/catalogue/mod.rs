@@ -35,7 +35,6 @@ mod problem;
 mod program;
 mod retry;
 mod schema;
-mod size;
 mod sql;
 mod user;
 mod value;
@@ -60,8 +59,9 @@ pub use self::http::{HEADERS_MAX, HTTP_TIMEOUT_DEFAULT, RESPONSE_DEFAULT, RESPON
 use self::problem::Problems;
 pub use self::problem::{CatalogueErrors, MAX_PROBLEMS, Problem};
 use self::program::ProgramFinder;
-pub use self::size::format as format_size;
 pub use self::sql::{LOCK_TIMEOUT_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX};
+pub use sexton_model::size::format as format_size;
+
 use crate::command::CommandTask;
 use crate::email::EmailTask;
 use crate::http::HttpTask;

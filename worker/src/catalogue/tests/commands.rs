@@ -11,7 +11,7 @@ fn a_command_with_all_its_surroundings() {
         command = ["tool"]
         directory = "bin"
         environment = { inherit = ["PATH", "LC_*"], set = { TOKEN = { env = "T" }, MODE = "fast" } }
-        limits = { memory = "512MiB", cpu_time = "10m", open_files = 256 }
+        limits = { memory = "512 MiB", cpu_time = "10m", open_files = 256 }
         stdin = ""
         [tasks.plain]
         command = ["tool"]

@@ -76,7 +76,7 @@ X-E = 5
             "line 6: task `b`: `grace`: unknown key; known are `http`, `timeout`, `retry` and `params_schema`",
             "line 8: task `c`: `http.url`: must begin with http:// or https://",
             "line 8: task `c`: `http.timeout`: must be 100ms to 30d",
-            "line 8: task `c`: `http.max_response`: is no size: write a whole number and one of B, KiB, MiB and GiB",
+            "line 8: task `c`: `http.max_response`: is no size: write a whole number and one of B, KiB, MiB and GiB, as in 200MiB or 200 MiB",
             "line 8: task `c`: `http.allow`: must be a list of at most 16 strings",
             "line 10: task `d`: `http.url`: holds a user or a password: hand them over in a header, as a secret",
             "line 12: task `e`: `http.url`: 127.0.0.1 is a loopback address: name it in `allow` if that is meant",
