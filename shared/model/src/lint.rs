@@ -51,6 +51,8 @@ pub enum Code {
     DayFields,
     /// Every minute of some hours, where one of them may have been meant.
     EveryMinute,
+    /// A step that leads past the end of its range: the number that it begins with is selected alone.
+    StepTooLarge,
     /// A step that does not divide its field: the last stretch is shorter.
     UnevenStep,
     /// A day that some of the selected months do not have.
@@ -68,6 +70,7 @@ text_enum!(Code {
     NeverFires => "never_fires",
     DayFields => "day_fields",
     EveryMinute => "every_minute",
+    StepTooLarge => "step_too_large",
     UnevenStep => "uneven_step",
     MissingDay => "missing_day",
     ClockChange => "clock_change",
@@ -77,11 +80,12 @@ text_enum!(Code {
 
 impl Code {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Unreadable,
         Self::NeverFires,
         Self::DayFields,
         Self::EveryMinute,
+        Self::StepTooLarge,
         Self::UnevenStep,
         Self::MissingDay,
         Self::ClockChange,

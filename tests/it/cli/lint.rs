@@ -24,6 +24,8 @@ async fn each_finding_about_an_expression_is_told_with_its_code_without_any_serv
         ("0 0 */2 * MON", "day_fields"),
         ("* 12 * * *", "every_minute"),
         ("*/25 * * * *", "uneven_step"),
+        ("*/90 * * * *", "step_too_large"),
+        ("*/4294967296 * * * *", "step_too_large"),
         ("0 12 31 * *", "missing_day"),
         ("30 2 * * *", "clock_change"),
     ] {

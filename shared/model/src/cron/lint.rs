@@ -3,6 +3,8 @@
 //! They are about what the writer wrote, not about the sets: `*/25` and `0,25,50` select the same,
 //! and only the first one looks as if it were every 25 minutes.
 
+mod steps;
+
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 use super::fields::Fields;
@@ -15,7 +17,7 @@ const ALL_DAYS_OF_MONTH: u64 = (1 << 32) - 2;
 const ALL_DAYS_OF_WEEK: u8 = (1 << 7) - 1;
 
 /// What is to be said about an expression of the job called `name`, at `now`: in the order of the
-/// rules, each at most once but for uneven steps, of which each field has its own.
+/// rules, each at most once, those about steps once for each field.
 ///
 /// # Errors
 ///
@@ -37,7 +39,8 @@ pub fn lint(
     let mut findings = Vec::new();
     findings.extend(day_fields(fields, &expression));
     findings.extend(every_minute(fields));
-    findings.extend(uneven_steps(fields));
+    findings.extend(steps::too_large(fields, name));
+    findings.extend(steps::uneven(fields));
     findings.extend(missing_day(fields, &expression));
     findings.extend(clock_change(fields, &expression, zone, dst, now));
     Ok(findings)
@@ -80,35 +83,6 @@ fn every_minute(fields: Fields<'_>) -> Option<Finding> {
     let message = format!("every minute of hour {hour}: 60 times in each of these hours");
     let instead = format!("0 in place of the minute's * if once is meant: 0 {hour} …");
     Some(Finding::new(Code::EveryMinute, Severity::Warning, message, instead))
-}
-
-/// Of the fields that go round: every 25 minutes is not `*/25`.
-fn uneven_steps(fields: Fields<'_>) -> Vec<Finding> {
-    let round = [
-        (fields.second, 60_u32, "second", "s"),
-        (fields.minute, 60, "minute", "m"),
-        (fields.hour, 24, "hour", "h"),
-    ];
-    let uneven = round.iter().filter_map(|(text, size, field, unit)| {
-        let step: u32 = text.strip_prefix("*/")?.parse().ok()?;
-        // The same words whatever the field: how it goes on, and the step that is shorter.
-        let (message, instead) = if step >= *size {
-            let message =
-                format!("*/{step} in the {field} is 0 alone: the step is as large as the field");
-            (message, format!("0, or another schedule: every = \"{step}{unit}\""))
-        } else if !size.is_multiple_of(step) {
-            let rest = size - (size - 1) / step * step;
-            let message = format!(
-                "*/{step} in the {field} begins anew at 0, so the last step is {rest}{unit} in \
-                 place of {step}{unit}"
-            );
-            (message, format!("every = \"{step}{unit}\", or a step that divides {size}"))
-        } else {
-            return None;
-        };
-        Some(Finding::new(Code::UnevenStep, Severity::Warning, message, instead))
-    });
-    uneven.collect()
 }
 
 /// A plain day that one of the selected months does not have.

@@ -16,7 +16,9 @@ fn found(text: &str, zone: &str, dst: Dst) -> Vec<(Code, Severity)> {
 
 #[test]
 fn each_rule_about_an_expression_finds_what_it_is_there_for() {
-    use Code::{ClockChange, DayFields, EveryMinute, MissingDay, NeverFires, UnevenStep};
+    use Code::{
+        ClockChange, DayFields, EveryMinute, MissingDay, NeverFires, StepTooLarge, UnevenStep,
+    };
     use Severity::{Error, Note, Warning};
     for (text, zone, dst, expected) in [
         ("0 0 30 2 *", "UTC", Dst::Vixie, (NeverFires, Error)),
@@ -26,7 +28,16 @@ fn each_rule_about_an_expression_finds_what_it_is_there_for() {
         ("0 0 L * 1#1", "UTC", Dst::Vixie, (DayFields, Warning)),
         ("* 2 * * *", "UTC", Dst::Vixie, (EveryMinute, Warning)),
         ("*/25 * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
-        ("*/90 * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
+        ("*/90 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("*/4294967296 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("0 */24 * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("*/60 0 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("50/10 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("30,0-10/11 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("H/60 * * * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("0 0 */31 * *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("0 0 1 */12 *", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
+        ("0 0 * * */7", "UTC", Dst::Vixie, (StepTooLarge, Warning)),
         ("0 */5 * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
         ("*/7 * * * * *", "UTC", Dst::Vixie, (UnevenStep, Warning)),
         ("30 2 31 * *", "UTC", Dst::Vixie, (MissingDay, Warning)),
@@ -53,6 +64,13 @@ fn what_is_like_a_finding_and_sound_is_left_alone() {
         "*/15 * * * *",
         "0 */6 * * *",
         "5/25 * * * *",
+        "*/30 * * * *",
+        "5-5/1 * * * *",
+        "0-30/30 * * * *",
+        "0 0 */30 * *",
+        "0 0 1 */6 *",
+        "0 0 * * */6",
+        "H/30 * * * *",
         "0 0 1,31 * *",
         "0 0 31 1,12 *",
         "0 0 L * *",
@@ -81,6 +99,17 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
             "2026-03-29 02:30:00 is not there on the clocks of Europe/Vienna: fires at 2026-03-29T01:00:00Z instead; 3 more changes within two years",
         ),
         ("*/25 * * * *", "the last step is 10m in place of 25m | every = \"25m\""),
+        (
+            "*/90 * * * *",
+            "*/90 in the minute selects 0 alone: the step leads past the end of the range | 0, or another schedule: every = \"90m\"",
+        ),
+        (
+            "0 4 5 */13 *",
+            "*/13 in the month selects 1 alone: the step leads past the end of the range | 1, or a smaller step",
+        ),
+        ("0 4 * * 5/3", "5/3 in the day-of-week selects 5 alone"),
+        // Longer than any period.
+        ("*/4294967296 * * * *", "| 0, or a smaller step"),
         ("30 4 31 * *", "it does not fire in February, April, June, September, November"),
         ("0 4 13 * FRI", "a day fires that either selects"),
         ("0 4 */2 * MON", "only days fire that both select"),
@@ -89,6 +118,36 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
         ("* 4 * * *", "0 4 …"),
     ] {
         assert!(said(text).contains(part), "{text}: {}", said(text));
+    }
+}
+
+/// Steps of any length are read: by the parser, by lint and when the next firing is looked for.
+#[test]
+fn a_step_that_no_integer_holds_selects_the_first_number_and_is_found_in_each_field() {
+    let zone = Zone::parse("Europe/Vienna").unwrap();
+    let now = at("2026-01-01T00:00:00Z");
+    for step in [
+        "60",
+        "255",
+        "256",
+        "65536",
+        "4294967295",
+        "4294967296",
+        "99999999999999999999",
+        &"9".repeat(900),
+    ] {
+        for field in 0..6 {
+            for start in ["*", "H", "1", "1-5"] {
+                let mut fields = ["0", "0", "0", "*", "*", "*"].map(str::to_owned);
+                fields[field] = format!("{start}/{step}");
+                let text = fields.join(" ");
+                let found = lint(&text, NAME, zone, Dst::Vixie, now).unwrap();
+                let finding = found.iter().find(|finding| finding.code == Code::StepTooLarge);
+                let finding = finding.unwrap_or_else(|| panic!("{text}"));
+                assert!(finding.message.len() < 200 && finding.instead.len() < 100, "{finding:?}");
+                assert!(parse(&text).next_after(now, zone, Dst::Vixie).is_some(), "{text}");
+            }
+        }
     }
 }
 
