@@ -194,14 +194,15 @@ pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
 
 /// Executions for people.
 pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
-    let mut table = Table::new(&["ID", "JOB", "STATE", "TRY", "SCHEDULED", "WHAT NEXT, OR WHY"])
-        .one_line_each();
+    let mut table =
+        Table::new(&["ID", "JOB", "STATE", "ATTEMPTS", "SCHEDULED", "WHAT NEXT, OR WHY"])
+            .one_line_each();
     for execution in executions {
         table.row(vec![
             Cell::new(execution.id.to_string()),
             Cell::new(&execution.job_name),
             Cell::state(&execution.state),
-            Cell::number(execution.attempt.into()),
+            execution.attempts_made.map_or_else(Cell::none, Cell::number),
             Cell::new(roughly(execution.scheduled_for, now)),
             remark(execution, now),
         ]);

@@ -61,8 +61,8 @@ pub enum FailedCommand {
 pub struct Requeue {
     #[command(flatten)]
     which: Which,
-    /// Only if this attempt is still the next, as `failed show` and the lists have it; without it, as
-    /// the execution is now. Goes with one id
+    /// Only if this attempt is still the next, as `failed show` says; without it, as the execution is
+    /// now. Goes with one id
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     attempt: Option<i32>,
     /// Why, for the audit

@@ -61,6 +61,8 @@ pub struct Execution {
     pub replaced_by: Option<Uuid>,
     /// `attempts.progress` of the open attempt.
     pub progress: Option<Value>,
+    /// How many attempts were opened; `None`: retention has removed them.
+    pub attempts_made: Option<i64>,
 }
 
 impl Execution {

@@ -6,9 +6,10 @@ use sexton_model::output::Stream;
 use super::logs::{chunk, part};
 use super::{Console, keys};
 
-const ROW: [&str; 43] = [
+const ROW: [&str; 44] = [
     "admitted_at",
     "attempt",
+    "attempts_made",
     "backfill",
     "cancel_requested",
     "claimed_at",
@@ -131,6 +132,45 @@ async fn listed_and_shown_executions_bear_the_columns_names() {
             "reason",
         ]
     );
+}
+
+/// The cell of a table in the row that begins with `id`.
+fn cell(table: &str, id: &str, column: &str) -> String {
+    let heading = table.lines().next().unwrap();
+    let index = heading.split_whitespace().position(|name| name == column);
+    let index = index.unwrap_or_else(|| panic!("no column {column}: {table}"));
+    let row = table.lines().find(|line| line.starts_with(id)).unwrap();
+    row.split_whitespace().nth(index).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn tables_count_the_attempts_that_were_made_and_not_the_next_one() {
+    let console = Console::with_jobs().await;
+    let untried = console.trigger("shop.mail").await.to_string();
+    let running = console.trigger("shop.mail").await;
+    console.open(running, 1).await;
+    let failed = console.failed().await.to_string();
+    let table = console.run(&["executions", "list"]).await.expect(0).stdout;
+    for (id, made) in [(&untried, "0"), (&running.to_string(), "1"), (&failed, "1")] {
+        assert_eq!(cell(&table, id, "ATTEMPTS"), made, "{table}");
+        assert_eq!(
+            console.json(&["executions", "show", id]).await["attempts_made"].to_string(),
+            made
+        );
+    }
+    let table = console.run(&["failed", "list"]).await.expect(0).stdout;
+    assert_eq!(cell(&table, &failed, "ATTEMPTS"), "1", "{table}");
+    // `attempt` stays the number that `--attempt` takes.
+    let listed = console.json(&["failed", "list"]).await;
+    assert_eq!((&listed[0]["attempt"], &listed[0]["attempts_made"]), (&2.into(), &1.into()));
+    // A requeue begins no attempt.
+    console.run(&["failed", "requeue", &failed]).await.expect(0);
+    let table = console.run(&["executions", "list"]).await.expect(0).stdout;
+    assert_eq!(cell(&table, &failed, "ATTEMPTS"), "1", "{table}");
+    sqlx::query("DELETE FROM attempts").execute(console.db.pool()).await.unwrap();
+    let table = console.run(&["executions", "list"]).await.expect(0).stdout;
+    assert_eq!(cell(&table, &failed, "ATTEMPTS"), "-", "{table}");
+    assert_eq!(cell(&table, &untried, "ATTEMPTS"), "0", "{table}");
 }
 
 #[tokio::test]

@@ -113,7 +113,7 @@ fn document(row: &Buried, order: Order) -> Result<Value, Failure> {
 
 fn table(rows: &[Buried], now: DateTime<Utc>) -> Table {
     let mut table =
-        Table::new(&["ID", "JOB", "TRY", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
+        Table::new(&["ID", "JOB", "ATTEMPTS", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
             .whole(0)
             .one_line_each();
     for Buried { execution, worker } in rows {
@@ -121,7 +121,7 @@ fn table(rows: &[Buried], now: DateTime<Utc>) -> Table {
         table.row(vec![
             Cell::new(execution.id.to_string()),
             Cell::new(&execution.job_name),
-            Cell::number(execution.attempt.into()),
+            execution.attempts_made.map_or_else(Cell::none, Cell::number),
             Cell::new(execution.finished_at.map(|at| ago(at, now)).unwrap_or_default()),
             or_none(worker),
             or_none(&execution.fingerprint),

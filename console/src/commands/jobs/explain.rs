@@ -74,7 +74,7 @@ fn one(firing: &Explained, answer: &Answer, zone: Zone, session: &Session) -> Re
     facts.maybe("execution", firing.execution.as_ref().map(|execution| execution.id.to_string()));
     session.out.facts(facts)?;
     let Some(timeline) = &firing.timeline else { return Ok(()) };
-    let mut table = Table::new(&["AT", "WHAT", "TRY", "BY", ""]).one_line_each();
+    let mut table = Table::new(&["AT", "WHAT", "ATTEMPT", "BY", ""]).one_line_each();
     for event in timeline {
         table.row(vec![
             Cell::new(precise(event.at)),

@@ -10,7 +10,9 @@ SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execut
        e.error_class, e.error_message, e.fingerprint, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
        e.waits, e.admitted_at, e.replaced_by,
        (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
-           AND a.number = e.attempt) AS progress
+           AND a.number = e.attempt) AS progress,
+       (SELECT CASE WHEN count(*) > 0 OR e.started_at IS NULL THEN count(*) END
+        FROM attempts a WHERE a.execution_id = e.id) AS attempts_made
 FROM executions e JOIN jobs j ON j.id = e.job_id
 WHERE ($1::uuid IS NULL OR e.job_id = $1)
   AND (cardinality($2::text[]) = 0 OR e.state = ANY ($2))
