@@ -53,6 +53,12 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
+    /// Writes a line to standard error, beside the answer. The caller has made it safe.
+    pub fn note(&self, text: &str) {
+        // Nobody may be reading there; the answer counts.
+        let _ = writeln!(std::io::stderr().lock(), "sexton: {text}");
+    }
+
     /// Writes the one document.
     ///
     /// # Errors

@@ -4,16 +4,16 @@ mod bulk;
 mod bulks;
 mod deeds;
 mod edit;
-mod filter;
 mod groups;
+mod left_out;
 mod list;
 pub mod raw;
+mod selector;
 mod show;
 mod verified;
 mod verify;
 mod waits;
 mod watch;
-mod which;
 
 use clap::{Args, Subcommand};
 use sexton_model::pool::PoolName;
@@ -24,7 +24,7 @@ use crate::session::Session;
 pub use bulk::Manner;
 pub use bulks::{BulkCommand, Bulks, Reference as BulkReference, Steer, Verify};
 pub use edit::Edit;
-pub use which::Which;
+pub use selector::Selector;
 
 /// Tasks that failed and wait for an operator.
 #[derive(Debug, Subcommand)]
@@ -60,7 +60,7 @@ pub enum FailedCommand {
 #[derive(Debug, Args)]
 pub struct Requeue {
     #[command(flatten)]
-    which: Which,
+    selector: Selector,
     /// Only if this attempt is still the next, as `failed show` says; without it, as the execution is
     /// now. Goes with one id
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
@@ -92,7 +92,7 @@ pub struct Requeue {
 #[derive(Debug, Args)]
 pub struct Discard {
     #[command(flatten)]
-    which: Which,
+    selector: Selector,
     /// Why, for whoever asks later
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
@@ -104,9 +104,9 @@ pub struct Discard {
 #[derive(Debug, Args)]
 pub struct Restore {
     #[command(flatten)]
-    which: Which,
+    selector: Selector,
     /// All that this bulk has discarded
-    #[arg(long, value_name = "ID", conflicts_with = "Which")]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["ids", "all", "FilterArguments"])]
     bulk: Option<i64>,
     /// Why, for the audit
     #[arg(long)]

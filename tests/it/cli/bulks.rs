@@ -58,8 +58,9 @@ async fn a_bulk_without_a_scheduler_is_written_down_shown_stopped_and_resumed() 
     console.run(&["failed", "bulk", "stop", "7"]).await.expect(3);
     console.run(&["failed", "restore", "--bulk", "7", "--yes"]).await.expect(3);
     // All of a bulk, or what is named: not one as the other.
-    for beside in [["--job", "shop.charge"], ["--all", "--yes"]] {
-        let both = [&["failed", "restore", "--bulk", "1", "--yes"][..4], &beside].concat();
+    let job = ["--job", "shop.charge"];
+    for beside in [&job[..], &["--all"], &["--muted"], &["0199aabb"]] {
+        let both = [&["failed", "restore", "--bulk", "1", "--yes"][..], beside].concat();
         console.run(&both).await.expect(2);
     }
     let list = console.run(&["failed", "bulks"]).await.expect(0).stdout;

@@ -24,6 +24,7 @@ mod lint;
 mod logs;
 mod migrating;
 mod races;
+mod selecting;
 mod servers;
 mod verifying;
 

@@ -4,8 +4,8 @@ use chrono::Duration;
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::graveyard::{Decision, Filter, GroupState, Order};
 use sexton_store::graveyard::{
-    Group, GroupChange, GroupFilter, GroupOrder, NotDecided, decide, fold, groups, name_groups,
-    search, tidy, trends,
+    Group, GroupChange, GroupFilter, GroupOrder, LeftOut, NotDecided, decide, fold, groups,
+    left_out, name_groups, search, tidy, trends,
 };
 use sexton_store::operator::By;
 
@@ -108,6 +108,53 @@ async fn muted_groups_are_left_out_unless_they_are_asked_for() {
         let ids: Vec<_> = found.iter().map(|found| found.execution_id).collect();
         assert_eq!(ids, expected, "{filter}");
     }
+}
+
+#[tokio::test]
+async fn what_is_left_out_is_counted_by_group_up_to_an_instant_and_a_limit() {
+    let yard = Yard::new().await;
+    let store = yard.db.store();
+    for (second, message) in
+        [(1, "disk full"), (2, "no route"), (3, "no route"), (4, "no such host")]
+    {
+        yard.failure(second, message).insert(&yard).await;
+    }
+    let everything = Filter::default();
+    assert_eq!(left_out(store, &everything, None, 10).await.unwrap(), LeftOut::default());
+    let [disk, route] =
+        ["disk full", "no route"].map(|text| fingerprint("exit_1", text).to_string());
+    for group in [&disk, &route] {
+        decide(store, group, GroupChange::Decide(Decision::Muted), BY, None).await.unwrap();
+    }
+    let counted = |count, more, groups: &[(&String, u64)]| LeftOut {
+        count,
+        more,
+        groups: groups.iter().map(|(group, count)| ((*group).clone(), *count)).collect(),
+    };
+    let text = Filter { text: Some("disk".to_owned()), ..Filter::default() };
+    for (filter, until, most, expected) in [
+        (&everything, None, 10, counted(3, false, &[(&route, 2), (&disk, 1)])),
+        (&everything, None, 3, counted(3, false, &[(&route, 2), (&disk, 1)])),
+        (&everything, Some(at(2)), 10, counted(2, false, &sorted(&[(&disk, 1), (&route, 1)]))),
+        (&text, None, 10, counted(1, false, &[(&disk, 1)])),
+        (&Filter { muted: true, ..Filter::default() }, None, 10, LeftOut::default()),
+        (&Filter { discarded: true, ..Filter::default() }, None, 10, LeftOut::default()),
+    ] {
+        assert_eq!(
+            left_out(store, filter, until, most).await.unwrap(),
+            expected,
+            "{filter} {most}"
+        );
+    }
+    let cut = left_out(store, &everything, None, 2).await.unwrap();
+    assert_eq!((cut.count, cut.more), (2, true));
+}
+
+/// By their fingerprints, as groups of one size are.
+fn sorted<'a>(groups: &[(&'a String, u64)]) -> Vec<(&'a String, u64)> {
+    let mut groups = groups.to_vec();
+    groups.sort();
+    groups
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The questions, asked through the library functions that the commands call.
 
 use anyhow::{Context as _, Result};
-use sexton_console::graveyard::asked::{Asked, filter};
+use sexton_console::graveyard::filter::FilterArguments;
 use sexton_console::graveyard::{group, story};
 use sexton_model::graveyard::{Cursor, Decision, Filter, Order};
 use sexton_store::Store;
@@ -21,7 +21,7 @@ const LIMIT: i64 = 50;
 #[derive(Clone, Debug)]
 pub enum Question {
     /// A page of the list.
-    List(Box<Asked>, Order, Start),
+    List(Box<FilterArguments>, Order, Start),
     /// All of one execution; a different one each time.
     Show,
     /// The groups, of a job if it is named.
@@ -39,8 +39,8 @@ pub enum Start {
 
 /// All questions, with their names. The last ones are asked while the largest groups are muted.
 pub fn questions() -> Vec<(&'static str, Question)> {
-    let list = |change: &dyn Fn(&mut Asked)| {
-        let mut asked = Asked::default();
+    let list = |change: &dyn Fn(&mut FilterArguments)| {
+        let mut asked = FilterArguments::default();
         change(&mut asked);
         Question::List(Box::new(asked), Order::Newest, Start::First)
     };
@@ -64,8 +64,8 @@ pub fn questions() -> Vec<(&'static str, Question)> {
         ("--text, of one group", list(&|a| a.text = text("bank abz"))),
         ("--text, rare", list(&|a| a.text = text("zanzibar"))),
         ("--text, nowhere", list(&|a| a.text = text("atlantis"))),
-        ("--label, common", list(&|a| a.labels = param("team=t3"))),
-        ("--label, rare", list(&|a| a.labels = param("team=rare"))),
+        ("--label, common", list(&|a| a.label = param("team=t3"))),
+        ("--label, rare", list(&|a| a.label = param("team=rare"))),
         ("--params, common", list(&|a| a.params = param("tenant=t1"))),
         ("--params, one in a thousand", list(&|a| a.params = param("order.id=77"))),
         ("--params, one", list(&|a| a.params = param("customer=5000"))),
@@ -116,7 +116,10 @@ pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<Answered>> {
     let largest: Vec<String> =
         largest.map_err(failed)?.into_iter().map(|told| told.group.fingerprint).collect();
     let of = |fingerprint: &String| {
-        let asked = Asked { fingerprint: Some(fingerprint.clone()), ..Asked::default() };
+        let asked = FilterArguments {
+            fingerprint: Some(fingerprint.clone()),
+            ..FilterArguments::default()
+        };
         Question::List(Box::new(asked), Order::Newest, Start::First)
     };
     all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
@@ -149,7 +152,7 @@ async fn ask(
         rows = match question {
             Question::List(asked, order, _) => {
                 let now = status::clock(store).await?;
-                let filter = filter(store, asked, now).await.map_err(failed)?;
+                let filter = asked.read(store, false, now).await.map_err(failed)?;
                 page(store, &filter, *order, start, LIMIT).await?.0.len()
             }
             Question::Show => {
@@ -172,7 +175,8 @@ async fn ask(
     times.sort_by(f64::total_cmp);
     let plans = match question {
         Question::List(asked, order, _) => {
-            let filter = filter(store, asked, status::clock(store).await?).await.map_err(failed)?;
+            let now = status::clock(store).await?;
+            let filter = asked.read(store, false, now).await.map_err(failed)?;
             explain(store, &filter, *order, start, LIMIT).await?
         }
         _ => Vec::new(),

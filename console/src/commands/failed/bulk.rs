@@ -13,9 +13,9 @@ use sexton_store::bulk::{self, Asked, NewBulk, Preview};
 use sexton_store::operator::By;
 use sexton_store::{Store, graveyard};
 
+use super::selector::{Selection, seen};
 use super::verify::Asking;
-use super::which::{Meant, seen};
-use super::{verify, watch};
+use super::{left_out, verify, watch};
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -93,19 +93,19 @@ impl<'a> Deed<'a> {
 /// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
 pub(super) async fn ask(
     store: &Store,
-    meant: &Meant,
+    selection: &Selection,
     deed: Deed<'_>,
     manner: &Manner,
     session: &Session,
 ) -> Result<(), Failure> {
-    if matches!(meant, Meant::Filter(_)) && !graveyard::is_filled(store).await? {
+    if matches!(selection, Selection::Filter(_)) && !graveyard::is_filled(store).await? {
         let text = "what failed before the migration is not all in the register yet, so a filter would miss \
                     some; the schedulers bring it in, try again in a while, or name the ids";
         return Err(Failure::Failed(text.to_owned()));
     }
-    let (preview, ids) = match meant {
-        Meant::Filter(filter) => (bulk::preview(store, filter, None).await?, Vec::new()),
-        Meant::Ids(ids) => {
+    let (preview, ids) = match selection {
+        Selection::Filter(filter) => (bulk::preview(store, filter, None).await?, Vec::new()),
+        Selection::Ids(ids) => {
             let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
             (bulk::preview_ids(store, &raw).await?, seen(store, ids).await?)
         }
@@ -117,17 +117,20 @@ pub(super) async fn ask(
         return tell(&preview, deed, session).and_then(|()| session.out.say("Nothing was done."));
     }
     if preview.count == 0 {
-        return Err(Failure::NothingDone(
-            "there are no such executions; nothing was done".to_owned(),
-        ));
+        let none = "there are no such executions; nothing was done".to_owned();
+        let beside = left_out::sentence(&preview.muted).map(|text| format!("{none}. {text}"));
+        return Err(Failure::NothingDone(beside.unwrap_or(none)));
     }
     if !manner.yes && !session.out.is_json() {
         tell(&preview, deed, session)?;
+    } else if let Some(text) = left_out::sentence(&preview.muted) {
+        // Nobody sees a preview then.
+        session.out.note(&text);
     }
     confirm(&format!("{} will be {}", counted(&preview), deed.kind.done()), manner.yes)?;
-    let asked = match meant {
-        Meant::Filter(filter) => &json!(filter),
-        Meant::Ids(_) => &Value::Null,
+    let asked = match selection {
+        Selection::Filter(filter) => &json!(filter),
+        Selection::Ids(_) => &Value::Null,
     };
     let id = create(store, asked, &ids, deed, manner, &preview, session).await?;
     fault::point("console.bulk_asked");
@@ -194,6 +197,7 @@ fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Fail
     if preview.verified > 0 && kind == Kind::Requeue {
         facts.maybe("asked first", asked_first(preview.verified, deed.verify));
     }
+    facts.maybe("left out", left_out::sentence(&preview.muted));
     if preview.more {
         facts.add("looked at", format!("the first {} alone", bulk::MOST));
     }

@@ -13,9 +13,9 @@ use sexton_store::operator::{self, By, OperatorError, Terms};
 use sexton_store::{Store, executions, instances};
 
 use super::bulk::{Deed, Verify, ask};
+use super::selector::Selection;
 use super::verified;
 use super::watch::{find, follow};
-use super::which::Meant;
 use super::{Discard, Requeue, Restore};
 use crate::commands::executions::not_done;
 use crate::commands::reference;
@@ -27,7 +27,7 @@ use crate::show::{Progress, ago, line};
 pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let meant = arguments.which.meant(&store, false, now).await?;
+    let selection = arguments.selector.select(&store, false, now).await?;
     let seen = arguments.attempt.and_then(AttemptNumber::new);
     if let Some(pool) = &arguments.to_pool {
         known_pool(&store, pool, arguments.force).await?;
@@ -43,13 +43,13 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         None if arguments.no_verify => Verify::Nobody,
         None => Verify::Tasks,
     };
-    let ids = match meant {
-        Meant::Ids(ids) if !several => ids,
+    let ids = match selection {
+        Selection::Ids(ids) if !several => ids,
         _ if seen.is_some() => return Err(attempt_of_several()),
-        meant => {
+        selection => {
             let (canary, reason) = (arguments.canary, arguments.reason.as_deref());
             let deed = Deed { kind: Kind::Requeue, canary, pool, verify, reason };
-            return ask(&store, &meant, deed, manner, session).await;
+            return ask(&store, &selection, deed, manner, session).await;
         }
     };
     if seen.is_some() && ids.len() > 1 {
@@ -139,13 +139,13 @@ pub(super) async fn beaten(store: &Store, error: OperatorError, done: &str) -> F
 pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let meant = arguments.which.meant(&store, false, now).await?;
+    let selection = arguments.selector.select(&store, false, now).await?;
     let (manner, reason) = (&arguments.manner, Some(arguments.reason.as_str()));
-    let ids = match meant {
-        Meant::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
-        meant => {
+    let ids = match selection {
+        Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        selection => {
             let deed = Deed::of(Kind::Discard, reason);
-            return ask(&store, &meant, deed, manner, session).await;
+            return ask(&store, &selection, deed, manner, session).await;
         }
     };
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
@@ -171,13 +171,13 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
         return restore_bulk(&store, bulk, arguments, session).await;
     }
     let now = session.now(&store).await?;
-    let meant = arguments.which.meant(&store, true, now).await?;
+    let selection = arguments.selector.select(&store, true, now).await?;
     let (manner, reason) = (&arguments.manner, arguments.reason.as_deref());
-    let ids = match meant {
-        Meant::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
-        meant => {
+    let ids = match selection {
+        Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        selection => {
             let deed = Deed::of(Kind::Restore, reason);
-            return ask(&store, &meant, deed, manner, session).await;
+            return ask(&store, &selection, deed, manner, session).await;
         }
     };
     let by = By { actor: &session.actor, reason };

@@ -7,9 +7,9 @@ use sexton_model::graveyard::{Cursor, Order, masked};
 use sexton_store::Store;
 use sexton_store::graveyard::{self, Buried};
 
-use super::filter::FilterArguments;
+use super::left_out;
 use crate::failure::Failure;
-use crate::graveyard::asked;
+use crate::graveyard::filter::FilterArguments;
 use crate::session::Session;
 use crate::show::{Cell, Table, ago, line};
 
@@ -71,13 +71,14 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     let after = arguments.cursor()?;
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = asked::filter(&store, &arguments.filter.asked(arguments.discarded), now).await?;
+    let filter = arguments.filter.read(&store, arguments.discarded, now).await?;
     let order = arguments.order();
     let (rows, next) = graveyard::page(&store, &filter, order, after, arguments.limit).await?;
     if session.out.is_json() {
         let documents =
             rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
-        return session.out.document(&documents);
+        session.out.document(&documents)?;
+        return left_out::note(&store, &filter, session).await;
     }
     if rows.is_empty() {
         session.out.say("There are no such executions.")?;
@@ -87,6 +88,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     if let Some(next) = next {
         session.out.say(format!("There may be more: add --after {next}"))?;
     }
+    left_out::note(&store, &filter, session).await?;
     tell_incomplete(&store, session).await
 }
 

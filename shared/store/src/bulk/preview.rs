@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::later::Later;
 use super::select::{self, Place};
+use crate::graveyard::{LeftOut, left_out};
 use crate::{Now, Store, StoreError, status};
 
 /// The most executions that are looked at.
@@ -40,6 +41,8 @@ pub struct Preview {
     pub succeeded_later: u64,
     /// How many are of jobs that have a verify task, which is asked of each first.
     pub verified: u64,
+    /// What would fit, and is left out because its groups are muted.
+    pub muted: LeftOut,
     /// By the database's clock, when it was made: what fails later is not meant.
     pub asked_at: DateTime<Utc>,
 }
@@ -77,6 +80,7 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
         }
         after = page.last;
     }
+    preview.muted = left_out(store, filter, Some(asked_at), MOST).await?;
     preview.verified = counts.verified;
     preview.jobs = most_first(counts.jobs);
     preview.pools = most_first(counts.pools);
@@ -104,6 +108,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
         newest: range.newest,
         succeeded_later,
         verified: counts.verified,
+        muted: LeftOut::default(),
         asked_at,
     })
 }

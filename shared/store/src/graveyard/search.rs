@@ -132,7 +132,7 @@ pub(super) struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    async fn of(
+    pub(super) async fn of(
         store: &Store,
         filter: &'a Filter,
         after: Option<Cursor>,
@@ -196,7 +196,9 @@ async fn jobs_with(store: &Store, filter: &Filter) -> Result<Option<Vec<Uuid>>, 
 }
 
 /// A transaction that only reads, whose statements are planned for their values. Dropped, it ends.
-async fn planned_anew(store: &Store) -> Result<Transaction<'static, Postgres>, StoreError> {
+pub(super) async fn planned_anew(
+    store: &Store,
+) -> Result<Transaction<'static, Postgres>, StoreError> {
     let mut tx = store.begin().await?;
     sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan").execute(Bounded(&mut *tx)).await?;
     Ok(tx)

@@ -1,5 +1,6 @@
 //! The statements that ask for the rows of `failures` a filter means; one set of conditions for all.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::graveyard::Order;
 use sqlx::postgres::{PgArguments, PgRow};
@@ -292,4 +293,32 @@ pub(super) async fn count(
         terms
     );
     Ok(counted.fetch_one(Bounded(connection)).await?.count)
+}
+
+struct OfGroup {
+    fingerprint: String,
+    count: i64,
+}
+
+/// How many there are of each of these groups among what had failed by `until`, up to the limit in all.
+pub(super) async fn count_of_groups(
+    connection: &mut PgConnection,
+    terms: &Terms<'_>,
+    fingerprints: &[String],
+    until: Option<DateTime<Utc>>,
+) -> Result<Vec<(String, u64)>, sqlx::Error> {
+    let counted = matching!(
+        OfGroup,
+        r#"-- count_failures_of_groups
+        SELECT c.fingerprint AS "fingerprint!", count(*) AS "count!" FROM (
+            SELECT f.fingerprint FROM failures f "#,
+        "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid))
+         AND f.fingerprint = ANY ($20::text[]) AND ($21::timestamptz IS NULL OR f.failed_at <= $21) ",
+        "LIMIT $19) c GROUP BY c.fingerprint ORDER BY count(*) DESC, c.fingerprint",
+        terms,
+        fingerprints,
+        until
+    );
+    let rows = counted.fetch_all(Bounded(connection)).await?;
+    Ok(rows.into_iter().map(|row| (row.fingerprint, row.count as u64)).collect())
 }

@@ -1,8 +1,12 @@
-//! What people write, as a filter; everything that is wrong with it is told at once.
+//! The options that select failed executions, and the filter that they are read into.
+//!
+//! Every command that selects by a filter has these options and no others, so that a list shows what a requeue
+//! or discard of the same filter would take. Everything that is wrong with a filter is reported at once.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use clap::Args;
 use sexton_model::graveyard::{Filter, MAX_TEXT_CHARS, MAX_WORDS, ParamEquals, text_query};
 use sexton_model::id::JobId;
 use sexton_store::{Store, jobs};
@@ -19,75 +23,99 @@ const MAX_CONDITIONS: usize = 10;
 /// Of what was written, in a problem.
 const MAX_ECHO_CHARS: usize = 60;
 
-/// A filter as it is written. Empty: everything that failed, but for muted groups.
-#[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Asked {
-    /// Discarded executions instead of failed ones.
-    pub discarded: bool,
-    /// Name of a job, even of one that was deleted.
+/// Which executions; all that is given must hold. Empty: everything that failed, but for muted groups.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Args)]
+pub struct FilterArguments {
+    /// Of this job, even if it was deleted
+    #[arg(long, value_name = "NAME")]
     pub job: Option<String>,
-    /// Task type.
+    /// Of this task type
+    #[arg(long, value_name = "TYPE")]
     pub task_type: Option<String>,
-    /// Pool.
+    /// Of this pool
+    #[arg(long, value_name = "POOL")]
     pub pool: Option<String>,
-    /// Class of the error.
+    /// With this class of error, as in exit_1
+    #[arg(long, value_name = "CLASS")]
     pub error_class: Option<String>,
-    /// Words of the message.
+    /// With these words in the message, one after the other; the last one may be begun only
+    #[arg(long, value_name = "WORDS")]
     pub text: Option<String>,
-    /// A group's fingerprint, or its beginning as far as it is unique.
+    /// Of this group, also if it is muted: its fingerprint, or the beginning as far as it is unique
+    #[arg(long, visible_alias = "group", value_name = "FINGERPRINT")]
     pub fingerprint: Option<String>,
-    /// Failed at or after this: an instant, a day, or a duration before now.
+    /// Failed (or discarded) at or after this: 2025-12-01T08:00:00Z, 2025-12-01, or a duration before now, as 36h
+    #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Failed before this.
+    /// Failed (or discarded) before this
+    #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Name of the worker that ran the last attempt.
+    /// Whose last attempt ran on the worker of this name
+    #[arg(long, value_name = "WORKER")]
     pub worker: Option<String>,
-    /// `name=value` of the job's labels.
-    pub labels: Vec<String>,
-    /// `path=value` of the params.
+    /// Of jobs with this label; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub label: Vec<String>,
+    /// With this in their params, as in customer=4891 or order.id=7; may be given several times
+    #[arg(long, value_name = "PATH=VALUE")]
     pub params: Vec<String>,
-    /// Muted groups as well.
+    /// Of muted groups as well. Without it they are left out, and the command says how many
+    #[arg(long)]
     pub muted: bool,
 }
 
-/// Reads a filter; `now` is the database's clock.
-///
-/// # Errors
-///
-/// [`Failure::Usage`] with everything that is wrong; if it is one thing, as it is: [`Failure::NotFound`]
-/// for a job or group that is not there, with near ones.
-pub async fn filter(store: &Store, asked: &Asked, now: DateTime<Utc>) -> Result<Filter, Failure> {
-    let mut read = Reading::default();
-    let mut filter = Filter {
-        discarded: asked.discarded,
-        muted: asked.muted,
-        task_type: read.value("--task-type", asked.task_type.as_deref()),
-        pool: read.value("--pool", asked.pool.as_deref()),
-        error_class: read.value("--error-class", asked.error_class.as_deref()),
-        worker: read.value("--worker", asked.worker.as_deref()),
-        text: read.text(asked.text.as_deref()),
-        since: read.instant("--since", asked.since.as_deref(), now),
-        until: read.instant("--until", asked.until.as_deref(), now),
-        labels: read.labels(&asked.labels),
-        params: read.params(&asked.params),
-        ..Filter::default()
-    };
-    if let (Some(since), Some(until)) = (filter.since, filter.until)
-        && since >= until
-    {
-        read.wrong("--since is not before --until: nothing can have failed in between".to_owned());
+impl FilterArguments {
+    /// Whether none of the options is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
-    if let Some(name) = read.value("--job", asked.job.as_deref()) {
-        match jobs::find_ever(store, &name).await? {
-            Some(job) => filter.job = Some(JobId::new(job.id)),
-            None => read.problems.push(job_commands::missing(store, &name).await),
+
+    /// Reads the options, of failed or of discarded executions; `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Usage`] with everything that is wrong; if it is one thing, as it is: [`Failure::NotFound`]
+    /// for a job or group that is not there, with near ones.
+    pub async fn read(
+        &self,
+        store: &Store,
+        discarded: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Filter, Failure> {
+        let mut read = Reading::default();
+        let mut filter = Filter {
+            discarded,
+            muted: self.muted,
+            task_type: read.value("--task-type", self.task_type.as_deref()),
+            pool: read.value("--pool", self.pool.as_deref()),
+            error_class: read.value("--error-class", self.error_class.as_deref()),
+            worker: read.value("--worker", self.worker.as_deref()),
+            text: read.text(self.text.as_deref()),
+            since: read.instant("--since", self.since.as_deref(), now),
+            until: read.instant("--until", self.until.as_deref(), now),
+            labels: read.labels(&self.label),
+            params: read.params(&self.params),
+            ..Filter::default()
+        };
+        if let (Some(since), Some(until)) = (filter.since, filter.until)
+            && since >= until
+        {
+            read.wrong(
+                "--since is not before --until: nothing can have failed in between".to_owned(),
+            );
         }
+        if let Some(name) = read.value("--job", self.job.as_deref()) {
+            match jobs::find_ever(store, &name).await? {
+                Some(job) => filter.job = Some(JobId::new(job.id)),
+                None => read.problems.push(job_commands::missing(store, &name).await),
+            }
+        }
+        if let Some(text) = &self.fingerprint {
+            let found = group::find(store, text).await;
+            filter.fingerprint = read.keep(found);
+        }
+        read.end(filter)
     }
-    if let Some(text) = &asked.fingerprint {
-        let found = group::find(store, text).await;
-        filter.fingerprint = read.keep(found);
-    }
-    read.end(filter)
 }
 
 /// What is wrong so far.

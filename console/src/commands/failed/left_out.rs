@@ -1,0 +1,78 @@
+//! Says what a filter leaves out because its groups are muted.
+
+use sexton_model::graveyard::Filter;
+use sexton_store::graveyard::{LeftOut, left_out};
+use sexton_store::{Store, StoreError};
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// The most executions that a list counts: it is to be as fast as without.
+const MAX_COUNTED: u64 = 1_000;
+/// Groups that are named.
+const MAX_NAMED: usize = 5;
+
+/// What is left out, in one sentence; `None`: nothing.
+pub(super) fn sentence(left_out: &LeftOut) -> Option<String> {
+    let LeftOut { count, more, groups } = left_out;
+    if *count == 0 {
+        return None;
+    }
+    let at_least = if *more { "at least " } else { "" };
+    let executions = if *count == 1 { "execution" } else { "executions" };
+    let noun = if groups.len() == 1 { "a muted group" } else { "muted groups" };
+    let mut names: Vec<String> = groups
+        .iter()
+        .take(MAX_NAMED)
+        .map(|(fingerprint, count)| format!("{fingerprint}: {count}"))
+        .collect();
+    if groups.len() > MAX_NAMED {
+        names.push(format!("and {} more", groups.len() - MAX_NAMED));
+    }
+    let names = names.join(", ");
+    Some(format!(
+        "{at_least}{count} {executions} of {noun} ({names}); --muted selects them as well"
+    ))
+}
+
+/// Says what a list of `filter` leaves out, on standard error.
+///
+/// # Errors
+///
+/// Those of the database; a count that takes it too long is left out of the sentence.
+pub(super) async fn note(store: &Store, filter: &Filter, session: &Session) -> Result<(), Failure> {
+    let text = match left_out(store, filter, None, MAX_COUNTED).await {
+        Ok(left_out) => sentence(&left_out).map(|text| format!("left out: {text}")),
+        Err(StoreError::TooSlow(_)) => {
+            Some("left out: executions of muted groups; --muted selects them as well".to_owned())
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(text) = text {
+        session.out.note(&text);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_counts_what_is_left_out_and_names_the_largest_groups() {
+        let mut all = LeftOut::default();
+        assert_eq!(sentence(&all), None);
+        all = LeftOut { count: 1, more: false, groups: vec![("aa".to_owned(), 1)] };
+        assert_eq!(
+            sentence(&all).unwrap(),
+            "1 execution of a muted group (aa: 1); --muted selects them as well"
+        );
+        all.groups = (0..7).map(|n| (format!("g{n}"), 10 - n)).collect();
+        (all.count, all.more) = (49, true);
+        assert_eq!(
+            sentence(&all).unwrap(),
+            "at least 49 executions of muted groups (g0: 10, g1: 9, g2: 8, g3: 7, g4: 6, and 2 more); \
+             --muted selects them as well"
+        );
+    }
+}
