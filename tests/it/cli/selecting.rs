@@ -155,7 +155,10 @@ async fn options(command: &str) -> BTreeMap<String, String> {
         }
         if let Some(name) = name.as_ref().filter(|_| !line.is_empty()) {
             let text: &mut String = options.entry(name.clone()).or_default();
-            line.split_whitespace().for_each(|word| *text += &format!(" {word}"));
+            for word in line.split_whitespace() {
+                text.push(' ');
+                text.push_str(word);
+            }
         }
     }
     options

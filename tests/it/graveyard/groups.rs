@@ -134,7 +134,8 @@ async fn what_is_left_out_is_counted_by_group_up_to_an_instant_and_a_limit() {
     let text = Filter { text: Some("disk".to_owned()), ..Filter::default() };
     for (filter, until, most, expected) in [
         (&everything, None, 10, counted(3, false, &[(&route, 2), (&disk, 1)])),
-        (&everything, None, 3, counted(3, false, &[(&route, 2), (&disk, 1)])),
+        (&everything, None, 3, counted(3, true, &[(&route, 2), (&disk, 1)])),
+        (&everything, None, 4, counted(3, false, &[(&route, 2), (&disk, 1)])),
         (&everything, Some(at(2)), 10, counted(2, false, &sorted(&[(&disk, 1), (&route, 1)]))),
         (&text, None, 10, counted(1, false, &[(&disk, 1)])),
         (&Filter { muted: true, ..Filter::default() }, None, 10, LeftOut::default()),

@@ -16,7 +16,7 @@ const MAX_GROUPS: i64 = 1_000;
 pub struct LeftOut {
     /// How many were counted.
     pub count: u64,
-    /// Whether there may be more than were counted.
+    /// Whether there may be more: then the groups are those of the ones that were counted.
     pub more: bool,
     /// How many of each group, by its fingerprint, the most first.
     pub groups: Vec<(String, u64)>,
@@ -42,12 +42,12 @@ pub async fn left_out(
         return Ok(LeftOut::default());
     }
     let with_muted = Filter { muted: true, ..filter.clone() };
-    let terms = Terms::of(store, &with_muted, None, most as i64 + 1).await?;
+    let terms = Terms::of(store, &with_muted, None, most as i64).await?;
     let mut tx = planned_anew(store).await?;
     let groups = statements::count_of_groups(&mut tx, &terms, &muted, until).await?;
-    let counted: u64 = groups.iter().map(|(_, count)| count).sum();
-    let more = counted > most || muted.len() as i64 >= MAX_GROUPS;
-    Ok(LeftOut { count: counted.min(most), more, groups })
+    let count: u64 = groups.iter().map(|(_, count)| count).sum();
+    let more = count >= most || muted.len() as i64 >= MAX_GROUPS;
+    Ok(LeftOut { count, more, groups })
 }
 
 async fn muted_fingerprints(store: &Store) -> Result<Vec<String>, StoreError> {
