@@ -1,6 +1,6 @@
 //! What schedulers and workers saw RabbitMQ do to queues, for `sexton doctor`.
 //!
-//! One row for each queue and kind, at most [`MAX_ROWS`]; one of which nothing was heard for a month is removed by
+//! One row for each queue and kind, at most `MAX_ROWS`; one of which nothing was heard for a month is removed by
 //! the next that is written.
 
 use chrono::{DateTime, Utc};
