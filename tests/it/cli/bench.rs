@@ -170,7 +170,10 @@ async fn without_the_right_or_the_programs_it_says_what_to_do() {
     sqlx::raw_sql(sqlx::AssertSqlSafe(drop)).execute(bench.console.db.pool()).await.unwrap();
 
     let alone = bench.console.folder.path().join("sexton");
-    std::fs::copy(sexton(), &alone).unwrap();
+    // Not by this process: what another test starts meanwhile would inherit the file, open for writing, and a program
+    // that somebody writes to cannot be run.
+    let copied = Command::new("cp").arg(sexton()).arg(&alone).status().await.unwrap();
+    assert!(copied.success());
     let missing = Command::new(alone).arg("bench").env_clear().output().await.unwrap();
     assert_eq!(missing.status.code(), Some(3));
     assert!(text(&missing.stderr).contains("install it beside"), "{}", text(&missing.stderr));
