@@ -8,6 +8,8 @@
 //! A channel that timed out or told something impossible is thrown away: a late answer on it would
 //! be taken for the next message's.
 
+use std::sync::Arc;
+
 use futures_util::future::join_all;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use lapin::types::ShortString;
@@ -18,6 +20,7 @@ use tokio::time::{Duration, Instant, timeout, timeout_at};
 
 use crate::link::Link;
 use crate::publish::{Publication, PublishError};
+use crate::silence::Silence;
 
 /// The most messages in flight on a channel, and so the most that are sent twice for one return.
 pub(crate) const WINDOW: usize = 256;
@@ -38,6 +41,7 @@ pub(crate) struct Lane {
     link: Link,
     /// From writing a message to its confirm.
     confirm: Duration,
+    silence: Arc<Silence>,
     channel: Option<(u64, Channel)>,
 }
 
@@ -50,8 +54,8 @@ enum Verdict {
 }
 
 impl Lane {
-    pub(crate) fn new(link: Link, confirm: Duration) -> Self {
-        Self { link, confirm, channel: None }
+    pub(crate) fn new(link: Link, confirm: Duration, silence: Arc<Silence>) -> Self {
+        Self { link, confirm, silence, channel: None }
     }
 
     /// Serves requests until every sender is gone.
@@ -75,6 +79,7 @@ impl Lane {
         let channel = timeout(self.confirm, self.channel()).await.unwrap_or_else(|_| {
             Err(PublishError::unavailable("the broker does not open a channel"))
         });
+        let generation = self.channel.as_ref().map(|(generation, _)| *generation);
         let answers = match channel {
             Ok(channel) => match self.pipelined(&channel, window).await {
                 Some(answers) => answers,
@@ -82,6 +87,12 @@ impl Lane {
             },
             Err(error) => vec![Err(error); window.len()],
         };
+        // Before any caller has its answer: the one whose queue did not confirm asks whether another did.
+        if let Some(generation) = generation
+            && answers.iter().any(Result::is_ok)
+        {
+            self.silence.heard(generation, Instant::now());
+        }
         self.note(&answers);
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)

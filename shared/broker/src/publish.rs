@@ -147,15 +147,16 @@ pub struct Publisher {
 impl Publisher {
     /// Starts `lanes` (at least one) lanes on the current tokio runtime; see [`DEFAULT_LANES`].
     pub fn start(link: &Link, lanes: usize) -> Self {
+        let silence = Arc::<Silence>::default();
         let start_one = |confirm| {
             let (sender, receiver) = mpsc::channel(LANE_BACKLOG);
-            tokio::spawn(Lane::new(link.clone(), confirm).run(receiver));
+            tokio::spawn(Lane::new(link.clone(), confirm, Arc::clone(&silence)).run(receiver));
             sender
         };
         let Timeouts { confirm, probe, .. } = *link.timeouts();
         let lanes = (0..lanes.max(1)).map(|_| start_one(confirm)).collect();
         let doubtful = [start_one(probe)].into();
-        Self { link: link.clone(), lanes, turn: Arc::default(), doubtful, silence: Arc::default() }
+        Self { link: link.clone(), lanes, turn: Arc::default(), doubtful, silence }
     }
 
     /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
@@ -177,7 +178,7 @@ impl Publisher {
             }
             match self.silence.advice(publication.queue(), generation, self.pause(), now) {
                 Advice::Send => good.push((place, publication)),
-                Advice::Probe => {
+                Advice::Probe | Advice::SendApart => {
                     probed.push((place, publication.queue().to_owned()));
                     doubtful.push((place, publication));
                 }

@@ -4,9 +4,13 @@
 //! its channel for the whole limit of a confirm. So after the first, the next ones are answered at once
 //! for a while; then one is let through, on a channel of its own and for a shorter time, to find out.
 //!
+//! Where nothing else was published meanwhile, the broker itself may have been silent. Then publications for
+//! the queue use the channel apart, and none fails, until one is answered: so a silent queue holds up the
+//! others once, whether or not they had something to publish the first time.
+//!
 //! A new connection starts afresh: what was silent may have been the connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
@@ -19,6 +23,8 @@ const MOST: usize = 1_000;
 pub(crate) enum Advice {
     /// Nothing is known against its queue.
     Send,
+    /// Its queue or the broker was silent: send it where it holds up no other queue.
+    SendApart,
     /// Its queue was silent a while ago: find out whether it still is.
     Probe,
     /// Its queue was silent just now.
@@ -35,6 +41,8 @@ struct Queues {
     generation: u64,
     /// When each may be asked again.
     silent: BTreeMap<String, Instant>,
+    /// Those that did not confirm while nothing else was published.
+    suspected: BTreeSet<String>,
     /// When something was confirmed last.
     heard: Option<Instant>,
 }
@@ -49,7 +57,9 @@ impl Silence {
         now: Instant,
     ) -> Advice {
         let Some(mut queues) = self.of(generation) else { return Advice::Send };
+        let is_suspected = queues.suspected.contains(queue);
         match queues.silent.get_mut(queue) {
+            None if is_suspected => Advice::SendApart,
             None => Advice::Send,
             Some(again) if *again <= now => {
                 *again = now + pause;
@@ -67,13 +77,16 @@ impl Silence {
     }
 
     /// `queue` has not confirmed since `since`; it is left alone until `again`. Unless nothing else was
-    /// confirmed either: then it is the broker that is silent, or the connection.
+    /// confirmed either: then it may be the broker that is silent, or the connection.
     pub(crate) fn fell(&self, queue: &str, generation: u64, since: Instant, again: Instant) {
         let Some(mut queues) = self.of(generation) else { return };
         let others_speak = queues.heard.is_some_and(|heard| heard >= since);
         let known = queues.silent.contains_key(queue);
         if known || (others_speak && queues.silent.len() < MOST) {
+            queues.suspected.remove(queue);
             queues.silent.insert(queue.to_owned(), again);
+        } else if !others_speak && queues.suspected.len() < MOST {
+            queues.suspected.insert(queue.to_owned());
         }
     }
 
@@ -81,6 +94,7 @@ impl Silence {
     pub(crate) fn ended(&self, queue: &str, generation: u64) {
         if let Some(mut queues) = self.of(generation) {
             queues.silent.remove(queue);
+            queues.suspected.remove(queue);
         }
     }
 
@@ -123,9 +137,21 @@ mod tests {
     #[test]
     fn a_broker_that_is_silent_altogether_is_held_against_no_queue() {
         let (silence, now) = (Silence::default(), Instant::now());
+        let advice = |now| silence.advice("q", 1, PAUSE, now);
         silence.heard(1, now);
         silence.fell("q", 1, now + PAUSE, now + 2 * PAUSE);
-        assert_eq!(silence.advice("q", 1, PAUSE, now), Advice::Send);
+        assert_eq!(advice(now), Advice::SendApart, "it is sent, but holds up no other");
+        silence.ended("q", 1);
+        assert_eq!(advice(now), Advice::Send);
+    }
+
+    #[test]
+    fn a_queue_that_is_silent_again_while_others_speak_is_found_out() {
+        let (silence, now) = (Silence::default(), Instant::now());
+        silence.fell("q", 1, now, now + PAUSE);
+        silence.heard(1, now + PAUSE);
+        silence.fell("q", 1, now + PAUSE, now + 3 * PAUSE);
+        assert_eq!(silence.advice("q", 1, PAUSE, now + 2 * PAUSE), Advice::Refuse);
     }
 
     #[test]

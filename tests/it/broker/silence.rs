@@ -95,3 +95,46 @@ async fn a_silent_queue_holds_up_nobody_twice_and_is_found_out_when_it_answers()
     assert_eq!(publisher.publish_one(ticket(&queue, "f")).await, Ok(()));
     assert_eq!(link.depth(&queue).await.unwrap().ready, 2);
 }
+
+#[tokio::test]
+async fn a_queue_that_was_silent_while_nothing_else_was_published_holds_up_no_other_later() {
+    const CONFIRM: Duration = Duration::from_secs(3);
+    let silent = PoolName::new("silent").unwrap();
+    let ns = TestNamespace::new().with_pool(silent).with_timeouts(Timeouts {
+        confirm: CONFIRM,
+        probe: 2 * CONFIRM,
+        ..Timeouts::default()
+    });
+    let proxy = Proxy::before(ns.url()).await.unwrap();
+    let endpoint = Endpoint::parse(&proxy.url(ns.url())).unwrap();
+    let link = Link::start(LinkSettings { endpoint, ..ns.settings() });
+    assert!(link.up().await.is_some());
+    let publisher = Publisher::start(&link, 2);
+    let queue = format!("{}.silent", ns.main());
+    let losing = proxy.lose_requests_matching(queue.as_bytes());
+    // More than one lane's worth, so that both are held up, and nobody else publishes.
+    let batch = || (0..100).map(|number| ticket(&queue, &number.to_string())).collect::<Vec<_>>();
+    let answers = publisher.publish(batch()).await;
+    assert!(answers.iter().all(|one| matches!(one, Err(PublishError::TimedOut { .. }))));
+
+    let lost = losing.pieces();
+    let again = tokio::spawn({
+        let publisher = publisher.clone();
+        let batch = batch();
+        async move { publisher.publish(batch).await }
+    });
+    let sent = async {
+        while losing.pieces() == lost {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the silent queue is asked again", sent).await;
+    for number in ["x", "y", "z"] {
+        let others = publisher.publish_one(ticket(&ns.main(), number));
+        let answer = tokio::time::timeout(CONFIRM, others).await;
+        assert_eq!(answer.expect("both lanes are free"), Ok(()));
+    }
+    assert!(!again.is_finished(), "they were confirmed while the silent one was waited for");
+    let again = within("the silent queue's answers", again).await.unwrap();
+    assert!(again.iter().all(Result::is_err));
+}
