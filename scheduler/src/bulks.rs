@@ -63,7 +63,7 @@ pub struct Carried {
     pub refused: usize,
     /// Tickets that are in their queue now.
     pub published: usize,
-    /// Tickets that the broker refused, or of which nothing is known.
+    /// Tickets that the broker refused, of which nothing is known, or whose queue has refused some lately.
     pub balked: usize,
     /// How long the loop rests.
     pub rest: Duration,
@@ -102,13 +102,14 @@ impl Bulks {
         if portion.done > 0 {
             fault::point("scheduler.bulk_carried");
         }
-        let sent = self.outbox.send(&portion.tickets, now).await;
+        let sent = self.outbox.send_fresh(portion.tickets, now).await;
         if !sent.published.is_empty() {
             fault::point("scheduler.bulk_published");
         }
         // What was refused is the relay's, which lets it wait.
         self.outbox.mark(&sent.published, now).await?;
-        round.balked += sent.refused.len() + sent.unknown;
+        round.balked +=
+            sent.refused.len() + sent.too_large.len() + sent.unknown + sent.left_to_relay;
         round.done += portion.done;
         round.refused += portion.refused;
         round.published += sent.published.len();

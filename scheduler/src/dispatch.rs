@@ -105,9 +105,7 @@ impl Dispatcher {
                 batch = self.receiver.recv(), if flying.len() < IN_FLIGHT => match batch {
                     Some(tickets) => {
                         let outbox = Arc::clone(&self.outbox);
-                        flying.spawn(async move {
-                            send(&outbox, &tickets, None).await
-                        });
+                        flying.spawn(async move { send(&outbox, tickets, None).await });
                     }
                     None => break,
                 },
@@ -137,14 +135,14 @@ impl Dispatcher {
     /// As [`Outbox::mark`].
     pub async fn publish_next(&mut self, now: Now) -> Option<Result<(Sent, u64), StoreError>> {
         let tickets = self.receiver.try_recv().ok()?;
-        let sent = send(&self.outbox, &tickets, now).await;
+        let sent = send(&self.outbox, tickets, now).await;
         Some(self.outbox.mark(&sent.published, now).await.map(|marked| (sent, marked)))
     }
 }
 
 /// Publishes a batch; its marks come later.
-async fn send(outbox: &Outbox, tickets: &[OwedTicket], now: Now) -> Sent {
-    let sent = outbox.send(tickets, now).await;
+async fn send(outbox: &Outbox, tickets: Vec<OwedTicket>, now: Now) -> Sent {
+    let sent = outbox.send_fresh(tickets, now).await;
     if !sent.published.is_empty() {
         fault::point("scheduler.published");
     }
@@ -159,6 +157,7 @@ fn collect(done: Result<Sent, JoinError>, confirmed: &mut Vec<Published>) {
                 tickets.published = sent.published.len(),
                 tickets.refused = sent.refused.len(),
                 tickets.unknown = sent.unknown,
+                tickets.left_to_relay = sent.left_to_relay,
                 "published {} fresh tickets",
                 sent.published.len()
             );

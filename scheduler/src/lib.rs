@@ -6,7 +6,7 @@
 //! | loop | does |
 //! |---|---|
 //! | [`planner`] | claims the firings that are due |
-//! | [`relay`] | publishes what is still owed |
+//! | [`relay`] | publishes the tickets that are still unpublished |
 //! | [`bulks`] | carries out what operators asked for of many executions at once |
 //! | [`rescuer`] | ends attempts whose worker vanished |
 //! | [`reconciler`] | owes again what the broker lost |
@@ -31,6 +31,7 @@ pub mod cursors;
 pub mod dispatch;
 mod draw;
 pub mod environment;
+mod flights;
 mod holds;
 mod notice;
 pub mod outbox;

@@ -1,14 +1,16 @@
-//! Publishes owed tickets and marks them: the way of every ticket out of this process.
+//! Publishes tickets and marks them: the way of every ticket out of this process.
 //!
 //! The order is publish, confirm, mark. A crash in between publishes a ticket twice, which the open
 //! recognises; a row that has moved on meanwhile is not marked. What could not be published stays
-//! owed in its row: nothing is remembered here. Neither server is waited for without end, so a batch
-//! is done with in [`LONGEST`].
+//! unpublished in its row. Remembered is only which queues refused lately ([`FlowControl`]). Neither server
+//! is waited for without end, so a batch is done with in [`LONGEST`].
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, outgoing};
+use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
 use sexton_service::clock;
 use sexton_store::tickets::OwedTicket;
@@ -32,6 +34,7 @@ pub struct Outbox {
     store: Store,
     link: Link,
     publisher: Publisher,
+    flow: Mutex<FlowControl>,
     complaint: Throttle,
 }
 
@@ -40,11 +43,14 @@ pub struct Outbox {
 pub struct Sent {
     /// Tickets that are in their queue now, to be marked.
     pub published: Vec<Published>,
-    /// Tickets that a broker which is there did not take, or did not confirm in time: they should wait
-    /// before the next try, for they hold up others.
+    /// Tickets that a broker which is there did not take, or did not confirm in time.
     pub refused: Vec<Refused>,
+    /// Tickets that no queue can take; nothing was sent.
+    pub too_large: Vec<Refused>,
     /// Tickets of which nothing is known, because the broker went away or fell silent.
     pub unknown: usize,
+    /// Tickets that were left to the relay, because their queue has refused some lately.
+    pub left_to_relay: usize,
 }
 
 /// A ticket that is in its queue: its execution, and the row's revision that the mark must find.
@@ -57,12 +63,19 @@ pub struct Refused {
     pub execution_id: ExecutionId,
     /// The row's revision at the try.
     pub rev: i32,
+    /// Where it should have gone.
+    pub destination: Destination,
 }
 
 impl Outbox {
     /// `publisher` publishes through `link`.
     pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
-        Self { store, link, publisher, complaint: Throttle::default() }
+        Self { store, link, publisher, flow: Mutex::default(), complaint: Throttle::default() }
+    }
+
+    /// Which queues refused lately, in this process.
+    pub(crate) fn flow(&self) -> MutexGuard<'_, FlowControl> {
+        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there is a broker to publish to.
@@ -81,6 +94,25 @@ impl Outbox {
             return Ok(0);
         }
         within(MARKING, relay::mark_published(&self.store, published, now)).await
+    }
+
+    /// The same as [`Self::send`] for tickets that are published for the first time. Those for a queue that
+    /// has refused some lately are left to the relay: they would be refused as well, or, if the queue is
+    /// silent, hold up the others of the batch.
+    pub async fn send_fresh(&self, mut tickets: Vec<OwedTicket>, now: Now) -> Sent {
+        let all = tickets.len();
+        {
+            let flow = self.flow();
+            tickets.retain(|owed| !flow.is_limited(&owed.destination()));
+        }
+        let mut sent = self.send(&tickets, now).await;
+        sent.left_to_relay = all - tickets.len();
+        let mut flow = self.flow();
+        for Refused { destination, .. } in &sent.refused {
+            flow.suspect(destination);
+        }
+        drop(flow);
+        sent
     }
 
     /// Publishes tickets with confirms, without marking them.
@@ -104,8 +136,11 @@ impl Outbox {
                 Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
                     self.complain(owed, &error);
-                    let execution_id = owed.ticket.execution_id;
-                    sent.refused.push(Refused { execution_id, rev: owed.rev });
+                    let (execution_id, destination) =
+                        (owed.ticket.execution_id, owed.destination());
+                    let refused = Refused { execution_id, rev: owed.rev, destination };
+                    let too_large = matches!(error, PublishError::TooLarge { .. });
+                    if too_large { &mut sent.too_large } else { &mut sent.refused }.push(refused);
                 }
             }
         }
@@ -142,7 +177,7 @@ impl Outbox {
                 attempt.number = owed.ticket.attempt.get(),
                 job.name = owed.ticket.job,
                 pool.name = %owed.pool,
-                "a ticket stays owed, because the broker did not take it: {error}"
+                "a ticket stays unpublished, because the broker did not take it: {error}"
             );
         }
     }

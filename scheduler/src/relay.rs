@@ -1,49 +1,79 @@
-//! The relay: publishes every ticket that is still owed.
+//! The relay: publishes every ticket that is still unpublished.
 //!
-//! Whoever changes a row publishes its ticket himself, at once; the relay is for those who could not:
-//! a crash, a broker that was away, a rescue. It takes a batch in nominal order (which hides it from
-//! other replicas for half a minute), publishes, marks. No lock is held over a publish.
+//! The process that changes a row publishes its ticket itself, at once. The relay is for the tickets that
+//! remain: after a crash, after an outage of the broker, after a rescue. A round takes a batch (which hides
+//! it from other replicas for half a minute), publishes, marks. No lock is held over a publish.
 //!
-//! The rate is bounded, so that the debt of a long outage does not arrive as one flood. A ticket
-//! that a broker which is there does not take waits for longer each time; how often it was refused
-//! is remembered here only, so a restart is a fresh try.
+//! **No queue holds up another.** A round divides its batch among the destinations that have due tickets.
+//! One whose queue refuses gets a probe now and then and no share ([`sexton_model::flow_control`]). Each
+//! destination has a send of its own, and a round waits only a moment for its end: one that hangs is left
+//! to a later round, and until then its destination gets nothing more.
+//!
+//! The rate is bounded, so that the tickets of a long outage do not arrive as one flood. What queues refused
+//! is remembered here only: a scheduler that starts anew tries them all.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use sexton_model::flow_control::{Destination, FULL_WINDOW, Response, shares};
 use sexton_model::id::ExecutionId;
-use sexton_service::fault;
+use sexton_service::{clock, fault};
 use sexton_store::answer::within;
-use sexton_store::{Now, Store, StoreError, relay};
+use sexton_store::relay::{self, Destinations, Postponed};
+use sexton_store::tickets::OwedTicket;
+use sexton_store::{Now, Store, StoreError};
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::outbox::{Outbox, Refused};
+use crate::flights::{Flight, Flights};
+use crate::outbox::{Outbox, Published, Refused, Sent};
 use crate::step::{ANSWER, Pause, Step, StepError};
 use crate::throttle::Throttle;
 
 /// Tickets of one round.
-pub const BATCH: usize = 500;
+pub const BATCH: usize = FULL_WINDOW;
+/// Destinations that one round looks at. Where there are more, the next round goes on with the others.
+pub const DESTINATIONS: usize = 500;
+/// Tickets that may be under way at once, those of queues that hang included.
+const MAX_UNDER_WAY: usize = 4 * BATCH;
+/// Statements with which a round takes its batch: what one destination did not need, the next statement
+/// gives to the others.
+const MAX_TAKES: usize = 3;
+/// How long a round waits for confirms. A later round collects what comes after that.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// After a full round: 2,000 tickets a second at most, from one replica.
 const BETWEEN_FULL: Duration = Duration::from_millis(250);
 /// Otherwise. News comes in between.
 const POLL: Duration = Duration::from_secs(1);
+/// A ticket that is too large for any queue is only looked at again because somebody may have changed its row.
+const TOO_LARGE_WAIT_MS: i64 = 300_000;
 
 /// The loop.
 #[derive(Debug)]
 pub struct Relay {
     store: Store,
     outbox: Arc<Outbox>,
-    waits: Mutex<Waits>,
+    patience: Duration,
+    rounds: Mutex<Rounds>,
     complaint: Throttle,
+}
+
+/// What a round leaves to the next.
+#[derive(Debug, Default)]
+struct Rounds {
+    flights: Flights,
+    /// The last destination that was looked at, if there were more.
+    after: Option<Destination>,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Relayed {
-    /// Tickets that were owed and due, of [`BATCH`] at most.
+    /// Tickets that were unpublished and due, of [`BATCH`] at most.
     pub taken: usize,
-    /// Of those, tickets that are in their queue now.
+    /// Tickets that are in their queue now, those of earlier rounds included.
     pub published: usize,
     /// Rows that were marked.
     pub marked: u64,
@@ -51,28 +81,122 @@ pub struct Relayed {
     pub postponed: usize,
     /// Rows that this program cannot read.
     pub unreadable: usize,
+    /// Tickets whose confirms have not come yet.
+    pub under_way: usize,
+    /// Whether there is more to do at once: further destinations, or one that accepts more than it got.
+    pub more: bool,
+}
+
+/// What became of sends.
+#[derive(Debug, Default)]
+struct Results {
+    published: Vec<Published>,
+    postponed: Vec<Postponed>,
+    /// Whether a destination that is limited accepted all that it got, and has more.
+    grows: bool,
 }
 
 impl Relay {
-    /// Publishes through `outbox` what `store` says is owed.
+    /// Publishes through `outbox` what `store` says is unpublished.
     pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
-        Self { store, outbox, waits: Mutex::default(), complaint: Throttle::default() }
+        let (rounds, complaint) = (Mutex::default(), Throttle::default());
+        Self { store, outbox, patience: PATIENCE, rounds, complaint }
     }
 
-    async fn postpone(&self, refused: &[Refused], now: Now) -> Result<usize, StoreError> {
-        let mut postponed = 0;
-        for Refused { execution_id, rev } in refused {
-            let wait = self.waits().next(*execution_id);
-            let wait_ms = wait.as_millis() as i64;
-            let postponing = relay::postpone(&self.store, *execution_id, *rev, wait_ms, now);
-            let done = within(ANSWER, postponing).await?;
-            postponed += usize::from(done);
+    /// Lets a round wait so long for the confirms of what it sends; by default 250 ms.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Takes a batch of what `due` has, and says of which destinations nothing is left.
+    async fn take(
+        &self,
+        due: Vec<(Destination, usize)>,
+        mut limit: usize,
+        now: Now,
+    ) -> Result<(relay::Taken, Vec<Destination>), StoreError> {
+        let (mut all, mut drained) = (relay::Taken::default(), Vec::new());
+        let mut open = due;
+        for _ in 0..MAX_TAKES {
+            let windows: Vec<usize> = open.iter().map(|(_, window)| *window).collect();
+            let quotas = shares(limit, &windows);
+            let asked: Vec<(Destination, usize)> =
+                open.iter().zip(&quotas).map(|((one, _), quota)| (one.clone(), *quota)).collect();
+            let taken = within(ANSWER, relay::take(&self.store, &asked, now)).await?;
+            let mut still_open = Vec::new();
+            for (((one, window), quota), count) in open.into_iter().zip(quotas).zip(taken.counts) {
+                limit -= count.min(limit);
+                if count < quota {
+                    drained.push(one);
+                } else if window > count {
+                    still_open.push((one, window - count));
+                }
+            }
+            all.tickets.extend(taken.tickets);
+            all.unreadable.extend(taken.unreadable);
+            open = still_open;
+            if limit == 0 || open.is_empty() {
+                break;
+            }
         }
-        Ok(postponed)
+        Ok((all, drained))
     }
 
-    fn waits(&self) -> std::sync::MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Begins a send for each destination of the tickets, and waits a moment for the ends of all of them.
+    async fn send(
+        &self,
+        flights: &mut Flights,
+        mut tickets: Vec<OwedTicket>,
+        drained: &[Destination],
+        now: Now,
+    ) {
+        tickets.sort_by_key(|owed| (owed.ticket.scheduled_for, owed.ticket.execution_id));
+        let mut parts: BTreeMap<Destination, Vec<OwedTicket>> = BTreeMap::new();
+        for owed in tickets {
+            parts.entry(owed.destination()).or_default().push(owed);
+        }
+        let launched: Vec<Destination> = parts.keys().cloned().collect();
+        for (destination, part) in parts {
+            let is_drained = drained.contains(&destination);
+            flights.launch(&self.outbox, destination, is_drained, part, now);
+        }
+        flights.wait_for(&launched, self.patience).await;
+    }
+
+    /// Takes in what became of sends.
+    fn take_in(&self, landed: Vec<(Flight, Sent)>, now: DateTime<Utc>, results: &mut Results) {
+        let mut flow = self.outbox.flow();
+        for (Flight { destination, drained, .. }, sent) in landed {
+            let response =
+                Response { accepted: sent.published.len(), refused: sent.refused.len(), drained };
+            let wait = flow.observe(&destination, response, now);
+            let accepts = response.accepted > 0 && response.refused == 0;
+            results.grows |= accepts && flow.is_limited(&destination);
+            results.published.extend(sent.published);
+            let waits = |ticket: Refused, wait_ms| Postponed {
+                execution_id: ticket.execution_id,
+                rev: ticket.rev,
+                wait_ms,
+            };
+            let refused = sent.refused.into_iter();
+            results.postponed.extend(refused.map(|one| waits(one, wait.num_milliseconds())));
+            let too_large = sent.too_large.into_iter();
+            results.postponed.extend(too_large.map(|one| waits(one, TOO_LARGE_WAIT_MS)));
+        }
+    }
+
+    /// What of the destinations may be sent to now, and how much.
+    fn windows(&self, flights: &Flights, found: Destinations) -> Vec<(Destination, usize)> {
+        let Some(now) = found.now else { return Vec::new() };
+        let flow = self.outbox.flow();
+        let idle = found.due.into_iter().filter(|one| !flights.is_under_way(one));
+        let windows = idle.map(|one| {
+            let window = flow.window(&one, now);
+            (one, window)
+        });
+        windows.filter(|(_, window)| *window > 0).collect()
     }
 
     fn complain(&self, unreadable: &[(ExecutionId, StoreError)]) {
@@ -97,33 +221,50 @@ impl Step for Relay {
         if !self.outbox.is_open() {
             return Err(StepError::BrokerAway);
         }
-        let taken = within(ANSWER, relay::take(&self.store, BATCH as i64, now)).await?;
+        let mut rounds = self.rounds.lock().await;
+        let Rounds { flights, after } = &mut *rounds;
+        let finding = relay::destinations(&self.store, after.as_ref(), DESTINATIONS, now);
+        let mut found = within(ANSWER, finding).await?;
+        let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
+        let mut results = Results::default();
+        self.take_in(flights.collect(), instant, &mut results);
+        let due = self.windows(flights, found);
+        let limit = BATCH.min(MAX_UNDER_WAY.saturating_sub(flights.tickets()));
+        let (taken, drained) = self.take(due, limit, now).await?;
         if !taken.tickets.is_empty() {
             fault::point("scheduler.relay_taken");
         }
         self.complain(&taken.unreadable);
-        let sent = self.outbox.send(&taken.tickets, now).await;
-        if !sent.published.is_empty() {
+        let count = taken.tickets.len() + taken.unreadable.len();
+        self.send(flights, taken.tickets, &drained, now).await;
+        self.take_in(flights.collect(), instant, &mut results);
+        if !results.published.is_empty() {
             fault::point("scheduler.relayed");
         }
-        let marked = self.outbox.mark(&sent.published, now).await?;
-        if !sent.refused.is_empty() {
+        let marked = self.outbox.mark(&results.published, now).await?;
+        if !results.postponed.is_empty() {
             fault::point("scheduler.relay_marked");
         }
-        let postponed = self.postpone(&sent.refused, now).await?;
+        let postponing = relay::postpone(&self.store, &results.postponed, now);
+        let postponed = within(ANSWER, postponing).await? as usize;
+        let more = next.is_some() || results.grows;
+        *after = next;
         let relayed = Relayed {
-            taken: taken.tickets.len() + taken.unreadable.len(),
-            published: sent.published.len(),
+            taken: count,
+            published: results.published.len(),
             marked,
             postponed,
             unreadable: taken.unreadable.len(),
+            under_way: flights.tickets(),
+            more,
         };
         if relayed.taken > 0 {
             tracing::debug!(
                 tickets.taken = relayed.taken,
                 tickets.published = relayed.published,
                 tickets.postponed = relayed.postponed,
-                "published {} owed tickets",
+                tickets.under_way = relayed.under_way,
+                "published {} tickets that were unpublished",
                 relayed.published
             );
         }
@@ -131,57 +272,9 @@ impl Step for Relay {
     }
 
     fn pause(&self, relayed: &Relayed) -> Pause {
-        if relayed.taken >= BATCH { Pause::Exactly(BETWEEN_FULL) } else { Pause::AtMost(POLL) }
-    }
-}
-
-/// How often tickets were refused.
-#[derive(Debug, Default)]
-struct Waits(HashMap<ExecutionId, u32>);
-
-impl Waits {
-    /// Tickets remembered. When there are more, all are forgotten and begin with the shortest wait.
-    const MOST: usize = 10_000;
-    const FIRST: Duration = Duration::from_secs(5);
-    const LONGEST: Duration = Duration::from_mins(5);
-    /// Doublings of `FIRST` that reach `LONGEST`.
-    const DOUBLINGS: u32 = 6;
-
-    fn next(&mut self, id: ExecutionId) -> Duration {
-        if self.0.len() >= Self::MOST && !self.0.contains_key(&id) {
-            self.0.clear();
+        if relayed.taken >= BATCH || relayed.more {
+            return Pause::Exactly(BETWEEN_FULL);
         }
-        let times = self.0.entry(id).or_insert(0);
-        let wait = Self::FIRST * 2_u32.pow(*times);
-        *times = (*times + 1).min(Self::DOUBLINGS);
-        wait.min(Self::LONGEST)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn id(number: u128) -> ExecutionId {
-        ExecutionId::new(Uuid::from_u128(number))
-    }
-
-    #[test]
-    fn a_refused_ticket_waits_twice_as_long_each_time_up_to_five_minutes() {
-        let mut waits = Waits::default();
-        let seconds: Vec<_> = (0..9).map(|_| waits.next(id(1)).as_secs()).collect();
-        assert_eq!(seconds, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
-        assert_eq!(waits.next(id(2)).as_secs(), 5);
-    }
-
-    #[test]
-    fn what_is_remembered_is_bounded() {
-        let mut waits = Waits::default();
-        for number in 0..2 * Waits::MOST as u128 {
-            assert_eq!(waits.next(id(number)), Waits::FIRST);
-        }
-        assert!(waits.0.len() <= Waits::MOST);
+        Pause::AtMost(if relayed.under_way > 0 { BETWEEN_FULL } else { POLL })
     }
 }

@@ -13,6 +13,7 @@
 //! - [`simulation`] runs the store's statements in orders drawn from a seed, with faults in between.
 //! - [`torture`] strikes faults under load, at large in `make torture` and in little in a test.
 //! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
+//! - [`relaying`] takes what the relay would take.
 //! - [`retention`] removes what is old, without the pruner's rests.
 //! - [`upgrade`] migrates a large database while something claims.
 //! - [`soak`] is what `make soak` does: a steady load, and a judgement of what grows.
@@ -31,6 +32,7 @@ pub mod graveyard;
 pub mod namespace;
 pub mod platform;
 pub mod proxy;
+pub mod relaying;
 pub mod reliability;
 pub mod retention;
 pub mod simulation;

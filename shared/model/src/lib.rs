@@ -10,6 +10,7 @@ pub mod duration;
 pub mod echo;
 pub mod explain;
 pub mod fingerprint;
+pub mod flow_control;
 pub mod foreign;
 pub mod graveyard;
 mod hash;

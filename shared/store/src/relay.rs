@@ -1,53 +1,115 @@
-//! Owe and relay: tickets that still have to be published.
+//! The relay's statements: tickets that still have to be published.
 //!
-//! A row owes its ticket while `ticket_published_at IS NULL` in a state that has one. [`take`] hides
-//! a batch from other replicas for 30 s by moving `relay_after`; no lock is held over the publish. A
-//! crash between the publish and [`mark_published`] publishes the ticket twice, which the open
-//! recognises.
+//! A row's ticket is unpublished while `ticket_published_at IS NULL` in a state that has one.
+//! [`destinations`] finds which queues have some that are due. [`take`] hides a batch from other replicas
+//! for 30 s by moving `relay_after`; no lock is held over the publish. A crash between the publish and
+//! [`mark_published`] publishes the ticket twice, which the open recognises.
+//!
+//! Both read the index `executions_unpublished`, in which the rows of a destination that are not due lie
+//! behind those that are. So neither rows that wait nor what another destination has cost a round anything.
 
+use chrono::{DateTime, Utc};
+use sexton_model::flow_control::Destination;
 use sexton_model::id::ExecutionId;
+use sexton_model::state::State;
 use uuid::Uuid;
 
+use crate::error::known;
 use crate::tickets::{OwedTicket, TicketRow};
 use crate::{Now, Store, StoreError};
+
+/// The destinations that [`destinations`] has found.
+#[derive(Debug, Default)]
+pub struct Destinations {
+    /// Those with a ticket that is due, in the order of the index.
+    pub due: Vec<Destination>,
+    /// The instant by which they are due; `None`: there is no unpublished ticket.
+    pub now: Option<DateTime<Utc>>,
+    /// Where to go on, because the limit was reached; `None`: these were the last.
+    pub next: Option<Destination>,
+}
 
 /// What a round of the relay has to publish.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// In nominal order.
     pub tickets: Vec<OwedTicket>,
+    /// How many rows were taken for each quota, in the order of the quotas.
+    pub counts: Vec<usize>,
     /// Rows that hold what this program cannot read; one of these must not stop the others. They
-    /// stay owed until somebody corrects them.
+    /// stay unpublished until somebody corrects them.
     pub unreadable: Vec<(ExecutionId, StoreError)>,
 }
 
-/// Takes up to `limit` owed tickets in nominal order. They come up again in 30 s unless marked.
-pub async fn take(store: &Store, limit: i64, now: Now) -> Result<Taken, StoreError> {
-    let mut rows = sqlx::query_as!(
-        TicketRow,
-        r#"-- take_owed
-        WITH l AS MATERIALIZED (
-            SELECT id FROM executions
-            WHERE ticket_published_at IS NULL AND state IN ('pending', 'retrying', 'failed')
-              AND relay_after <= coalesce($1, now())
-              -- Not of waiters, which owe it to nobody but their admission.
-              AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)
-            ORDER BY scheduled_for, id LIMIT $2
-            FOR NO KEY UPDATE SKIP LOCKED)
-        UPDATE executions e SET relay_after = coalesce($1, now()) + interval '30 seconds'
-        FROM l, jobs j WHERE e.id = l.id AND j.id = e.job_id
-        RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.attempt, e.rev, e.state, e.pool, e.task_type,
-                  e.target, e.params, e.execution_key, e.idempotency_key, e.scheduled_for,
-                  e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
-                  coalesce($1, now()) AS "now!""#,
+/// Finds destinations that come after `after`, `limit` at most, and says which have tickets that are due.
+/// One index lookup finds each of them, however many tickets it has.
+///
+/// # Errors
+///
+/// [`StoreError`].
+pub async fn destinations(
+    store: &Store,
+    after: Option<&Destination>,
+    limit: usize,
+    now: Now,
+) -> Result<Destinations, StoreError> {
+    // Nothing comes before two empty texts.
+    let (pool, state) = after.map_or(("", ""), |one| (one.pool.as_str(), one.state.as_str()));
+    let rows = sqlx::query_file!(
+        "src/relay/destinations.sql",
         now,
-        limit
+        pool,
+        state,
+        i32::try_from(limit).unwrap_or(i32::MAX)
     )
     .fetch_all(store.bounded())
     .await?;
-    rows.sort_by_key(|row| (row.scheduled_for, row.id));
-    let mut taken = Taken::default();
+    let mut found = Destinations::default();
+    let complete = rows.len() < limit;
     for row in rows {
+        let state = known("executions.state", &row.state, State::parse)?;
+        let destination = Destination { pool: row.pool, state };
+        found.now = Some(row.now);
+        if !complete {
+            found.next = Some(destination.clone());
+        }
+        if row.due {
+            found.due.push(destination);
+        }
+    }
+    Ok(found)
+}
+
+/// Takes due tickets of each destination, up to its quota, those first that became due first. They come up
+/// again in 30 s unless marked.
+///
+/// # Errors
+///
+/// [`StoreError`]: nothing was taken, or what was is hidden for 30 s.
+pub async fn take(
+    store: &Store,
+    quotas: &[(Destination, usize)],
+    now: Now,
+) -> Result<Taken, StoreError> {
+    let mut taken = Taken { counts: vec![0; quotas.len()], ..Taken::default() };
+    if quotas.iter().all(|(_, quota)| *quota == 0) {
+        return Ok(taken);
+    }
+    let pools: Vec<String> = quotas.iter().map(|(one, _)| one.pool.clone()).collect();
+    let states: Vec<String> = quotas.iter().map(|(one, _)| one.state.as_str().to_owned()).collect();
+    let limits: Vec<i64> = quotas.iter().map(|(_, quota)| *quota as i64).collect();
+    let mut rows =
+        sqlx::query_file_as!(TicketRow, "src/relay/take.sql", now, &pools, &states, &limits)
+            .fetch_all(store.bounded())
+            .await?;
+    rows.sort_by_key(|row| (row.scheduled_for, row.id));
+    for row in rows {
+        let of = |(one, _): &(Destination, usize)| {
+            one.pool == row.pool && one.state.as_str() == row.state
+        };
+        if let Some(place) = quotas.iter().position(of) {
+            taken.counts[place] += 1;
+        }
         let id = ExecutionId::new(row.id);
         match row.owed() {
             Ok(ticket) => taken.tickets.push(ticket),
@@ -86,24 +148,46 @@ pub async fn mark_published(
     Ok(done.rows_affected())
 }
 
-/// Lets a ticket wait before it is tried again, because the broker returned or refused it.
-pub async fn postpone(
-    store: &Store,
-    id: ExecutionId,
-    rev: i32,
-    wait_ms: i64,
-    now: Now,
-) -> Result<bool, StoreError> {
+/// A ticket that waits before it is tried again, because the broker returned or refused it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Postponed {
+    /// Its execution.
+    pub execution_id: ExecutionId,
+    /// The row's revision at the try.
+    pub rev: i32,
+    /// For how long, in milliseconds.
+    pub wait_ms: i64,
+}
+
+/// Lets tickets wait, each only if its row has not moved on since. Returns how many rows changed; fewer
+/// than given is normal.
+///
+/// # Errors
+///
+/// [`StoreError`]: they come up again 30 s after they were taken.
+pub async fn postpone(store: &Store, postponed: &[Postponed], now: Now) -> Result<u64, StoreError> {
+    if postponed.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<Uuid> = postponed.iter().map(|one| one.execution_id.get()).collect();
+    let revs: Vec<i32> = postponed.iter().map(|one| one.rev).collect();
+    let waits: Vec<i64> = postponed.iter().map(|one| one.wait_ms).collect();
     let done = sqlx::query!(
-        "-- postpone_ticket
-        UPDATE executions SET relay_after = coalesce($4, now()) + $3 * interval '1 millisecond'
-        WHERE id = $1 AND rev = $2 AND ticket_published_at IS NULL",
-        id.get(),
-        rev,
-        wait_ms as f64,
+        "-- postpone_tickets
+        WITH l AS MATERIALIZED (
+            SELECT e.id, p.wait_ms FROM executions e
+            JOIN unnest($1::uuid[], $2::int[], $3::bigint[]) AS p (id, rev, wait_ms) ON p.id = e.id
+            WHERE e.ticket_published_at IS NULL AND e.rev = p.rev
+            ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED)
+        UPDATE executions e
+        SET relay_after = coalesce($4, now()) + l.wait_ms * interval '1 millisecond'
+        FROM l WHERE e.id = l.id",
+        &ids,
+        &revs,
+        &waits,
         now
     )
     .execute(store.bounded())
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(done.rows_affected())
 }

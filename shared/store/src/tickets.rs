@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use sexton_model::flow_control::Destination;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
@@ -26,6 +27,13 @@ pub struct OwedTicket {
     pub due_in: chrono::Duration,
     /// What its body says besides, when it goes to the failed queue.
     pub parked: Option<Parked>,
+}
+
+impl OwedTicket {
+    /// Where it goes.
+    pub fn destination(&self) -> Destination {
+        Destination { pool: self.pool.to_string(), state: self.state }
+    }
 }
 
 /// The columns that make a ticket, as every query of them returns them.

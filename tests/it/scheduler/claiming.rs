@@ -11,7 +11,7 @@ use sexton_tests::factory::NewJob;
 use sqlx::AssertSqlSafe;
 use tokio::sync::Barrier;
 
-use super::{Fixture, at, now};
+use super::{Fixture, PATIENCE, at, now};
 
 /// `count` jobs that fire every minute, due at second 0.
 async fn due_jobs(f: &Fixture, count: u32) {
@@ -120,6 +120,7 @@ async fn while_the_broker_is_away_claiming_goes_on_and_the_debt_stays_in_the_row
     let publisher = sexton_broker::Publisher::start(&back.link, 1);
     let outbox = sexton_scheduler::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
     let relay = sexton_scheduler::relay::Relay::new(f.store(), Arc::new(outbox));
+    let relay = relay.patience(PATIENCE);
     assert_eq!(relay.run_once(now(61)).await.unwrap().marked, 20);
     assert_eq!(back.tickets().await.len(), 20);
 }

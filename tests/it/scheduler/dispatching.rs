@@ -13,6 +13,7 @@ use sexton_service::health::{Liveness, Readiness};
 use sexton_service::outage::Reachability;
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::proxy::Proxy;
+use sexton_tests::relaying::take_due;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -60,7 +61,7 @@ impl Scene {
         for _ in 0..count {
             self.f.execution(State::Pending, 0).await;
         }
-        let taken = sexton_store::relay::take(&self.f.store(), 100, now(1)).await.unwrap();
+        let taken = take_due(&self.f.store(), 100, now(1)).await.unwrap();
         assert_eq!(taken.tickets.len(), count);
         for ticket in taken.tickets {
             assert!(self.dispatch.offer(vec![ticket]));

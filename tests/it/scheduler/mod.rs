@@ -16,6 +16,7 @@ mod kinds;
 mod ledger;
 mod pruning;
 mod reconciling;
+mod refusing;
 mod relaying;
 mod rescuing;
 mod starting;
@@ -23,6 +24,7 @@ mod sweeping;
 mod zones;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lapin::options::BasicGetOptions;
@@ -40,6 +42,9 @@ use sexton_tests::database::TestDatabase;
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::{Raw, TestNamespace};
 use sqlx::Row as _;
+
+/// For confirms of a broker that has other tests to serve: a round of a relay ends with its sends.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An instant, `seconds` after an arbitrary beginning: a full minute.
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -101,7 +106,7 @@ impl Fixture {
     }
 
     fn relay(&self) -> Relay {
-        Relay::new(self.store(), Arc::clone(&self.outbox))
+        Relay::new(self.store(), Arc::clone(&self.outbox)).patience(PATIENCE)
     }
 
     async fn job(&self, job: NewJob) -> JobId {

@@ -12,6 +12,7 @@ use sexton_store::relay::mark_published;
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::TestNamespace;
 use sexton_tests::proxy::Proxy;
+use sexton_tests::relaying::take_due;
 use tokio::time::Instant;
 
 use super::{Fixture, at, now, ticket_of};
@@ -68,7 +69,7 @@ async fn a_ticket_that_another_relay_has_taken_is_left_to_it_for_half_a_minute()
     let f = Fixture::new().await;
     f.execution(State::Pending, 0).await;
     // It died after the taking.
-    let taken = sexton_store::relay::take(&f.store(), 10, now(0)).await.unwrap();
+    let taken = take_due(&f.store(), 10, now(0)).await.unwrap();
     assert_eq!(taken.tickets.len(), 1);
     assert_eq!(f.relay().run_once(now(29)).await.unwrap().taken, 0);
     assert_eq!(f.relay().run_once(now(30)).await.unwrap().marked, 1);

@@ -68,8 +68,8 @@ async fn an_hour_passes(platform: &Platform, job: &str) {
 /// As if each had been claimed at its time.
 async fn made_as_old_as_they_are(platform: &Platform) {
     sqlx::query(
-        "UPDATE executions SET claimed_at = scheduled_for, next_attempt_at = scheduled_for
-         WHERE state = 'pending'",
+        "UPDATE executions SET claimed_at = scheduled_for, next_attempt_at = scheduled_for,
+             relay_after = scheduled_for + interval '5 s' WHERE state = 'pending'",
     )
     .execute(platform.store().pool())
     .await

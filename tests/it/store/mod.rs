@@ -13,6 +13,7 @@ mod overlaps;
 mod own;
 mod plain;
 mod plans;
+mod relaying;
 mod schema;
 mod settles;
 mod stale;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, NOT_OFFERED_FOR, answer};
 use sexton_store::open::{Answered, Offer, OpenRequest, look, open, recover};
+use sexton_tests::relaying::take_due;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
@@ -153,7 +154,7 @@ async fn an_open_pays_the_debt_of_its_ticket() {
     let id = fixture.claim("k").await;
     assert_eq!(fixture.column(id, "ticket_published_at").await, None);
     fixture.opened(id, 1, 0).await;
-    let owed = sexton_store::relay::take(fixture.store(), 10, Some(at(3600))).await.unwrap();
+    let owed = take_due(fixture.store(), 10, Some(at(3600))).await.unwrap();
     assert!(owed.tickets.is_empty(), "a running row owes nothing");
     assert!(fixture.column(id, "ticket_published_at").await.is_some());
 }

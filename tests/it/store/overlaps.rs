@@ -14,7 +14,8 @@ use sexton_store::operator::{By, requeue};
 use sexton_store::settle::Settled;
 use sexton_store::task::{TaskDatabase, TaskLimits};
 use sexton_store::trigger::{Trigger, trigger};
-use sexton_store::{StoreOptions, relay, waiters};
+use sexton_store::{StoreOptions, waiters};
+use sexton_tests::relaying::take_due;
 use uuid::Uuid;
 
 use super::{Fixture, at, fail, n, request, settlement};
@@ -203,7 +204,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     let offers = [Offer::new("work")];
     let rows = look(fixture.store(), &offers, &[copy], Some(at(4))).await.unwrap();
     assert_eq!(answer(n(2), Some(&rows[0].1)), Answer::Stale, "it is dropped");
-    assert!(relay::take(fixture.store(), 10, Some(at(9_000))).await.unwrap().tickets.is_empty());
+    assert!(take_due(fixture.store(), 10, Some(at(9_000))).await.unwrap().tickets.is_empty());
     let waiting = waiters::look(fixture.store(), 10).await.unwrap();
     assert_eq!((waiting.jobs, waiting.free.len()), (1, 0), "{other} runs");
     // Also asked again under the lock: the look may be old.

@@ -172,7 +172,7 @@ async fn a_look_at_the_waiters_reads_the_waiters_and_not_the_history() {
         .await
         .unwrap();
         let plan = explain(&db, LOOK_FOR_WAITERS, true, &|query| query.bind(500_i64)).await;
-        let small = ["executions_owed", "executions_under_way"];
+        let small = ["executions_owed", "executions_unpublished", "executions_under_way"];
         for scan in scans(&plan) {
             let index = scan["Index Name"].as_str().unwrap_or("none");
             let heap = scan["Node Type"] == "Bitmap Heap Scan";

@@ -7,7 +7,8 @@ use sexton_model::retry::Verdict;
 use sexton_store::open::{Offer, look};
 use sexton_store::operator::{By, OperatorError, cancel, requeue};
 use sexton_store::parked::fail_unopened;
-use sexton_store::relay::{mark_published, take};
+use sexton_store::relay::mark_published;
+use sexton_tests::relaying::take_due;
 
 use super::{Fixture, at, n, request, retry};
 
@@ -43,7 +44,7 @@ async fn an_execution_that_fails_unopened_takes_the_next_number_and_owes_its_tic
         assert_eq!(fixture.state(id).await, format!("failed/{}", number + 1));
         assert_eq!(fixture.column(id, "outcome").await.as_deref(), Some("unopened"));
         assert_eq!(fixture.attempts(id).await, attempts, "no attempt was made");
-        let taken = take(fixture.store(), 10, Some(at(40))).await.unwrap().tickets;
+        let taken = take_due(fixture.store(), 10, Some(at(40))).await.unwrap().tickets;
         let owed = taken.into_iter().find(|owed| owed.ticket.execution_id == id).unwrap();
         assert_eq!((owed.ticket.attempt, owed.rev), (n(number + 1), rev + 1));
         let parked = owed.parked.expect("it goes to the failed queue");

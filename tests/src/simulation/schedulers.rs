@@ -8,16 +8,18 @@ use sexton_model::lease::{Observed, is_over};
 use sexton_model::plan::{Cursor, Disposition, Due, plan};
 use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
 use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::reconcile;
+use sexton_store::relay::{self, Postponed};
 use sexton_store::retention::{Terms, Thing};
 use sexton_store::running::{self, Renewed, Seen};
 use sexton_store::tickets::OwedTicket;
-use sexton_store::{reconcile, relay};
 
 use super::broker::pick;
 use super::case::{ACTOR, Simulation, began};
 use super::op::Cut;
 use super::promises::promise;
 use super::stop::Stop;
+use crate::relaying::take_due;
 use crate::retention::pass;
 
 /// How far the clock may jump before catch-up is held: farther than time passes in one operation.
@@ -127,7 +129,7 @@ impl Simulation<'_> {
         if cut == Cut::Before {
             return Ok(());
         }
-        let taken = relay::take(self.writes(), i64::from(limit), Some(self.now)).await?;
+        let taken = take_due(self.writes(), usize::from(limit), Some(self.now)).await?;
         promise!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
         if cut == Cut::No {
             self.schedulers.outbox.extend(taken.tickets.into_iter().map(|owed| (owed, false)));
@@ -151,8 +153,9 @@ impl Simulation<'_> {
         }
         let (owed, _) = outbox.remove(index);
         if cut == Cut::Before {
-            let id = owed.ticket.execution_id;
-            relay::postpone(self.writes(), id, owed.rev, 5_000, Some(self.now)).await?;
+            let (execution_id, rev) = (owed.ticket.execution_id, owed.rev);
+            let postponed = Postponed { execution_id, rev, wait_ms: 5_000 };
+            relay::postpone(self.writes(), &[postponed], Some(self.now)).await?;
         }
         Ok(())
     }

@@ -1,0 +1,150 @@
+//! Flow control of the relay: how many tickets each destination gets, and when.
+//!
+//! A queue that refuses must not use up what other queues could take. The relay therefore limits each
+//! [`Destination`] by what its queue accepted last. A refusal shrinks the *window*, down to one probe; when
+//! nothing was accepted the destination rests, longer each time. When everything was accepted the window
+//! doubles, until the destination is no longer limited.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use crate::state::State;
+
+/// Where the ticket of a row goes: the state decides between a pool's main queue (`pending`), the delay
+/// queues (`retrying`) and the failed queue (`failed`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Destination {
+    /// As the row has it, which need not be the name of a pool.
+    pub pool: String,
+    /// One of those that [have a ticket](State::has_ticket).
+    pub state: State,
+}
+
+/// What became of the tickets that one destination got at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Response {
+    /// Tickets that its queue confirmed.
+    pub accepted: usize,
+    /// Tickets that its queue refused or did not confirm in time.
+    pub refused: usize,
+    /// Whether it had fewer due tickets than its window allowed.
+    pub drained: bool,
+}
+
+/// The destinations that are limited. In memory only: a process that starts anew tries all of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FlowControl(BTreeMap<Destination, Limit>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Limit {
+    window: usize,
+    /// Times in a row that nothing was accepted.
+    failures: u32,
+    /// Gets nothing before this.
+    rests_until: Option<DateTime<Utc>>,
+}
+
+/// The largest window, and that of a destination that is not limited.
+pub const FULL_WINDOW: usize = 500;
+/// Destinations that are remembered. Beyond them the one with the largest window is forgotten: it gets
+/// a full window once more.
+pub const MAX_LIMITED_DESTINATIONS: usize = 1_000;
+/// After the first refusal; doubled with each that follows.
+const FIRST_WAIT: chrono::Duration = chrono::Duration::seconds(5);
+/// The longest that a destination rests. One probe each half minute costs little, finds a queue that has
+/// room again soon, and bounds how long one ticket that is always refused delays the others.
+const LONGEST_REST: chrono::Duration = chrono::Duration::seconds(30);
+/// The longest that a refused ticket waits.
+const LONGEST_WAIT: chrono::Duration = chrono::Duration::minutes(5);
+/// Doublings of `FIRST_WAIT` that reach `LONGEST_WAIT`.
+const DOUBLINGS: u32 = 6;
+
+impl FlowControl {
+    /// How many tickets the destination may get at `now`.
+    pub fn window(&self, destination: &Destination, now: DateTime<Utc>) -> usize {
+        let Some(limit) = self.0.get(destination) else { return FULL_WINDOW };
+        // A clock that was set back must not make the rest longer.
+        let rests = limit.rests_until.is_some_and(|end| now < end && end - now <= LONGEST_REST);
+        if rests { 0 } else { limit.window }
+    }
+
+    /// Whether the destination's queue has refused tickets lately. Fresh tickets for it are left to the
+    /// relay, which alone probes it.
+    pub fn is_limited(&self, destination: &Destination) -> bool {
+        self.0.contains_key(destination)
+    }
+
+    /// Takes in a response to the relay. Returns how long its refused tickets wait; so the next probe is
+    /// another ticket.
+    pub fn observe(
+        &mut self,
+        destination: &Destination,
+        response: Response,
+        now: DateTime<Utc>,
+    ) -> chrono::Duration {
+        let before = self.0.get(destination).copied();
+        match response {
+            Response { accepted: 0, refused: 0, .. } => {}
+            Response { accepted, refused: 0, drained } => {
+                if let Some(limit) = before {
+                    let window = limit.window.max(accepted) * 2;
+                    if drained || window >= FULL_WINDOW {
+                        self.0.remove(destination);
+                    } else {
+                        self.limit(destination, Limit { window, failures: 0, rests_until: None });
+                    }
+                }
+            }
+            Response { accepted: 0, .. } => {
+                let failures = before.map_or(0, |limit| limit.failures);
+                let wait = (FIRST_WAIT * 2_i32.pow(failures.min(DOUBLINGS))).min(LONGEST_WAIT);
+                let failures = (failures + 1).min(DOUBLINGS);
+                let rests_until = Some(now + wait.min(LONGEST_REST));
+                self.limit(destination, Limit { window: 1, failures, rests_until });
+                return wait;
+            }
+            Response { accepted, .. } => {
+                let window = accepted.min(FULL_WINDOW);
+                self.limit(destination, Limit { window, failures: 0, rests_until: None });
+            }
+        }
+        FIRST_WAIT
+    }
+
+    /// Takes in a refusal of a ticket that did not come from the relay: the relay's next round probes the
+    /// destination. What the relay has found out itself stays.
+    pub fn suspect(&mut self, destination: &Destination) {
+        if !self.is_limited(destination) {
+            self.limit(destination, Limit { window: 1, failures: 0, rests_until: None });
+        }
+    }
+
+    fn limit(&mut self, destination: &Destination, limit: Limit) {
+        if self.0.len() >= MAX_LIMITED_DESTINATIONS && !self.0.contains_key(destination) {
+            let freest = self.0.iter().max_by_key(|(_, limit)| limit.window);
+            if let Some(freest) = freest.map(|(destination, _)| destination.clone()) {
+                self.0.remove(&freest);
+            }
+        }
+        self.0.insert(destination.clone(), limit);
+    }
+}
+
+/// Divides `total` among destinations, none of which gets more than its window: in equal parts, and what
+/// one cannot use goes to the others. Fewer than `total` only where the windows add up to less.
+pub fn shares(total: usize, windows: &[usize]) -> Vec<usize> {
+    let mut shares = vec![0; windows.len()];
+    let mut smallest_first: Vec<usize> = (0..windows.len()).collect();
+    smallest_first.sort_by_key(|&place| windows[place]);
+    let mut left = total;
+    for (done, place) in smallest_first.into_iter().enumerate() {
+        let part = left.div_ceil(windows.len() - done);
+        shares[place] = part.min(windows[place]);
+        left -= shares[place];
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests;
