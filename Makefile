@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-migrate bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-migrate bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -86,7 +86,14 @@ bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before 
 bench-migrate: with-servers ## Measure how late claims are while JOBS (1000000) and EXECUTIONS (10000000) are migrated
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-migrate
 	@$(with_servers) $(target)/release/bench-migrate --jobs $(or $(JOBS),1000000) \
-		--executions $(or $(EXECUTIONS),10000000) --report docs/migrations.md
+		--executions $(or $(EXECUTIONS),10000000) --report migrations/README.md
+
+# About five minutes, most of them for the build.
+bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets of another pool are refused
+	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
+	@$(CARGO) build -q -p sexton-tests --bin measure
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --refusals $(or $(REFUSED),100000) \
+		--report docs/reliability.md
 
 # Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.

@@ -4,11 +4,13 @@
 //! One scheduler and one worker, one job a second for a minute (or as many seconds as `--seconds`
 //! says). The lag of a firing is its attempt's `started_at` less its nominal time, both by the
 //! database's clock. The resident memory is read before the first job exists. Afterwards, one thing at
-//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`] and [`sweeps`] are measured when they are asked for.
+//! a time: [`command`], [`output`] and [`schedules`]; [`requeues`], [`sweeps`] and
+//! [`refusals`] are measured when they are asked for.
 
 mod command;
 mod figures;
 mod output;
+mod refusals;
 mod requeues;
 mod schedules;
 mod sweeps;
@@ -40,6 +42,10 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["schedules", "requeues"], value_delimiter = ',',
           value_parser = clap::value_parser!(i64).range(1_000..=10_000_000))]
     sweeps: Vec<i64>,
+    /// Only triggers, while so many tickets of another pool are refused; written into the section `refusals`
+    #[arg(long, conflicts_with_all = ["schedules", "requeues", "sweeps"],
+          value_parser = clap::value_parser!(i64).range(1_000..=1_000_000))]
+    refusals: Option<i64>,
     /// Write the section of this document
     #[arg(long)]
     report: Option<PathBuf>,
@@ -60,6 +66,15 @@ async fn main() -> Result<()> {
         servers.shutdown().await?;
         if let Some(report) = arguments.report {
             reliability::write(&report, "requeues", &told(BY_REQUEUES, &figures))?;
+        }
+        return Ok(());
+    }
+    if let Some(count) = arguments.refusals {
+        let mut figures = Figures::default();
+        refusals::measure(&servers.database_url, count, &mut figures).await?;
+        servers.shutdown().await?;
+        if let Some(report) = arguments.report {
+            reliability::write(&report, "refusals", &told(BY_REFUSALS, &figures))?;
         }
         return Ok(());
     }
@@ -98,6 +113,9 @@ const BY_FIRINGS: &str = "## Measured\n\n\
     <!-- Written by `make measure`; not to be edited by hand. -->\n\n";
 const BY_REQUEUES: &str =
     "<!-- Written by `make bench-graveyard`; not to be edited by hand. -->\n\n";
+
+const BY_REFUSALS: &str = "## Refused tickets\n\n\
+    <!-- Written by `make bench-refusals`; not to be edited by hand. -->\n\n";
 
 /// The section of the document.
 fn told(heading: &str, figures: &Figures) -> String {
