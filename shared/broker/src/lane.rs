@@ -94,6 +94,10 @@ impl Lane {
             self.silence.heard(generation, Instant::now());
         }
         self.note(&answers);
+        if answers.iter().any(|answer| matches!(answer, Err(PublishError::Refused { .. }))) {
+            // RabbitMQ (3.10 at least) goes on refusing on a channel after the policy that limited the queue is gone.
+            self.channel = None;
+        }
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)
             && let Err(error) = self.link.redeclare().await
