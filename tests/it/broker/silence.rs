@@ -113,15 +113,16 @@ async fn a_queue_that_was_silent_while_nothing_else_was_published_holds_up_no_ot
     let queue = format!("{}.silent", ns.main());
     let losing = proxy.lose_requests_matching(queue.as_bytes());
     // More than one lane's worth, so that both are held up, and nobody else publishes.
-    let batch = || (0..100).map(|number| ticket(&queue, &number.to_string())).collect::<Vec<_>>();
-    let answers = publisher.publish(batch()).await;
+    let batch = (0..100).map(|number| ticket(&queue, &number.to_string())).collect();
+    let answers = publisher.publish(batch).await;
     assert!(answers.iter().all(|one| matches!(one, Err(PublishError::TimedOut { .. }))));
 
+    // One message, which is lost whole before anything else is written behind it.
     let lost = losing.pieces();
     let again = tokio::spawn({
         let publisher = publisher.clone();
-        let batch = batch();
-        async move { publisher.publish(batch).await }
+        let one = ticket(&queue, "again");
+        async move { publisher.publish_one(one).await }
     });
     let sent = async {
         while losing.pieces() == lost {
@@ -135,6 +136,5 @@ async fn a_queue_that_was_silent_while_nothing_else_was_published_holds_up_no_ot
         assert_eq!(answer.expect("both lanes are free"), Ok(()));
     }
     assert!(!again.is_finished(), "they were confirmed while the silent one was waited for");
-    let again = within("the silent queue's answers", again).await.unwrap();
-    assert!(again.iter().all(Result::is_err));
+    assert!(within("the silent queue's answer", again).await.unwrap().is_err());
 }
