@@ -50,7 +50,8 @@ pub mod start_up;
 pub mod step;
 pub mod stopwatch;
 pub mod sweep;
-mod throttle;
 mod timetables;
 pub mod wakes;
 pub mod watch;
+
+use sexton_service::throttle;

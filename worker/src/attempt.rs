@@ -242,9 +242,9 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<Settled
             }
             Err(JournalError::Unanswered) => {
                 tokio::select! {
-                    // Also after the gate opened: an answer that is refused must not be hot.
+                    // Also after the database answered: an answer that is refused must not be hot.
                     () = async {
-                        context.gate.opened().await;
+                        context.gate.answering().await;
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     } => {}
                     () = last_moment(context) => return None,
@@ -271,7 +271,7 @@ pub(crate) async fn publish(context: &Context, owed: &OwedTicket) {
         owed.parked.as_ref(),
         clock::now(),
     );
-    match context.publisher.publish_one(publication).await {
+    match context.publish(publication).await {
         Ok(()) => {
             fault::point("worker.published");
             // Unmarked, it is published once more, which harms nobody.

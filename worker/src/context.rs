@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use regex::Regex;
-use sexton_broker::{Namespace, Publisher};
+use sexton_broker::{Namespace, Publication, PublishError, Publisher};
 use sexton_model::foreign::TypePatterns;
 use sexton_model::id::OpenToken;
 use sexton_model::retry::RetryPolicy;
@@ -19,6 +19,7 @@ use crate::gate::Gate;
 use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
 use crate::output::streaming::Streaming;
+use crate::queue_health::QueueHealth;
 use crate::seat::SeatLock;
 use crate::tasks::Tasks;
 
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     pub(crate) journal: Journal,
     pub(crate) gate: Gate,
     pub(crate) publisher: Publisher,
+    pub(crate) queue_health: QueueHealth,
     /// Tells of parked tasks.
     pub(crate) notices: Notices,
     pub(crate) namespace: Namespace,
@@ -56,6 +58,14 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Publishes one message, and reports how its queue took it.
+    pub(crate) async fn publish(&self, publication: Publication) -> Result<(), PublishError> {
+        let queue = publication.queue().to_owned();
+        let published = self.publisher.publish_one(publication).await;
+        self.queue_health.published(&queue, &published);
+        published
+    }
+
     /// By which policy the end of an attempt is decided: the job's, where that says nothing the
     /// catalogue's, then this worker's.
     pub(crate) fn policy(&self, opened: &Opened) -> RetryPolicy {

@@ -32,6 +32,7 @@ mod notice;
 pub mod output;
 mod program;
 mod pulse;
+mod queue_health;
 mod seat;
 pub mod secret;
 mod slot;

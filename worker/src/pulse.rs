@@ -180,7 +180,7 @@ impl Pulse {
 /// the next renewal. So an outage only costs time, and is told by those who need the database.
 pub(crate) async fn listen(context: Arc<Context>) {
     loop {
-        context.gate.opened().await;
+        context.gate.answering().await;
         let connecting = within(LISTEN_LIMIT, Listener::connect(&context.store));
         if let Ok(mut listener) = connecting.await {
             context.cancels.send_modify(|count| *count += 1);

@@ -4,6 +4,8 @@
 //! given back as an answer; only one that could not be looked at (shutdown, database away) goes back
 //! to its queue.
 
+mod hold;
+mod set_aside;
 mod unopened;
 
 use std::sync::Arc;
@@ -19,13 +21,16 @@ use sexton_service::fault;
 use sexton_store::lease::Renewal;
 use sexton_store::open::{OpenRequest, Opened};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::timeout_at;
 
 use crate::attempt::{self, held};
 use crate::consumption::Sign;
 use crate::context::Context;
 use crate::executor::HostInstant;
+use crate::gate::{Admission, TrialPermit};
 use crate::journal::{JournalError, Opening};
+
+use self::hold::Hold;
 
 /// Between two tries of something that failed for no reason of the ticket's.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -53,30 +58,37 @@ impl Slot {
     pub(crate) async fn run(mut self) {
         let context = Arc::clone(&self.context);
         loop {
-            if !context.gate.is_open() {
+            let admission = if let Some(admission) = context.gate.admission(&self.pool) {
+                admission
+            } else {
                 // Unread tickets are better off in the queue than in front of a closed gate.
                 self.consumer.suspend().await;
                 tokio::select! {
                     () = context.soft.cancelled() => break,
-                    () = context.gate.opened() => {}
+                    admission = context.gate.admitted(&self.pool) => admission,
                 }
-            }
-            tokio::select! {
+            };
+            self.consumer.one_at_a_time(matches!(admission, Admission::Trial(_))).await;
+            let delivery = tokio::select! {
                 biased;
                 () = context.soft.cancelled() => break,
-                () = context.gate.closed() => {}
-                delivery = self.consumer.next() => match delivery {
-                    Some(delivery) => self.take(delivery).await,
-                    None => break,
-                }
-            }
+                () = context.gate.ends(&admission) => continue,
+                delivery = self.consumer.next() => delivery,
+            };
+            let Some(delivery) = delivery else { break };
+            let trial = match admission {
+                Admission::All => None,
+                Admission::Trial(permit) => Some(permit),
+            };
+            self.take(delivery, trial).await;
         }
         self.consumer.suspend().await;
     }
 
-    async fn take(&mut self, delivery: Delivery) {
+    async fn take(&mut self, delivery: Delivery, trial: Option<TrialPermit>) {
         let _busy = self.sign.busy();
         fault::point("worker.received");
+        let hold = self.hold(trial);
         let incoming = read(Envelope {
             message_id: delivery.properties.message_id.as_deref(),
             attempt: delivery.properties.attempt,
@@ -86,30 +98,38 @@ impl Slot {
         });
         match incoming {
             Incoming::Ticket { execution_id, attempt } => {
-                self.open(delivery, execution_id, attempt).await;
+                self.open(delivery, execution_id, attempt, hold).await;
             }
-            Incoming::Foreign(task) => self.adopt(delivery, task).await,
+            Incoming::Foreign(task) => self.adopt(delivery, task, hold).await,
             Incoming::Unreadable { reason } => self.park(delivery, &reason).await,
         }
     }
 
     /// Opens a ticket and runs its attempt, or does what the table of unopened tickets says.
-    async fn open(&mut self, delivery: Delivery, id: ExecutionId, attempt: AttemptNumber) {
+    async fn open(
+        &mut self,
+        mut delivery: Delivery,
+        id: ExecutionId,
+        attempt: AttemptNumber,
+        mut hold: Hold,
+    ) {
         // The same whenever it is asked again: an open whose answer was lost may have been written.
         let request = OpenRequest { execution_id: id, attempt, token: Context::token() };
-        let patience = self.patience();
         let mut asked_before = false;
         // From before the open: a cancel may come before anybody keeps the attempt.
         let cancels = self.context.cancels.subscribe();
         loop {
             let sent = HostInstant::now();
-            let opening = timeout_at(patience, self.context.journal.open(request)).await;
+            let opening = timeout_at(hold.until(), self.context.journal.open(request)).await;
             match opening.unwrap_or(Err(JournalError::Unanswered)) {
                 Ok(Opening::Opened(opened)) => {
+                    self.context.gate.open_written();
+                    drop(hold);
                     let sent = if asked_before { None } else { Some(sent) };
                     return self.start(delivery, &opened, sent, cancels).await;
                 }
                 Ok(Opening::Skipped) => {
+                    self.context.gate.open_written();
                     fault::point("worker.skipped");
                     tracing::info!(
                         execution.id = %id,
@@ -120,40 +140,21 @@ impl Slot {
                     return;
                 }
                 Ok(Opening::Unopened(answer)) => {
-                    return self.answer(delivery, id, attempt, answer).await;
+                    return self.answer(delivery, id, attempt, answer, hold).await;
                 }
                 Err(JournalError::Unanswered) => {
                     asked_before = true;
-                    if !self.database_is_back(patience).await {
-                        let _ = delivery.give_back().await;
+                    let Some(same) = self.retry_after_failure(delivery, &mut hold).await else {
                         return;
-                    }
+                    };
+                    delivery = same;
                 }
                 Err(JournalError::Data(refused)) => {
                     let reason = format!("the database refuses to open it: {refused}");
-                    return self.give_up(delivery, id, attempt, "unopenable", &reason).await;
+                    return self.give_up(delivery, id, attempt, "unopenable", &reason, hold).await;
                 }
             }
         }
-    }
-
-    /// For how long a delivery is held while the database does not answer.
-    fn patience(&self) -> Instant {
-        Instant::now() + self.context.writer.lease
-    }
-
-    /// Stops consuming and waits until the database answers again; `false`: not in time, the delivery
-    /// should go back to its queue.
-    async fn database_is_back(&mut self, patience: Instant) -> bool {
-        self.consumer.suspend().await;
-        tokio::select! {
-            () = self.context.gate.opened() => {}
-            () = sleep_until(patience) => return false,
-            () = self.context.soft.cancelled() => return false,
-        }
-        // A statement that fails again and again must not be hot.
-        tokio::time::sleep(PAUSE).await;
-        Instant::now() < patience
     }
 
     /// Runs an opened attempt whose lease counts from about `sent`; `None`: from some earlier asking.

@@ -30,6 +30,7 @@ use crate::journal::{Journal, Writer};
 use crate::notice::Notices;
 use crate::output::streaming::Streaming;
 use crate::pulse::{Pulse, listen};
+use crate::queue_health::QueueHealth;
 use crate::seat::{Seat, SeatLock};
 use crate::slot::Slot;
 use crate::tasks::Tasks;
@@ -141,13 +142,14 @@ pub async fn run(
     let (consuming, publishing) = (link("consume"), link("publish"));
     let seat = seat(&options);
     let lock = seat.as_ref().map(Seat::lock);
-    let context = Arc::new(context(&options, &publishing, Gate::new(database), lock, lifecycle));
+    let context =
+        Arc::new(context(&options, &publishing, Gate::new(database), readiness, lock, lifecycle));
     let links = [consuming.clone(), publishing.clone()];
     let mut pulse = pulse(&options, &context, seat, readiness, links);
     if !introduced(&mut pulse, lifecycle).await? {
         return Ok(());
     }
-    tokio::spawn(context.gate.clone().probe(options.store.clone()));
+    tokio::spawn(context.gate.clone().probe(options.store.clone(), context.writer.worker));
     tokio::spawn(listen(Arc::clone(&context)));
     let streaming = context.streaming.clone();
     tokio::spawn(streaming.run(options.store.clone(), context.gate.clone()));
@@ -230,6 +232,7 @@ fn context(
     options: &WorkerOptions,
     publishing: &Link,
     gate: Gate,
+    readiness: &Readiness,
     seat: Option<SeatLock>,
     lifecycle: &Lifecycle,
 ) -> Context {
@@ -239,11 +242,13 @@ fn context(
         offers: options.tasks.offers(&options.retry),
         lease: options.lease,
     };
+    let publisher = Publisher::start(publishing, LANES);
     Context {
         store: options.store.clone(),
         journal: Journal::start(&options.store, writer.clone(), &gate),
         gate,
-        publisher: Publisher::start(publishing, LANES),
+        queue_health: QueueHealth::new(readiness, &publisher),
+        publisher,
         notices: Notices::start(&options.store),
         namespace: options.namespace.clone(),
         tasks: options.tasks.clone(),

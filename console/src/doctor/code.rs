@@ -145,10 +145,11 @@ findings! {
          publish what was lost again."
         None;
     MessagesRefused "messages_refused" Warning
-        "A full queue refused or dropped messages within the last day: probably a policy of RabbitMQ sets \
-         `max-length` or `max-length-bytes`."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says; rows \
-         publish what was refused again. Without such a policy, see RabbitMQ's log."
+        "A queue refused, dropped or did not confirm messages within the last day: probably a policy of RabbitMQ \
+         sets `max-length` or `max-length-bytes`, or the queue has no leader."
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says. Without \
+         such a policy see RabbitMQ's log, and bring the queue's nodes back. What was refused waits in rows and \
+         delay queues and is published again."
         None;
     QueuesVanished "queues_vanished" Warning
         "Queues vanished within the last day that a program had declared: probably a policy of RabbitMQ sets \

@@ -39,6 +39,7 @@ pub struct SlotConsumer {
     link: Link,
     queue: String,
     prefetch: u16,
+    one_at_a_time: bool,
     phase: Phase,
     hands: Arc<Hands>,
     spent: Spent,
@@ -93,6 +94,7 @@ impl SlotConsumer {
             link: link.clone(),
             queue: queue.into(),
             prefetch: prefetch.max(1),
+            one_at_a_time: false,
             phase: Phase::Detached(Instant::now()),
             hands: Arc::default(),
             spent: Spent::of(prefetch),
@@ -186,6 +188,20 @@ impl SlotConsumer {
         }
     }
 
+    /// Makes the broker deliver no message before the one in hand is answered, or ends that. The consumer is set up
+    /// anew where that changes anything.
+    pub async fn one_at_a_time(&mut self, yes: bool) {
+        let before = self.in_force();
+        self.one_at_a_time = yes;
+        if self.in_force() != before {
+            self.suspend().await;
+        }
+    }
+
+    fn in_force(&self) -> u16 {
+        if self.one_at_a_time { 1 } else { self.prefetch }
+    }
+
     /// Acknowledges a message of this slot of which nothing follows should it come again: at once, or with those that
     /// follow, when [`SlotConsumer::next`] has none at hand or [`SlotConsumer::in_time`] says so.
     pub async fn spend(&mut self, delivery: Delivery) {
@@ -209,7 +225,7 @@ impl SlotConsumer {
     }
 
     fn attach(&self, kept: Option<(u64, Channel)>) -> Pending<Result<Attached, String>> {
-        let (link, queue, prefetch) = (self.link.clone(), self.queue.clone(), self.prefetch);
+        let (link, queue, prefetch) = (self.link.clone(), self.queue.clone(), self.in_force());
         Box::pin(async move {
             let step = link.timeouts().step;
             let attaching = attach(&link, &queue, prefetch, kept);
@@ -262,7 +278,7 @@ impl SlotConsumer {
 
     /// Asks for the queue's depth, unless the slot's hands are full: then silence is natural.
     fn look(&mut self, second: bool) {
-        let full = self.hands.held() >= usize::from(self.prefetch);
+        let full = self.hands.held() >= usize::from(self.in_force());
         let Phase::Attached(attached) = &mut self.phase else { return };
         attached.watchdog = if full {
             Watchdog::after(idle(&self.link))

@@ -28,6 +28,10 @@ pub(crate) const WINDOW: usize = 256;
 /// Requests taken at once; their messages are sent window by window.
 const REQUESTS: usize = 64;
 
+/// How old a channel is that is left because a queue refused a message: below the relay's first wait, so that each of its
+/// probes may have a channel of its own, and long enough that many refusals at once do not open as many channels.
+const REFUSED_CHANNEL: Duration = Duration::from_secs(1);
+
 type Answer = Result<(), PublishError>;
 
 /// A piece of a batch and where its answers go.
@@ -43,6 +47,8 @@ pub(crate) struct Lane {
     confirm: Duration,
     silence: Arc<Silence>,
     channel: Option<(u64, Channel)>,
+    /// When the channel was opened.
+    opened: Option<Instant>,
 }
 
 /// What a confirm says about the message that was alone in flight.
@@ -55,7 +61,7 @@ enum Verdict {
 
 impl Lane {
     pub(crate) fn new(link: Link, confirm: Duration, silence: Arc<Silence>) -> Self {
-        Self { link, confirm, silence, channel: None }
+        Self { link, confirm, silence, channel: None, opened: None }
     }
 
     /// Serves requests until every sender is gone.
@@ -94,10 +100,7 @@ impl Lane {
             self.silence.heard(generation, Instant::now());
         }
         self.note(&answers);
-        if answers.iter().any(|answer| matches!(answer, Err(PublishError::Refused { .. }))) {
-            // RabbitMQ (3.10 at least) goes on refusing on a channel after the policy that limited the queue is gone.
-            self.channel = None;
-        }
+        self.leave_refused_channel(&answers);
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)
             && let Err(error) = self.link.redeclare().await
@@ -105,6 +108,15 @@ impl Lane {
             tracing::debug!(%error, "the topology could not be declared again");
         }
         answers
+    }
+
+    /// RabbitMQ remembers of each channel that a full queue refuses it, also when the policy that made it full is
+    /// gone, until somebody takes a message out. A new channel asks anew.
+    fn leave_refused_channel(&mut self, answers: &[Answer]) {
+        let refused = answers.iter().any(|it| matches!(it, Err(PublishError::Refused { .. })));
+        if refused && self.opened.is_none_or(|opened| opened.elapsed() >= REFUSED_CHANNEL) {
+            self.channel = None;
+        }
     }
 
     /// Remembers what queues did that a policy may be behind.
@@ -221,6 +233,7 @@ impl Lane {
         match timeout(self.link.timeouts().step, confirming).await {
             Ok(Ok(())) => {
                 self.channel = Some((generation, channel.clone()));
+                self.opened = Some(Instant::now());
                 Ok(channel)
             }
             Ok(Err(error)) => Err(PublishError::unavailable(error.to_string())),

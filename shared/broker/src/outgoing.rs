@@ -87,6 +87,24 @@ pub fn not_offered(
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
+/// A copy of a delivery as it came, for a delay queue: it comes back after `delay`, as if it came for the first time.
+pub fn set_aside(
+    namespace: &Namespace,
+    pool: &PoolName,
+    delay: Duration,
+    delivery: &Delivery,
+) -> Publication {
+    let (queue, expiration_ms) = waiting_place(namespace, pool, delay, delay);
+    let properties = Properties { expiration_ms, ..delivery.properties.clone() };
+    Publication::copy(queue, delivery.body.clone(), properties)
+}
+
+/// A copy of a delivery as it came, for the tail of its main queue.
+pub fn requeued(namespace: &Namespace, pool: &PoolName, delivery: &Delivery) -> Publication {
+    let queue = main_queue(namespace, pool);
+    Publication::copy(queue, delivery.body.clone(), delivery.properties.clone())
+}
+
 /// A copy of a delivery for the failed queue, byte for byte, with the reason in its headers.
 pub fn parked_as_it_is(
     namespace: &Namespace,
@@ -97,6 +115,7 @@ pub fn parked_as_it_is(
     let properties = Properties {
         expiration_ms: None,
         delays: None,
+        flaw: None,
         failed_reason: Some(shorten(reason, MAX_REASON_BYTES).to_owned()),
         failed_at: Some(instant(now)),
         ..delivery.properties.clone()

@@ -59,7 +59,8 @@ pub struct Properties {
     pub failed_reason: Option<String>,
     /// [`FAILED_AT_HEADER`].
     pub failed_at: Option<String>,
-    /// Why all others are missing, if the client library could not have read them. Never written.
+    /// Why all others are missing, if the client library could not have read them. Written only where nothing else
+    /// is, so that a copy which comes back is read as its original was.
     pub flaw: Option<Flaw>,
 }
 
@@ -129,6 +130,7 @@ impl Properties {
             (TRACEPARENT_HEADER, &self.traceparent),
             (FAILED_REASON_HEADER, &self.failed_reason),
             (FAILED_AT_HEADER, &self.failed_at),
+            (UNREADABLE_HEADER, &self.flaw.map(|flaw| flaw.as_str().to_owned())),
         ];
         for (name, value) in texts {
             if let Some(value) = value {
@@ -212,6 +214,14 @@ mod tests {
         assert_eq!(written.app_id().as_ref().map(ShortString::as_str), Some("sexton"));
         assert_eq!(written.expiration().as_ref().map(ShortString::as_str), Some("1500"));
         assert_eq!(Properties::read(&written), Properties { expiration_ms: None, ..full() });
+    }
+
+    #[test]
+    fn a_flaw_is_read_again_from_a_copy() {
+        for flaw in Flaw::ALL {
+            let flawed = Properties { flaw: Some(flaw), ..Properties::default() };
+            assert_eq!(Properties::read(&flawed.write().unwrap()), flawed);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sexton_model::incident::IncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout};
 
@@ -230,6 +231,14 @@ impl Publisher {
     pub async fn publish_one(&self, publication: Publication) -> Result<(), PublishError> {
         let answers = self.publish(vec![publication]).await;
         answers.into_iter().next().unwrap_or_else(|| Err(PublishError::unavailable("no answer")))
+    }
+
+    /// Remembers for the doctor that a queue has not confirmed a message in time, if others have meanwhile: otherwise
+    /// it is the broker that is silent.
+    pub fn note_unconfirmed(&self, queue: &str) {
+        if self.silence.is_silent(queue, self.link.generation()) {
+            self.link.note_incident(queue, IncidentKind::Refused, 1);
+        }
     }
 
     fn out_of_service(&self) -> Option<PublishError> {

@@ -90,6 +90,11 @@ impl Silence {
         }
     }
 
+    /// Whether `queue` has not confirmed while others did.
+    pub(crate) fn is_silent(&self, queue: &str, generation: u64) -> bool {
+        self.of(generation).is_some_and(|queues| queues.silent.contains_key(queue))
+    }
+
     /// `queue` has answered, whatever it was.
     pub(crate) fn ended(&self, queue: &str, generation: u64) {
         if let Some(mut queues) = self.of(generation) {

@@ -7,6 +7,7 @@
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez` and `/readyz`.
 //! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
+//! - [`throttle`]: a complaint is logged at once, and then once a minute.
 //! - [`notice`]: what is said of a parked task.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
@@ -21,3 +22,4 @@ pub mod notice;
 pub mod outage;
 pub mod settings;
 pub mod telemetry;
+pub mod throttle;

@@ -142,25 +142,6 @@ impl Store {
         Ok(())
     }
 
-    /// Asks whether the server can be worked with: it answers, and takes writes.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Unavailable`] also for a standby and a read-only server, where statements of
-    /// the protocol would fail although reads succeed.
-    pub async fn probe(&self) -> Result<(), StoreError> {
-        let read_only: bool = sqlx::query_scalar(
-            "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool",
-        )
-        .fetch_one(self.bounded())
-        .await?;
-        if read_only {
-            let text = "it is read-only, a standby perhaps";
-            return Err(StoreError::Unavailable(sqlx::Error::Protocol(text.to_owned())));
-        }
-        Ok(())
-    }
-
     /// Closes the connections; running statements end first.
     pub async fn close(&self) {
         self.pool.close().await;

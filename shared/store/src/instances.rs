@@ -69,6 +69,23 @@ pub async fn heartbeat(
     Ok(())
 }
 
+/// Proves that the database takes writes: a committed one, of the process's own row, in the way of all others.
+/// `false`: the row is not there (a restored backup has forgotten it), so nothing was written.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`] also for a standby, a read-only server and a full disk, where reads succeed.
+pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- probe_write
+        UPDATE instances SET heartbeat_at = now() WHERE id = $1",
+        id.get()
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
 /// Says goodbye. What the process offered still counts for a while, see [`crate::offers::recent`].
 pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(

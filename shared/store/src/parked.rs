@@ -5,6 +5,7 @@ mod kept;
 mod notices;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId};
@@ -127,4 +128,39 @@ pub async fn owe_again(
     .execute(store.bounded())
     .await?;
     Ok(done.rows_affected())
+}
+
+/// Takes a ticket back into its row, because the queue that it should wait in does not take it: the ticket is
+/// unpublished again, and the relay publishes it when it is due, or after `wait` if it is due already. The new
+/// revision keeps a mark that is on its way from applying to it.
+///
+/// `false`: the row has moved on from `attempt`, or has its ticket already. The message is spent either way. A crash
+/// afterwards leaves an unpublished ticket, and a message that opens nothing before it is due.
+///
+/// # Errors
+///
+/// [`StoreError`]; asking again is harmless.
+pub async fn hand_back(
+    store: &Store,
+    id: ExecutionId,
+    attempt: AttemptNumber,
+    wait: Duration,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let done = sqlx::query!(
+        "-- hand_back_ticket
+        UPDATE executions SET ticket_published_at = NULL, rev = rev + 1,
+            relay_after = CASE WHEN next_attempt_at > coalesce($4, now()) THEN next_attempt_at
+                ELSE coalesce($4, now()) + $3 * interval '1 millisecond' END
+        WHERE id = $1 AND attempt = $2 AND ticket_published_at IS NOT NULL
+          AND (state IN ('retrying', 'failed')
+               OR state = 'pending' AND NOT (waits IS NOT NULL AND admitted_at IS NULL))",
+        id.get(),
+        attempt.get(),
+        wait.as_millis() as f64,
+        now
+    )
+    .execute(store.bounded())
+    .await?;
+    Ok(done.rows_affected() == 1)
 }

@@ -23,7 +23,9 @@ mod networks;
 mod postgresql;
 mod promised;
 mod rabbitmq;
+mod refusing;
 mod stage;
+mod unwritable;
 mod wiped;
 
 use std::time::Duration;

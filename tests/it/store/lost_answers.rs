@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sexton_store::listen::Listener;
+use sexton_store::status::clock;
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::proxy::Proxy;
@@ -27,7 +28,7 @@ async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller()
     store.ping().await.unwrap();
     proxy.swallow_answers_matching(b"SELECT", 2);
     let given_up =
-        timeout(Duration::from_millis(500), async { tokio::join!(store.probe(), store.probe()) });
+        timeout(Duration::from_millis(500), async { tokio::join!(clock(&store), clock(&store)) });
     assert!(given_up.await.is_err(), "neither is answered");
     let back = async {
         while store.ping().await.is_err() {

@@ -1,12 +1,14 @@
 //! What fails without an attempt: it takes the next number, so that no copy of its ticket is left that
 //! could open it.
 
+use std::time::Duration;
+
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, answer};
 use sexton_model::retry::Verdict;
 use sexton_store::open::{Offer, look};
 use sexton_store::operator::{By, OperatorError, cancel, requeue};
-use sexton_store::parked::fail_unopened;
+use sexton_store::parked::{fail_unopened, hand_back};
 use sexton_store::relay::mark_published;
 use sexton_tests::relaying::take_due;
 
@@ -71,6 +73,39 @@ async fn a_copy_left_over_of_a_ticket_that_failed_unopened_changes_nothing() {
         }
         assert!(!give_up(&fixture, id, number, 42).await, "it fails once");
         assert_eq!(whole(&fixture, id).await, before);
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number() {
+    let fixture = Fixture::new().await;
+    let wait = Duration::from_secs(30);
+    for (id, number) in waiting(&fixture).await {
+        let hand_back = async |number, second| {
+            hand_back(fixture.store(), id, n(number), wait, Some(at(second))).await.unwrap()
+        };
+        let rev: i32 = fixture.column(id, "rev").await.unwrap().parse().unwrap();
+        assert!(!hand_back(number, 2).await, "its ticket is unpublished");
+        mark_published(fixture.store(), &[(id, rev)], Some(at(2))).await.unwrap();
+        let before = whole(&fixture, id).await;
+        assert!(!hand_back(number + 1, 3).await);
+        assert_eq!(whole(&fixture, id).await, before);
+        assert!(hand_back(number, 40).await);
+        assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(41))).await.unwrap(), 0);
+        let owed = async |second| {
+            let taken = take_due(fixture.store(), 10, Some(at(second))).await.unwrap().tickets;
+            taken.into_iter().find(|owed| owed.ticket.execution_id == id)
+        };
+        assert!(owed(69).await.is_none(), "not before its time");
+        assert_eq!(owed(70).await.unwrap().ticket.attempt, n(number));
+        // The copy that was handed back opens the attempt, and the relay's then opens nothing.
+        let held = fixture.opened(id, number, 71).await;
+        let running = whole(&fixture, id).await;
+        assert!(!hand_back(number, 72).await);
+        assert!(fixture.open(request(id, number), 72).await.is_none());
+        assert_eq!(whole(&fixture, id).await, running);
+        fixture.settle(held, retry(30, 1), 73).await;
+        assert!(!hand_back(number, 74).await, "it has moved on");
     }
 }
 

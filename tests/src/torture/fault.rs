@@ -6,7 +6,8 @@ use sexton_service::fault::POINTS;
 
 /// The points at which no execution is under way, only what no row knows: no task can run twice by a death
 /// there, so they are left to the tests that strike single points.
-const WITHOUT_EXECUTIONS: [&str; 5] = [
+const WITHOUT_EXECUTIONS: [&str; 6] = [
+    "worker.set_aside",
     "scheduler.sweep_noted",
     "scheduler.sweep_restored",
     "console.raw_discarded",

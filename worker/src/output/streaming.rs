@@ -97,7 +97,7 @@ impl Streaming {
         loop {
             rounds.tick().await;
             // An attempt's own limits keep what is worth keeping until the database is back.
-            gate.opened().await;
+            gate.answering().await;
             if let Err(error) = self.round(&store).await {
                 tracing::debug!("output could not be stored yet: {error}");
             }

@@ -3,15 +3,18 @@
 
 mod foreign;
 
-use sexton_broker::{Delivery, Publication, PublishError, outgoing};
+use std::time::Duration;
+
+use sexton_broker::{Delivery, Publication, outgoing};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
-use sexton_model::open::Answer;
+use sexton_model::open::{Answer, NOT_OFFERED_WAIT};
 use sexton_model::ticket::shorten;
 use sexton_service::{clock, fault};
 use sexton_store::parked;
 
-use super::{PAUSE, Slot};
+use super::Slot;
+use super::hold::Hold;
 
 /// Of a ticket whose execution is not there.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -24,6 +27,7 @@ impl Slot {
         id: ExecutionId,
         attempt: AttemptNumber,
         answer: Answer,
+        hold: Hold,
     ) {
         tracing::debug!(
             execution.id = %id,
@@ -42,18 +46,26 @@ impl Slot {
             Answer::Wait(rest) => {
                 let (namespace, pool) = (&self.context.namespace, &self.pool);
                 let copy = outgoing::too_early(namespace, pool, rest, &delivery, id, attempt);
-                return self.move_on(delivery, copy).await;
+                return self
+                    .send_to_wait(delivery, copy, Ticket { id, attempt, rest, parked: None }, hold)
+                    .await;
             }
             Answer::Unknown => {
                 return self.park(delivery, NO_ROW).await;
             }
             Answer::ParkAgain => {
                 let reason = self.not_offered(&delivery);
-                return self.park(delivery, &reason).await;
+                let now = clock::now();
+                let copy =
+                    outgoing::parked_as_it_is(&self.context.namespace, &delivery, &reason, now);
+                let ticket = Ticket { id, attempt, rest: NOT_OFFERED_WAIT, parked: Some(reason) };
+                return self.send_to_wait(delivery, copy, ticket, hold).await;
             }
             Answer::NeverOffered => {
                 let reason = self.not_offered(&delivery);
-                return self.give_up(delivery, id, attempt, "unknown_task_type", &reason).await;
+                return self
+                    .give_up(delivery, id, attempt, "unknown_task_type", &reason, hold)
+                    .await;
             }
         }
         let _ = delivery.ack().await;
@@ -73,19 +85,20 @@ impl Slot {
     /// Fails an execution whose ticket cannot be opened; its parked ticket is left to the relay.
     pub(super) async fn give_up(
         &mut self,
-        delivery: Delivery,
+        mut delivery: Delivery,
         id: ExecutionId,
         attempt: AttemptNumber,
         class: &str,
         reason: &str,
+        mut hold: Hold,
     ) {
-        let patience = self.patience();
         loop {
             let store = self.context.store.clone();
             let failing = parked::fail_unopened(&store, id, attempt, class, reason, None);
             match self.context.gate.ask(failing).await {
                 Ok(failed) => {
                     if failed {
+                        self.context.gate.open_written();
                         fault::point("worker.gave_up");
                         self.context.notices.parked(id);
                     }
@@ -94,50 +107,58 @@ impl Slot {
                 }
                 Err(error) => tracing::debug!("an execution could not be failed yet: {error}"),
             }
-            if !self.database_is_back(patience).await {
-                let _ = delivery.give_back().await;
-                return;
+            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
+            delivery = same;
+        }
+    }
+
+    /// Publishes a copy of a ticket that cannot be opened here or yet. Where its queue does not take it, the row
+    /// remembers it instead: its ticket is unpublished again, and the relay publishes it later.
+    async fn send_to_wait(
+        &mut self,
+        mut delivery: Delivery,
+        copy: Publication,
+        ticket: Ticket,
+        mut hold: Hold,
+    ) {
+        let Ticket { id, attempt, rest, parked } = ticket;
+        if self.context.publish(copy).await.is_ok() {
+            self.moved(delivery, parked.as_deref()).await;
+            return;
+        }
+        loop {
+            let store = self.context.store.clone();
+            let handing_back = parked::hand_back(&store, id, attempt, rest, None);
+            match self.context.gate.ask(handing_back).await {
+                // Otherwise the row has moved on, or its ticket was unpublished already.
+                Ok(handed_back) => {
+                    if handed_back {
+                        fault::point("worker.handed_back");
+                    }
+                    let _ = delivery.ack().await;
+                    return;
+                }
+                Err(error) => tracing::debug!("a ticket could not be handed back yet: {error}"),
             }
+            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
+            delivery = same;
         }
     }
 
     pub(super) async fn park(&mut self, delivery: Delivery, reason: &str) {
-        tracing::error!(
-            message.id = delivery.properties.message_id,
-            queue.name = self.consumer.queue(),
-            "parked a message as it is: {reason}"
-        );
         let now = clock::now();
         let copy = outgoing::parked_as_it_is(&self.context.namespace, &delivery, reason, now);
-        self.move_on(delivery, copy).await;
+        self.move_on(delivery, copy, Some(reason)).await;
     }
+}
 
-    /// Publishes a copy and acknowledges the original, in this order: a crash in between leaves two
-    /// copies, never none.
-    async fn move_on(&mut self, delivery: Delivery, copy: Publication) {
-        loop {
-            match self.context.publisher.publish_one(copy.clone()).await {
-                Ok(()) => {
-                    fault::point("worker.moved");
-                    let _ = delivery.ack().await;
-                    return;
-                }
-                Err(error @ PublishError::TooLarge { .. }) => {
-                    // Cannot be: the broker delivered it. Kept where it is rather than lost.
-                    tracing::error!("a message cannot be copied: {error}");
-                }
-                Err(error) => tracing::debug!("a copy could not be published yet: {error}"),
-            }
-            self.consumer.suspend().await;
-            tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
-                () = self.context.soft.cancelled() => {
-                    let _ = delivery.give_back().await;
-                    return;
-                }
-            }
-        }
-    }
+/// A ticket that must wait.
+struct Ticket {
+    id: ExecutionId,
+    attempt: AttemptNumber,
+    rest: Duration,
+    /// Why it goes to the failed queue, if it does.
+    parked: Option<String>,
 }
 
 /// The task type of a ticket; also of one whose properties a tool has dropped.

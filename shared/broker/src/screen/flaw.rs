@@ -23,7 +23,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    const ALL: [Self; 4] = [Self::Deep, Self::Text, Self::Large, Self::Form];
+    pub(crate) const ALL: [Self; 4] = [Self::Deep, Self::Text, Self::Large, Self::Form];
 
     /// A fragment for people; also the value of [`UNREADABLE_HEADER`].
     pub const fn as_str(self) -> &'static str {

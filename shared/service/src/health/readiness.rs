@@ -2,17 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
+use tokio::time::Instant;
 
 /// Characters of a reason that are kept.
 const MAX_REASON_CHARACTERS: usize = 300;
+/// Warnings that are shown.
+const MAX_WARNINGS: usize = 50;
+/// A warning that was not repeated for so long is over.
+const WARNING_LASTS: Duration = Duration::from_mins(5);
 
 /// All conditions of a program. Cheap to clone; the clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     conditions: Arc<Mutex<BTreeMap<&'static str, State>>>,
+    warnings: Arc<Mutex<BTreeMap<String, Warning>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Warning {
+    text: String,
+    since: DateTime<Utc>,
+    last: Instant,
 }
 
 /// One condition: what its owner reports it with. Cheap to clone.
@@ -35,6 +49,16 @@ struct State {
 pub(crate) struct Report {
     pub(crate) ready: bool,
     conditions: Vec<Entry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<WarningEntry>,
+}
+
+#[derive(Debug, Serialize)]
+struct WarningEntry {
+    name: String,
+    /// RFC 3339, UTC.
+    since: String,
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,6 +91,29 @@ impl Readiness {
         !conditions.is_empty() && conditions.values().all(|state| state.why_not.is_none())
     }
 
+    /// Shows a warning, or another text of the same one. It has no influence on the readiness. Like a condition's
+    /// reason it must hold no secret, and is cut.
+    pub fn warn(&self, name: &str, text: &str, now: DateTime<Utc>) {
+        let text = text.chars().take(MAX_REASON_CHARACTERS).collect();
+        let last = Instant::now();
+        let mut warnings = self.warnings();
+        warnings.retain(|_, warning| last.duration_since(warning.last) < WARNING_LASTS);
+        if let Some(warning) = warnings.get_mut(name) {
+            *warning = Warning { text, since: warning.since, last };
+        } else if warnings.len() < MAX_WARNINGS {
+            warnings.insert(name.to_owned(), Warning { text, since: now, last });
+        }
+    }
+
+    /// Ends a warning.
+    pub fn withdraw(&self, name: &str) {
+        self.warnings().remove(name);
+    }
+
+    fn warnings(&self) -> MutexGuard<'_, BTreeMap<String, Warning>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// `stopping`: the program was told to end, which alone makes it not ready.
     pub(crate) fn report(&self, stopping: bool) -> Report {
         let conditions: Vec<_> = self
@@ -75,17 +122,31 @@ impl Readiness {
             .map(|(name, state)| Entry {
                 name,
                 ready: state.why_not.is_none(),
-                since: state.since.to_rfc3339_opts(SecondsFormat::Millis, true),
+                since: written(state.since),
                 reason: state.why_not.clone(),
             })
             .collect();
         let holding = !conditions.is_empty() && conditions.iter().all(|it| it.ready);
-        Report { ready: holding && !stopping, conditions }
+        let warnings = self
+            .warnings()
+            .iter()
+            .filter(|(_, warning)| warning.last.elapsed() < WARNING_LASTS)
+            .map(|(name, warning)| WarningEntry {
+                name: name.clone(),
+                since: written(warning.since),
+                text: warning.text.clone(),
+            })
+            .collect();
+        Report { ready: holding && !stopping, conditions, warnings }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, State>> {
         self.conditions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn written(instant: DateTime<Utc>) -> String {
+    instant.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 impl Condition {
@@ -162,6 +223,41 @@ mod tests {
                 "name": "broker", "ready": true, "since": "2023-11-14T22:13:25.000Z",
             }]})
         );
+    }
+
+    #[test]
+    fn warnings_are_shown_bounded_and_withdrawn_and_change_no_readiness() {
+        let readiness = Readiness::new();
+        readiness.condition("broker", at(0)).ready(at(0));
+        for number in 0..2 * MAX_WARNINGS {
+            readiness.warn(&format!("queue {number:03}"), "1 message", at(1));
+        }
+        readiness.warn("queue 000", "2 messages", at(2));
+        assert!(readiness.is_ready());
+        let shown = json(&readiness);
+        assert_eq!(shown["warnings"].as_array().unwrap().len(), MAX_WARNINGS);
+        assert_eq!(
+            shown["warnings"][0],
+            serde_json::json!({
+                "name": "queue 000", "since": "2023-11-14T22:13:21.000Z", "text": "2 messages",
+            })
+        );
+        for number in 0..MAX_WARNINGS {
+            readiness.withdraw(&format!("queue {number:03}"));
+        }
+        assert_eq!(json(&readiness).get("warnings"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_warning_that_is_not_repeated_ends() {
+        let readiness = Readiness::new();
+        readiness.warn("queue", "1 message", at(0));
+        tokio::time::advance(WARNING_LASTS / 2).await;
+        readiness.warn("queue", "2 messages", at(1));
+        tokio::time::advance(WARNING_LASTS / 2).await;
+        assert_eq!(json(&readiness)["warnings"].as_array().unwrap().len(), 1);
+        tokio::time::advance(WARNING_LASTS / 2).await;
+        assert_eq!(json(&readiness).get("warnings"), None);
     }
 
     #[test]

@@ -151,6 +151,12 @@ impl Scene {
         until(&self.platform, &format!("executions WHERE {what}"), wanted).await;
     }
 
+    /// Deletes a queue, so that the next message for it is returned.
+    async fn delete(&self, queue: &str) {
+        let options = lapin::options::QueueDeleteOptions::default();
+        self.wire.channel().queue_delete(queue.into(), options).await.unwrap();
+    }
+
     /// In the end so many messages wait in the queue: the broker takes a moment to notice a death.
     async fn waits(&self, queue: &str, wanted: u32) {
         let said = format!("{wanted} messages in {queue}");

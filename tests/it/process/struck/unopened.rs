@@ -53,6 +53,51 @@ async fn worker_moved() {
 }
 
 #[tokio::test]
+async fn worker_handed_back() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    let ticket = scene.wire.take(scene.wire.main()).await.unwrap();
+    let early = "UPDATE executions SET next_attempt_at = now() + interval '45 seconds'";
+    assert_eq!(scene.sql(early).await, 1);
+    let env = [("FAULT_POINT", "worker.handed_back"), ("WORKER_SLOTS", "1")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    doomed.ready().await;
+    scene.delete(scene.wire.waiting()).await;
+    let ticket = Message::new(ticket.body).id(ticket.id.unwrap()).header("sexton-attempt", 1);
+    scene.wire.send(&[ticket.header("sexton-schema", 1)]).await;
+    super::died(&mut doomed, "worker.handed_back").await;
+    let unpublished = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL
+        AND relay_after = next_attempt_at";
+    scene.holds(unpublished, 1).await;
+    scene.waits(scene.wire.main(), 1).await;
+    scene.sql("UPDATE executions SET next_attempt_at = now()").await;
+    scene.time_passes().await;
+    // The message that comes again and the ticket that the relay publishes are the same ticket.
+    scene.ends(scene.successors(), "worker.handed_back", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn worker_set_aside() {
+    let scene = Scene::plain().await;
+    let env =
+        [("FAULT_POINT", "worker.set_aside"), ("WORKER_SLOTS", "1"), ("SET_ASIDE_MS", "1000")];
+    let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
+    doomed.ready().await;
+    scene.delete(scene.wire.failed()).await;
+    scene.wire.send(&[Message::new("not JSON")]).await;
+    super::died(&mut doomed, "worker.set_aside").await;
+    // The original, which is back, and its copy.
+    scene.waits(scene.wire.main(), 2).await;
+    let mut heir = scene.platform.start_worker("w1", &[]).unwrap();
+    heir.ready().await;
+    scene.waits(scene.wire.failed(), 2).await;
+    scene.waits(scene.wire.main(), 0).await;
+    for _ in 0..2 {
+        assert_eq!(scene.wire.take(scene.wire.failed()).await.unwrap().body, b"not JSON");
+    }
+}
+
+#[tokio::test]
 async fn worker_adopted() {
     let scene = Scene::plain().await;
     let env = [("FAULT_POINT", "worker.adopted")];

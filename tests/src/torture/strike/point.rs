@@ -49,6 +49,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "worker.gave_up" => tickets::unheard(arena, name).await,
         "worker.skipped" => tickets::stale(arena, name).await,
         "worker.moved" => tickets::early(arena, name).await,
+        "worker.handed_back" => tickets::handed_back(arena, name).await,
         "worker.adopted" => tickets::foreign(arena, name, true).await,
         "worker.adopted_paid" => tickets::foreign(arena, name, false).await,
         "console.bulk_asked" | "console.bulk_stopped" | "console.bulk_resumed" => {

@@ -17,6 +17,7 @@ use sexton_store::offers::{self, InUse};
 use uuid::Uuid;
 
 use super::super::Slot;
+use super::super::hold::Hold;
 use crate::attempt::publish;
 use crate::context::Context;
 
@@ -29,24 +30,30 @@ enum Fate {
 
 impl Slot {
     /// Takes over a task that another system published, or sends its message elsewhere.
-    pub(in crate::slot) async fn adopt(&mut self, delivery: Delivery, task: Foreign) {
+    pub(in crate::slot) async fn adopt(
+        &mut self,
+        mut delivery: Delivery,
+        task: Foreign,
+        mut hold: Hold,
+    ) {
         // The same whenever it is asked again, so that a claim whose answer was lost is found.
         let ids = FreshIds {
             job: JobId::new(Uuid::now_v7()),
             execution: ExecutionId::new(Uuid::now_v7()),
         };
         let delays = delivery.properties.delays.unwrap_or(0);
-        let patience = self.patience();
         loop {
             let context = Arc::clone(&self.context);
             let deciding = decide(&context, &task, &self.pool, ids, delays);
             match context.gate.ask(deciding).await {
-                Ok(Fate::Adopted(adopted)) => return self.adopted(delivery, &task, adopted).await,
+                Ok(Fate::Adopted(adopted)) => {
+                    return self.adopted(delivery, &task, adopted, hold).await;
+                }
                 Ok(Fate::Delayed(delay)) => {
                     let delay = fault::time(delay, "FOREIGN_DELAY_MS");
                     let (namespace, pool) = (&context.namespace, &self.pool);
                     let copy = outgoing::not_offered(namespace, pool, delay, &delivery);
-                    return self.move_on(delivery, copy).await;
+                    return self.move_on(delivery, copy, None).await;
                 }
                 Ok(Fate::Parked(reason)) => return self.park(delivery, &reason).await,
                 Err(StoreError::Data(error)) => {
@@ -55,20 +62,19 @@ impl Slot {
                 }
                 Err(error) => tracing::debug!("a task could not be taken over yet: {error}"),
             }
-            if !self.database_is_back(patience).await {
-                let _ = delivery.give_back().await;
-                return;
-            }
+            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
+            delivery = same;
         }
     }
 
-    async fn adopted(&mut self, delivery: Delivery, task: &Foreign, adopted: Adopted) {
+    async fn adopted(&mut self, delivery: Delivery, task: &Foreign, adopted: Adopted, hold: Hold) {
         fault::point("worker.adopted");
         if task.key.is_some() {
             // The message id is the key, so the message itself is the first ticket.
-            return self.open(delivery, adopted.execution_id, AttemptNumber::FIRST).await;
+            return self.open(delivery, adopted.execution_id, AttemptNumber::FIRST, hold).await;
         }
         if let Some(owed) = adopted.owed {
+            self.context.gate.open_written();
             publish(&self.context, &owed).await;
             fault::point("worker.adopted_paid");
         }

@@ -177,6 +177,23 @@ pub(super) const POINTS: &[Point] = &[
         "a message that cannot be read, or a ticket that must wait",
     ),
     at(
+        "worker.handed_back",
+        Never,
+        "a ticket is handed back to its row, because the queue it should wait in does not take it",
+        "its message is acknowledged",
+        "a row whose ticket is unpublished: the relay, when it is due; the message comes again and is handed back, \
+         or opens nothing",
+        "a ticket that must wait, and a delay queue that takes no messages",
+    ),
+    at(
+        "worker.set_aside",
+        Never,
+        "a message is copied as it is into a delay queue or its own, because its queue does not take it",
+        "the original is acknowledged",
+        "two copies, each of which comes back and is parked when that is possible",
+        "a message that cannot be read, and a failed queue that takes no messages",
+    ),
+    at(
         "worker.adopted",
         Never,
         "an execution is made of another system's message",

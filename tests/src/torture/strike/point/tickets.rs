@@ -169,3 +169,31 @@ pub(super) async fn foreign(arena: &mut Arena, name: &str, with_key: bool) -> Re
     executions.first().context("no execution was made of the message")?;
     doomed.recovery(arena, at, executions).await
 }
+
+/// A ticket before it is due, whose delay queue is gone: the broker returns it, and the worker hands it back.
+pub(super) async fn handed_back(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let doomed = Doomed::at(name).alone(arena);
+    let id = arena.trigger(jobs::NOBODY, None).await?;
+    take_nobodys(arena, id).await?;
+    due_in(arena, id, 29).await?;
+    doomed.start(arena)?;
+    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
+    let hand = arena.hand().await?;
+    hand.delete(&format!("{}_retry.30000", arena.queue(jobs::VICTIMS)?)).await?;
+    hand.let_go().await;
+    present(arena, id).await?;
+    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    due_in(arena, id, 0).await?;
+    doomed.recovery(arena, at, vec![id]).await
+}
+
+async fn due_in(arena: &Arena, id: Uuid, seconds: i32) -> Result<()> {
+    sqlx::query(
+        "UPDATE executions SET next_attempt_at = now() + $2 * interval '1 second' WHERE id = $1",
+    )
+    .bind(id)
+    .bind(f64::from(seconds))
+    .execute(arena.pool())
+    .await?;
+    Ok(())
+}

@@ -9,11 +9,11 @@ const EVERY: Duration = Duration::from_mins(1);
 
 /// Remembers when something was last said.
 #[derive(Debug, Default)]
-pub(crate) struct Throttle(Mutex<Option<Instant>>);
+pub struct Throttle(Mutex<Option<Instant>>);
 
 impl Throttle {
     /// Whether to say it now; if so, the next minute is silent.
-    pub(crate) fn permits(&self, now: Instant) -> bool {
+    pub fn permits(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let permitted = last.is_none_or(|last| now.saturating_duration_since(last) >= EVERY);
         if permitted {

@@ -1,0 +1,90 @@
+//! Queues that do not take copies of messages: what a worker says of them.
+//!
+//! Nothing is decided by it. Each queue is logged once a minute, with how many messages it has not taken, and stands
+//! in the answer of `/readyz` until it takes one again. The worker goes on running tasks, so it stays ready.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sexton_broker::{PublishError, Publisher};
+use sexton_service::clock;
+use sexton_service::health::Readiness;
+use sexton_service::throttle::Throttle;
+use tokio::time::Instant;
+
+/// Queues that are remembered; a worker has eleven for each of its pools.
+const MAX_QUEUES: usize = 200;
+
+/// Of all slots of a worker. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueHealth {
+    queues: Arc<Mutex<BTreeMap<String, Refusing>>>,
+    readiness: Readiness,
+    publisher: Publisher,
+}
+
+/// What is known of a queue that has not taken a message at least once.
+#[derive(Debug, Default)]
+struct Refusing {
+    /// That it has not taken since it last took one.
+    messages: u64,
+    logged: bool,
+    throttle: Throttle,
+}
+
+impl QueueHealth {
+    /// What is said goes into the answer of `readiness`; what happened goes to the doctor by way of `publisher`.
+    pub(crate) fn new(readiness: &Readiness, publisher: &Publisher) -> Self {
+        let (readiness, publisher) = (readiness.clone(), publisher.clone());
+        Self { queues: Arc::default(), readiness, publisher }
+    }
+
+    /// Records how `queue` took a message. A broker that is out of reach says nothing of its queues.
+    pub(crate) fn published(&self, queue: &str, answer: &Result<(), PublishError>) {
+        match answer {
+            Ok(()) => self.took(queue),
+            Err(PublishError::Unavailable { .. }) => {}
+            Err(error) => self.refused(queue, error),
+        }
+    }
+
+    fn took(&self, queue: &str) {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(refusing) = queues.get_mut(queue).filter(|refusing| refusing.messages > 0) else {
+            return;
+        };
+        let messages = std::mem::take(&mut refusing.messages);
+        self.readiness.withdraw(&warning(queue));
+        if std::mem::take(&mut refusing.logged) {
+            tracing::info!(
+                queue.name = queue,
+                "queue {queue} takes messages again; {messages} had to wait"
+            );
+        }
+    }
+
+    fn refused(&self, queue: &str, error: &PublishError) {
+        if matches!(error, PublishError::TimedOut { .. }) {
+            self.publisher.note_unconfirmed(queue);
+        }
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if queues.len() >= MAX_QUEUES && !queues.contains_key(queue) {
+            return;
+        }
+        let refusing = queues.entry(queue.to_owned()).or_default();
+        refusing.messages = refusing.messages.saturating_add(1);
+        let messages = refusing.messages;
+        let said = format!(
+            "{messages} messages could not be put into it and wait elsewhere; `sexton doctor` says what to do: {error}"
+        );
+        self.readiness.warn(&warning(queue), &said, clock::now());
+        if refusing.throttle.permits(Instant::now()) {
+            refusing.logged = true;
+            tracing::warn!(queue.name = queue, queue.refused = messages, "queue {queue}: {said}");
+        }
+    }
+}
+
+fn warning(queue: &str) -> String {
+    format!("queue {queue}")
+}
