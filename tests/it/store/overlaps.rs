@@ -118,6 +118,22 @@ async fn what_was_replaced_and_is_lost_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn what_was_replaced_already_shows_no_sign_of_life_when_it_is_replaced_again() {
+    let fixture = Fixture::new().await;
+    fixture.due("replace").await;
+    running(&fixture, "k").await;
+    assert_eq!(fixture.replaced().await.1.running, 1);
+    let before = super::leases::seen(&fixture).await;
+    for _ in 0..3 {
+        assert_eq!(fixture.replaced().await.1.running, 0);
+    }
+    // The rescuer, which has watched it from the first replacement on, ends it when the lease is over.
+    assert_eq!(super::leases::seen(&fixture).await, before);
+    let which = Which::Unrenewed(&before);
+    assert_eq!(lost::find(fixture.store(), &which, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_program_of_the_version_before_cannot_record_the_success_of_what_was_replaced() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;

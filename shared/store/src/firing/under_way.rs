@@ -170,7 +170,9 @@ pub(super) async fn replace(
     let jobs: Vec<Uuid> = by.iter().map(|(job, _)| job.get()).collect();
     let new: Vec<Uuid> = by.iter().map(|(_, execution)| execution.get()).collect();
     let at: Option<DateTime<Utc>> = now;
-    // A row that is replaced twice keeps its first successor; from there the chain goes on.
+    // A row that is replaced twice keeps its first successor; from there the chain goes on. One that runs is not even
+    // written again: the rescuer takes each write of a running row for a sign of life, and a job that fires more often
+    // than its lease is long would keep a dead worker's attempt open for ever.
     let row = sqlx::query!(
         r#"-- replace_under_way
         WITH u AS (
@@ -187,6 +189,7 @@ pub(super) async fn replace(
               AND e.state IN ('pending', 'running', 'retrying') AND e.overlap_override IS NULL
               AND NOT (e.state = 'pending' AND coalesce(e.waits, '') = 'turn'
                        AND e.admitted_at IS NULL)
+              AND NOT (e.state = 'running' AND e.cancel_requested AND e.replaced_by IS NOT NULL)
             RETURNING e.state)
         SELECT count(*) FILTER (WHERE state = 'running') AS "running!",
                count(*) FILTER (WHERE state <> 'running') AS "cancelled!"
