@@ -132,9 +132,10 @@ pub async fn owe_again(
 
 /// Takes a ticket back into its row, because the queue that it should wait in does not take it: the ticket is
 /// unpublished again, and the relay publishes it when it is due, or after `wait` if it is due already. The new
-/// revision keeps a mark that is on its way from applying to it.
+/// revision keeps a mark that is on its way from applying to it: schedulers mark a fresh ticket a moment after an idle
+/// worker has it in hand, so the row may still say that its ticket is unpublished.
 ///
-/// `false`: the row has moved on from `attempt`, or has its ticket already. The message is spent either way. A crash
+/// `false`: the row has moved on from `attempt`. The message is spent either way. A crash
 /// afterwards leaves an unpublished ticket, and a message that opens nothing before it is due.
 ///
 /// # Errors
@@ -152,7 +153,7 @@ pub async fn hand_back(
         UPDATE executions SET ticket_published_at = NULL, rev = rev + 1,
             relay_after = CASE WHEN next_attempt_at > coalesce($4, now()) THEN next_attempt_at
                 ELSE coalesce($4, now()) + $3 * interval '1 millisecond' END
-        WHERE id = $1 AND attempt = $2 AND ticket_published_at IS NOT NULL
+        WHERE id = $1 AND attempt = $2
           AND (state IN ('retrying', 'failed')
                OR state = 'pending' AND NOT (waits IS NOT NULL AND admitted_at IS NULL))",
         id.get(),
