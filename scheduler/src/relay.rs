@@ -12,7 +12,7 @@
 //! The rate is bounded, so that the tickets of a long outage do not arrive as one flood. What queues refused
 //! is remembered here only: a scheduler that starts anew tries them all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,6 +187,26 @@ impl Relay {
         }
     }
 
+    /// Writes down what was taken in. Returns how many tickets were published, rows marked, and tickets postponed.
+    async fn record(
+        &self,
+        results: &mut Results,
+        now: Now,
+    ) -> Result<(usize, u64, usize), StoreError> {
+        let published = std::mem::take(&mut results.published);
+        let postponed = std::mem::take(&mut results.postponed);
+        if !published.is_empty() {
+            fault::point("scheduler.relayed");
+        }
+        let marked = self.outbox.mark(&published, now).await?;
+        if !postponed.is_empty() {
+            fault::point("scheduler.relay_marked");
+        }
+        let postponing = relay::postpone(&self.store, &postponed, now);
+        let postponed = within(ANSWER, postponing).await? as usize;
+        Ok((published.len(), marked, postponed))
+    }
+
     /// What of the destinations may be sent to now, and how much.
     fn windows(&self, flights: &Flights, found: Destinations) -> Vec<(Destination, usize)> {
         let Some(now) = found.now else { return Vec::new() };
@@ -228,6 +248,12 @@ impl Step for Relay {
         let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
         let mut results = Results::default();
         self.take_in(flights.collect(), instant, &mut results);
+        // Before anything is taken: what came late would be taken again.
+        let (earlier, earlier_marked, earlier_postponed) = self.record(&mut results, now).await?;
+        if after.is_none() && next.is_none() {
+            let all: BTreeSet<&Destination> = found.due.iter().chain(&found.not_due).collect();
+            self.outbox.flow().retain(|destination| all.contains(destination));
+        }
         let due = self.windows(flights, found);
         let limit = BATCH.min(MAX_UNDER_WAY.saturating_sub(flights.tickets()));
         let (taken, drained) = self.take(due, limit, now).await?;
@@ -238,22 +264,14 @@ impl Step for Relay {
         let count = taken.tickets.len() + taken.unreadable.len();
         self.send(flights, taken.tickets, &drained, now).await;
         self.take_in(flights.collect(), instant, &mut results);
-        if !results.published.is_empty() {
-            fault::point("scheduler.relayed");
-        }
-        let marked = self.outbox.mark(&results.published, now).await?;
-        if !results.postponed.is_empty() {
-            fault::point("scheduler.relay_marked");
-        }
-        let postponing = relay::postpone(&self.store, &results.postponed, now);
-        let postponed = within(ANSWER, postponing).await? as usize;
+        let (published, marked, postponed) = self.record(&mut results, now).await?;
         let more = next.is_some() || results.grows;
         *after = next;
         let relayed = Relayed {
             taken: count,
-            published: results.published.len(),
-            marked,
-            postponed,
+            published: earlier + published,
+            marked: earlier_marked + marked,
+            postponed: earlier_postponed + postponed,
             unreadable: taken.unreadable.len(),
             under_way: flights.tickets(),
             more,

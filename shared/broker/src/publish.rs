@@ -140,8 +140,11 @@ pub struct Publisher {
     link: Link,
     lanes: Arc<[mpsc::Sender<Request>]>,
     turn: Arc<AtomicUsize>,
-    /// For queues that were silent.
-    doubtful: Arc<[mpsc::Sender<Request>]>,
+    /// For queues that were silent: whether they still are.
+    probes: Arc<[mpsc::Sender<Request>]>,
+    /// For queues that were silent while the broker may have been. With the whole time for a confirm, so that a broker
+    /// that is only slow is heard.
+    apart: Arc<[mpsc::Sender<Request>]>,
     silence: Arc<Silence>,
 }
 
@@ -156,8 +159,8 @@ impl Publisher {
         };
         let Timeouts { confirm, probe, .. } = *link.timeouts();
         let lanes = (0..lanes.max(1)).map(|_| start_one(confirm)).collect();
-        let doubtful = [start_one(probe)].into();
-        Self { link: link.clone(), lanes, turn: Arc::default(), doubtful, silence }
+        let (probes, apart) = ([start_one(probe)].into(), [start_one(confirm)].into());
+        Self { link: link.clone(), lanes, turn: Arc::default(), probes, apart, silence }
     }
 
     /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
@@ -172,28 +175,34 @@ impl Publisher {
         }
         let (generation, now) = (self.link.generation(), Instant::now());
         let mut answers: Vec<_> = batch.iter().map(Publication::check).collect();
-        let (mut good, mut doubtful, mut probed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut good, mut suspects, mut probes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut doubted = Vec::new();
         for (place, publication) in batch.into_iter().enumerate() {
             if answers[place].is_err() {
                 continue;
             }
             match self.silence.advice(publication.queue(), generation, self.pause(), now) {
                 Advice::Send => good.push((place, publication)),
-                Advice::Probe | Advice::SendApart => {
-                    probed.push((place, publication.queue().to_owned()));
-                    doubtful.push((place, publication));
+                advice @ (Advice::Probe | Advice::SendApart) => {
+                    doubted.push((place, publication.queue().to_owned()));
+                    let way = if advice == Advice::Probe { &mut probes } else { &mut suspects };
+                    way.push((place, publication));
                 }
                 Advice::Refuse => answers[place] = Err(self.still_silent(publication.queue)),
             }
         }
-        let (sent, doubted) =
-            tokio::join!(self.spread(good, &self.lanes), self.spread(doubtful, &self.doubtful));
+        let (mut sent, separate, tried) = tokio::join!(
+            self.spread(good, &self.lanes),
+            self.spread(suspects, &self.apart),
+            self.spread(probes, &self.probes)
+        );
+        sent.extend(separate.into_iter().chain(tried));
         // What was refused here is nothing that a queue has said.
-        self.learn(sent.iter().chain(&doubted), generation, now);
-        for (place, answer) in sent.into_iter().chain(doubted) {
+        self.learn(sent.iter(), generation, now);
+        for (place, answer) in sent {
             answers[place] = answer;
         }
-        for (place, queue) in probed {
+        for (place, queue) in doubted {
             use PublishError::{TimedOut, Unavailable};
             // The latter is of the connection, not of the queue.
             if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {

@@ -112,6 +112,12 @@ impl FlowControl {
         FIRST_WAIT
     }
 
+    /// Forgets the destinations that `has_tickets` says no of: there is nothing left to probe them with, here or in
+    /// another process that publishes.
+    pub fn retain(&mut self, has_tickets: impl Fn(&Destination) -> bool) {
+        self.0.retain(|destination, _| has_tickets(destination));
+    }
+
     /// Takes in a refusal of a ticket that did not come from the relay: the relay's next round probes the
     /// destination. What the relay has found out itself stays.
     pub fn suspect(&mut self, destination: &Destination) {

@@ -23,6 +23,8 @@ use crate::{Now, Store, StoreError};
 pub struct Destinations {
     /// Those with a ticket that is due, in the order of the index.
     pub due: Vec<Destination>,
+    /// Those of whose tickets none is due yet.
+    pub not_due: Vec<Destination>,
     /// The instant by which they are due; `None`: there is no unpublished ticket.
     pub now: Option<DateTime<Utc>>,
     /// Where to go on, because the limit was reached; `None`: these were the last.
@@ -73,9 +75,7 @@ pub async fn destinations(
         if !complete {
             found.next = Some(destination.clone());
         }
-        if row.due {
-            found.due.push(destination);
-        }
+        if row.due { &mut found.due } else { &mut found.not_due }.push(destination);
     }
     Ok(found)
 }

@@ -19,6 +19,7 @@ use sexton_tests::relaying::take_due;
 use tokio::time::Instant;
 
 use super::{Fixture, at, now};
+use crate::broker::suspend_queue;
 
 /// Refused tickets, older than all others.
 const REFUSED: i64 = 5_000;
@@ -202,6 +203,13 @@ async fn fresh_tickets_for_a_queue_that_refuses_are_left_to_the_relay() {
         published.push(round.await.unwrap().published);
     }
     assert_eq!(published, [1, 2]);
+    // With no ticket left it is like any other: a fresh one need not wait for the relay.
+    assert_eq!(relay.run_once(now(60)).await.unwrap().taken, 0);
+    f.insert(NewExecution::new(scene.full, State::Pending, at(60))).await;
+    let taken = take_due(&f.store(), 10, now(60)).await.unwrap().tickets;
+    assert!(dispatch.offer(taken));
+    let (sent, _) = dispatcher.publish_next(now(60)).await.unwrap().unwrap();
+    assert_eq!((sent.published.len(), sent.left_to_relay), (1, 0));
     scene.end().await;
 }
 
@@ -220,13 +228,7 @@ async fn a_send_that_hangs_holds_up_its_own_destination_only() {
     "silent".clone_into(&mut job.pool);
     let job = f.job(job).await;
     let hung = f.insert(NewExecution::new(job, State::Pending, at(0))).await;
-    // Its process answers nobody, as that of a queue without a leader.
-    let suspend = format!(
-        "{{ok, Q}} = rabbit_amqqueue:lookup(rabbit_misc:r(<<\"/\">>, queue, <<\"{}.silent\">>)), \
-         ok = sys:suspend(amqqueue:get_pid(Q)).",
-        f.namespace.main()
-    );
-    rabbit.control(&["eval", &suspend]).await.unwrap();
+    suspend_queue(&rabbit, &format!("{}.silent", f.namespace.main())).await;
     let relay = Relay::new(f.store(), Arc::clone(&f.outbox));
     let (end, mut second, mut beside) = (Instant::now() + Duration::from_mins(1), 0, 0);
     // Twenty tickets of the other pool, each published while a ticket for the silent queue is under way.
