@@ -4,4 +4,3 @@ SET LOCAL lock_timeout = '3s';
 
 ALTER TABLE attempts ADD COLUMN lease_ms bigint;
 COMMENT ON COLUMN attempts.lease_ms IS 'Milliseconds for which one renewal of the attempt lasts, as its worker opened it; null: opened by a worker of a version that did not say.';
-COMMENT ON COLUMN executions.lease_until IS 'When the open attempt''s lease ends by the database''s clock, as its last renewal wrote it; null unless running. For people, and to tell one renewal from the next: whether an attempt is lost is judged by how long nobody saw a new one.';

@@ -10,7 +10,6 @@ BEGIN
     RAISE EXCEPTION 'operator_actions is append-only';
 END $$;
 COMMENT ON TABLE operator_actions IS 'Append-only: who did what, when, why. Without foreign keys: it outlives what it tells of.';
-COMMENT ON COLUMN executions.claimed_by IS '<instance>:<pid> of the process that inserted the row.';
 CREATE OR REPLACE FUNCTION remember_job_revision() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO job_revisions (job_id, revision, valid_from, definition)

@@ -36,7 +36,6 @@ BEGIN
 END $$;
 
 COMMENT ON TABLE operator_actions IS 'Append-only: who did what, when, why. Without foreign keys: it outlives what it tells of. Retention alone removes from it, by forget_operator_actions.';
-COMMENT ON COLUMN executions.claimed_by IS '<instance>:<pid> of the process that inserted the row; of a trigger <user>@<host>:<pid> of who asked for it.';
 
 -- Nobody changes what was recorded, and nobody removes it but the function below, for as long as it runs. Who
 -- lacks the right to delete is refused before this is asked.

@@ -48,7 +48,7 @@ use sexton_service::fault;
 /// [`Failure`], for `main` to tell.
 pub async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
-        Command::Migrate(arguments) => commands::migrate::run(&arguments, session).await,
+        Command::Migrate(arguments) => Box::pin(commands::migrate::run(&arguments, session)).await,
         Command::Audit(command) => commands::audit::run(command, session).await,
         Command::Jobs(command) => commands::jobs::run(command, session).await,
         Command::Executions(command) => commands::executions::run(command, session).await,

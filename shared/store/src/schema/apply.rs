@@ -5,16 +5,18 @@ use std::time::Duration;
 use sqlx::error::DatabaseError;
 use sqlx::migrate::Migration;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection as _, SqlStr};
+use sqlx::{AssertSqlSafe, Connection as _, SqlSafeStr as _, SqlStr};
 use tokio::time::{Instant, sleep};
 
-use super::{Say, ledger};
+use super::{Say, index, ledger};
 use crate::StoreError;
 
 /// The first line of a file whose statement is repeated until it changes no row.
 const PORTIONS: &str = "-- portions";
 /// How long a transaction waits for a table's lock. Everybody who comes later waits behind it.
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
+/// The same as most files have it, for those who run them by other means. Ours is shorter, and tries again.
+const FILES_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '3s'";
 /// How often the lock is tried for.
 const TRIES: u32 = 5;
 /// Between two tries, for those who waited behind.
@@ -37,6 +39,7 @@ pub(super) async fn file(
         // No transaction, so no lock that others wait behind: it may wait itself for as long as it must.
         let began = Instant::now();
         sqlx::raw_sql(migration.sql.clone()).execute(&mut *connection).await.map_err(failure)?;
+        index::must_be_valid(connection, text).await?;
         Ok(record(connection, migration, began).await?)
     } else if text.starts_with(PORTIONS) {
         let began = Instant::now();
@@ -44,7 +47,8 @@ pub(super) async fn file(
         portions(connection, migration.sql.clone(), &name, say).await?;
         Ok(record(connection, migration, began).await?)
     } else {
-        transaction(connection, migration.sql.clone(), Some(migration), say).await?;
+        let text = text.replace(FILES_LOCK_TIMEOUT, SET_LOCK_TIMEOUT);
+        transaction(connection, AssertSqlSafe(text).into_sql_str(), Some(migration), say).await?;
         Ok(())
     }
 }
@@ -136,5 +140,20 @@ pub(super) fn failure(error: sqlx::Error) -> StoreError {
         // There is no time limit: a person ended it.
         Some("57014") => StoreError::Statement(error),
         _ => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::MIGRATIONS;
+
+    #[test]
+    fn no_file_waits_for_a_lock_for_longer_than_the_one_that_applies_it() {
+        for migration in MIGRATIONS.iter() {
+            let text = migration.sql.as_str().replace(FILES_LOCK_TIMEOUT, SET_LOCK_TIMEOUT);
+            let others = text.replace(SET_LOCK_TIMEOUT, "");
+            assert!(!others.contains("lock_timeout"), "{}: {others}", migration.version);
+        }
     }
 }

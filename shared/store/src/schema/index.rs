@@ -22,12 +22,13 @@ pub struct InvalidIndex {
 
 /// Those that nobody is building now.
 pub async fn invalid_indexes(store: &Store) -> Result<Vec<InvalidIndex>, StoreError> {
-    Ok(find(store.bounded(), &MIGRATIONS).await?)
+    Ok(find(store.bounded(), &MIGRATIONS, false).await?)
 }
 
 async fn find(
     executor: impl PgExecutor<'_>,
     migrator: &Migrator,
+    also_being_built: bool,
 ) -> Result<Vec<InvalidIndex>, sqlx::Error> {
     let tables = names::tables(migrator);
     // Not checked at compile time, like everything that migrates: it is of the server's catalogue alone.
@@ -37,13 +38,33 @@ async fn find(
         FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
         WHERE NOT i.indisvalid AND t.relkind = 'r' AND t.relname::text = ANY ($1)
           AND t.relnamespace = current_schema()::text::regnamespace
-          AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index p WHERE p.relid = i.indrelid)
+          AND ($2 OR NOT EXISTS (
+              SELECT FROM pg_stat_progress_create_index p
+              WHERE p.relid = i.indrelid AND (p.index_relid = i.indexrelid OR p.command LIKE 'REINDEX%')))
         ORDER BY c.relname LIMIT 100",
     )
     .bind(&tables)
+    .bind(also_being_built)
     .fetch_all(executor)
     .await?;
     Ok(rows.into_iter().map(|(index, table)| InvalidIndex { index, table }).collect())
+}
+
+/// Fails if an index that `text` names is there and no question uses it: `IF NOT EXISTS` takes it for done, and it was not
+/// repaired because somebody builds another one of that table at the moment.
+pub(super) async fn must_be_valid(
+    connection: &mut PgConnection,
+    text: &str,
+) -> Result<(), StoreError> {
+    let named =
+        |word: &str| text.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|w| w == word);
+    match find(connection, &MIGRATIONS, true).await?.into_iter().find(|one| named(&one.index)) {
+        None => Ok(()),
+        Some(InvalidIndex { index, table }) => Err(StoreError::Schema(format!(
+            "the build of the index {index} was interrupted, and somebody builds another index of {table}; run \
+             `sexton migrate` again when that is over"
+        ))),
+    }
 }
 
 /// Builds them again, beside those who read and write.
@@ -52,7 +73,7 @@ pub(super) async fn repair(
     migrator: &Migrator,
     say: Say<'_>,
 ) -> Result<(), StoreError> {
-    for InvalidIndex { index, table } in find(&mut *connection, migrator).await? {
+    for InvalidIndex { index, table } in find(&mut *connection, migrator, false).await? {
         // What a rebuild that was interrupted leaves beside the index.
         let leftover = ["_ccnew", "_ccold"].iter().any(|mark| {
             let rest = index.rsplit_once(mark).map(|(_, rest)| rest);

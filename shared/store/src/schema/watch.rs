@@ -7,6 +7,8 @@ use sqlx::Row as _;
 use super::Say;
 use crate::StoreError;
 use crate::answer::silence;
+use crate::bounded::Bounded;
+use crate::own::OwnConnection;
 use crate::session::Session;
 
 /// Between two looks, each over another connection.
@@ -18,15 +20,19 @@ const GIVE_UP: u32 = 4;
 /// lost on the way.
 pub(super) async fn watch(session: &Session, say: Say<'_>) -> StoreError {
     let mut failed = 0;
+    // Not out of the pool, which would hide why there is no connection.
+    let mut own = OwnConnection::new(&session.store);
     while failed < GIVE_UP {
         tokio::time::sleep(LOOK).await;
-        match look(session).await {
+        match look(&mut own, session).await {
             Ok(Some(text)) => {
                 failed = 0;
                 if !text.is_empty() {
                     say(&text);
                 }
             }
+            // A server that refuses a connection, because it has no room for one perhaps, is there.
+            Err(StoreError::Unavailable(error)) if error.as_database_error().is_some() => {}
             Ok(None) | Err(_) => failed += 1,
         }
     }
@@ -34,7 +40,8 @@ pub(super) async fn watch(session: &Session, say: Say<'_>) -> StoreError {
 }
 
 /// What it is at, empty if that is not worth a word; `None`: it is gone.
-async fn look(session: &Session) -> Result<Option<String>, StoreError> {
+async fn look(own: &mut OwnConnection, session: &Session) -> Result<Option<String>, StoreError> {
+    let mut connection = own.lend().await?;
     let row = sqlx::query(
         "-- watch_migration
         SELECT state = 'active' AS active,
@@ -47,8 +54,9 @@ async fn look(session: &Session) -> Result<Option<String>, StoreError> {
     )
     .bind(session.pid)
     .bind(&session.since)
-    .fetch_optional(session.store.bounded())
+    .fetch_optional(Bounded(&mut *connection))
     .await?;
+    connection.answered();
     let Some(row) = row else { return Ok(None) };
     let seconds: Option<i64> = row.try_get("seconds")?;
     let (true, Some(seconds)) = (row.try_get::<Option<bool>, _>("active")? == Some(true), seconds)
