@@ -38,6 +38,9 @@ const LONGEST: Duration = Duration::from_mins(30);
 const POLL: Duration = Duration::from_mins(1);
 /// For one question; the server ends a statement before that.
 const ANSWER: Duration = Duration::from_secs(35);
+/// For a portion, which is several statements: each of them has the limits of a statement, and one that takes too long
+/// makes the portion smaller.
+const PORTION: Duration = Duration::from_mins(5);
 /// After midnight UTC.
 const HOUR: TimeDelta = TimeDelta::hours(3);
 
@@ -167,7 +170,7 @@ impl Pruner {
         let (thing, most) = (turn.thing, turn.most);
         let position = &mut turn.position;
         let asked = retention::portion(&self.store, thing, position, self.terms, most, now);
-        let portion = within(ANSWER, asked).await?;
+        let portion = within(PORTION, asked).await?;
         turn.did(portion);
         match thing {
             Thing::Executions | Thing::OwnKeys | Thing::Contents if turn.removed() => {

@@ -31,6 +31,8 @@ const LISTEN_LIMIT: Duration = Duration::from_secs(15);
 const LISTEN_SILENCE: Duration = Duration::from_mins(5);
 /// Between two tries to listen.
 const LISTEN_EVERY: Duration = Duration::from_secs(2);
+/// For writing down what happened to queues.
+const RECORDING: Duration = Duration::from_secs(10);
 /// Attempts of a predecessor that are settled by one statement.
 const BATCH: i64 = 500;
 
@@ -72,12 +74,13 @@ impl Pulse {
         Ok(())
     }
 
-    /// For people: if it cannot be written, it is tried again, and forgotten with the process.
+    /// For people: if it cannot be written, it is tried again, and forgotten with the process. The gate does not learn of
+    /// it: tasks need nothing of this table.
     async fn tell_incidents(&self) {
         for link in &self.links {
             let seen = link.take_incidents();
             let recording = incidents::record(&self.context.store, &seen, None);
-            if let Err(error) = self.context.gate.ask(recording).await {
+            if let Err(error) = within(RECORDING, recording).await {
                 tracing::debug!(%error, "what happened to queues could not be written down yet");
                 for one in seen {
                     link.note_incident(&one.queue, one.kind, one.messages);
