@@ -240,7 +240,7 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<Settled
                     settlement.error = Some((class, sanitise(&said)));
                 }
             }
-            Err(JournalError::Unanswered) => {
+            Err(JournalError::Unanswered | JournalError::Refused(_)) => {
                 tokio::select! {
                     // Also after the database answered: an answer that is refused must not be hot.
                     () = async {

@@ -4,12 +4,14 @@
 //! ticket is delivered to a worker that could not open it. A probe, which is a committed write, ends that.
 //!
 //! A server can take the probe and refuse opens all the same (a table space that is full). So after a refused
-//! open the gate is only ajar: one slot of each pool consumes, one ticket at a time, until an open is written.
+//! open only what needs no open goes on at once. Consumption waits longer with each trial that failed, and then one
+//! slot of each pool consumes, one ticket at a time, until an open is written.
 
 mod trials;
 
+use std::fmt::Display;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use sexton_model::id::ProcessId;
@@ -19,20 +21,22 @@ use sexton_service::outage::Reachability;
 use sexton_store::answer::within;
 use sexton_store::{Store, StoreError, instances};
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 pub(crate) use self::trials::TrialPermit;
 use self::trials::Trials;
 
-/// Before a database that has failed is probed; doubled with each trial that failed.
+/// Before a database that has failed is probed. Before a trial, doubled with each trial that failed.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest such pause.
+/// The longest pause before a trial.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// For a probe. Short: one that was sent while the network swallowed everything is not answered
 /// afterwards either, and the next one is.
 const PROBE: Duration = Duration::from_secs(3);
 /// How long one statement outside the journal may take.
 const LIMIT: Duration = Duration::from_secs(10);
-/// A trial that no ticket has come to by then ends with an open gate: the queues are empty.
+/// A trial in which nothing has failed by then ends with an open gate: the queues are empty. Longer than any
+/// statement may take.
 const IDLE_TRIAL: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +45,8 @@ enum State {
     Open,
     /// One slot of each pool may.
     Trial,
+    /// None may, but the database takes writes: what is in hand can be recorded.
+    Answering,
     /// None may.
     Closed,
 }
@@ -63,6 +69,8 @@ pub(crate) struct Gate {
     doubted: Arc<AtomicBool>,
     /// Trials since the last open that was written.
     rounds: Arc<AtomicU32>,
+    /// Opens that were written, ever.
+    written: Arc<AtomicU64>,
     /// Whether the last probe was committed.
     takes_probes: Arc<AtomicBool>,
     reachability: Reachability,
@@ -76,13 +84,14 @@ impl Gate {
             trials: Trials::default(),
             doubted: Arc::default(),
             rounds: Arc::default(),
-            takes_probes: Arc::default(),
+            written: Arc::default(),
+            takes_probes: Arc::new(AtomicBool::new(true)),
             reachability,
         }
     }
 
     /// A statement failed.
-    pub(crate) fn failed(&self, error: &StoreError) {
+    pub(crate) fn failed(&self, error: &dyn Display) {
         self.reachability.failed(error);
         self.state.send_replace(State::Closed);
     }
@@ -92,28 +101,39 @@ impl Gate {
         self.reachability.answered();
     }
 
-    /// The write that a delivery needs was not written; its failure was reported already.
+    /// The write that a delivery needs was not written, perhaps for no reason of the delivery's own; its failure was
+    /// reported already.
     pub(crate) fn open_failed(&self) {
         self.doubted.store(true, Ordering::Relaxed);
     }
 
     /// The write that a delivery needs was written: a trial has succeeded.
     pub(crate) fn open_written(&self) {
+        self.written.fetch_add(1, Ordering::Relaxed);
+        self.open_if(|state| matches!(state, State::Trial | State::Answering));
+    }
+
+    /// Forgets the failed opens, and opens the gate if its state allows.
+    fn open_if(&self, may_open: impl FnOnce(State) -> bool) {
         self.doubted.store(false, Ordering::Relaxed);
         self.rounds.store(0, Ordering::Relaxed);
-        let end_trial = |state: &mut State| {
-            let trial = *state == State::Trial;
-            if trial {
+        self.state.send_if_modified(|state| {
+            let opens = may_open(*state);
+            if opens {
                 *state = State::Open;
             }
-            trial
-        };
-        self.state.send_if_modified(end_trial);
+            opens
+        });
+    }
+
+    /// How many opens were written: if there are more after a failure than before, it was the failed one's own.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Whether the database takes other writes than those that deliveries need.
-    pub(crate) fn refuses_opens(&self) -> bool {
-        self.doubted.load(Ordering::Relaxed) && self.takes_probes.load(Ordering::Relaxed)
+    pub(crate) fn takes_probes(&self) -> bool {
+        self.takes_probes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -125,8 +145,8 @@ impl Gate {
         let state = *self.state.borrow();
         match state {
             State::Open => Some(Admission::All),
-            State::Trial => self.permit(pool).map(Admission::Trial),
-            State::Closed => None,
+            State::Trial => self.trials.permit(pool, &self.state).map(Admission::Trial),
+            State::Answering | State::Closed => None,
         }
     }
 
@@ -148,17 +168,18 @@ impl Gate {
             Admission::All => State::Open,
             Admission::Trial(_) => State::Trial,
         };
-        let _ = self.state.subscribe().wait_for(|state| *state != expected).await;
-    }
-
-    /// For a slot of `pool` to try opens with one ticket; one slot of a pool has it at a time.
-    pub(crate) fn permit(&self, pool: &PoolName) -> Option<TrialPermit> {
-        self.trials.permit(pool, &self.state)
+        self.leaves(expected).await;
     }
 
     /// Waits until the database takes writes. Cancel-safe.
     pub(crate) async fn answering(&self) {
-        let _ = self.state.subscribe().wait_for(|state| *state != State::Closed).await;
+        self.leaves(State::Closed).await;
+    }
+
+    /// Waits until a write that failed for a delivery may be tried again. Cancel-safe.
+    pub(crate) async fn retries(&self) {
+        let may_retry = |state: &State| matches!(state, State::Open | State::Trial);
+        let _ = self.state.subscribe().wait_for(may_retry).await;
     }
 
     /// Runs a statement outside the journal: bounded, and its result is reported to the gate.
@@ -169,36 +190,73 @@ impl Gate {
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        let answer = self.ask_for_delivery(statement).await;
+        if let Err(error) = &answer
+            && error.may_be_of_one_row()
+            && !matches!(error, StoreError::Data(_))
+        {
+            self.failed(error);
+        }
+        answer
+    }
+
+    /// The same for a delivery's write: a refusal that may be the delivery's own is not reported.
+    pub(crate) async fn ask_for_delivery<T>(
+        &self,
+        statement: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         let answer = within(LIMIT, statement).await;
         match &answer {
             Ok(_) => self.answered(),
-            Err(StoreError::Data(_)) => {}
+            Err(error) if error.may_be_of_one_row() => {}
             Err(error) => self.failed(error),
         }
         answer
     }
 
-    /// Opens the gate, or sets it ajar, whenever the database takes writes again. Runs as long as the worker.
+    /// Opens the gate, or begins a trial, whenever the database takes writes again. Runs as long as the worker.
     pub(crate) async fn probe(self, store: Store, worker: ProcessId) {
+        self.run(|| instances::probe_write(&store, worker)).await;
+    }
+
+    async fn run<F: Future<Output = Result<bool, StoreError>>>(&self, probe: impl Fn() -> F) {
         let longest = fault::time(LONGEST_PAUSE, "GATE_PAUSE_MS");
+        let mut next_trial = None;
         loop {
-            let _ = self.state.subscribe().wait_for(|state| *state == State::Closed).await;
-            tokio::time::sleep(pause(self.rounds.load(Ordering::Relaxed), longest)).await;
-            while !self.probe_succeeds(&store, worker).await {
-                tokio::time::sleep(PAUSE).await;
+            self.wait_for(State::Closed).await;
+            // Failures meanwhile do not put the trial off.
+            let rounds = self.rounds.load(Ordering::Relaxed);
+            let trial = *next_trial.get_or_insert_with(|| Instant::now() + pause(rounds, longest));
+            sleep(PAUSE).await;
+            while !self.probe_succeeds(probe()).await {
+                sleep(PAUSE).await;
             }
             if self.doubted.load(Ordering::Relaxed) {
+                self.state.send_replace(State::Answering);
+                tokio::select! {
+                    () = self.leaves(State::Answering) => continue,
+                    () = sleep_until(trial) => {}
+                }
                 self.rounds.fetch_add(1, Ordering::Relaxed);
                 self.state.send_replace(State::Trial);
                 self.end_idle_trial().await;
             } else {
                 self.state.send_replace(State::Open);
             }
+            next_trial = None;
         }
     }
 
-    async fn probe_succeeds(&self, store: &Store, worker: ProcessId) -> bool {
-        let probed = within(PROBE, instances::probe_write(store, worker)).await;
+    async fn wait_for(&self, awaited: State) {
+        let _ = self.state.subscribe().wait_for(|state| *state == awaited).await;
+    }
+
+    async fn leaves(&self, left: State) {
+        let _ = self.state.subscribe().wait_for(|state| *state != left).await;
+    }
+
+    async fn probe_succeeds(&self, probe: impl Future<Output = Result<bool, StoreError>>) -> bool {
+        let probed = within(PROBE, probe).await;
         match &probed {
             Ok(true) => self.reachability.answered(),
             // A restored backup has forgotten the row; the next heartbeat inserts it.
@@ -210,27 +268,15 @@ impl Gate {
         succeeded
     }
 
-    /// Waits for a trial's end, and opens the gate if no slot has a ticket to try with.
+    /// Waits for a trial's end, and opens the gate if nothing has failed in it.
     async fn end_idle_trial(&self) {
-        let mut state = self.state.subscribe();
-        while tokio::time::timeout(IDLE_TRIAL, state.wait_for(|state| *state != State::Trial))
-            .await
-            .is_err()
-        {
-            if !self.trials.has_ticket() {
-                self.state.send_if_modified(|state| {
-                    let trial = *state == State::Trial;
-                    if trial {
-                        *state = State::Open;
-                    }
-                    trial
-                });
-            }
+        if timeout(IDLE_TRIAL, self.leaves(State::Trial)).await.is_err() {
+            self.open_if(|state| state == State::Trial);
         }
     }
 }
 
-/// Before the next probe, after so many trials that failed.
+/// Before the next trial, after so many that failed.
 fn pause(rounds: u32, longest: Duration) -> Duration {
     PAUSE.saturating_mul(2_u32.saturating_pow(rounds)).min(longest)
 }

@@ -30,10 +30,13 @@ use crate::executor::HostInstant;
 use crate::gate::{Admission, TrialPermit};
 use crate::journal::{JournalError, Opening};
 
-use self::hold::Hold;
+use self::hold::{After, Failure, Hold};
 
 /// Between two tries of something that failed for no reason of the ticket's.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// The class of an execution that the database refuses to open.
+const UNOPENABLE: &str = "unopenable";
 
 /// One slot.
 pub(crate) struct Slot {
@@ -100,7 +103,7 @@ impl Slot {
             Incoming::Ticket { execution_id, attempt } => {
                 self.open(delivery, execution_id, attempt, hold).await;
             }
-            Incoming::Foreign(task) => self.adopt(delivery, task, hold).await,
+            Incoming::Foreign(task) => Box::pin(self.adopt(delivery, task, hold)).await,
             Incoming::Unreadable { reason } => self.park(delivery, &reason).await,
         }
     }
@@ -121,7 +124,13 @@ impl Slot {
         loop {
             let sent = HostInstant::now();
             let opening = timeout_at(hold.until(), self.context.journal.open(request)).await;
-            match opening.unwrap_or(Err(JournalError::Unanswered)) {
+            let Ok(opening) = opening else {
+                // Somebody has its row locked, or the database is silent, which the journal notices.
+                drop(hold);
+                let _ = delivery.give_back().await;
+                return;
+            };
+            let failure = match opening {
                 Ok(Opening::Opened(opened)) => {
                     self.context.gate.open_written();
                     drop(hold);
@@ -142,18 +151,22 @@ impl Slot {
                 Ok(Opening::Unopened(answer)) => {
                     return self.answer(delivery, id, attempt, answer, hold).await;
                 }
-                Err(JournalError::Unanswered) => {
-                    asked_before = true;
-                    let Some(same) = self.retry_after_failure(delivery, &mut hold).await else {
-                        return;
-                    };
-                    delivery = same;
-                }
                 Err(JournalError::Data(refused)) => {
-                    let reason = format!("the database refuses to open it: {refused}");
-                    return self.give_up(delivery, id, attempt, "unopenable", &reason, hold).await;
+                    let reason = unopenable(&refused);
+                    return self.give_up(delivery, id, attempt, UNOPENABLE, &reason, hold).await;
                 }
-            }
+                Err(JournalError::Unanswered) => Failure::Unanswered,
+                Err(JournalError::Refused(refusal)) => Failure::Refused(refusal),
+            };
+            asked_before = true;
+            delivery = match self.after_failure(delivery, &mut hold, failure).await {
+                After::Retry(same) => same,
+                After::Hopeless(same, refused) => {
+                    let reason = unopenable(&refused);
+                    return self.give_up(same, id, attempt, UNOPENABLE, &reason, hold).await;
+                }
+                After::Gone => return,
+            };
         }
     }
 
@@ -202,4 +215,8 @@ impl Slot {
             }
         }
     }
+}
+
+fn unopenable(refused: &str) -> String {
+    format!("the database refuses to open it: {refused}")
 }

@@ -59,6 +59,19 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the server has answered at once, and one row of a batch may be the reason: a value, a damaged page, a
+    /// trigger, a table space that has no room for this row. Tried one by one, the others can succeed.
+    pub fn may_be_of_one_row(&self) -> bool {
+        match self {
+            Self::Data(_) | Self::Inconsistent { .. } | Self::Statement(_) => true,
+            Self::Unavailable(error) => {
+                let code = error.as_database_error().and_then(DatabaseError::code);
+                code.is_some_and(|code| ["53100", "58030"].contains(&code.as_ref()))
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the same call can succeed later without anybody's doing.
     pub const fn is_transient(&self) -> bool {
         matches!(

@@ -24,6 +24,8 @@ const SLOTS: i64 = 2;
 const MAX_RETURNED: i64 = SLOTS + 1;
 /// Refused opens, of which each would have cost a delivery or more.
 const REFUSALS: i64 = 25;
+/// For a ticket to run while another is refused: the gate closes for about a second, and twice at most.
+const UNHINDERED: Duration = Duration::from_secs(10);
 /// Between two looks at whether a slot consumes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -174,6 +176,69 @@ async fn a_database_that_refuses_opens_costs_a_ticket_no_more_deliveries_the_lon
         ("SET_ASIDE_MS", "1000"),
     ];
     refused_opens(REFUSALS, Duration::ZERO, &env).await;
+}
+
+/// Refuses opens of the oldest execution alone, with the class of an error that `raise` gives it.
+fn refuse_the_oldest(raise: &str) -> String {
+    format!(
+        "CREATE SEQUENCE refused_opens;
+         CREATE TABLE culprit AS SELECT id FROM executions ORDER BY id LIMIT 1;
+         CREATE FUNCTION refuse_open() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF NEW.execution_id = (SELECT id FROM culprit) THEN
+                 PERFORM nextval('refused_opens');
+                 RAISE EXCEPTION 'this one is refused' USING ERRCODE = '{raise}';
+             END IF;
+             RETURN NEW;
+         END $$;
+         CREATE TRIGGER refuse_open BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()"
+    )
+}
+
+/// Two slots, a queue of tickets, and the first of them is refused for a reason of its own.
+async fn one_is_refused(class: &str) -> (Platform, Program, Program, Wire) {
+    let database = shared().await.unwrap().database_url.clone();
+    let (platform, scheduler, wire) = with_tickets(&database).await;
+    let refusing = sqlx::AssertSqlSafe(refuse_the_oldest(class));
+    sqlx::raw_sql(refusing).execute(platform.store().pool()).await.unwrap();
+    let mut worker = platform.start_worker("w1", &[("WORKER_SLOTS", "2")]).unwrap();
+    worker.ready().await;
+    (platform, scheduler, worker, wire)
+}
+
+/// Triggers some executions one after the other; each must run at once.
+async fn others_run(platform: &Platform, from: i64, to: i64) {
+    for count in from..=to {
+        let begun = Instant::now();
+        until(platform, "executions WHERE state = 'succeeded' AND attempt = 1", count).await;
+        assert!(begun.elapsed() < UNHINDERED, "{count}: {:?}", begun.elapsed());
+        platform.sexton_json(&["jobs", "trigger", "unwritable.work"]).await;
+    }
+    until(platform, "executions WHERE state = 'succeeded' AND attempt = 1", to + 1).await;
+}
+
+#[tokio::test]
+async fn a_ticket_that_alone_is_refused_for_good_fails_and_keeps_the_slots_from_no_other() {
+    let (platform, scheduler, worker, wire) = one_is_refused("P0001").await;
+    others_run(&platform, 1, 10).await;
+    let failed = "executions WHERE state = 'failed' AND error_class = 'unopenable'
+                  AND error_message LIKE '%this one is refused%'";
+    until(&platform, failed, 1).await;
+    let parked = async || (wire.depth(wire.failed()).await == 1).then_some(());
+    platform.eventually("it is parked", IN_THE_END, parked).await;
+    assert_eq!(wire.depth(wire.main()).await, 0);
+    assert_sound(&scheduler);
+    assert_sound(&worker);
+}
+
+#[tokio::test]
+async fn a_ticket_that_alone_is_refused_for_a_while_waits_and_keeps_the_slots_from_no_other() {
+    let (platform, scheduler, worker, wire) = one_is_refused("53100").await;
+    others_run(&platform, 1, 20).await;
+    execute(&platform, "DROP TRIGGER refuse_open ON attempts").await;
+    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 22).await;
+    assert_eq!((wire.depth(wire.failed()).await, wire.depth(wire.main()).await), (0, 0));
+    assert_sound(&scheduler);
+    assert_sound(&worker);
 }
 
 #[tokio::test]

@@ -1,8 +1,6 @@
+use super::*;
 use sexton_service::clock;
 use sexton_service::health::Readiness;
-use tokio::time::timeout;
-
-use super::*;
 
 fn gate() -> Gate {
     let condition = Readiness::new().condition("database", clock::now());
@@ -58,13 +56,48 @@ async fn an_open_that_was_written_before_the_gate_closed_does_not_open_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_without_a_ticket_ends_and_one_with_a_ticket_does_not() {
+async fn a_trial_in_which_nothing_fails_ends_and_forgets_the_failures_before() {
     let gate = gate();
+    gate.open_failed();
+    gate.rounds.store(6, Ordering::Relaxed);
     gate.state.send_replace(State::Trial);
-    let permit = gate.permit(&pool("a")).unwrap();
-    permit.has_ticket();
-    assert!(timeout(IDLE_TRIAL * 10, gate.end_idle_trial()).await.is_err());
-    drop(permit);
     gate.end_idle_trial().await;
     assert!(gate.is_open());
+    assert_eq!(gate.rounds.load(Ordering::Relaxed), 0);
+    assert!(!gate.doubted.load(Ordering::Relaxed));
+}
+
+/// A gate at the end of a long outage of opens, whose probes are committed.
+fn after_many_trials() -> (Gate, tokio::task::JoinHandle<()>) {
+    let gate = gate();
+    gate.open_failed();
+    gate.rounds.store(u32::MAX / 2, Ordering::Relaxed);
+    let probing = gate.clone();
+    let probes = async move { probing.run(|| async { Ok(true) }).await };
+    (gate, tokio::spawn(probes))
+}
+
+#[tokio::test(start_paused = true)]
+async fn settlements_wait_for_a_probe_and_consumption_alone_for_the_doubled_pause() {
+    let (gate, probes) = after_many_trials();
+    gate.failed(&refused());
+    let closed = Instant::now();
+    timeout(Duration::from_secs(2), gate.answering()).await.unwrap();
+    assert!(gate.admission(&pool("a")).is_none(), "no trial yet");
+    // Another statement that fails meanwhile, such as a settlement's, does not put the trial off.
+    sleep(Duration::from_secs(20)).await;
+    gate.failed(&refused());
+    gate.admitted(&pool("a")).await;
+    assert_eq!(closed.elapsed().as_secs(), LONGEST_PAUSE.as_secs());
+    probes.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_that_is_written_before_the_trial_opens_the_gate() {
+    let (gate, probes) = after_many_trials();
+    gate.failed(&refused());
+    gate.answering().await;
+    gate.open_written();
+    assert!(gate.is_open());
+    probes.abort();
 }

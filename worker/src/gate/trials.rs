@@ -1,6 +1,6 @@
 //! Which slot of each pool tries whether the database takes opens again.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sexton_model::pool::PoolName;
@@ -8,12 +8,12 @@ use tokio::sync::watch;
 
 use super::State;
 
-/// The pools of which a slot has a permit, and whether that slot holds a ticket.
+/// The pools of which a slot has a permit.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trials(Arc<Mutex<BTreeMap<PoolName, bool>>>);
+pub(super) struct Trials(Arc<Mutex<BTreeSet<PoolName>>>);
 
 impl Trials {
-    fn pools(&self) -> MutexGuard<'_, BTreeMap<PoolName, bool>> {
+    fn pools(&self) -> MutexGuard<'_, BTreeSet<PoolName>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -22,34 +22,20 @@ impl Trials {
         pool: &PoolName,
         state: &watch::Sender<State>,
     ) -> Option<TrialPermit> {
-        let mut pools = self.pools();
-        if pools.contains_key(pool) {
+        if !self.pools().insert(pool.clone()) {
             return None;
         }
-        pools.insert(pool.clone(), false);
-        drop(pools);
         let (trials, state) = (self.clone(), state.clone());
         Some(TrialPermit { trials, pool: pool.clone(), state })
     }
-
-    pub(super) fn has_ticket(&self) -> bool {
-        self.pools().values().any(|ticket| *ticket)
-    }
 }
 
-/// A slot's right to try opens for its pool, until it is dropped.
+/// A slot's right to consume for its pool, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct TrialPermit {
     trials: Trials,
     pool: PoolName,
     state: watch::Sender<State>,
-}
-
-impl TrialPermit {
-    /// The slot has a ticket to try with.
-    pub(crate) fn has_ticket(&self) {
-        self.trials.pools().insert(self.pool.clone(), true);
-    }
 }
 
 impl Drop for TrialPermit {

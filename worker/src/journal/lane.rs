@@ -8,7 +8,7 @@ use sexton_store::answer::within;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::JournalError;
+use super::{JournalError, Refusal};
 use crate::gate::Gate;
 
 /// The most calls of one statement.
@@ -42,6 +42,11 @@ pub(super) trait Kind: Send + Sync + 'static {
     /// About how many bytes of text it brings.
     fn bytes(_: &Self::Request) -> usize {
         0
+    }
+
+    /// The server refused the statement for one request alone, and that is not known to be the request's own fault.
+    fn refused(gate: &Gate, error: &StoreError) {
+        gate.failed(error);
     }
 
     /// Waits until a statement may be run. What comes meanwhile goes along with it.
@@ -157,8 +162,10 @@ async fn write<K: Kind>(
             gate.answered();
             answer(batch, answers)
         }
-        // One bad value must not cost its neighbours their record.
-        Err(StoreError::Data(_)) if batch.len() > 1 => one_by_one(kind, turn, batch, gate).await,
+        // One bad row must not cost its neighbours their record.
+        Err(error) if error.may_be_of_one_row() && batch.len() > 1 => {
+            one_by_one(kind, turn, batch, gate).await
+        }
         Err(error) => refuse(batch, &error, gate),
     }
 }
@@ -174,7 +181,9 @@ async fn one_by_one<K: Kind>(
     while let Some(call) = calls.next() {
         match within(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
             Ok(answers) => locked.extend(answer(vec![call], answers)),
-            Err(error @ StoreError::Data(_)) => locked.extend(refuse(vec![call], &error, gate)),
+            Err(error) if error.may_be_of_one_row() => {
+                locked.extend(refuse(vec![call], &error, gate));
+            }
             // Of each of the others it would be waited for as long, and all the while it is nobody else's turn.
             Err(error) => {
                 let others = [call].into_iter().chain(calls).collect();
@@ -199,14 +208,71 @@ fn answer<K: Kind>(batch: Vec<Call<K>>, answers: Vec<Option<K::Answer>>) -> Vec<
 }
 
 fn refuse<K: Kind>(batch: Vec<Call<K>>, error: &StoreError, gate: &Gate) -> Vec<Call<K>> {
-    let told = if let StoreError::Data(error) = error {
+    let answer = if let StoreError::Data(error) = error {
         JournalError::Data(error.to_string())
+    } else if error.may_be_of_one_row() {
+        K::refused(gate, error);
+        JournalError::Refused(Refusal::of(error))
     } else {
         gate.failed(error);
         JournalError::Unanswered
     };
     for call in batch {
-        let _ = call.reply.send(Err(told.clone()));
+        let _ = call.reply.send(Err(answer.clone()));
     }
     Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use sexton_service::clock;
+    use sexton_service::health::Readiness;
+    use sexton_service::outage::Reachability;
+
+    use super::*;
+
+    /// Refuses a statement in which the nil id is, as a trigger or a damaged row would.
+    struct OneRefused;
+
+    impl Kind for OneRefused {
+        const LIMIT: Duration = Duration::from_secs(10);
+        type Request = Uuid;
+        type Answer = Uuid;
+        type Turn = ();
+
+        fn key(request: &Uuid) -> Uuid {
+            *request
+        }
+
+        async fn turn(&self) {}
+
+        async fn write(&self, (): &mut (), ids: &[Uuid]) -> Result<Vec<Option<Uuid>>, StoreError> {
+            if ids.contains(&Uuid::nil()) {
+                let (place, value) = ("attempts.state", "?".to_owned());
+                return Err(StoreError::Inconsistent { place, value });
+            }
+            Ok(ids.iter().copied().map(Some).collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_row_that_is_refused_fails_alone_and_its_neighbours_are_written() {
+        let condition = Readiness::new().condition("database", clock::now());
+        let gate = Gate::new(Reachability::new(condition));
+        let ids = [Uuid::from_u128(1), Uuid::nil(), Uuid::from_u128(2)];
+        let (batch, answers): (Vec<_>, Vec<_>) = ids
+            .map(|request| {
+                let (reply, answer) = oneshot::channel();
+                (Call { request, reply }, answer)
+            })
+            .into_iter()
+            .unzip();
+        assert!(write(&OneRefused, &mut (), batch, &gate).await.is_empty());
+        let mut outcomes = Vec::new();
+        for answer in answers {
+            outcomes.push(answer.await.unwrap());
+        }
+        assert_eq!((&outcomes[0], &outcomes[2]), (&Ok(ids[0]), &Ok(ids[2])));
+        assert!(matches!(outcomes[1], Err(JournalError::Refused(_))), "{:?}", outcomes[1]);
+    }
 }

@@ -19,11 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, ProcessId};
-use sexton_store::Store;
 use sexton_store::lease::{Held, Renewal};
 use sexton_store::open::{Offer, OpenRequest};
 use sexton_store::own::OwnConnection;
 use sexton_store::settle::{Settled, Settlement};
+use sexton_store::{Store, StoreError};
 use tokio::sync::Mutex;
 
 use self::lane::Lane;
@@ -44,6 +44,24 @@ pub(crate) enum JournalError {
     /// A value of this very call cannot be stored; nothing was written.
     #[error("{0}")]
     Data(String),
+    /// The server refused the statement when it was run for this call alone; nothing was written.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// Why the server refused a statement for one row.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    /// Whether it can pass without anybody changing the row.
+    pub(crate) transient: bool,
+}
+
+impl Refusal {
+    pub(crate) fn of(error: &StoreError) -> Self {
+        Self { reason: error.to_string(), transient: error.is_transient() }
+    }
 }
 
 /// Who writes.

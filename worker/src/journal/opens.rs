@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::Writer;
 use super::lane::Kind;
+use crate::gate::Gate;
 
 /// What became of a ticket.
 #[derive(Clone, PartialEq, Debug)]
@@ -113,6 +114,9 @@ impl Kind for Opens {
     fn key(request: &OpenRequest) -> Uuid {
         request.execution_id.get()
     }
+
+    /// The slot knows whether other opens were written since.
+    fn refused(_: &Gate, _: &StoreError) {}
 
     async fn turn(&self) -> Self::Turn {
         if self.apart_until().is_some_and(|until| Instant::now() < until) {

@@ -14,7 +14,7 @@ use sexton_service::{clock, fault};
 use sexton_store::parked;
 
 use super::Slot;
-use super::hold::Hold;
+use super::hold::{After, Failure, Hold};
 
 /// Of a ticket whose execution is not there.
 const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
@@ -95,7 +95,7 @@ impl Slot {
         loop {
             let store = self.context.store.clone();
             let failing = parked::fail_unopened(&store, id, attempt, class, reason, None);
-            match self.context.gate.ask(failing).await {
+            match self.context.gate.ask_for_delivery(failing).await {
                 Ok(failed) => {
                     if failed {
                         self.context.gate.open_written();
@@ -105,10 +105,16 @@ impl Slot {
                     let _ = delivery.ack().await;
                     return;
                 }
-                Err(error) => tracing::debug!("an execution could not be failed yet: {error}"),
+                Err(error) => {
+                    tracing::debug!("an execution could not be failed yet: {error}");
+                    let failure = Failure::of(&error);
+                    delivery = match self.after_failure(delivery, &mut hold, failure).await {
+                        After::Retry(same) => same,
+                        After::Hopeless(same, _) => return self.give_back_later(same, &hold).await,
+                        After::Gone => return,
+                    };
+                }
             }
-            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
-            delivery = same;
         }
     }
 
@@ -129,7 +135,7 @@ impl Slot {
         loop {
             let store = self.context.store.clone();
             let handing_back = parked::hand_back(&store, id, attempt, rest, None);
-            match self.context.gate.ask(handing_back).await {
+            match self.context.gate.ask_for_delivery(handing_back).await {
                 // Otherwise the row has moved on, or its ticket was unpublished already.
                 Ok(handed_back) => {
                     if handed_back {
@@ -138,10 +144,16 @@ impl Slot {
                     let _ = delivery.ack().await;
                     return;
                 }
-                Err(error) => tracing::debug!("a ticket could not be handed back yet: {error}"),
+                Err(error) => {
+                    tracing::debug!("a ticket could not be handed back yet: {error}");
+                    let failure = Failure::of(&error);
+                    delivery = match self.after_failure(delivery, &mut hold, failure).await {
+                        After::Retry(same) => same,
+                        After::Hopeless(same, _) => return self.give_back_later(same, &hold).await,
+                        After::Gone => return,
+                    };
+                }
             }
-            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
-            delivery = same;
         }
     }
 

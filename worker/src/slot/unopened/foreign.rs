@@ -2,6 +2,7 @@
 //!
 //! A message whose execution exists already goes on whatever is offered now: its row was adopted before.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use sexton_store::offers::{self, InUse};
 use uuid::Uuid;
 
 use super::super::Slot;
-use super::super::hold::Hold;
+use super::super::hold::{After, Failure, Hold};
 use crate::attempt::publish;
 use crate::context::Context;
 
@@ -45,7 +46,7 @@ impl Slot {
         loop {
             let context = Arc::clone(&self.context);
             let deciding = decide(&context, &task, &self.pool, ids, delays);
-            match context.gate.ask(deciding).await {
+            match context.gate.ask_for_delivery(deciding).await {
                 Ok(Fate::Adopted(adopted)) => {
                     return self.adopted(delivery, &task, adopted, hold).await;
                 }
@@ -57,13 +58,20 @@ impl Slot {
                 }
                 Ok(Fate::Parked(reason)) => return self.park(delivery, &reason).await,
                 Err(StoreError::Data(error)) => {
-                    let reason = format!("the database refuses this task: {error}");
-                    return self.park(delivery, &reason).await;
+                    return self.park(delivery, &refused(&error)).await;
                 }
-                Err(error) => tracing::debug!("a task could not be taken over yet: {error}"),
+                Err(error) => {
+                    tracing::debug!("a task could not be taken over yet: {error}");
+                    let failure = Failure::of(&error);
+                    delivery = match self.after_failure(delivery, &mut hold, failure).await {
+                        After::Retry(same) => same,
+                        After::Hopeless(same, reason) => {
+                            return self.park(same, &refused(&reason)).await;
+                        }
+                        After::Gone => return,
+                    };
+                }
             }
-            let Some(same) = self.retry_after_failure(delivery, &mut hold).await else { return };
-            delivery = same;
         }
     }
 
@@ -112,6 +120,10 @@ async fn decide(
         Claimed::Adopted(adopted) => Fate::Adopted(adopted),
         Claimed::NoRoom => Fate::Parked(no_room(task_type)),
     })
+}
+
+fn refused(error: &dyn Display) -> String {
+    format!("the database refuses this task: {error}")
 }
 
 fn not_offered(task_type: &str, pool: &PoolName) -> String {
