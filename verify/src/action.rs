@@ -149,6 +149,8 @@ pub enum Fault {
     Wiped,
     /// The reconciler takes a ticket for lost that is not.
     WrongGuess,
+    /// The queue that a worker's ticket should wait in refuses it, and the worker hands it back to its row.
+    Refused(u8),
     /// The database's clock is set ahead by more than a lease: by it, every open attempt's is over.
     ClockAhead,
 }
@@ -303,6 +305,8 @@ fn faults() -> impl Iterator<Item = Fault> {
         F::Wiped,
         F::WrongGuess,
         F::ClockAhead,
+        F::Refused(0),
+        F::Refused(1),
     ];
     let of_tickets =
         Number::ALL.into_iter().flat_map(|number| [F::Doubled(number), F::ParkedByBroker(number)]);

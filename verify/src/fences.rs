@@ -29,11 +29,14 @@ pub enum Fence {
     RenewalFirst,
     /// `attempt = attempt + 1` also where a ticket is failed that nobody could open.
     NewNumber,
+    /// `rev = rev + 1` where a ticket is handed back to its row, also if the row says that it is unpublished: a mark of
+    /// the ticket that was in hand may still be on its way.
+    NewRevision,
 }
 
 impl Fence {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::AttemptNumber,
         Self::State,
         Self::Worker,
@@ -45,6 +48,7 @@ impl Fence {
         Self::OwnClock,
         Self::RenewalFirst,
         Self::NewNumber,
+        Self::NewRevision,
     ];
 
     /// What it is called in the documentation.
@@ -61,6 +65,7 @@ impl Fence {
             Self::OwnClock => "own clock",
             Self::RenewalFirst => "renewal first",
             Self::NewNumber => "new number",
+            Self::NewRevision => "new revision",
         }
     }
 }

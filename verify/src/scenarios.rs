@@ -187,6 +187,9 @@ pub const fn mutant(fence: Fence) -> (Protocol, Property) {
         Fence::DueTime => (bounds, Property::NeverEarly),
         Fence::UniqueKey => (bounds, Property::OneExecution),
         Fence::TicketPublishedAt => (bounds, Property::PublishedIsThere),
+        Fence::NewRevision => {
+            (Bounds { offers: [true, false], ..bounds }, Property::PublishedIsThere)
+        }
         Fence::NewNumber => (Bounds { faults: 2, schedulers: 1, ..bounds }, Property::FailedStays),
     };
     (Protocol { bounds, fences: Fences::ALL.without(fence) }, property)

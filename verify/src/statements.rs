@@ -311,6 +311,25 @@ impl World {
         true
     }
 
+    /// `hand_back_ticket`: the row has its ticket to be published again. `false`: the row has moved on.
+    pub(crate) fn hand_back(&mut self, number: Number, fences: Fences) -> bool {
+        let fits = number == Number::Current || !fences.has(Fence::AttemptNumber);
+        if !fits || !self.row.state.has_ticket() {
+            return false;
+        }
+        if !fences.has(Fence::NewRevision) {
+            // As if the row had its ticket already: a mark that is on its way still fits.
+            if self.row.owed {
+                return false;
+            }
+            self.owe(true);
+            return true;
+        }
+        self.new_revision();
+        self.owe(true);
+        true
+    }
+
     /// `mark_published`. `fresh`: the row's revision is the one that was published.
     pub(crate) fn mark(&mut self, fresh: bool, fences: Fences) {
         if self.row.owed && (fresh || !fences.has(Fence::TicketPublishedAt)) {

@@ -290,6 +290,16 @@ impl Line<'_> {
                 "the database's clock is set ahead: by it, the lease of attempt {} is over",
                 self.number
             ),
+            Fault::Refused(who) => {
+                let name = format!("worker {}", worker(who));
+                if self.after.row.owed && !self.before.row.owed {
+                    format!(
+                        "the queue refuses the ticket; {name} hands it back to the row, which owes it"
+                    )
+                } else {
+                    format!("the queue refuses the ticket; {name} hands it back to the row")
+                }
+            }
             Fault::WrongGuess => {
                 "the reconciler takes the ticket for lost; the row owes it again".into()
             }

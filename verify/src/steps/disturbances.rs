@@ -94,6 +94,16 @@ impl Protocol {
                 let row = &mut world.row;
                 row.state == State::Running && !std::mem::replace(&mut row.clock_ahead, true)
             }
+            Fault::Refused(who) => {
+                let who = usize::from(who);
+                let moves = matches!(world.workers[who].step, Step::Moving(_)) && world.row.claimed;
+                if moves {
+                    // Whatever it changed, the message is spent.
+                    world.hand_back(world.workers[who].number, self.fences);
+                    world.workers[who].step = Step::Acking;
+                }
+                moves
+            }
             Fault::WrongGuess => {
                 let guess = world.seems_lost();
                 if guess {

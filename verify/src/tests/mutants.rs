@@ -79,6 +79,11 @@ fn without_a_new_number_a_ticket_left_over_opens_what_has_failed() {
     breaks(Fence::NewNumber);
 }
 
+#[test]
+fn without_a_new_revision_a_late_mark_loses_a_ticket_that_was_handed_back() {
+    breaks(Fence::NewRevision);
+}
+
 /// Without the state more than one promise breaks; the first hides that what has ended begins again.
 #[test]
 fn without_the_state_what_has_succeeded_begins_again() {
