@@ -38,8 +38,10 @@ pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
     Ok(Struck::at(at, ids).recovery(arena, &Fault::Hand(deed).to_string()).await)
 }
 
-/// Executions that failed for good and are parked: the first half had their effect before.
+/// Executions that failed for good and are parked: the first half had their effect before. No other execution of
+/// their job has failed, so a bulk of the job selects exactly these, and its canary is one of them.
 pub(super) async fn fail(arena: &Arena) -> Result<Vec<Uuid>> {
+    discard_failed(arena).await?;
     arena.mood(jobs::CHARGED, Mood::Fails)?;
     let mut ids = Vec::with_capacity(2 * HALF);
     for half in ["yes", "no"] {
@@ -55,6 +57,18 @@ pub(super) async fn fail(arena: &Arena) -> Result<Vec<Uuid>> {
     parked.map_err(|_| undone("failed executions were not parked".to_owned()))?;
     arena.calm()?;
     Ok(ids)
+}
+
+/// Discards what an earlier strike has left failed, such as the canary of its bulk.
+async fn discard_failed(arena: &Arena) -> Result<()> {
+    let failed = format!(
+        "e.state = 'failed' AND e.job_id = (SELECT id FROM jobs WHERE name = '{}')",
+        jobs::CHARGED
+    );
+    for id in rows::ids(arena.pool(), &failed).await? {
+        operator::discard(arena.platform.store(), ExecutionId::new(id), ME, None).await?;
+    }
+    Ok(())
 }
 
 /// The command that asks for a requeue of all of them, with more options.
