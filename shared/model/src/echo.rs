@@ -1,7 +1,7 @@
 //! Given text, repeated in a message: it may hold anything, and the message ends up on terminals, in
 //! logs and in headers.
 
-/// The most characters that are repeated.
+/// The most characters of an echo as it is shown: an escape counts with all of its characters.
 pub const MAX_CHARS: usize = 80;
 
 /// The text in quotes, shortened, with everything escaped that a terminal could act on.
@@ -24,10 +24,14 @@ pub fn plain(text: &str) -> String {
 }
 
 fn cut(text: &str) -> (&str, &'static str) {
-    match text.char_indices().nth(MAX_CHARS) {
-        Some((end, _)) => (&text[..end], "…"),
-        None => (text, ""),
+    let mut shown = 0;
+    for (at, character) in text.char_indices() {
+        shown += character.escape_debug().count();
+        if shown > MAX_CHARS {
+            return (&text[..at], "…");
+        }
     }
+    (text, "")
 }
 
 #[cfg(test)]
@@ -49,5 +53,12 @@ mod tests {
         let text = "ä".repeat(MAX_CHARS + 1);
         assert_eq!(escaped(&text), "ä".repeat(MAX_CHARS) + "…");
         assert_eq!(escaped(&text[2..]), text[2..]);
+    }
+
+    #[test]
+    fn an_escape_counts_as_long_as_it_is_shown() {
+        let shown = "\\u{fffd5}".chars().count();
+        let said = escaped(&"\u{fffd5}".repeat(MAX_CHARS));
+        assert_eq!(said, "\\u{fffd5}".repeat(MAX_CHARS / shown) + "…");
     }
 }
