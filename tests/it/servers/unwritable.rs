@@ -62,16 +62,17 @@ async fn with_tickets(database: &str) -> (Platform, Program, Wire) {
     (platform, scheduler, wire)
 }
 
-/// Waits until every ticket is in the main queue and in nobody's hands.
+/// Waits until every ticket is in the main queue and in nobody's hands. After minutes there may be more: the
+/// reconciler publishes again what has been away from the queue for long.
 async fn waiting(platform: &Platform, wire: &Wire) {
-    let all = async || (wire.depth(wire.main()).await == TICKETS).then_some(());
+    let all = async || (wire.depth(wire.main()).await >= TICKETS).then_some(());
     platform.eventually("all tickets wait in their queue", IN_THE_END, all).await;
 }
 
 /// The largest of the broker's counts; looking adds one to each.
 async fn returned_at_most(wire: &Wire) -> i64 {
     let found = wire.look(wire.main()).await;
-    assert_eq!(found.len(), TICKETS as usize);
+    assert!(found.len() >= TICKETS as usize, "{found:?}");
     found.iter().map(|message| message.returned).max().unwrap()
 }
 
