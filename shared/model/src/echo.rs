@@ -23,6 +23,17 @@ pub fn plain(text: &str) -> String {
     if escaped(text) == text { text.to_owned() } else { quoted(text) }
 }
 
+/// The beginning and the end of a parser's error, which repeats what the parser has read and has the place at its end.
+pub fn ends(error: &str) -> String {
+    let count = error.chars().count();
+    if count <= 2 * MAX_CHARS {
+        return error.to_owned();
+    }
+    let begin: String = error.chars().take(MAX_CHARS).collect();
+    let end: String = error.chars().skip(count - MAX_CHARS).collect();
+    format!("{begin} … {end}")
+}
+
 fn cut(text: &str) -> (&str, &'static str) {
     let mut shown = 0;
     for (at, character) in text.char_indices() {
@@ -53,6 +64,15 @@ mod tests {
         let text = "ä".repeat(MAX_CHARS + 1);
         assert_eq!(escaped(&text), "ä".repeat(MAX_CHARS) + "…");
         assert_eq!(escaped(&text[2..]), text[2..]);
+    }
+
+    #[test]
+    fn of_a_long_error_the_beginning_and_the_place_are_shown() {
+        let error = format!("invalid type: string \"{}\" at line 7", "ä".repeat(10_000));
+        let said = ends(&error);
+        assert!(said.starts_with("invalid type: string") && said.ends_with("at line 7"), "{said}");
+        assert_eq!(said.chars().count(), 2 * MAX_CHARS + 3);
+        assert_eq!(ends("short"), "short");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::check;
 use super::problem::{Problem, Report};
 use super::{MAX_FILE_BYTES, MAX_JOBS};
 use crate::cron::{Dialect, Expression};
-use crate::echo::quoted;
+use crate::echo::{ends, quoted};
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
 use crate::suggest::nearest;
 
@@ -59,7 +59,8 @@ fn entries(json: &str) -> Result<Vec<(String, Entries<Value>)>, String> {
         return Err(format!("has {} bytes; {MAX_FILE_BYTES} at most", json.len()));
     }
     let Entries(entries) = serde_json::from_str::<Entries<Entries<Value>>>(json).map_err(|e| {
-        format!("must be JSON as in {{\"name\": {{\"schedule\": \"* * * * *\"}}}}: {e}")
+        let error = ends(&e.to_string());
+        format!("must be JSON as in {{\"name\": {{\"schedule\": \"* * * * *\"}}}}: {error}")
     })?;
     if entries.len() > MAX_JOBS {
         return Err(format!("has {} jobs; {MAX_JOBS} at most", entries.len()));
@@ -199,9 +200,11 @@ mod tests {
 
     #[test]
     fn what_is_not_json_of_that_shape_says_what_to_write() {
-        for json in ["", "[]", "{\"a\": \"* * * * *\"}", "{", "null"] {
+        let long = format!("{{\"a\": \"{}\"}}", "x".repeat(100_000));
+        for json in ["", "[]", "{\"a\": \"* * * * *\"}", "{", "null", &long] {
             let found = problems(json);
             assert_eq!(found.len(), 1);
+            assert!(found[0].len() < 500, "{found:?}");
             assert!(found[0].starts_with("CRON_JOBS: must be JSON as in"), "{json}: {found:?}");
         }
     }
