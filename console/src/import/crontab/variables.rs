@@ -105,13 +105,13 @@ impl Variables {
             "LOGNAME" => {
                 lost("cron does not let it be set either; it is the name of the task's user")
             }
+            _ if value.contains('\0') => lost("it holds a null character"),
+            "SHELL" | "HOME" if value.len() > MAX_PATH_BYTES => lost("no path is as long"),
             "SHELL" if value.starts_with('/') => {
                 value.clone_into(&mut self.shell);
                 Ok(())
             }
             "SHELL" => lost("it is no absolute path; commands run in the shell before"),
-            _ if value.contains('\0') => lost("it holds a null character"),
-            "HOME" if value.len() > MAX_PATH_BYTES => lost("no path is as long"),
             _ if value.len() > MAX_VALUE_BYTES => {
                 lost("it has more than 31 KiB, which is what a catalogue takes")
             }
