@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::explain::{Disposition, NoFiring, RecordedGap, no_firing, of_nominal};
 use sexton_store::jobs::{self, Job};
-use sexton_store::ledger::{FiringExecution, Page, Wanted, page};
+use sexton_store::ledger::{FiringExecution, LedgerPage, LedgerQuery, read_page};
 use sexton_store::{Store, StoreError, attempts, executions, operator};
 use uuid::Uuid;
 
@@ -137,8 +137,8 @@ pub async fn explain(
         When::At(at) => (at, at, 1),
         When::Between { from, to, most } => (from, to, most),
     };
-    let wanted = Wanted { job: job.id, from, to, most };
-    let Some(page) = page(store, wanted, now).await? else { return Ok(None) };
+    let wanted = LedgerQuery { job: job.id, from, to, max_firings: most };
+    let Some(page) = read_page(store, wanted, now).await? else { return Ok(None) };
     let mut firings: Vec<Explained> = page
         .stretch
         .firings
@@ -174,13 +174,13 @@ pub async fn explain(
 
 async fn told(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
     let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
-    let attempts = attempts::of_execution(store, id, MAX_ATTEMPTS).await?;
-    let actions = operator::of_execution(store, id).await?;
+    let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
+    let actions = operator::list_by_execution(store, id).await?;
     Ok(Some(timeline(&execution, &attempts, &actions)))
 }
 
 fn explained(
-    page: &Page,
+    page: &LedgerPage,
     (at, key, revision): (DateTime<Utc>, String, Option<i32>),
     execution: Option<&FiringExecution>,
 ) -> Explained {
@@ -225,7 +225,7 @@ fn explained(
     }
 }
 
-fn not_a_firing(page: &Page, at: DateTime<Utc>) -> NotFiring {
+fn not_a_firing(page: &LedgerPage, at: DateTime<Utc>) -> NotFiring {
     let what: NoFiring = no_firing(at, &page.history);
     let (before, after) = (page.history.before(at), page.history.after(at));
     NotFiring { disposition: what.word(), why: words::of_no_firing(what, page), before, after }
@@ -257,5 +257,5 @@ impl Told {
 ///
 /// Those of the database.
 pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
-    jobs::find_ever(store, name).await
+    jobs::find_including_deleted(store, name).await
 }

@@ -64,7 +64,7 @@ impl Wanted {
     ///
     /// Those of the database.
     pub async fn of(store: &Store, task_type: &str, pool: &str) -> Result<Self, Failure> {
-        let in_use = offers::in_use(store, task_type, pool, None).await?;
+        let in_use = offers::list_current_schemas(store, task_type, pool, None).await?;
         let (offered, several) = (!in_use.is_empty(), in_use.len() > 1);
         let (mut schemas, mut unread) = (Vec::new(), Vec::new());
         for one in in_use {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sexton_model::graveyard::masked;
-use sexton_store::raw::{self, Overflow, RawMessage};
+use sexton_store::unknown_messages::{self, Overflow, UnknownMessage};
 use sexton_store::{Store, StoreError};
 
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ const LINE_BYTES: usize = 16;
 /// # Errors
 ///
 /// [`Failure::Usage`] if that cannot be an id, or stands for several; [`Failure::NotFound`].
-pub async fn find(store: &Store, text: &str) -> Result<RawMessage, Failure> {
+pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, Failure> {
     let digits = text.len() <= ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || text.len() < MIN_PREFIX {
         let shown = crate::show::line(text, 80);
@@ -34,7 +34,7 @@ pub async fn find(store: &Store, text: &str) -> Result<RawMessage, Failure> {
              digits, as `sexton failed raw list` shows them"
         )));
     }
-    let mut found = raw::find(store, &text.to_ascii_lowercase()).await?;
+    let mut found = unknown_messages::find(store, &text.to_ascii_lowercase()).await?;
     match found.len() {
         0 => Err(Failure::NotFound(format!(
             "there is no raw message {text}; `sexton failed raw list --all` shows all that are known"
@@ -59,7 +59,7 @@ pub struct Content {
 ///
 /// [`Failure::NotFound`] when retention was faster.
 pub async fn content(store: &Store, id: &str) -> Result<Content, Failure> {
-    let kept: Option<(Vec<u8>, String)> = raw::content(store, id).await?;
+    let kept: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
     let (body, properties) =
         kept.ok_or_else(|| Failure::NotFound(format!("there is no raw message {id} any more")))?;
     let properties = serde_json::from_str(&properties).map_err(|_| {
@@ -72,7 +72,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Content, Failure> {
 }
 
 /// Where a message lies in its queue, in a word.
-pub const fn state(message: &RawMessage) -> &'static str {
+pub const fn state(message: &UnknownMessage) -> &'static str {
     match (message.gone_at.is_some(), message.discard_at.is_some(), message.restore_at.is_some()) {
         (_, _, true) => "restoring",
         (false, true, _) => "discarding",
@@ -150,7 +150,11 @@ pub fn hex_dump(bytes: &[u8], most: usize) -> String {
 /// # Errors
 ///
 /// [`Failure::Failed`] with the path and the reason.
-pub fn export(message: &RawMessage, content: &Content, path: &Path) -> Result<PathBuf, Failure> {
+pub fn export(
+    message: &UnknownMessage,
+    content: &Content,
+    path: &Path,
+) -> Result<PathBuf, Failure> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".json");
     let beside = PathBuf::from(beside);

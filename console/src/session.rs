@@ -64,7 +64,7 @@ impl Session {
         };
         let store = Store::open(&options)?;
         // At the same time: the pool would keep trying and hide the reason.
-        let both = async { tokio::try_join!(store.verify_settings(), store.ping()) };
+        let both = async { tokio::try_join!(store.check_settings(), store.ping()) };
         match timeout(CONNECT_TIMEOUT, both).await {
             Ok(Ok(_)) => Ok(store),
             Ok(Err(error)) => Err(unreachable(&server.to_string(), &error)),

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::answer::within;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, waiters};
 use tokio::time::Instant;
 
@@ -66,17 +66,18 @@ impl Admissions {
     /// Looks once, and lets go what may go.
     pub(crate) async fn round(&self, now: Now) -> Result<Round, StepError> {
         let asked = Instant::now();
-        let waiting = within(ANSWER, waiters::look(&self.store, BATCH)).await?;
+        let waiting = with_timeout(ANSWER, waiters::find_waiting(&self.store, BATCH)).await?;
         let found = Round { admitted: 0, jobs: waiting.jobs, took: asked.elapsed() };
         if waiting.free.is_empty() {
             return Ok(found);
         }
-        let admission = within(ANSWER, waiters::admit(&self.store, &waiting.free, now)).await?;
+        let admission =
+            with_timeout(ANSWER, waiters::admit(&self.store, &waiting.free, now)).await?;
         let admitted = admission.admitted();
         if admitted > 0 {
             fault::point("scheduler.admitting");
         }
-        let tickets = within(ANSWER, admission.commit()).await?;
+        let tickets = with_timeout(ANSWER, admission.commit()).await?;
         if admitted > 0 {
             fault::point("scheduler.admitted");
             tracing::debug!(executions.admitted = admitted, "{admitted} waited for their jobs");

@@ -8,8 +8,8 @@ use sexton_model::plan::{
     Cursor, Disposition, Due, Gap, GapReason, Plan, Timetable, excluded, first_firing, plan_at_most,
 };
 use sexton_store::cursors::MovedCursor;
-use sexton_store::firing::{Claim, DueJob, GapBehind, GapRow, MovedOn, UnreadableJob};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::firing::{Claim, CursorUpdate, DueJob, GapCause, GapRow, UnreadableJob};
+use sexton_store::tickets::UnpublishedTicket;
 
 use crate::timetables::Timetables;
 
@@ -27,7 +27,7 @@ pub(crate) struct Batch {
     /// Claims that take the place of what is under way of their jobs, if they are new.
     pub(crate) replacing: Vec<(JobId, ExecutionId)>,
     /// Where the planned jobs stand next.
-    pub(crate) cursors: Vec<MovedOn>,
+    pub(crate) cursors: Vec<CursorUpdate>,
     /// Of these jobs so many firings may still run.
     left: HashMap<JobId, u32>,
     /// Firings without rows.
@@ -59,7 +59,7 @@ impl Batch {
             match timetables.of(job) {
                 Ok(timetable) => {
                     let Some(next_fire_at) = batch.cursor(job, &timetable) else {
-                        batch.cursors.push(MovedOn { job: job.id, next: None, runs: 0 });
+                        batch.cursors.push(CursorUpdate { job: job.id, next: None, runs: 0 });
                         continue;
                     };
                     let left = job.terms.runs_left(job.runs_used);
@@ -125,12 +125,12 @@ impl Batch {
         let excluded = excluded_until(job, timetable, next);
         self.gaps.extend(gaps.iter().chain(&excluded).map(|gap| {
             let into_key = runs.clone().filter(|_| gap.reason == GapReason::Coalesced);
-            GapRow::of(job.id, gap).with(GapBehind { into_key, ..GapBehind::default() })
+            GapRow::of(job.id, gap).with_cause(GapCause { into_key, ..GapCause::default() })
         }));
         self.held.extend(plan.held.map(|gap| (job.id, gap)));
         // Where the runs that may be ended the plan, the next transaction knows how many are left.
         self.more |= next.is_some_and(|next| next.due <= job.now);
-        self.cursors.push(MovedOn { job: job.id, next, runs: 0 });
+        self.cursors.push(CursorUpdate { job: job.id, next, runs: 0 });
     }
 
     /// Counts the runs of jobs that have a limit of them, by the claims that became new rows: a key that
@@ -176,7 +176,11 @@ impl Batch {
     }
 
     /// The tickets of those claims that became new rows and are to run at once. `jobs` are the planned ones.
-    pub(crate) fn tickets(self, jobs: &[DueJob], inserted: &[ExecutionId]) -> Vec<OwedTicket> {
+    pub(crate) fn tickets(
+        self,
+        jobs: &[DueJob],
+        inserted: &[ExecutionId],
+    ) -> Vec<UnpublishedTicket> {
         let inserted: HashSet<ExecutionId> = inserted.iter().copied().collect();
         let runs = self.claims.into_iter().zip(self.job_of);
         runs.filter(|(claim, _)| claim.runs_now() && inserted.contains(&claim.id))
@@ -221,7 +225,8 @@ mod tests {
         assert!(!batch.more);
         let ids: Vec<_> = batch.claims.iter().map(|claim| claim.id).collect();
         let tickets = batch.tickets(&jobs, &ids);
-        let keys: Vec<_> = tickets.iter().map(|owed| &*owed.ticket.idempotency_key).collect();
+        let keys: Vec<_> =
+            tickets.iter().map(|unpublished| &*unpublished.ticket.idempotency_key).collect();
         assert_eq!(keys, ["job1:cron-2026-01-01T08:00:00Z", "job2:cron-2026-01-01T08:00:00Z"]);
     }
 
@@ -244,7 +249,7 @@ mod tests {
         assert_eq!(batch.unreadable.len(), 1);
         let next = jobs[1].next_fire_at + chrono::Days::new(1);
         let next = Some(Cursor { nominal: next, due: next });
-        assert_eq!(batch.cursors, [MovedOn { job: jobs[1].id, next, runs: 0 }]);
+        assert_eq!(batch.cursors, [CursorUpdate { job: jobs[1].id, next, runs: 0 }]);
     }
 
     #[test]

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::bulk::{self, Asking, MOST_ALIVE, Portion, SteerError};
-use sexton_store::operator::By;
+use sexton_store::bulk::{self, ControlError, ExecutedBatch, MAX_ACTIVE_BULKS, QuestionRound};
+use sexton_store::operator::AuditContext;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use uuid::Uuid;
 
@@ -77,7 +77,8 @@ impl Bulks {
 
     /// One portion of one bulk.
     async fn portion(&self, id: i64, now: Now, round: &mut Carried) -> Result<(), StepError> {
-        let preparing = within(SELECTING, bulk::prepare(&self.store, id, SELECTED, now)).await;
+        let preparing =
+            with_timeout(SELECTING, bulk::prepare(&self.store, id, SELECTED, now)).await;
         if let Some(prepared) = self.or_break_off(id, preparing).await? {
             if prepared.selected > 0 {
                 fault::point("scheduler.bulk_prepared");
@@ -90,11 +91,12 @@ impl Bulks {
             // What could not be published would be a flood later. The link says itself that it is away.
             return Ok(());
         }
-        let asking = within(ANSWER, bulk::asking(&self.store, id, Uuid::now_v7, now)).await;
+        let asking =
+            with_timeout(ANSWER, bulk::process_questions(&self.store, id, Uuid::now_v7, now)).await;
         if let Some(asking) = self.or_break_off(id, asking).await? {
             tell_asked(id, asking);
         }
-        let carrying = within(ANSWER, bulk::carry(&self.store, id, now)).await;
+        let carrying = with_timeout(ANSWER, bulk::execute_batch(&self.store, id, now)).await;
         let Some(portion) = self.or_break_off(id, carrying).await? else {
             return Ok(());
         };
@@ -131,23 +133,23 @@ impl Bulks {
             ) => error.to_string(),
             other => return Ok(other?),
         };
-        let by = By { actor: ITSELF, reason: Some(&why) };
+        let by = AuditContext { actor: ITSELF, reason: Some(&why) };
         let stopping = async {
-            match bulk::break_off(&self.store, id, by).await {
+            match bulk::abort(&self.store, id, by).await {
                 Ok(()) => Ok(true),
                 // Somebody else was faster.
-                Err(SteerError::Missing(_) | SteerError::Is(_)) => Ok(false),
-                Err(SteerError::Store(error)) => Err(error),
+                Err(ControlError::Missing(_) | ControlError::WrongState(_)) => Ok(false),
+                Err(ControlError::Store(error)) => Err(error),
             }
         };
-        if within(ANSWER, stopping).await? {
+        if with_timeout(ANSWER, stopping).await? {
             tracing::error!(bulk.id = id, "bulk {id} cannot be carried out and is stopped: {why}");
         }
         Ok(None)
     }
 }
 
-fn tell(id: i64, portion: &Portion) {
+fn tell(id: i64, portion: &ExecutedBatch) {
     if let Some(why) = &portion.paused {
         tracing::warn!(bulk.id = id, "bulk {id} is paused: {why}");
     }
@@ -156,7 +158,7 @@ fn tell(id: i64, portion: &Portion) {
     }
 }
 
-fn tell_asked(id: i64, asking: Asking) {
+fn tell_asked(id: i64, asking: QuestionRound) {
     if asking.unknown > 0 {
         tracing::warn!(
             bulk.id = id,
@@ -173,7 +175,7 @@ impl Step for Bulks {
 
     async fn run_once(&self, now: Now) -> Result<Carried, StepError> {
         let ended_at = self.ended_at.load(Ordering::Relaxed);
-        let alive = within(ANSWER, bulk::alive(&self.store, ended_at)).await?;
+        let alive = with_timeout(ANSWER, bulk::list_active(&self.store, ended_at)).await?;
         let mut round = Carried {
             alive: alive.len(),
             selected: 0,
@@ -190,7 +192,7 @@ impl Step for Bulks {
                 return Ok(round);
             }
         }
-        if round.alive < MOST_ALIVE {
+        if round.alive < MAX_ACTIVE_BULKS {
             self.ended_at.store(0, Ordering::Relaxed);
         } else {
             // There may be more, which the next round begins with.

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sexton_model::zone::tz_data_version;
-use sexton_store::answer::within;
 use sexton_store::cursors::{MovedCursor, recompute};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ impl Cursors {
         let mut looked = Looked::default();
         let mut after = None;
         loop {
-            let batch = within(ANSWER, recompute(&self.store, after.as_ref(), BATCH)).await?;
+            let batch = with_timeout(ANSWER, recompute(&self.store, after.as_ref(), BATCH)).await?;
             batch.moved.iter().for_each(tell);
             looked.outdated += batch.jobs;
             looked.moved.extend(batch.moved);

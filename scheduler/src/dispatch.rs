@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use sexton_service::fault;
 use sexton_service::outage::Reachability;
-use sexton_store::tickets::OwedTicket;
+use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
@@ -44,14 +44,14 @@ const BEAT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Dispatch {
     outbox: Arc<Outbox>,
-    sender: mpsc::Sender<Vec<OwedTicket>>,
+    sender: mpsc::Sender<Vec<UnpublishedTicket>>,
 }
 
 /// The publishing task's end.
 #[derive(Debug)]
 pub struct Dispatcher {
     outbox: Arc<Outbox>,
-    receiver: mpsc::Receiver<Vec<OwedTicket>>,
+    receiver: mpsc::Receiver<Vec<UnpublishedTicket>>,
 }
 
 /// A queue of batches on their way to `outbox`.
@@ -62,7 +62,7 @@ pub fn dispatch(outbox: Arc<Outbox>) -> (Dispatch, Dispatcher) {
 
 impl Dispatch {
     /// Hands a batch over, never waiting. `false`: the relay will see to it.
-    pub fn offer(&self, tickets: Vec<OwedTicket>) -> bool {
+    pub fn offer(&self, tickets: Vec<UnpublishedTicket>) -> bool {
         tickets.is_empty() || (self.outbox.is_open() && self.sender.try_send(tickets).is_ok())
     }
 }
@@ -141,7 +141,7 @@ impl Dispatcher {
 }
 
 /// Publishes a batch; its marks come later.
-async fn send(outbox: &Outbox, tickets: Vec<OwedTicket>, now: Now) -> Sent {
+async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> Sent {
     let sent = outbox.send_fresh(tickets, now).await;
     if !sent.published.is_empty() {
         fault::point("scheduler.published");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sexton_model::flow_control::Destination;
 use sexton_store::Now;
-use sexton_store::tickets::OwedTicket;
+use sexton_store::tickets::UnpublishedTicket;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
@@ -51,7 +51,7 @@ impl Flights {
         outbox: &Arc<Outbox>,
         destination: Destination,
         drained: bool,
-        tickets: Vec<OwedTicket>,
+        tickets: Vec<UnpublishedTicket>,
         now: Now,
     ) {
         let flight = Flight { destination, tickets: tickets.len(), drained };

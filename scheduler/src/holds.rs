@@ -1,10 +1,10 @@
 //! Tells that catch-up is held: once, by the scheduler that noticed it, for whoever watches the logs.
 
 use sexton_model::hold::Jump;
-use sexton_store::firing::Noticed;
+use sexton_store::firing::ClockJump;
 
 /// A warning with what was seen and what to do.
-pub(crate) fn tell(noticed: &Noticed) {
+pub(crate) fn tell(noticed: &ClockJump) {
     let by_s = noticed.jump.by().num_seconds();
     let remedy =
         "sexton jobs catch-up --dry-run shows what is set aside; then --release or --discard";

@@ -3,15 +3,15 @@
 use sexton_model::id::ExecutionId;
 use sexton_service::notice;
 use sexton_store::Store;
-use sexton_store::answer::within;
-use sexton_store::parked::notices;
+use sexton_store::parked_messages::read_notices;
+use sexton_store::timeout::with_timeout;
 
 use crate::step::ANSWER;
 
 /// Tells of those among `ids` that are failed, one line each, as their rows have it. If the rows cannot be
 /// read, it says how many they might be: the rows are there without the lines.
 pub(crate) async fn tell_parked(store: &Store, ids: &[ExecutionId]) {
-    match within(ANSWER, notices(store, ids)).await {
+    match with_timeout(ANSWER, read_notices(store, ids)).await {
         Ok(tasks) => tasks.iter().for_each(notice::parked),
         Err(error) => tracing::error!(
             "up to {} executions are parked; their rows cannot be read now: {error}",

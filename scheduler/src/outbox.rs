@@ -13,12 +13,12 @@ use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, outgoi
 use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
 use sexton_service::clock;
-use sexton_store::tickets::OwedTicket;
+use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError, relay};
 use tokio::time::{Instant, timeout};
 
 use crate::throttle::Throttle;
-use sexton_store::answer::within;
+use sexton_store::timeout::with_timeout;
 
 /// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
 /// that was not is known.
@@ -93,17 +93,17 @@ impl Outbox {
         if published.is_empty() {
             return Ok(0);
         }
-        within(MARKING, relay::mark_published(&self.store, published, now)).await
+        with_timeout(MARKING, relay::mark_published(&self.store, published, now)).await
     }
 
     /// The same as [`Self::send`] for tickets that are published for the first time. Those for a queue that
     /// has refused some lately are left to the relay: they would be refused as well, or, if the queue is
     /// silent, hold up the others of the batch.
-    pub async fn send_fresh(&self, mut tickets: Vec<OwedTicket>, now: Now) -> Sent {
+    pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> Sent {
         let all = tickets.len();
         {
             let flow = self.flow();
-            tickets.retain(|owed| !flow.is_limited(&owed.destination()));
+            tickets.retain(|unpublished| !flow.is_limited(&unpublished.destination()));
         }
         let mut sent = self.send(&tickets, now).await;
         sent.left_to_relay = all - tickets.len();
@@ -116,13 +116,14 @@ impl Outbox {
     }
 
     /// Publishes tickets with confirms, without marking them.
-    pub async fn send(&self, tickets: &[OwedTicket], now: Now) -> Sent {
+    pub async fn send(&self, tickets: &[UnpublishedTicket], now: Now) -> Sent {
         if tickets.is_empty() {
             return Sent::default();
         }
         let publishing = async {
             self.ensure_queues(tickets).await;
-            let batch = tickets.iter().map(|owed| self.publication(owed, now)).collect();
+            let batch =
+                tickets.iter().map(|unpublished| self.publication(unpublished, now)).collect();
             self.publisher.publish(batch).await
         };
         // What was confirmed by then is not known to be: it is published again.
@@ -130,15 +131,15 @@ impl Outbox {
             return Sent { unknown: tickets.len(), ..Sent::default() };
         };
         let mut sent = Sent::default();
-        for (owed, answer) in tickets.iter().zip(answers) {
+        for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {
-                Ok(()) => sent.published.push((owed.ticket.execution_id, owed.rev)),
+                Ok(()) => sent.published.push((unpublished.ticket.execution_id, unpublished.rev)),
                 Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
-                    self.complain(owed, &error);
+                    self.complain(unpublished, &error);
                     let (execution_id, destination) =
-                        (owed.ticket.execution_id, owed.destination());
-                    let refused = Refused { execution_id, rev: owed.rev, destination };
+                        (unpublished.ticket.execution_id, unpublished.destination());
+                    let refused = Refused { execution_id, rev: unpublished.rev, destination };
                     let too_large = matches!(error, PublishError::TooLarge { .. });
                     if too_large { &mut sent.too_large } else { &mut sent.refused }.push(refused);
                 }
@@ -147,22 +148,23 @@ impl Outbox {
         sent
     }
 
-    fn publication(&self, owed: &OwedTicket, now: Now) -> Publication {
+    fn publication(&self, unpublished: &UnpublishedTicket, now: Now) -> Publication {
         outgoing::ticket(
             self.link.namespace(),
-            &owed.pool,
-            owed.state,
-            owed.due_in.to_std().unwrap_or(Duration::ZERO),
-            &owed.ticket,
-            owed.parked.as_ref(),
+            &unpublished.pool,
+            unpublished.state,
+            unpublished.due_in.to_std().unwrap_or(Duration::ZERO),
+            &unpublished.ticket,
+            unpublished.parked.as_ref(),
             // People read it; nothing is decided by it.
             now.unwrap_or_else(clock::now),
         )
     }
 
     /// A job may name a pool that no worker has declared yet.
-    async fn ensure_queues(&self, tickets: &[OwedTicket]) {
-        let pools: BTreeSet<&PoolName> = tickets.iter().map(|owed| &owed.pool).collect();
+    async fn ensure_queues(&self, tickets: &[UnpublishedTicket]) {
+        let pools: BTreeSet<&PoolName> =
+            tickets.iter().map(|unpublished| &unpublished.pool).collect();
         let pools: Vec<PoolName> = pools.into_iter().cloned().collect();
         if let Err(error) = self.link.ensure_pools(&pools).await {
             // A mismatch ends the process by way of the link; anything else shows at the publish.
@@ -170,13 +172,13 @@ impl Outbox {
         }
     }
 
-    fn complain(&self, owed: &OwedTicket, error: &PublishError) {
+    fn complain(&self, unpublished: &UnpublishedTicket, error: &PublishError) {
         if self.complaint.permits(Instant::now()) {
             tracing::warn!(
-                execution.id = %owed.ticket.execution_id,
-                attempt.number = owed.ticket.attempt.get(),
-                job.name = owed.ticket.job,
-                pool.name = %owed.pool,
+                execution.id = %unpublished.ticket.execution_id,
+                attempt.number = unpublished.ticket.attempt.get(),
+                job.name = unpublished.ticket.job,
+                pool.name = %unpublished.pool,
                 "a ticket stays unpublished, because the broker did not take it: {error}"
             );
         }

@@ -23,9 +23,9 @@ use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_service::fault;
-use sexton_store::answer::within;
+use sexton_store::dedicated_connection::DedicatedConnection;
 use sexton_store::firing::{self, ClaimTransaction, DueJob, FailingJob, Replaced, UnreadableJob};
-use sexton_store::own::OwnConnection;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
@@ -55,7 +55,7 @@ const POLL: Duration = Duration::from_secs(5);
 pub struct Planner {
     dispatch: Dispatch,
     /// One round at a time has it.
-    own: AsyncMutex<OwnConnection>,
+    own: AsyncMutex<DedicatedConnection>,
     admissions: Admissions,
     /// Whether anybody may wait: looked for before the claims, and not after them.
     waiting: AtomicBool,
@@ -83,7 +83,7 @@ impl Planner {
     /// `by` is `<instance>:<pid>`, for the rows.
     pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
         Self {
-            own: AsyncMutex::new(OwnConnection::new(&store)),
+            own: AsyncMutex::new(DedicatedConnection::new(&store)),
             admissions: Admissions::new(store, dispatch.clone()),
             waiting: AtomicBool::new(true),
             dispatch,
@@ -113,10 +113,10 @@ impl Planner {
     async fn claim_all(&self, now: Now, planned: &mut Planned) -> Result<bool, StepError> {
         let mut one_by_one = 0_usize;
         let mut transactions = 0;
-        let mut put_off = Vec::new();
+        let mut deferred = Vec::new();
         while transactions < TRANSACTIONS {
             let limit = if one_by_one > 0 { 1 } else { self.portion.jobs() };
-            match self.claim(limit, now, planned, &mut put_off).await {
+            match self.claim(limit, now, planned, &mut deferred).await {
                 Ok(more) => {
                     if !more {
                         return Ok(true);
@@ -144,38 +144,39 @@ impl Planner {
         Ok(false)
     }
 
-    /// One claim transaction; whether more may be due. Jobs that are `put_off` come up in the next
+    /// One claim transaction; whether more may be due. Jobs that are `deferred` come up in the next
     /// round, in a moment.
     async fn claim(
         &self,
         limit: usize,
         now: Now,
         planned: &mut Planned,
-        put_off: &mut Vec<JobId>,
+        deferred: &mut Vec<JobId>,
     ) -> Result<bool, Failure> {
         let mut except = self.quarantine.jobs(Instant::now());
-        except.extend_from_slice(put_off);
+        except.extend_from_slice(deferred);
         let mut own = self.own.lock().await;
-        let mut lent = within(ANSWER, own.lend()).await?;
-        let mut transaction = within(ANSWER, ClaimTransaction::begin_on(&mut lent, now)).await?;
-        let look = within(ANSWER, transaction.look_at_clock(self.hold_after, &self.by)).await?;
+        let mut lent = with_timeout(ANSWER, own.acquire()).await?;
+        let mut transaction =
+            with_timeout(ANSWER, ClaimTransaction::begin_on(&mut lent, now)).await?;
+        let look = with_timeout(ANSWER, transaction.read_clock(self.hold_after, &self.by)).await?;
         planned.looked_at = Some(look.now);
-        let due = within(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
+        let due = with_timeout(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
             self.set_aside(job, planned);
         }
         let full =
-            due.jobs.len() + due.unreadable.len() + due.paused.len() + due.put_off.len() >= limit;
-        put_off.extend(due.put_off);
+            due.jobs.len() + due.unreadable.len() + due.paused.len() + due.deferred.len() >= limit;
+        deferred.extend(due.deferred);
         if due.jobs.is_empty() && due.paused.is_empty() {
             if look.wrote {
-                within(ANSWER, transaction.commit()).await?;
+                with_timeout(ANSWER, transaction.commit()).await?;
                 look.noticed.iter().for_each(holds::tell);
             } else {
                 // Not only dropped: the rows of who is put off are somebody's who is about to end.
-                within(ANSWER, transaction.rollback()).await?;
+                with_timeout(ANSWER, transaction.rollback()).await?;
             }
-            lent.answered();
+            lent.release();
             return Ok(full);
         }
         let jobs = due.jobs;
@@ -189,7 +190,7 @@ impl Planner {
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
-                lent.answered();
+                lent.release();
                 due.paused.iter().for_each(tell_paused);
                 look.noticed.iter().for_each(holds::tell);
                 self.portion.written(jobs.len());
@@ -225,7 +226,7 @@ impl Planner {
                 if is_about_a_row(&error) {
                     // Not only dropped: the next transaction begins at once, on another connection,
                     // and would find these jobs locked still.
-                    let _ = within(ANSWER, transaction.rollback()).await;
+                    let _ = with_timeout(ANSWER, transaction.rollback()).await;
                 }
                 return Err(error);
             }
@@ -233,7 +234,7 @@ impl Planner {
         if !inserted.is_empty() {
             fault::point("scheduler.claiming");
         }
-        within(ANSWER, transaction.commit()).await?;
+        with_timeout(ANSWER, transaction.commit()).await?;
         let waiting = batch.waiters(&inserted);
         if waiting > 0 {
             fault::point("scheduler.waiting");
@@ -267,18 +268,18 @@ impl Planner {
         batch: &mut Batch,
         jobs: &[DueJob],
     ) -> Result<(Vec<ExecutionId>, Replaced), StepError> {
-        let inserted = within(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+        let inserted = with_timeout(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
         if let Some(job) = jobs.first() {
             batch.count_runs(&inserted, job.now);
         }
         let by = batch.replacements(&inserted);
-        let replaced = within(ANSWER, transaction.replace(&by)).await?;
-        let moved = within(ANSWER, transaction.advance(&batch.cursors)).await?;
+        let replaced = with_timeout(ANSWER, transaction.replace(&by)).await?;
+        let moved = with_timeout(ANSWER, transaction.advance(&batch.cursors)).await?;
         if moved != batch.cursors.len() as u64 {
             return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
         }
-        within(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
-        within(ANSWER, transaction.set_aside(&batch.held)).await?;
+        with_timeout(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
+        with_timeout(ANSWER, transaction.hold_firings(&batch.held)).await?;
         Ok((inserted, replaced))
     }
 
@@ -291,10 +292,10 @@ impl Planner {
     async fn look_ahead(&self, now: Now, planned: &Planned) -> Result<Duration, StepError> {
         let except = self.quarantine.jobs(Instant::now());
         let mut own = self.own.lock().await;
-        let mut lent = within(ANSWER, own.lend()).await?;
+        let mut lent = with_timeout(ANSWER, own.acquire()).await?;
         let asked = Instant::now();
-        let due = within(ANSWER, firing::next_due(&mut *lent, &except, now)).await?;
-        lent.answered();
+        let due = with_timeout(ANSWER, firing::next_due(&mut *lent, &except, now)).await?;
+        lent.release();
         let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
         Ok(rest(due, planned, asked.elapsed(), poll))
     }

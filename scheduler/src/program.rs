@@ -18,8 +18,8 @@ use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Ended, Lifecycle, Signals};
 use sexton_service::outage::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
-use sexton_store::instances::{self, Introduction};
-use sexton_store::retention::Terms;
+use sexton_store::instances::{self, InstanceRegistration};
+use sexton_store::retention::RetentionPolicy;
 use sexton_store::{Store, StoreOptions};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -82,7 +82,7 @@ pub async fn scheduler(
     loops.spawn_all(&settings);
     let ended = lifecycle.run_until_stopped(signals).await;
     // Best effort: a scheduler that is gone without a word is noticed by its silence.
-    let _ = timeout(GOODBYE, instances::stopped(&store, me, None)).await;
+    let _ = timeout(GOODBYE, instances::mark_stopped(&store, me, None)).await;
     link.close().await;
     let _ = timeout(GOODBYE, store.close()).await;
     Ok(ended)
@@ -97,7 +97,7 @@ struct Loops<'a> {
 
 impl Loops<'_> {
     /// Waits for the database, lets the others begin, and says when everything is there.
-    fn begin(&self, who: Introduction, jobs: Vec<JobSpec>, readiness: Readiness) {
+    fn begin(&self, who: InstanceRegistration, jobs: Vec<JobSpec>, readiness: Readiness) {
         let (store, link, around) = (self.store.clone(), self.link.clone(), self.around.clone());
         let name = who.name.clone();
         self.spawn(Watch::new(store.clone(), who, readiness, link.clone()), &Arc::default());
@@ -132,12 +132,12 @@ impl Loops<'_> {
         let by = format!("{}:{}", service.instance, std::process::id());
         let planner = Planner::new(store.clone(), dispatch, by).hold_after(settings.hold_after);
         let planner = Arc::new(planner);
-        let (jobs, owed) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (jobs, unpublished) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let bulks = Arc::new(Notify::new());
         let wakes = Wakes {
             planner: Arc::clone(&planner),
             jobs: Arc::clone(&jobs),
-            owed: Arc::clone(&owed),
+            unpublished: Arc::clone(&unpublished),
             bulks: Arc::clone(&bulks),
         };
         let stop = self.around.soft.clone();
@@ -150,16 +150,19 @@ impl Loops<'_> {
         self.lifecycle.spawn("wakes", wakes.run(store.clone(), self.around.clone()));
         self.spawn(planner, &jobs);
         self.spawn(Bulks::new(store.clone(), Arc::clone(&outbox)), &bulks);
-        self.spawn(Relay::new(store.clone(), outbox), &owed);
+        self.spawn(Relay::new(store.clone(), outbox), &unpublished);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
         self.spawn(Registrar::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
-        self.spawn(Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&owed)), &quiet);
+        self.spawn(
+            Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&unpublished)),
+            &quiet,
+        );
         let quiet = Arc::default();
-        self.spawn(Reconciler::new(store.clone(), link.clone(), Arc::clone(&owed)), &quiet);
-        let sweep = Sweep::new(store.clone(), link.clone(), publisher, owed, stop.clone());
+        self.spawn(Reconciler::new(store.clone(), link.clone(), Arc::clone(&unpublished)), &quiet);
+        let sweep = Sweep::new(store.clone(), link.clone(), publisher, unpublished, stop.clone());
         self.spawn(sweep, &Arc::default());
-        let terms = Terms {
+        let terms = RetentionPolicy {
             days: settings.retention_days as i32,
             audit_days: settings.audit_days.map(|days| days as i32),
         };
@@ -198,8 +201,8 @@ fn retry_defaults(service: &ServiceSettings) -> RetryPolicy {
     }
 }
 
-fn introduction(instance: &str, db_pool_size: u32) -> Introduction {
-    Introduction {
+fn introduction(instance: &str, db_pool_size: u32) -> InstanceRegistration {
+    InstanceRegistration {
         id: ProcessId::new(Uuid::now_v7()),
         kind: "scheduler",
         name: instance.to_owned(),

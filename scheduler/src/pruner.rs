@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::retention::{self, Portion, Terms, Thing};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::retention::{self, PrunedBatch, RetentionPolicy, RetentionTarget};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError, firing};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -48,7 +48,7 @@ const HOUR: TimeDelta = TimeDelta::hours(3);
 #[derive(Debug)]
 pub struct Pruner {
     store: Store,
-    terms: Terms,
+    terms: RetentionPolicy,
     stop: CancellationToken,
     progress: Mutex<Progress>,
 }
@@ -59,7 +59,7 @@ struct Progress {
     /// The latest 3:00 by which nothing was left to do.
     done: Option<DateTime<Utc>>,
     /// Of this 3:00, these things have come to their end.
-    ended: (Option<DateTime<Utc>>, Vec<Thing>),
+    ended: (Option<DateTime<Utc>>, Vec<RetentionTarget>),
     /// After a failure: not before, and how many there were in a row.
     retry: Option<DateTime<Utc>>,
     failures: u32,
@@ -91,7 +91,7 @@ pub struct Pruned {
 
 impl Pruner {
     /// Keeps things for as long as `terms` say. `stop` ends a pass early.
-    pub fn new(store: Store, terms: Terms, stop: CancellationToken) -> Self {
+    pub fn new(store: Store, terms: RetentionPolicy, stop: CancellationToken) -> Self {
         Self { store, terms, stop, progress: Mutex::default() }
     }
 
@@ -109,23 +109,23 @@ impl Pruner {
     }
 
     async fn prune(&self, latest: DateTime<Utc>, now: Now) -> Result<Option<Prunes>, StepError> {
-        if !within(ANSWER, retention::is_due(&self.store, self.terms, latest)).await? {
+        if !with_timeout(ANSWER, retention::is_due(&self.store, self.terms, latest)).await? {
             return Ok(None);
         }
         // A connection of its own: it is kept for as long as the pass.
-        let lock = Exclusive::try_acquire_apart(&self.store, ExclusiveTask::Retention, now);
-        let Some(mut lock) = within(ANSWER, lock).await? else {
+        let lock = ExclusiveLock::try_acquire_dedicated(&self.store, ExclusiveTask::Retention, now);
+        let Some(mut lock) = with_timeout(ANSWER, lock).await? else {
             return Ok(Some(Prunes::Elsewhere));
         };
         let mut pruned = Pruned::default();
         let passed = self.pass(&mut lock, latest, &mut pruned, now).await;
         pruned.tell(self.terms.days);
         if matches!(passed, Ok(true)) {
-            within(ANSWER, retention::passed(&self.store, self.terms, latest)).await?;
+            with_timeout(ANSWER, retention::record_pass(&self.store, self.terms, latest)).await?;
         }
         pruned.complete = passed?;
         // If that fails the lock is gone anyway, and the pass was made.
-        if let Err(error) = within(ANSWER, lock.release()).await {
+        if let Err(error) = with_timeout(ANSWER, lock.release()).await {
             tracing::debug!(%error, "the lock of retention was lost");
         }
         Ok(Some(Prunes::Pass(pruned)))
@@ -134,14 +134,14 @@ impl Pruner {
     /// Takes a portion of each thing in turn until all have come to their end; returns whether they have.
     async fn pass(
         &self,
-        lock: &mut Exclusive,
+        lock: &mut ExclusiveLock,
         latest: DateTime<Utc>,
         pruned: &mut Pruned,
         now: Now,
     ) -> Result<bool, StepError> {
         let until = Instant::now() + LONGEST;
         let ended = self.ended(latest);
-        let left = Thing::ALL.into_iter().filter(|thing| !ended.contains(thing));
+        let left = RetentionTarget::ALL.into_iter().filter(|thing| !ended.contains(thing));
         let mut turns: Vec<Turn> = left.map(|thing| Turn::new(thing, BATCH)).collect();
         let mut failure = None;
         while !turns.is_empty() {
@@ -166,24 +166,26 @@ impl Pruner {
         failure.map_or(Ok(true), |error| Err(error.into()))
     }
 
-    async fn portion(&self, turn: &mut Turn, now: Now) -> Result<Portion, StoreError> {
+    async fn portion(&self, turn: &mut Turn, now: Now) -> Result<PrunedBatch, StoreError> {
         let (thing, most) = (turn.thing, turn.most);
         let position = &mut turn.position;
-        let asked = retention::portion(&self.store, thing, position, self.terms, most, now);
-        let portion = within(PORTION, asked).await?;
+        let asked = retention::prune_batch(&self.store, thing, position, self.terms, most, now);
+        let portion = with_timeout(PORTION, asked).await?;
         turn.did(portion);
         match thing {
-            Thing::Executions | Thing::OwnKeys | Thing::Contents if turn.removed() => {
+            RetentionTarget::Executions | RetentionTarget::OwnKeys | RetentionTarget::Contents
+                if turn.removed() =>
+            {
                 fault::point("scheduler.pruned");
             }
-            Thing::Gaps if turn.removed() => fault::point("scheduler.pruned_gaps"),
+            RetentionTarget::Gaps if turn.removed() => fault::point("scheduler.pruned_gaps"),
             _ => {}
         }
         Ok(portion)
     }
 
     /// What has come to its end of the pass of `latest`.
-    fn ended(&self, latest: DateTime<Utc>) -> Vec<Thing> {
+    fn ended(&self, latest: DateTime<Utc>) -> Vec<RetentionTarget> {
         let mut progress = self.progress();
         if progress.ended.0 != Some(latest) {
             progress.ended = (Some(latest), Vec::new());
@@ -194,11 +196,11 @@ impl Pruner {
     /// Rests between two transactions; returns whether the pass goes on.
     async fn rested(
         &self,
-        lock: &mut Exclusive,
+        lock: &mut ExclusiveLock,
         until: Instant,
         rest: Duration,
     ) -> Result<bool, StepError> {
-        within(ANSWER, lock.confirm()).await?;
+        with_timeout(ANSWER, lock.confirm()).await?;
         tokio::select! {
             () = sleep(rest) => {}
             () = self.stop.cancelled() => {}
@@ -213,7 +215,7 @@ impl Step for Pruner {
     type Report = Prunes;
 
     async fn run_once(&self, now: Now) -> Result<Prunes, StepError> {
-        let clock = within(ANSWER, firing::next_due(&self.store, &[], now)).await?.now;
+        let clock = with_timeout(ANSWER, firing::next_due(&self.store, &[], now)).await?.now;
         let latest = next_run(clock) - Days::new(1);
         if let Some(until) = self.waits(clock, latest) {
             return Ok(Prunes::Waits(until));
@@ -246,10 +248,12 @@ impl Step for Pruner {
 }
 
 impl Pruned {
-    fn add(&mut self, thing: Thing, portion: Portion) {
+    fn add(&mut self, thing: RetentionTarget, portion: PrunedBatch) {
         self.stripped += portion.stripped;
         match thing {
-            Thing::Executions | Thing::OwnKeys => self.deleted += portion.removed,
+            RetentionTarget::Executions | RetentionTarget::OwnKeys => {
+                self.deleted += portion.removed
+            }
             _ => self.other += portion.removed,
         }
     }

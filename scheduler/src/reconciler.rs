@@ -72,11 +72,11 @@ impl Reconciler {
     }
 
     /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
-    fn tell(&self, overdue: &OverduePool, owed: u64, empty: bool) {
-        if owed > 0 && self.complaint.permits(Instant::now()) {
+    fn tell(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
+        if unpublished > 0 && self.complaint.permits(Instant::now()) {
             tracing::warn!(
                 sexton_unaccounted_executions = overdue.tickets,
-                tickets.owed_again = owed,
+                tickets.owed_again = unpublished,
                 pool.name = %overdue.pool,
                 queue.empty = empty,
                 "{} tickets of pool {} are long overdue and seem lost; they are published again",
@@ -86,7 +86,7 @@ impl Reconciler {
         } else {
             tracing::debug!(
                 sexton_unaccounted_executions = overdue.tickets,
-                tickets.owed_again = owed,
+                tickets.owed_again = unpublished,
                 pool.name = %overdue.pool,
                 queue.empty = empty,
                 "{} tickets of pool {} are long overdue",
@@ -107,17 +107,18 @@ impl Step for Reconciler {
             return Err(StepError::BrokerAway);
         }
         let mut reconciled = Reconciled::default();
-        for overdue in reconcile::overdue(&self.store, now).await? {
+        for overdue in reconcile::list_overdue_pools(&self.store, now).await? {
             reconciled.unaccounted += overdue.tickets;
             let left = BATCH - reconciled.owed_again;
             if left == 0 {
                 continue;
             }
             let empty = self.is_empty(&overdue.pool).await?;
-            let owed =
-                reconcile::owe_again(&self.store, &overdue.pool, empty, left as i64, now).await?;
-            reconciled.owed_again += owed;
-            self.tell(&overdue, owed, empty);
+            let unpublished =
+                reconcile::mark_unpublished(&self.store, &overdue.pool, empty, left as i64, now)
+                    .await?;
+            reconciled.owed_again += unpublished;
+            self.tell(&overdue, unpublished, empty);
         }
         if reconciled.owed_again > 0 {
             fault::point("scheduler.owed_again");

@@ -10,8 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::graveyard::{self, Filled};
+use sexton_store::failures::{self, BackfillProgress};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ pub struct Registered {
     /// Fingerprints that were read.
     pub read: u64,
     /// What was brought in.
-    pub filled: Filled,
+    pub filled: BackfillProgress,
 }
 
 impl Registrar {
@@ -61,11 +61,12 @@ impl Registrar {
         Self { store, state: Mutex::default() }
     }
 
-    async fn bring_in(&self) -> Result<Filled, StepError> {
+    async fn bring_in(&self) -> Result<BackfillProgress, StepError> {
         if self.state.lock().unwrap_or_else(PoisonError::into_inner).filled {
-            return Ok(Filled { buried: 0, done: true });
+            return Ok(BackfillProgress { buried: 0, done: true });
         }
-        let filled = within(ANSWER, graveyard::fill(&self.store, PORTION)).await?;
+        let filled =
+            with_timeout(ANSWER, failures::backfill_failures(&self.store, PORTION)).await?;
         if filled.buried > 0 {
             fault::point("scheduler.buried");
         }
@@ -76,11 +77,12 @@ impl Registrar {
     }
 
     async fn read(&self) -> Result<u64, StepError> {
-        let unread = within(ANSWER, graveyard::unread(&self.store, READ)).await?;
+        let unread =
+            with_timeout(ANSWER, failures::list_missing_fingerprints(&self.store, READ)).await?;
         if unread.is_empty() {
             return Ok(0);
         }
-        Ok(within(ANSWER, graveyard::record_fingerprints(&self.store, &unread)).await?)
+        Ok(with_timeout(ANSWER, failures::record_fingerprints(&self.store, &unread)).await?)
     }
 
     async fn tidy(&self, now: Now) -> Result<(), StepError> {
@@ -88,7 +90,7 @@ impl Registrar {
         if due.is_some_and(|tidied| tidied.elapsed() < TIDY_EVERY) {
             return Ok(());
         }
-        within(ANSWER, graveyard::tidy(&self.store, now)).await?;
+        with_timeout(ANSWER, failures::prune_groups(&self.store, now)).await?;
         self.state.lock().unwrap_or_else(PoisonError::into_inner).tidied = Some(Instant::now());
         Ok(())
     }
@@ -102,12 +104,12 @@ impl Step for Registrar {
     async fn run_once(&self, now: Now) -> Result<Registered, StepError> {
         let filled = self.bring_in().await?;
         let read = self.read().await?;
-        let folded = within(ANSWER, graveyard::fold(&self.store, CHANGES, now)).await?;
+        let folded = with_timeout(ANSWER, failures::aggregate(&self.store, CHANGES, now)).await?;
         if folded.changes > 0 {
             fault::point("scheduler.folded");
         }
         // Whoever folded them may have died before this.
-        within(ANSWER, graveyard::name_groups(&self.store, READ)).await?;
+        with_timeout(ANSWER, failures::name_groups(&self.store, READ)).await?;
         self.tidy(now).await?;
         Ok(Registered { changes: folded.changes, read, filled })
     }

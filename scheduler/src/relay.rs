@@ -20,9 +20,9 @@ use chrono::{DateTime, Utc};
 use sexton_model::flow_control::{Destination, FULL_WINDOW, Response, shares};
 use sexton_model::id::ExecutionId;
 use sexton_service::{clock, fault};
-use sexton_store::answer::within;
-use sexton_store::relay::{self, Destinations, Postponed};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::relay::{self, Destinations, PostponedTicket};
+use sexton_store::tickets::UnpublishedTicket;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -91,7 +91,7 @@ pub struct Relayed {
 #[derive(Debug, Default)]
 struct Results {
     published: Vec<Published>,
-    postponed: Vec<Postponed>,
+    postponed: Vec<PostponedTicket>,
     /// Whether a destination that is limited accepted all that it got, and has more.
     grows: bool,
 }
@@ -116,15 +116,15 @@ impl Relay {
         due: Vec<(Destination, usize)>,
         mut limit: usize,
         now: Now,
-    ) -> Result<(relay::Taken, Vec<Destination>), StoreError> {
-        let (mut all, mut drained) = (relay::Taken::default(), Vec::new());
+    ) -> Result<(relay::RelayBatch, Vec<Destination>), StoreError> {
+        let (mut all, mut drained) = (relay::RelayBatch::default(), Vec::new());
         let mut open = due;
         for _ in 0..MAX_TAKES {
             let windows: Vec<usize> = open.iter().map(|(_, window)| *window).collect();
             let quotas = shares(limit, &windows);
             let asked: Vec<(Destination, usize)> =
                 open.iter().zip(&quotas).map(|((one, _), quota)| (one.clone(), *quota)).collect();
-            let taken = within(ANSWER, relay::take(&self.store, &asked, now)).await?;
+            let taken = with_timeout(ANSWER, relay::take_batch(&self.store, &asked, now)).await?;
             let mut still_open = Vec::new();
             for (((one, window), quota), count) in open.into_iter().zip(quotas).zip(taken.counts) {
                 limit -= count.min(limit);
@@ -148,14 +148,16 @@ impl Relay {
     async fn send(
         &self,
         flights: &mut Flights,
-        mut tickets: Vec<OwedTicket>,
+        mut tickets: Vec<UnpublishedTicket>,
         drained: &[Destination],
         now: Now,
     ) {
-        tickets.sort_by_key(|owed| (owed.ticket.scheduled_for, owed.ticket.execution_id));
-        let mut parts: BTreeMap<Destination, Vec<OwedTicket>> = BTreeMap::new();
-        for owed in tickets {
-            parts.entry(owed.destination()).or_default().push(owed);
+        tickets.sort_by_key(|unpublished| {
+            (unpublished.ticket.scheduled_for, unpublished.ticket.execution_id)
+        });
+        let mut parts: BTreeMap<Destination, Vec<UnpublishedTicket>> = BTreeMap::new();
+        for unpublished in tickets {
+            parts.entry(unpublished.destination()).or_default().push(unpublished);
         }
         let launched: Vec<Destination> = parts.keys().cloned().collect();
         for (destination, part) in parts {
@@ -175,7 +177,7 @@ impl Relay {
             let accepts = response.accepted > 0 && response.refused == 0;
             results.grows |= accepts && flow.is_limited(&destination);
             results.published.extend(sent.published);
-            let waits = |ticket: Refused, wait_ms| Postponed {
+            let waits = |ticket: Refused, wait_ms| PostponedTicket {
                 execution_id: ticket.execution_id,
                 rev: ticket.rev,
                 wait_ms,
@@ -203,7 +205,7 @@ impl Relay {
             fault::point("scheduler.relay_marked");
         }
         let postponing = relay::postpone(&self.store, &postponed, now);
-        let postponed = within(ANSWER, postponing).await? as usize;
+        let postponed = with_timeout(ANSWER, postponing).await? as usize;
         Ok((published.len(), marked, postponed))
     }
 
@@ -243,8 +245,8 @@ impl Step for Relay {
         }
         let mut rounds = self.rounds.lock().await;
         let Rounds { flights, after } = &mut *rounds;
-        let finding = relay::destinations(&self.store, after.as_ref(), DESTINATIONS, now);
-        let mut found = within(ANSWER, finding).await?;
+        let finding = relay::find_destinations(&self.store, after.as_ref(), DESTINATIONS, now);
+        let mut found = with_timeout(ANSWER, finding).await?;
         let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
         let mut results = Results::default();
         self.take_in(flights.collect(), instant, &mut results);

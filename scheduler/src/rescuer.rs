@@ -15,9 +15,9 @@ use sexton_model::id::ExecutionId;
 use sexton_model::lease::{Observed, is_over};
 use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::lost::{self, Overdue, Which};
-use sexton_store::running::{self, Renewed, Seen};
+use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
+use sexton_store::running_attempts::{self, LeaseRenewal, RunningAttempt};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ pub struct Rescuer {
     defaults: RetryPolicy,
     relay: Arc<Notify>,
     stopwatch: Stopwatch,
-    observed: Mutex<Observed<ExecutionId, Renewed>>,
+    observed: Mutex<Observed<ExecutionId, LeaseRenewal>>,
     page: usize,
     most: usize,
     complaint: Throttle,
@@ -87,19 +87,19 @@ impl Rescuer {
         Self { page: page.max(1), most: most.max(1), ..self }
     }
 
-    fn verdict(&self, overdue: &Overdue) -> Verdict {
+    fn verdict(&self, overdue: &LostAttempt) -> Verdict {
         let policy = self.defaults.with(&overdue.retry);
         decide(Ending::Lost, LOST, overdue.used, &policy, draw::fraction())
     }
 
     /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
     /// renewal for a whole lease.
-    async fn watch(&self, now: Now) -> Result<(usize, Vec<Seen>), StepError> {
+    async fn watch(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), StepError> {
         let (mut watched, mut silent, mut after) = (0, Vec::new(), None);
         loop {
             let limit = self.page.min(self.most - watched);
-            let reading = running::page(&self.store, after, limit as i64, now);
-            let page = within(ANSWER, reading).await?;
+            let reading = running_attempts::list_page(&self.store, after, limit as i64, now);
+            let page = with_timeout(ANSWER, reading).await?;
             // After the answer, which tells of an earlier instant, and before anything that acts on it is sent.
             let read_by = self.stopwatch.read();
             watched += page.len();
@@ -131,13 +131,13 @@ impl Rescuer {
     }
 
     /// Ends them, each if nobody has renewed it meanwhile; returns how many it ended.
-    async fn end(&self, silent: &[Seen], now: Now) -> Result<usize, StepError> {
-        let which = Which::Unrenewed(silent);
-        let finding = lost::find(&self.store, &which, BATCH as i64);
-        let overdue = within(ANSWER, finding).await?;
+    async fn end(&self, silent: &[RunningAttempt], now: Now) -> Result<usize, StepError> {
+        let which = LossGrounds::Unrenewed(silent);
+        let finding = lost_attempts::find(&self.store, &which, BATCH as i64);
+        let overdue = with_timeout(ANSWER, finding).await?;
         let verdicts: Vec<_> = overdue.iter().map(|one| (one.clone(), self.verdict(one))).collect();
-        let settling = lost::settle(&self.store, &which, &verdicts, now);
-        let ended = within(ANSWER, settling).await?;
+        let settling = lost_attempts::settle(&self.store, &which, &verdicts, now);
+        let ended = with_timeout(ANSWER, settling).await?;
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
             tracing::warn!(
                 execution.id = %one.execution_id,

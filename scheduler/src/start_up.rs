@@ -68,7 +68,7 @@ pub async fn start_up(
 }
 
 async fn attempt(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
-    store.verify_settings().await?;
+    store.check_settings().await?;
     store.check_schema().await?;
     apply_all(store, jobs, actor, None).await?;
     if !jobs.is_empty() {

@@ -4,7 +4,7 @@
 //! messages with tools of their own. So every now and then, when the numbers do not fit (`cause`), one replica
 //! goes through the queue once, whatever its length: takes some messages, *then* reads their rows, and keeps or
 //! removes each by the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read
-//! are nobody's to remove, so they stay, and are written down ([`sexton_store::raw`]) for operators to
+//! are nobody's to remove, so they stay, and are written down ([`sexton_store::unknown_messages`]) for operators to
 //! look at; only those that an operator has discarded go. After a complete pass, failed rows whose message was
 //! not there owe it again: that is how the graveyard of a wiped broker heals.
 //!
@@ -27,9 +27,9 @@ use std::time::Duration;
 
 use sexton_broker::{InspectError, Link, Publisher, names};
 use sexton_service::fault;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::parked::{self, FailedCounts};
-use sexton_store::raw::Room;
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::parked_messages::{self, FailedCounts};
+use sexton_store::unknown_messages::Capacity;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ pub struct Sweep {
     stop: CancellationToken,
     last: Mutex<LastPass>,
     every: Duration,
-    raw_limit: Room,
+    raw_limit: Capacity,
     batch: usize,
     steps: AtomicU64,
     failures: Mutex<Failures>,
@@ -94,14 +94,14 @@ impl Sweep {
     ) -> Self {
         let last = Mutex::new(LastPass::new(Instant::now(), 0));
         let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
-        let (raw_limit, batch) = (sexton_store::raw::LIMIT, BATCH);
+        let (raw_limit, batch) = (sexton_store::unknown_messages::MAX_STORED, BATCH);
         let (steps, failures) = (AtomicU64::default(), Mutex::default());
         Self { store, link, publisher, relay, stop, last, every, raw_limit, batch, steps, failures }
     }
 
     /// The same with another limit to what is written down of messages that no row knows.
     #[must_use]
-    pub fn with_raw_limit(self, raw_limit: Room) -> Self {
+    pub fn with_raw_limit(self, raw_limit: Capacity) -> Self {
         Self { raw_limit, ..self }
     }
 
@@ -113,7 +113,8 @@ impl Sweep {
 
     /// Compares the numbers.
     async fn look(&self) -> Result<Look, StepError> {
-        let FailedCounts { failed: failed_rows, published } = parked::counts(&self.store).await?;
+        let FailedCounts { failed: failed_rows, published } =
+            parked_messages::count_failed(&self.store).await?;
         let queue = names::failed_queue(self.link.namespace());
         let ready = match self.link.depth(&queue).await {
             Ok(depth) => u64::from(depth.ready),
@@ -131,7 +132,7 @@ impl Sweep {
             }
             Err(error) => return Err(error.into()),
         };
-        let waits = sexton_store::raw::waits(&self.store, ready == 0).await?;
+        let waits = sexton_store::unknown_messages::needs_sweep(&self.store, ready == 0).await?;
         let unfit = self.last().is_cause(ready, published, self.every, Instant::now());
         let cause = waits || unfit;
         Ok(Look { surplus: ready as i64 - published as i64, failed_rows, cause })
@@ -186,7 +187,7 @@ impl Step for Sweep {
         if self.failures().rests(Instant::now()) {
             return Ok(Swept::Rests);
         }
-        let lock = Exclusive::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
+        let lock = ExclusiveLock::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
         let Some(mut lock) = lock else { return Ok(Swept::Elsewhere) };
         let queue = names::failed_queue(self.link.namespace());
         let restoring = raw::restore(self, &mut lock, &queue, now).await;

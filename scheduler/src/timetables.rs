@@ -45,7 +45,7 @@ impl Timetables {
         if job.terms == Terms::default() {
             return Ok(bare);
         }
-        Ok(Arc::new(job.under_its_terms(Timetable::clone(&bare))))
+        Ok(Arc::new(job.apply_terms(Timetable::clone(&bare))))
     }
 
     fn parse(&mut self, key: Key, job: &DueJob) -> Result<Arc<Timetable>, TimetableError> {

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_store::listen::{Listener, Wake};
+use sexton_store::notifications::{Listener, Notification};
 use sexton_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
@@ -33,7 +33,7 @@ pub struct Wakes {
     /// Ends the planner's rest.
     pub jobs: Arc<Notify>,
     /// Ends the relay's rest.
-    pub owed: Arc<Notify>,
+    pub unpublished: Arc<Notify>,
     /// Ends the rest of the loop of bulks.
     pub bulks: Arc<Notify>,
 }
@@ -79,15 +79,15 @@ impl Wakes {
         Ok(())
     }
 
-    fn tell(&self, news: Option<Wake>) {
-        if matches!(news, None | Some(Wake::Jobs)) {
+    fn tell(&self, news: Option<Notification>) {
+        if matches!(news, None | Some(Notification::Jobs)) {
             self.planner.jobs_changed();
             self.jobs.notify_one();
         }
-        if matches!(news, None | Some(Wake::Owed)) {
-            self.owed.notify_one();
+        if matches!(news, None | Some(Notification::TicketsUnpublished)) {
+            self.unpublished.notify_one();
         }
-        if matches!(news, None | Some(Wake::Bulk)) {
+        if matches!(news, None | Some(Notification::Bulk)) {
             self.bulks.notify_one();
         }
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sexton_broker::Link;
 use sexton_service::health::Readiness;
-use sexton_store::answer::within;
-use sexton_store::instances::{self, Introduction};
+use sexton_store::instances::{self, InstanceRegistration};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, incidents};
 
 use crate::step::{ANSWER, Pause, Step, StepError};
@@ -20,21 +20,21 @@ const EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Watch {
     store: Store,
-    who: Introduction,
+    who: InstanceRegistration,
     readiness: Readiness,
     link: Link,
 }
 
 impl Watch {
     /// Introduces `who`, as ready as `readiness` says, and writes down what `link` saw happen to queues.
-    pub fn new(store: Store, who: Introduction, readiness: Readiness, link: Link) -> Self {
+    pub fn new(store: Store, who: InstanceRegistration, readiness: Readiness, link: Link) -> Self {
         Self { store, who, readiness, link }
     }
 
     /// For people, too: so if it cannot be written, it is tried again, and forgotten with the process.
     async fn tell_incidents(&self, now: Now) {
         let seen = self.link.take_incidents();
-        if let Err(error) = within(ANSWER, incidents::record(&self.store, &seen, now)).await {
+        if let Err(error) = with_timeout(ANSWER, incidents::record(&self.store, &seen, now)).await {
             tracing::debug!(%error, "what happened to queues could not be written down yet");
             for one in seen {
                 self.link.note_incident(&one.queue, one.kind, one.messages);
@@ -51,7 +51,7 @@ impl Step for Watch {
     /// Says that the process is alive, and whether it is ready, which it returns.
     async fn run_once(&self, now: Now) -> Result<bool, StepError> {
         let ready = self.readiness.is_ready();
-        within(ANSWER, instances::heartbeat(&self.store, &self.who, ready, now)).await?;
+        with_timeout(ANSWER, instances::heartbeat(&self.store, &self.who, ready, now)).await?;
         self.tell_incidents(now).await;
         Ok(ready)
     }

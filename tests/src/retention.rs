@@ -1,6 +1,6 @@
 //! Retention as tests need it: by the pruner's own portions, without its rests.
 
-use sexton_store::retention::{Position, Terms, Thing, portion};
+use sexton_store::retention::{Position, RetentionPolicy, RetentionTarget, prune_batch};
 use sexton_store::{Now, Store, StoreError};
 
 /// What went.
@@ -21,8 +21,8 @@ pub struct Removed {
 /// Those of the database.
 pub async fn pass(
     store: &Store,
-    terms: Terms,
-    things: &[Thing],
+    terms: RetentionPolicy,
+    things: &[RetentionTarget],
     most: i64,
     now: Now,
 ) -> Result<Removed, StoreError> {
@@ -30,10 +30,12 @@ pub async fn pass(
     for thing in things {
         let mut position = Position::default();
         loop {
-            let done = portion(store, *thing, &mut position, terms, most, now).await?;
+            let done = prune_batch(store, *thing, &mut position, terms, most, now).await?;
             removed.stripped += done.stripped;
             match thing {
-                Thing::Executions | Thing::OwnKeys => removed.executions += done.removed,
+                RetentionTarget::Executions | RetentionTarget::OwnKeys => {
+                    removed.executions += done.removed
+                }
                 _ => removed.other += done.removed,
             }
             if done.is_last {

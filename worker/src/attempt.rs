@@ -16,10 +16,10 @@ use sexton_model::result::check;
 use sexton_model::retry::{Verdict, decide};
 use sexton_model::state::State;
 use sexton_service::{clock, fault};
-use sexton_store::lease::Held;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::Opened;
-use sexton_store::settle::{Settled, Settlement, record_late, recorded_outcome};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::settle::{SettleOutcome, Settlement, record_late, recorded_outcome};
+use sexton_store::tickets::UnpublishedTicket;
 use tokio::sync::watch;
 
 use crate::completion::{Completed, complete};
@@ -67,8 +67,8 @@ pub(crate) async fn run(
 }
 
 /// All that fences an opened attempt.
-pub(crate) fn held(opened: &Opened) -> Held {
-    Held { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
+pub(crate) fn held(opened: &Opened) -> AttemptFence {
+    AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
 async fn run_task(
@@ -152,7 +152,7 @@ fn settlement(
     let verdict = decide(meaning.ending, class, opened.used, &policy, Context::draw());
     let rest = recorder.rest();
     Settlement {
-        held: held(opened),
+        fence: held(opened),
         verdict,
         outcome: meaning.outcome,
         error: meaning.error_after(&verdict),
@@ -174,11 +174,11 @@ async fn record_alone(
 ) {
     let verdict = settlement.verdict;
     match settle(context, settlement).await {
-        Some(Settled::Done { state, owed }) => {
+        Some(SettleOutcome::Done { state, unpublished }) => {
             fault::point("worker.settled");
             tell(opened, meaning, state, &verdict);
-            if let Some(owed) = owed {
-                publish(context, &owed).await;
+            if let Some(unpublished) = unpublished {
+                publish(context, &unpublished).await;
             }
             if state == State::Failed {
                 context.notices.parked(opened.execution_id);
@@ -216,7 +216,7 @@ fn storable(opened: &Opened, result: Option<Value>) -> Option<Value> {
 }
 
 /// Asks until the journal answers. `None`: the worker has to end first; the lease sees to the rest.
-async fn settle(context: &Context, mut settlement: Settlement) -> Option<Settled> {
+async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleOutcome> {
     let mut stripped = false;
     loop {
         match context.journal.settle(settlement.clone()).await {
@@ -225,7 +225,7 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<Settled
                 // Nothing more can be left out, so asking again would only be hot.
                 if std::mem::replace(&mut stripped, true) {
                     tracing::error!(
-                        execution.id = %settlement.held.execution_id,
+                        execution.id = %settlement.fence.execution_id,
                         "the end of an attempt cannot be recorded: {refused}"
                     );
                     return None;
@@ -261,24 +261,24 @@ async fn last_moment(context: &Context) {
 }
 
 /// Publishes a ticket that a row owes, and marks it. Failing leaves the debt to the relay.
-pub(crate) async fn publish(context: &Context, owed: &OwedTicket) {
+pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) {
     let publication = outgoing::ticket(
         &context.namespace,
-        &owed.pool,
-        owed.state,
-        owed.due_in.to_std().unwrap_or_default(),
-        &owed.ticket,
-        owed.parked.as_ref(),
+        &unpublished.pool,
+        unpublished.state,
+        unpublished.due_in.to_std().unwrap_or_default(),
+        &unpublished.ticket,
+        unpublished.parked.as_ref(),
         clock::now(),
     );
     match context.publish(publication).await {
         Ok(()) => {
             fault::point("worker.published");
             // Unmarked, it is published once more, which harms nobody.
-            let _ = context.journal.mark(owed.ticket.execution_id, owed.rev).await;
+            let _ = context.journal.mark(unpublished.ticket.execution_id, unpublished.rev).await;
         }
         Err(error) => tracing::debug!(
-            execution.id = %owed.ticket.execution_id,
+            execution.id = %unpublished.ticket.execution_id,
             "a ticket is left to the relay: {error}"
         ),
     }

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::settle::{Settled, Settlement};
+use sexton_store::settle::{SettleOutcome, Settlement};
 use sexton_store::task::{CommitError, TaskFailure, TaskTransaction};
 use tokio::time::{Instant, sleep};
 
@@ -43,16 +43,16 @@ pub(crate) async fn complete(
     settlement: &Settlement,
 ) -> Completed {
     match settle(&mut transaction, settlement).await {
-        Ok(Settled::Done { .. }) => {}
-        Ok(Settled::Fenced) => {
+        Ok(SettleOutcome::Done { .. }) => {}
+        Ok(SettleOutcome::Fenced) => {
             transaction.rollback().await;
             return Completed::Fenced;
         }
-        Ok(Settled::Replaced) => {
+        Ok(SettleOutcome::Replaced) => {
             transaction.rollback().await;
             return Completed::Refused(Outcome::Cancelled);
         }
-        Ok(Settled::Locked) => {
+        Ok(SettleOutcome::Locked) => {
             transaction.rollback().await;
             let class = "lock_not_available".to_owned();
             let message = "the execution's row was locked for too long".to_owned();
@@ -81,11 +81,11 @@ pub(crate) async fn complete(
 async fn settle(
     transaction: &mut TaskTransaction,
     settlement: &Settlement,
-) -> Result<Settled, TaskFailure> {
+) -> Result<SettleOutcome, TaskFailure> {
     let end = Instant::now() + LOCKED_LIMIT;
     loop {
         match transaction.settle(settlement).await? {
-            Settled::Locked if Instant::now() < end => sleep(LOCKED_PAUSE).await,
+            SettleOutcome::Locked if Instant::now() < end => sleep(LOCKED_PAUSE).await,
             settled => return Ok(settled),
         }
     }

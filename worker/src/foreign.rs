@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use sexton_model::params_schema::Checker;
-use sexton_store::offers::InUse;
+use sexton_store::offers::OfferedSchema;
 
 /// Schemas that stay compiled.
 const MAX_COMPILED: usize = 64;
@@ -32,10 +32,10 @@ impl Checkers {
 
     /// Every place at which `params` do not fit a schema in use, with the workers that want it where they
     /// disagree; `None`: they fit. Without what stands in the params.
-    pub(crate) fn mismatches(&self, params: &Value, in_use: &[InUse]) -> Option<String> {
+    pub(crate) fn mismatches(&self, params: &Value, in_use: &[OfferedSchema]) -> Option<String> {
         let several = in_use.len() > 1;
         let mut told = Vec::new();
-        for InUse { schema, workers } in in_use {
+        for OfferedSchema { schema, workers } in in_use {
             let Some(checker) = schema.as_ref().and_then(|schema| self.get(schema)) else {
                 continue;
             };
@@ -64,8 +64,8 @@ mod tests {
 
     use super::*;
 
-    fn of(schema: Option<Value>, worker: &str) -> InUse {
-        InUse { schema, workers: vec![worker.to_owned()] }
+    fn of(schema: Option<Value>, worker: &str) -> OfferedSchema {
+        OfferedSchema { schema, workers: vec![worker.to_owned()] }
     }
 
     #[test]

@@ -18,7 +18,7 @@ use sexton_model::id::ProcessId;
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
 use sexton_service::outage::Reachability;
-use sexton_store::answer::within;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError, instances};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -205,7 +205,7 @@ impl Gate {
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let answer = within(LIMIT, statement).await;
+        let answer = with_timeout(LIMIT, statement).await;
         match &answer {
             Ok(_) => self.answered(),
             Err(error) if error.may_be_of_one_row() => {}
@@ -256,7 +256,7 @@ impl Gate {
     }
 
     async fn probe_succeeds(&self, probe: impl Future<Output = Result<bool, StoreError>>) -> bool {
-        let probed = within(PROBE, probe).await;
+        let probed = with_timeout(PROBE, probe).await;
         match &probed {
             Ok(true) => self.reachability.answered(),
             // A restored backup has forgotten the row; the next heartbeat inserts it.

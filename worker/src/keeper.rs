@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::lease::{Held, Renewal};
+use sexton_store::lease::{AttemptFence, Renewal};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -36,7 +36,7 @@ pub(crate) fn lease_end(sent: HostInstant, lease: Duration) -> HostInstant {
 /// open was sent.
 pub(crate) async fn keep(
     context: &Context,
-    held: Held,
+    held: AttemptFence,
     lease: Duration,
     cancels: watch::Receiver<u64>,
     supervisor: &TaskSupervisor,
@@ -50,7 +50,7 @@ pub(crate) async fn keep(
 
 async fn renew(
     context: &Context,
-    held: Held,
+    held: AttemptFence,
     lease: Duration,
     mut cancels: watch::Receiver<u64>,
     supervisor: &TaskSupervisor,

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sexton_model::id::ExecutionId;
 use sexton_service::notice;
 use sexton_store::Store;
-use sexton_store::answer::within;
-use sexton_store::parked::notices;
+use sexton_store::parked_messages::read_notices;
+use sexton_store::timeout::with_timeout;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -89,7 +89,7 @@ async fn run(
 
 /// Tells of each as its row has it. If the rows cannot be read, it says no more than which.
 async fn tell(store: &Store, ids: &[ExecutionId]) {
-    match within(LIMIT, notices(store, ids)).await {
+    match with_timeout(LIMIT, read_notices(store, ids)).await {
         // Fewer: requeued already, they wait for nobody.
         Ok(tasks) => tasks.iter().for_each(notice::parked),
         Err(error) => {

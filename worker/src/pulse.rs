@@ -8,11 +8,11 @@ use sexton_broker::Link;
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
-use sexton_store::answer::within;
-use sexton_store::instances::{Introduction, heartbeat, predecessors, stopped};
-use sexton_store::listen::{Listener, Wake};
-use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::instances::{InstanceRegistration, heartbeat, mark_stopped, predecessors};
+use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
+use sexton_store::notifications::{Listener, Notification};
 use sexton_store::offers::publish;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{StoreError, incidents};
 
 use crate::context::Context;
@@ -39,7 +39,7 @@ const BATCH: i64 = 500;
 /// A worker's sign of life.
 pub(crate) struct Pulse {
     pub(crate) context: Arc<Context>,
-    pub(crate) who: Introduction,
+    pub(crate) who: InstanceRegistration,
     /// Its task types, with what their params must hold.
     pub(crate) offers: Vec<(String, Option<Value>)>,
     pub(crate) beats: u32,
@@ -80,7 +80,7 @@ impl Pulse {
         for link in &self.links {
             let seen = link.take_incidents();
             let recording = incidents::record(&self.context.store, &seen, None);
-            if let Err(error) = within(RECORDING, recording).await {
+            if let Err(error) = with_timeout(RECORDING, recording).await {
                 tracing::debug!(%error, "what happened to queues could not be written down yet");
                 for one in seen {
                     link.note_incident(&one.queue, one.kind, one.messages);
@@ -110,7 +110,7 @@ impl Pulse {
             }
         }
         // If it cannot be said, the heartbeat's age says it.
-        let goodbye = stopped(&self.context.store, self.who.id, None);
+        let goodbye = mark_stopped(&self.context.store, self.who.id, None);
         let _ = tokio::time::timeout(Duration::from_secs(2), goodbye).await;
     }
 
@@ -139,9 +139,9 @@ impl Pulse {
         if dead.is_empty() {
             return Ok(());
         }
-        let which = Which::Of(&dead);
+        let which = LossGrounds::OfWorkers(&dead);
         loop {
-            let found = lost::find(store, &which, BATCH).await?;
+            let found = lost_attempts::find(store, &which, BATCH).await?;
             let lost: Vec<_> = found
                 .into_iter()
                 .map(|one| {
@@ -153,13 +153,13 @@ impl Pulse {
             if !lost.is_empty() {
                 fault::point("worker.seated");
             }
-            let settled = lost::settle(store, &which, &lost, None).await?;
+            let settled = lost_attempts::settle(store, &which, &lost, None).await?;
             if !settled.is_empty() {
                 fault::point("worker.inherited");
             }
             for id in &settled {
                 tracing::warn!(execution.id = %id, "the attempt of a dead predecessor is lost");
-                let failed = |(one, verdict): &(Overdue, Verdict)| {
+                let failed = |(one, verdict): &(LostAttempt, Verdict)| {
                     one.execution_id == *id && matches!(verdict, Verdict::Fail { .. })
                 };
                 if lost.iter().any(failed) {
@@ -172,7 +172,7 @@ impl Pulse {
             }
         }
         for one in dead {
-            stopped(store, one, None).await?;
+            mark_stopped(store, one, None).await?;
         }
         Ok(())
     }
@@ -184,11 +184,11 @@ impl Pulse {
 pub(crate) async fn listen(context: Arc<Context>) {
     loop {
         context.gate.answering().await;
-        let connecting = within(LISTEN_LIMIT, Listener::connect(&context.store));
+        let connecting = with_timeout(LISTEN_LIMIT, Listener::connect(&context.store));
         if let Ok(mut listener) = connecting.await {
             context.cancels.send_modify(|count| *count += 1);
-            while let Ok(wake) = within(LISTEN_SILENCE, listener.next()).await {
-                if wake.is_none_or(|wake| wake == Wake::Cancel) {
+            while let Ok(wake) = with_timeout(LISTEN_SILENCE, listener.next()).await {
+                if wake.is_none_or(|wake| wake == Notification::Cancel) {
                     context.cancels.send_modify(|count| *count += 1);
                 }
             }

@@ -16,8 +16,8 @@ use sexton_service::clock;
 use sexton_service::health::{Condition, Liveness, Readiness};
 use sexton_service::lifecycle::Lifecycle;
 use sexton_service::outage::Reachability;
-use sexton_store::answer::within;
-use sexton_store::instances::Introduction;
+use sexton_store::instances::InstanceRegistration;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -188,7 +188,7 @@ async fn database_is_ready(
     loop {
         let checked = tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            checked = within(START_LIMIT, check(store)) => checked,
+            checked = with_timeout(START_LIMIT, check(store)) => checked,
         };
         match checked {
             Ok(()) => {
@@ -208,7 +208,7 @@ async fn database_is_ready(
 }
 
 async fn check(store: &Store) -> Result<(), StoreError> {
-    store.verify_settings().await?;
+    store.check_settings().await?;
     store.check_schema().await
 }
 
@@ -284,7 +284,7 @@ fn pulse(
 ) -> Pulse {
     Pulse {
         context: Arc::clone(context),
-        who: Introduction {
+        who: InstanceRegistration {
             id: context.writer.worker,
             kind: "worker",
             name: options.instance.clone(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::{DateTime, Utc};
-use sexton_store::measured;
+use sexton_store::measurement;
 use sexton_tests::platform::Platform;
 
 use super::{POOL, handlers, line, stop, until, with};
@@ -32,7 +32,8 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
             .bind(AHEAD)
             .fetch_one(platform.store().pool())
             .await?;
-    measured::copies(platform.store(), "bench.first", u32::try_from(arguments.count)?, due).await?;
+    measurement::copy_job(platform.store(), "bench.first", u32::try_from(arguments.count)?, due)
+        .await?;
     sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
     let begun = "SELECT (SELECT count(*) FROM jobs) - 1
         = (SELECT count(*) FROM executions WHERE started_at IS NOT NULL)";

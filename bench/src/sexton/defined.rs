@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::json;
-use sexton_store::measured;
+use sexton_store::measurement;
 use sexton_tests::platform::Platform;
 use sqlx::PgPool;
 
@@ -77,7 +77,7 @@ async fn define(platform: &Platform, count: i64) -> Result<()> {
     let pool = platform.store().pool();
     let due = "SELECT next_fire_at FROM jobs WHERE name = 'bench.yearly'";
     let due = sqlx::query_scalar(due).fetch_one(pool).await?;
-    measured::copies(platform.store(), "bench.yearly", u32::try_from(count)?, due).await?;
+    measurement::copy_job(platform.store(), "bench.yearly", u32::try_from(count)?, due).await?;
     // What the insert left to be vacuumed and written is not the firings' business.
     sqlx::query("VACUUM ANALYZE jobs, job_revisions").execute(pool).await?;
     sqlx::query("CHECKPOINT").execute(pool).await?;

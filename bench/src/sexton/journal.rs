@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::Verdict;
-use sexton_store::lease::Held;
+use sexton_store::dedicated_connection::DedicatedConnection;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
-use sexton_store::own::OwnConnection;
 use sexton_store::settle::{Settlement, settle};
 use sexton_tests::database::TestDatabase;
 use sqlx::PgPool;
@@ -31,11 +31,11 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
     sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
-    let mut own = OwnConnection::by_keys(database.store());
+    let mut own = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
-    let mut lent = own.lend().await?;
+    let mut lent = own.acquire().await?;
     let server = server.fetch_one(&mut *lent).await?.unsigned_abs();
-    lent.answered();
+    lent.release();
     let (mut opens, mut settlements) = (Cost::default(), Cost::default());
     let worker = ProcessId::new(Uuid::now_v7());
     let offers = [Offer::new("nothing")];
@@ -45,18 +45,18 @@ pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result
         let requests: Vec<OpenRequest> = batch.iter().map(|id| request(*id)).collect();
         let before = used_by(server)?;
         let since = Instant::now();
-        let mut lent = own.lend().await?;
+        let mut lent = own.acquire().await?;
         let opened = open(&mut *lent, worker, "bench:1", &offers, &requests, LEASE, None).await?;
-        lent.answered();
+        lent.release();
         let opened = opened.opened;
         ensure!(opened.len() == batch.len(), "{} of {} were opened", opened.len(), batch.len());
         let between = used_by(server)?;
         opens.add(since.elapsed(), between.saturating_sub(before));
         let since = Instant::now();
         let ends: Vec<Settlement> = requests.iter().map(settlement).collect();
-        let mut lent = own.lend().await?;
+        let mut lent = own.acquire().await?;
         settle(&mut *lent, &ends, None).await?;
-        lent.answered();
+        lent.release();
         settlements.add(since.elapsed(), used_by(server)?.saturating_sub(between));
     }
     let value = ids.len() as f64 / began.elapsed().as_secs_f64();
@@ -87,7 +87,7 @@ fn request(id: Uuid) -> OpenRequest {
 fn settlement(request: &OpenRequest) -> Settlement {
     let OpenRequest { execution_id, attempt, token } = *request;
     Settlement {
-        held: Held { execution_id, attempt, token },
+        fence: AttemptFence { execution_id, attempt, token },
         verdict: Verdict::Succeed,
         outcome: "succeeded",
         error: None,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_store::Store;
-use sexton_store::measured::{self, Progress};
+use sexton_store::measurement::{self, Progress};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
@@ -131,7 +131,7 @@ impl Bench<'_> {
         self.apply(job, "0 0 1 1 *").await?;
         let began = self.now().await?;
         let due = began + AHEAD + chrono::Duration::seconds(i64::from(count / MADE_A_SECOND));
-        measured::copies(self.store, job, count, due).await?;
+        measurement::copy_job(self.store, job, count, due).await?;
         if self.now().await? >= due {
             return Err(Failure::Failed(format!(
                 "{count} jobs could not be made before they were due; nothing was measured, try fewer (`--count`)"
@@ -143,7 +143,7 @@ impl Bench<'_> {
             now.succeeded == u64::from(count)
         })
         .await?;
-        let late = measured::lags(self.store, job, began).await?;
+        let late = measurement::list_start_lags(self.store, job, began).await?;
         let (first_start_ms, last_start_ms) = (at(&late, 0.0), at(&late, 1.0));
         Ok(Burst { jobs: late.len(), first_start_ms, last_start_ms })
     }
@@ -166,19 +166,19 @@ impl Bench<'_> {
             now.succeeded >= warm
         })
         .await?;
-        let lags = measured::lags(self.store, job, counted_from).await?;
+        let lags = measurement::list_start_lags(self.store, job, counted_from).await?;
         Ok(Lag { firings: lags.len(), p50_ms: at(&lags, 0.5), p99_ms: at(&lags, 0.99) })
     }
 
     /// Waits until all programs are ready; starts the workers unless they run.
     async fn ready(&mut self) -> Result<(), Failure> {
-        let (_, workers) = measured::ready(self.store).await?;
+        let (_, workers) = measurement::count_ready(self.store).await?;
         if workers == 0 {
             self.programs.workers(self.ground, self.workers)?;
         }
         let (count, end) = (u64::from(self.workers.count), Instant::now() + LIMIT);
         loop {
-            let (schedulers, workers) = measured::ready(self.store).await?;
+            let (schedulers, workers) = measurement::count_ready(self.store).await?;
             if schedulers > 0 && workers >= count {
                 return Ok(());
             }
@@ -197,7 +197,7 @@ impl Bench<'_> {
         let end = Instant::now() + limit;
         loop {
             let asked = Instant::now();
-            let now = measured::progress(self.store, job).await?;
+            let now = measurement::read_progress(self.store, job).await?;
             let took = asked.elapsed();
             if now.otherwise > 0 {
                 return Err(Failure::Failed(format!(

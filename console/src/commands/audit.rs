@@ -4,7 +4,7 @@ mod export;
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use sexton_store::operator::{ActionFilter, Beginning, OperatorAction, actions};
+use sexton_store::operator::{ActionFilter, OperatorAction, PageStart, list_actions};
 use sexton_store::{Store, jobs};
 
 use crate::commands::{instant, jobs as job_commands, reference};
@@ -69,7 +69,7 @@ impl Which {
     async fn filter(&self, store: &Store, now: DateTime<Utc>) -> Result<ActionFilter, Failure> {
         let job = match &self.job {
             None => None,
-            Some(name) => match jobs::find_ever(store, name).await? {
+            Some(name) => match jobs::find_including_deleted(store, name).await? {
                 Some(job) => Some(job.id),
                 None => return Err(job_commands::missing(store, name).await),
             },
@@ -109,8 +109,8 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
     let filter = arguments.which.filter(&store, now).await?;
-    let beginning = Beginning::Newest(arguments.before);
-    let mut found = actions(&store, &filter, beginning, arguments.limit).await?;
+    let beginning = PageStart::Newest(arguments.before);
+    let mut found = list_actions(&store, &filter, beginning, arguments.limit).await?;
     if session.out.is_json() {
         if !arguments.unmasked {
             mask_actions(&mut found);

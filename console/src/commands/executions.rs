@@ -11,7 +11,7 @@ use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
 use sexton_service::fault;
 use sexton_store::executions::Execution;
-use sexton_store::operator::{self, By, Cancelled, OperatorAction, OperatorError};
+use sexton_store::operator::{self, AuditContext, Cancelled, OperatorAction, OperatorError};
 
 use crate::commands::reference;
 use crate::failure::Failure;
@@ -140,10 +140,10 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
 async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let id = ExecutionId::new(reference::execution(&store, &arguments.id).await?);
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let (state, text) = match operator::cancel(&store, id, by, None).await {
-        Ok(Cancelled::AtOnce) => ("cancelled", format!("{id} is cancelled.")),
-        Ok(Cancelled::Asked) => {
+        Ok(Cancelled::Immediately) => ("cancelled", format!("{id} is cancelled.")),
+        Ok(Cancelled::Requested) => {
             ("running", format!("{id} is running; its worker was asked to end it."))
         }
         Err(error) => return Err(not_done(error, "cancelled")),
@@ -160,7 +160,7 @@ async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
 pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
     match error {
         OperatorError::Missing(id) => reference::missing(id),
-        OperatorError::Moved { id, state, attempt } => {
+        OperatorError::Conflict { id, state, attempt } => {
             let hint = match state {
                 State::Failed if done == "cancelled" => {
                     "; `sexton failed discard` gives up a failed execution"
@@ -184,7 +184,7 @@ pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
                 state.as_str()
             ))
         }
-        error @ (OperatorError::Asked(_) | OperatorError::Edited(_)) => {
+        error @ (OperatorError::CancelAlreadyRequested(_) | OperatorError::ParamsChanged(_)) => {
             Failure::NothingDone(error.to_string())
         }
         error @ OperatorError::Locked(_) => Failure::Failed(error.to_string()),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use sexton_store::answer::within;
 use sexton_store::grants::{self, GrantError};
-use sexton_store::schema::Migrating;
+use sexton_store::schema::MigrationSession;
+use sexton_store::timeout::with_timeout;
 use sexton_store::{StoreError, status};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -35,11 +35,11 @@ pub struct Migrate {
 /// such role.
 pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> {
     let store = session.database().await?;
-    let migrating = Migrating::begin(&store).await?;
+    let migrating = MigrationSession::begin(&store).await?;
     let server = migrating.session();
     let say = |text: &str| eprintln!("sexton: migrate: {}", line(text, 500));
     let applied = tokio::select! {
-        applied = within(LIMIT, migrating.run(&say)) => applied,
+        applied = with_timeout(LIMIT, migrating.run(&say)) => applied,
         signal = stopped() => {
             server.end().await;
             return Err(Failure::Failed(format!(

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use sexton_service::clock;
 use sexton_store::catch_up;
 use sexton_store::instances::{self, Instance};
-use sexton_store::raw;
 use sexton_store::status::{self, Overview, PoolCounts};
+use sexton_store::unknown_messages;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -56,10 +56,10 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let instances = instances::list(&store, None).await?;
     let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
     let queues = queues::ask(session, &names).await;
-    let held = catch_up::hold(&store).await?.map(Warning::held);
+    let held = catch_up::find_hold(&store).await?.map(Warning::held);
     let limits = session.settings()?.failed;
     let recent = status::failed_since(&store, FAILED_WITHIN_S, None).await?;
-    let overflow = raw::overflow(&store).await?;
+    let overflow = unknown_messages::overflow(&store).await?;
     let warnings: Vec<Warning> = held
         .into_iter()
         .chain(pools.iter().filter_map(Warning::of))

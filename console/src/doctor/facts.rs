@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use sexton_broker::examine::Examined;
 use sexton_store::catch_up::Hold;
-use sexton_store::doctor::{Leases, Migrations, Process, Server, Unoffered, Withheld};
-use sexton_store::incidents::SeenIncident;
+use sexton_store::doctor::{
+    Migrations, MissingPrivileges, OverdueLeases, Process, Server, UnofferedVerifyTask,
+};
+use sexton_store::incidents::RecordedIncident;
 use sexton_store::offers::OldWorker;
-use sexton_store::parked::FailedCounts;
+use sexton_store::parked_messages::FailedCounts;
 use sexton_store::reconcile::OverduePool;
 use sexton_store::schema::InvalidIndex;
 use sexton_store::status::{Overview, PoolCounts};
@@ -43,7 +45,7 @@ pub struct Database {
     /// Why notifications do not arrive; none: they do.
     pub deaf: Option<String>,
     /// What the role may not do.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<MissingPrivileges>,
     /// What the rows say, or why they could not be asked.
     pub rows: Result<Rows, String>,
 }
@@ -58,9 +60,9 @@ pub struct Rows {
     /// Who has not said goodbye.
     pub processes: Vec<Process>,
     /// Leases that are over.
-    pub leases: Leases,
+    pub leases: OverdueLeases,
     /// What RabbitMQ did to queues of its own accord within the last day.
-    pub incidents: Vec<SeenIncident>,
+    pub incidents: Vec<RecordedIncident>,
     /// Whether catch-up is held.
     pub hold: Option<Hold>,
     /// Tickets that seem lost.
@@ -72,7 +74,7 @@ pub struct Rows {
     /// The newest time zone data that a cursor was computed by.
     pub newest_tz: Option<String>,
     /// Verify tasks that no worker at work offers where they are asked.
-    pub unoffered: Vec<Unoffered>,
+    pub unoffered: Vec<UnofferedVerifyTask>,
     /// Workers at work that know nothing of questions; not asked for unless some job names a verify task.
     pub old_workers: Vec<OldWorker>,
 }

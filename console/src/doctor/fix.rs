@@ -10,9 +10,9 @@ use serde::Serialize;
 use sexton_broker::{Link, LinkState, PoolName};
 use sexton_service::{clock, fault};
 use sexton_store::doctor::fix as write;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::operator::By;
-use sexton_store::parked::{self, Place};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::operator::AuditContext;
+use sexton_store::parked_messages::{self, ScanPosition};
 use sexton_store::{Store, reconcile};
 use tokio::time::timeout;
 
@@ -55,7 +55,7 @@ pub async fn fix(
     codes.dedup();
     let (Some(rows), false) = (facts.rows(), codes.is_empty()) else { return Ok(Vec::new()) };
     let store = session.store().await?;
-    let by = By { actor: &session.actor, reason: Some("sexton doctor --fix") };
+    let by = AuditContext { actor: &session.actor, reason: Some("sexton doctor --fix") };
     let mut all = Vec::with_capacity(codes.len());
     for code in codes {
         write::record(&store, code.as_str(), by, None).await?;
@@ -92,21 +92,21 @@ async fn declare(session: &Session, rows: &Rows) -> Result<String, String> {
 
 async fn owe(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String> {
     let broker = facts.broker.as_ref().map_err(Clone::clone)?;
-    let mut owed = 0;
+    let mut unpublished = 0;
     for overdue in &rows.overdue {
         let pool = overdue.pool.as_str();
         // Of a queue that was not looked at nothing is known.
         let empty = broker.examined.main_ready.get(pool).is_some_and(|ready| *ready == 0);
         loop {
-            let again = reconcile::owe_again(store, &overdue.pool, empty, AT_ONCE, None);
+            let again = reconcile::mark_unpublished(store, &overdue.pool, empty, AT_ONCE, None);
             let again = again.await.map_err(|error| error.to_string())?;
-            owed += again;
+            unpublished += again;
             if again < AT_ONCE as u64 {
                 break;
             }
         }
     }
-    Ok(format!("{owed} tickets are owed again; a scheduler's relay publishes them"))
+    Ok(format!("{unpublished} tickets are owed again; a scheduler's relay publishes them"))
 }
 
 async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
@@ -115,28 +115,29 @@ async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
         return Err("the failed queue is not empty any more; a sweep tells what is missing".into());
     }
     // A queue whose messages a sweep holds looks empty.
-    let lock = Exclusive::try_acquire(store, ExclusiveTask::Sweep, None).await;
+    let lock = ExclusiveLock::try_acquire(store, ExclusiveTask::Sweep, None).await;
     match lock.map_err(|error| error.to_string())? {
         Some(free) => free.release().await.map_err(|error| error.to_string())?,
         None => return Err("a sweep is under way, and tells what is missing".into()),
     }
-    let (mut owed, mut after) = (0, Place::START);
+    let (mut unpublished, mut after) = (0, ScanPosition::START);
     // What is published from now on is not missing.
     let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
     loop {
-        let again = parked::owe_unseen(store, before, true, after, AT_ONCE, None);
+        let again =
+            parked_messages::mark_unseen_unpublished(store, before, true, after, AT_ONCE, None);
         let Some(again) = again.await.map_err(|error| error.to_string())? else {
             return Ok(format!(
-                "{owed} failed executions owe their message again; a scheduler's relay publishes it"
+                "{unpublished} failed executions owe their message again; a scheduler's relay publishes it"
             ));
         };
-        owed += again.owed;
+        unpublished += again.unpublished;
         after = again.upto;
     }
 }
 
 async fn stop(store: &Store) -> Result<String, String> {
-    let stopped = write::stop_silent(store, SILENT_LONG_MS, None).await;
+    let stopped = write::mark_silent_stopped(store, SILENT_LONG_MS, None).await;
     let names = stopped.map_err(|error| error.to_string())?;
     Ok(format!("marked as stopped: {}", names.join(", ")))
 }

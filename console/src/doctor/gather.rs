@@ -6,7 +6,8 @@ use sexton_broker::examine::examine;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_store::{
-    Store, bulk, catch_up, doctor, incidents, offers, parked, raw, reconcile, schema, status,
+    Store, bulk, catch_up, doctor, incidents, offers, parked_messages, reconcile, schema, status,
+    unknown_messages,
 };
 use tokio::time::{Instant, timeout};
 
@@ -64,8 +65,8 @@ async fn database(session: &Session, place: String, local: bool) -> Result<Datab
     let between = before + (clock::now() - before) / 2;
     let migrations = doctor::migrations(&store).await?;
     let invalid_indexes = schema::invalid_indexes(&store).await?;
-    let deaf = doctor::deaf(&store).await;
-    let withheld = doctor::withheld(&store).await?;
+    let deaf = doctor::check_notifications(&store).await;
+    let withheld = doctor::list_missing_privileges(&store).await?;
     let rows = if migrations.missing.is_empty() {
         rows(&store).await.map_err(|error| error.to_string())
     } else {
@@ -90,17 +91,18 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
         overview: status::overview(store, None).await?,
         pools: status::pools(store, None).await?,
         processes: doctor::processes(store, None).await?,
-        leases: doctor::leases(store, LEASE_GRACE_MS, None).await?,
-        incidents: incidents::of_last_day(store, None).await?,
-        hold: catch_up::hold(store).await?,
-        overdue: reconcile::overdue(store, None).await?,
-        failed: parked::counts(store).await?,
+        leases: doctor::count_overdue_leases(store, LEASE_GRACE_MS, None).await?,
+        incidents: incidents::list_last_day(store, None).await?,
+        hold: catch_up::find_hold(store).await?,
+        overdue: reconcile::list_overdue_pools(store, None).await?,
+        failed: parked_messages::count_failed(store).await?,
         // Those that there was no room for are nobody's as well.
-        raw: raw::there(store).await? + raw::overflow(store).await?.map_or(0, |over| over.messages),
+        raw: unknown_messages::count_queued(store).await?
+            + unknown_messages::overflow(store).await?.map_or(0, |over| over.messages),
         newest_tz: doctor::newest_tz_data(store).await?,
-        unoffered: doctor::unoffered(store, None).await?,
-        old_workers: if bulk::some_job_asks(store).await? {
-            offers::old_workers(store, None).await?
+        unoffered: doctor::list_unoffered_verify_tasks(store, None).await?,
+        old_workers: if bulk::any_job_has_verify_task(store).await? {
+            offers::list_old_workers(store, None).await?
         } else {
             Vec::new()
         },

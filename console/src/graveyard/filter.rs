@@ -105,7 +105,7 @@ impl FilterArguments {
             );
         }
         if let Some(name) = read.value("--job", self.job.as_deref()) {
-            match jobs::find_ever(store, &name).await? {
+            match jobs::find_including_deleted(store, &name).await? {
                 Some(job) => filter.job = Some(JobId::new(job.id)),
                 None => read.problems.push(job_commands::missing(store, &name).await),
             }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use sexton_model::fingerprint::{DIGITS, Fingerprint};
-use sexton_store::graveyard::{
-    Group, GroupFilter, GroupOrder, TREND_HOURS, groups, known_fingerprints, trends,
+use sexton_store::failures::{
+    Group, GroupFilter, GroupOrder, TREND_HOURS, known_fingerprints, list_groups, trends,
 };
 use sexton_store::{Now, Store};
 
@@ -39,7 +39,7 @@ pub async fn list(
     limit: i64,
     now: Now,
 ) -> Result<Vec<Told>, Failure> {
-    let groups = groups(store, filter, order, limit).await?;
+    let groups = list_groups(store, filter, order, limit).await?;
     let fingerprints: Vec<String> = groups.iter().map(|group| group.fingerprint.clone()).collect();
     let mut trends: HashMap<_, _> = trends(store, &fingerprints, now).await?;
     let told = groups.into_iter().map(|group| {

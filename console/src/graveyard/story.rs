@@ -69,7 +69,7 @@ pub struct Message {
 pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
     let Some(mut execution) = executions::find(store, id).await? else { return Ok(None) };
     mask_executions(std::slice::from_mut(&mut execution));
-    let attempts = attempts::of_execution(store, id, MAX_ATTEMPTS.into()).await?;
+    let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS.into()).await?;
     let tail = match attempts.last() {
         Some(last) => tail(store, last).await?,
         None => None,
@@ -78,7 +78,7 @@ pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
         Some(fingerprint) => group::one(store, fingerprint).await?,
         None => None,
     };
-    let mut actions = operator::of_execution(store, id).await?;
+    let mut actions = operator::list_by_execution(store, id).await?;
     mask_actions(&mut actions);
     let parked = (execution.state == "failed").then(|| parked(&execution)).flatten();
     Ok(Some(Story { execution, attempts, tail, group, parked, actions }))
@@ -86,7 +86,7 @@ pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
 
 async fn tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, Failure> {
     let (id, number) = (attempt.execution_id, attempt.number);
-    let chunks = output::chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
     let output = if chunks.is_empty() {
         let stored = attempts::output(store, id, Some(number)).await?;
         let before = stored.and_then(|stored| stored.output);

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::explain::{Disposition, NoFiring, Unknown};
 use sexton_model::state::State;
-use sexton_store::ledger::{FiringExecution, Page};
+use sexton_store::ledger::{FiringExecution, LedgerPage};
 
 use crate::show::instant;
 
@@ -15,7 +15,7 @@ pub(super) fn of_firing(
     execution: Option<&FiringExecution>,
     actor: Option<&str>,
     reason: Option<&str>,
-    page: &Page,
+    page: &LedgerPage,
 ) -> String {
     let late = execution.and_then(backfilled).unwrap_or_default();
     let ended = || {
@@ -75,7 +75,7 @@ pub(super) fn of_firing(
 }
 
 /// Of an instant that is none.
-pub(super) fn of_no_firing(what: NoFiring, page: &Page) -> String {
+pub(super) fn of_no_firing(what: NoFiring, page: &LedgerPage) -> String {
     let oldest = page.history.oldest().map(|revision| instant(revision.from)).unwrap_or_default();
     match what {
         NoFiring::Between => {

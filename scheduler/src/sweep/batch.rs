@@ -17,9 +17,9 @@ use sexton_model::incident::IncidentKind;
 use sexton_model::sweep::{Claim, Known, Verdict, judge_together};
 use sexton_model::ticket::{Envelope, Incoming, read};
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::raw::Noted;
-use sexton_store::{StoreError, parked};
+use sexton_store::timeout::with_timeout;
+use sexton_store::unknown_messages::RecordOutcome;
+use sexton_store::{StoreError, parked_messages};
 use tokio::time::Instant;
 
 use super::pass::{Pass, put_back};
@@ -86,8 +86,8 @@ impl Pass<'_> {
         let Judged { kept, ids, removed, returned } = judged;
         if !returned.is_empty() {
             self.still_held().await?;
-            let owing = parked::owe_again(&self.sweep.store, &returned, self.now);
-            self.tally.returned += within(ANSWER, owing).await?;
+            let owing = parked_messages::mark_unpublished(&self.sweep.store, &returned, self.now);
+            self.tally.returned += with_timeout(ANSWER, owing).await?;
         }
         self.keep(kept, &ids).await?;
         self.remove(removed).await;
@@ -116,7 +116,7 @@ impl Pass<'_> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let rows = within(ANSWER, parked::rows(&mut self.lock, &ids)).await?;
+        let rows = with_timeout(ANSWER, parked_messages::read_rows(&mut self.lock, &ids)).await?;
         self.confirmed = Instant::now();
         Ok(rows)
     }
@@ -126,9 +126,9 @@ impl Pass<'_> {
         if kept.is_empty() {
             return Ok(());
         }
-        let noting = parked::keep(&self.sweep.store, self.lock.began(), ids);
+        let noting = parked_messages::record_kept(&self.sweep.store, self.lock.acquired_at(), ids);
         let count = kept.len() as u64;
-        let (noted, stayed) = tokio::join!(within(ANSWER, noting), leave(&self.queue, kept));
+        let (noted, stayed) = tokio::join!(with_timeout(ANSWER, noting), leave(&self.queue, kept));
         stayed?;
         self.tally.kept += count;
         Ok(noted?)
@@ -146,15 +146,15 @@ impl Pass<'_> {
 
     /// Settles a message that no row knows: it stays, unless an operator has discarded it.
     async fn unowned(&mut self, message: Parked, read: &Incoming) -> Result<(), StepError> {
-        let (store, began) = (&self.sweep.store, self.lock.began());
+        let (store, began) = (&self.sweep.store, self.lock.acquired_at());
         let noted = raw::note(store, &message, read, &mut self.room, began, self.now).await?;
         match noted {
-            Noted::Kept { .. } => {}
-            Noted::NoRoom => {
+            RecordOutcome::Kept { .. } => {}
+            RecordOutcome::NoRoom => {
                 self.tally.unrecorded += 1;
                 self.unrecorded_bytes += message.delivery.body.len() as u64;
             }
-            Noted::Discarded => {
+            RecordOutcome::Discarded => {
                 self.tally.discarded += 1;
                 self.remove(vec![message]).await;
                 return Ok(());
@@ -174,8 +174,8 @@ impl Pass<'_> {
         let reason = "the broker parked the ticket: it was handed out again and again and no \
                       worker answered for it";
         let store = &self.sweep.store;
-        let failing = parked::fail_unopened(store, id, attempt, class, reason, self.now);
-        let failed = within(ANSWER, failing).await?;
+        let failing = parked_messages::fail_unopened(store, id, attempt, class, reason, self.now);
+        let failed = with_timeout(ANSWER, failing).await?;
         // Otherwise the row has moved on since it was read.
         self.tally.failed += u64::from(failed);
         if failed {

@@ -1,6 +1,6 @@
 //! One pass over the failed queue, under the lock that keeps other replicas from it.
 //!
-//! The queue may have any length: what the pass has kept is in a table ([`sexton_store::parked::keep`]), and its
+//! The queue may have any length: what the pass has kept is in a table ([`sexton_store::parked_messages::record_kept`]), and its
 //! end is where the queue ended when it began.
 //!
 //! The lock lives in a transaction that the server ends when it has idled for a minute. Messages
@@ -11,10 +11,10 @@ use std::time::Duration;
 use sexton_broker::names::failed_queue;
 use sexton_broker::{FailedQueue, InspectError, PublishError};
 use sexton_model::incident::IncidentKind;
-use sexton_store::answer::within;
-use sexton_store::exclusive::Exclusive;
-use sexton_store::parked::{Place, begin_pass, end_pass, owe_unseen};
-use sexton_store::raw::{Overflow, Room};
+use sexton_store::exclusive_lock::ExclusiveLock;
+use sexton_store::parked_messages::{ScanPosition, begin_pass, end_pass, mark_unseen_unpublished};
+use sexton_store::timeout::with_timeout;
+use sexton_store::unknown_messages::{Capacity, Overflow};
 use sexton_store::{Now, StoreError};
 use tokio::time::Instant;
 
@@ -33,9 +33,9 @@ pub(super) struct Pass<'a> {
     pub(super) sweep: &'a Sweep,
     /// Dropped before the lock: what is held goes back before another pass counts what is there.
     pub(super) queue: FailedQueue,
-    pub(super) lock: Exclusive,
+    pub(super) lock: ExclusiveLock,
     pub(super) confirmed: Instant,
-    pub(super) room: Room,
+    pub(super) room: Capacity,
     pub(super) unrecorded_bytes: u64,
     pub(super) tally: Tally,
     /// How many rows were failed before it began.
@@ -47,13 +47,17 @@ impl<'a> Pass<'a> {
     /// Counts what is in the queue. Nothing is taken yet.
     pub(super) async fn begin(
         sweep: &'a Sweep,
-        lock: Exclusive,
+        lock: ExclusiveLock,
         failed_rows: u64,
         now: Now,
     ) -> Result<Self, StepError> {
         let queue = FailedQueue::open(&sweep.link, &sweep.publisher).await?;
-        within(LONG_ANSWER, begin_pass(&sweep.store, lock.began())).await?;
-        let room = within(ANSWER, sexton_store::raw::room(&sweep.store, sweep.raw_limit)).await?;
+        with_timeout(LONG_ANSWER, begin_pass(&sweep.store, lock.acquired_at())).await?;
+        let room = with_timeout(
+            ANSWER,
+            sexton_store::unknown_messages::remaining_capacity(&sweep.store, sweep.raw_limit),
+        )
+        .await?;
         let (confirmed, tally, unrecorded_bytes) = (Instant::now(), Tally::default(), 0);
         Ok(Self { sweep, queue, lock, confirmed, room, unrecorded_bytes, tally, failed_rows, now })
     }
@@ -82,16 +86,18 @@ impl<'a> Pass<'a> {
     /// for. Acks are not answered; a later question of the same channel is, and so says that they arrived.
     /// Otherwise what was to be removed is in the queue again, and the next pass removes it.
     async fn record_raw(&mut self) -> Result<(), StepError> {
-        let (store, began) = (&self.sweep.store, self.lock.began());
+        let (store, began) = (&self.sweep.store, self.lock.acquired_at());
         let over = Overflow {
             messages: self.tally.unrecorded as i64,
             bytes: self.unrecorded_bytes as i64,
             at_least: !self.tally.complete,
         };
-        within(ANSWER, sexton_store::raw::write_overflow(store, over, began)).await?;
+        with_timeout(ANSWER, sexton_store::unknown_messages::write_overflow(store, over, began))
+            .await?;
         if self.tally.complete {
             self.queue.acks_arrived().await?;
-            within(ANSWER, sexton_store::raw::gone(store, began, self.now)).await?;
+            with_timeout(ANSWER, sexton_store::unknown_messages::mark_gone(store, began, self.now))
+                .await?;
         }
         Ok(())
     }
@@ -100,11 +106,11 @@ impl<'a> Pass<'a> {
     /// made; the next one forgets it.
     pub(super) async fn end(self) {
         drop(self.queue);
-        let forgetting = end_pass(&self.sweep.store, self.lock.began());
-        if let Err(error) = within(LONG_ANSWER, forgetting).await {
+        let forgetting = end_pass(&self.sweep.store, self.lock.acquired_at());
+        if let Err(error) = with_timeout(LONG_ANSWER, forgetting).await {
             tracing::debug!(%error, "what a pass over the failed queue has kept is left to the next");
         }
-        if let Err(error) = within(ANSWER, self.lock.release()).await {
+        if let Err(error) = with_timeout(ANSWER, self.lock.release()).await {
             tracing::debug!(%error, "the lock of a pass over the failed queue was lost");
         }
     }
@@ -116,20 +122,20 @@ impl<'a> Pass<'a> {
     }
 
     async fn confirm(&mut self) -> Result<(), StoreError> {
-        within(ANSWER, self.lock.confirm()).await?;
+        with_timeout(ANSWER, self.lock.confirm()).await?;
         self.confirmed = Instant::now();
         Ok(())
     }
 
     /// Goes through the rows that were failed when the pass began, from the oldest failure on.
     async fn owe_unseen(&mut self) -> Result<(), StoreError> {
-        let mut after = Place::START;
+        let mut after = ScanPosition::START;
         for _ in 0..=self.failed_rows.div_ceil(ROWS_AT_ONCE as u64) {
-            let (store, began) = (&self.sweep.store, self.lock.began());
-            let owing = owe_unseen(store, began, false, after, ROWS_AT_ONCE, self.now);
-            let Some(owed) = within(ANSWER, owing).await? else { break };
-            self.tally.owed_again += owed.owed;
-            after = owed.upto;
+            let (store, began) = (&self.sweep.store, self.lock.acquired_at());
+            let owing = mark_unseen_unpublished(store, began, false, after, ROWS_AT_ONCE, self.now);
+            let Some(unpublished) = with_timeout(ANSWER, owing).await? else { break };
+            self.tally.owed_again += unpublished.unpublished;
+            after = unpublished.upto;
             if self.sweep.stop.is_cancelled() {
                 break;
             }

@@ -1,5 +1,5 @@
 //! What the sweep does with messages that no row knows: writes them down, removes those that an
-//! operator discarded, and puts back those whose discard was taken back. See [`sexton_store::raw`]
+//! operator discarded, and puts back those whose discard was taken back. See [`sexton_store::unknown_messages`]
 //! for the order in which, and what a crash leaves.
 
 use ring::digest::{Context, SHA256};
@@ -8,9 +8,11 @@ use sexton_broker::screen::Flaw;
 use sexton_broker::{Parked, Properties, Publication};
 use sexton_model::ticket::Incoming;
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::exclusive::Exclusive;
-use sexton_store::raw::{self, DIGEST_BYTES, Digest, Noted, Room, Seen};
+use sexton_store::exclusive_lock::ExclusiveLock;
+use sexton_store::timeout::with_timeout;
+use sexton_store::unknown_messages::{
+    self, Capacity, DIGEST_BYTES, Digest, RecordOutcome, SeenMessage,
+};
 use sexton_store::{Now, Store};
 use tokio::time::Instant;
 
@@ -27,13 +29,13 @@ pub(super) async fn note(
     store: &Store,
     message: &Parked,
     incoming: &Incoming,
-    room: &mut Room,
+    room: &mut Capacity,
     pass: chrono::DateTime<chrono::Utc>,
     now: Now,
-) -> Result<Noted, StepError> {
+) -> Result<RecordOutcome, StepError> {
     let properties = document(&message.delivery.properties).to_string();
     let (kind, why) = kind_and_reason(incoming, &message.delivery.properties);
-    let seen = Seen {
+    let seen = SeenMessage {
         digest: digest(&message.delivery.body, &properties),
         kind,
         reason: &why,
@@ -41,10 +43,10 @@ pub(super) async fn note(
         properties: &properties,
     };
     let (body, beside) = (seen.body.len(), properties.len());
-    let noting = raw::note(store, &seen, pass, room.takes(body, beside), now);
-    let noted = within(ANSWER, noting).await?;
-    if noted == (Noted::Kept { new: true }) {
-        *room = room.less(body, beside);
+    let noting = unknown_messages::record_message(store, &seen, pass, room.fits(body, beside), now);
+    let noted = with_timeout(ANSWER, noting).await?;
+    if noted == (RecordOutcome::Kept { new: true }) {
+        *room = room.minus(body, beside);
     }
     fault::point("scheduler.sweep_noted");
     Ok(noted)
@@ -54,14 +56,14 @@ pub(super) async fn note(
 /// broker has it, so that a crash, or a stop in the middle, puts back one of them twice at the most.
 pub(super) async fn restore(
     sweep: &Sweep,
-    lock: &mut Exclusive,
+    lock: &mut ExclusiveLock,
     queue: &str,
     now: Now,
 ) -> Result<u64, StepError> {
     let (store, mut count, mut confirmed) = (&sweep.store, 0, Instant::now());
     let mut last = Vec::new();
     while count < RESTORED_AT_ONCE {
-        let next = within(ANSWER, raw::next_to_restore(store, &last)).await?;
+        let next = with_timeout(ANSWER, unknown_messages::next_to_restore(store, &last)).await?;
         let Some(one) = next else { break };
         for left in (0..one.copies).rev() {
             sweep.goes_on();
@@ -73,15 +75,16 @@ pub(super) async fn restore(
             if left > 0 {
                 // Whether the mark stands still or not: a pass that lost its lock may have met a copy and taken
                 // it away, and the copies that are left were promised all the same.
-                within(ANSWER, raw::restored_one(store, &one.digest)).await?;
+                with_timeout(ANSWER, unknown_messages::mark_copy_restored(store, &one.digest))
+                    .await?;
             }
             if confirmed.elapsed() >= CONFIRM_EVERY {
-                within(ANSWER, lock.confirm()).await?;
+                with_timeout(ANSWER, lock.confirm()).await?;
                 confirmed = Instant::now();
             }
         }
         fault::point("scheduler.sweep_restored");
-        within(ANSWER, raw::restored(store, &one.digest, now)).await?;
+        with_timeout(ANSWER, unknown_messages::mark_restored(store, &one.digest, now)).await?;
         last = one.digest;
         count += 1;
     }

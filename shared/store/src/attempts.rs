@@ -40,7 +40,11 @@ pub struct AttemptOutput {
 }
 
 /// The newest `limit` attempts of an execution, oldest first.
-pub async fn of_execution(store: &Store, id: Uuid, limit: i64) -> Result<Vec<Attempt>, StoreError> {
+pub async fn list_by_execution(
+    store: &Store,
+    id: Uuid,
+    limit: i64,
+) -> Result<Vec<Attempt>, StoreError> {
     let mut attempts = sqlx::query_as!(
         Attempt,
         r#"-- attempts_of_execution
@@ -52,7 +56,7 @@ pub async fn of_execution(store: &Store, id: Uuid, limit: i64) -> Result<Vec<Att
         id,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     attempts.reverse();
     Ok(attempts)
@@ -73,6 +77,6 @@ pub async fn output(
         id,
         number
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?)
 }

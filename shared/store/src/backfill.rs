@@ -27,16 +27,16 @@ use sexton_model::zone::tz_data_version;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, bounded, commit};
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
 use crate::ledger;
-use crate::listen::Wake;
-use crate::operator::{By, bound_waiting, lock_timed_out, wake};
+use crate::notifications::Notification;
+use crate::operator::{AuditContext, is_lock_timeout, notify, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
 /// Firings of one transaction.
-pub const BATCH: usize = 500;
+pub const MAX_BATCH_FIRINGS: usize = 500;
 /// The most executions that one backfill should make; whoever asks counts them first, with a dry run.
-pub const MAX_BACKFILLED: u64 = 20_000;
+pub const MAX_BACKFILL_EXECUTIONS: u64 = 20_000;
 
 /// What is to be backfilled.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ pub struct Backfill<'a> {
 
 /// Where the next batch begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct BatchStart {
     /// Its first firing.
     pub from: DateTime<Utc>,
     /// When the first execution of the whole backfill was due.
@@ -70,7 +70,7 @@ pub struct Place {
 
 /// What became of a firing.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Backfilled {
+pub struct BackfilledFiring {
     /// The firing.
     pub scheduled_for: DateTime<Utc>,
     /// Its key.
@@ -85,9 +85,9 @@ pub struct Backfilled {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Batch {
     /// Oldest first.
-    pub firings: Vec<Backfilled>,
+    pub firings: Vec<BackfilledFiring>,
     /// `None`: that was the last one.
-    pub next: Option<Place>,
+    pub next: Option<BatchStart>,
 }
 
 /// Why a batch was not made.
@@ -145,30 +145,30 @@ struct JobColumns {
 /// # Errors
 ///
 /// [`BackfillError`]; nothing of this batch was done then.
-pub async fn batch(
+pub async fn create_batch(
     store: &Store,
     request: Backfill<'_>,
-    place: Option<Place>,
+    place: Option<BatchStart>,
     mut fresh_id: impl FnMut() -> ExecutionId,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<Batch, BackfillError> {
     let mut tx = store.begin().await.map_err(StoreError::from)?;
-    bound_waiting(&mut tx).await.map_err(StoreError::from)?;
-    let job = match lock(&mut tx, request.job, now).await {
+    set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
+    let job = match lock_job(&mut tx, request.job, now).await {
         Ok(job) => job.ok_or_else(|| BackfillError::Missing(request.job.to_owned()))?,
-        Err(error) if lock_timed_out(&error) => {
+        Err(error) if is_lock_timeout(&error) => {
             return Err(BackfillError::Locked(request.job.to_owned()));
         }
         Err(error) => return Err(StoreError::from(error).into()),
     };
-    let place = place.unwrap_or(Place { from: request.from, start: job.now, made: 0 });
-    check(&request, &job, place)?;
-    let history = history(&mut tx, job.id, place.from).await?;
-    let mut stretch = history.firings(place.from, request.to, BATCH);
+    let place = place.unwrap_or(BatchStart { from: request.from, start: job.now, made: 0 });
+    check_request(&request, &job, place)?;
+    let history = read_history(&mut tx, job.id, place.from).await?;
+    let mut stretch = history.firings(place.from, request.to, MAX_BATCH_FIRINGS);
     // On these days the job was not to run.
     stretch.firings.retain(|firing| !history.excludes(firing.at));
-    let known = known_keys(&mut tx, job.id, &stretch.firings).await?;
+    let known = find_known_keys(&mut tx, job.id, &stretch.firings).await?;
     let mut made = place.made;
     let mut rows = Vec::new();
     let firings = stretch
@@ -176,34 +176,34 @@ pub async fn batch(
         .into_iter()
         .map(|firing| {
             if let Some(execution) = known.get(&firing.key) {
-                return told(firing, Some(*execution), None);
+                return backfilled_firing(firing, Some(*execution), None);
             }
             let due = request.rate.map_or(Some(place.start), |rate| rate.due(place.start, made));
             let due = due.unwrap_or(place.start).max(job.now);
             made += 1;
             if request.dry_run {
-                return told(firing, None, Some(due));
+                return backfilled_firing(firing, None, Some(due));
             }
             let id = fresh_id();
             rows.push((id.get(), firing.clone(), due));
-            told(firing, Some(id.get()), Some(due))
+            backfilled_firing(firing, Some(id.get()), Some(due))
         })
         .collect();
     if rows.is_empty() {
         // Nothing was written; waited for, so that whoever asks next finds the job unlocked.
-        bounded(tx.rollback()).await.map_err(StoreError::from)?;
+        with_client_timeout(tx.rollback()).await.map_err(StoreError::from)?;
     } else {
         insert(&mut tx, &request, &job, &rows, by).await?;
-        wake(&mut tx, Wake::Owed).await?;
+        notify(&mut tx, Notification::TicketsUnpublished).await?;
         commit(tx).await.map_err(StoreError::from)?;
     }
-    let next = stretch.next.map(|from| Place { from, start: place.start, made });
+    let next = stretch.next.map(|from| BatchStart { from, start: place.start, made });
     Ok(Batch { firings, next })
 }
 
 /// The job, locked, and up to where its executions may be gone, which stays so until the commit: first the
 /// job and then that row, as retention locks that row and then executions.
-async fn lock(
+async fn lock_job(
     connection: &mut PgConnection,
     name: &str,
     now: Now,
@@ -213,10 +213,10 @@ async fn lock(
         SELECT id FROM jobs WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE",
         name
     )
-    .fetch_optional(Bounded(&mut *connection))
+    .fetch_optional(WithTimeout(&mut *connection))
     .await?;
     sqlx::query_scalar!("-- share_retention\nSELECT one FROM retention FOR SHARE")
-        .fetch_optional(Bounded(&mut *connection))
+        .fetch_optional(WithTimeout(&mut *connection))
         .await?;
     sqlx::query_as!(
         JobColumns,
@@ -228,11 +228,15 @@ async fn lock(
         name,
         now
     )
-    .fetch_optional(Bounded(connection))
+    .fetch_optional(WithTimeout(connection))
     .await
 }
 
-fn check(request: &Backfill<'_>, job: &JobColumns, place: Place) -> Result<(), BackfillError> {
+fn check_request(
+    request: &Backfill<'_>,
+    job: &JobColumns,
+    place: BatchStart,
+) -> Result<(), BackfillError> {
     if request.to < request.from {
         return Err(BackfillError::Backwards);
     }
@@ -249,12 +253,12 @@ fn check(request: &Backfill<'_>, job: &JobColumns, place: Place) -> Result<(), B
 }
 
 /// The job's schedules. Before there was a job nothing can have run: of then its first schedule counts.
-async fn history(
+async fn read_history(
     connection: &mut PgConnection,
     job: Uuid,
     from: DateTime<Utc>,
 ) -> Result<History, BackfillError> {
-    let mut revisions = ledger::revisions(connection, job).await?;
+    let mut revisions = ledger::read_revisions(connection, job).await?;
     revisions.sort_by_key(|revision| revision.number);
     if let Some(oldest) = revisions.first_mut()
         && from <= oldest.from
@@ -267,7 +271,7 @@ async fn history(
     Ok(History::new(revisions, None))
 }
 
-async fn known_keys(
+async fn find_known_keys(
     connection: &mut PgConnection,
     job: Uuid,
     firings: &[Nominal],
@@ -279,13 +283,17 @@ async fn known_keys(
         job,
         &keys
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     Ok(rows.into_iter().map(|row| (row.execution_key, row.id)).collect())
 }
 
-fn told(firing: Nominal, execution: Option<Uuid>, due_at: Option<DateTime<Utc>>) -> Backfilled {
-    Backfilled { scheduled_for: firing.at, execution_key: firing.key, execution, due_at }
+fn backfilled_firing(
+    firing: Nominal,
+    execution: Option<Uuid>,
+    due_at: Option<DateTime<Utc>>,
+) -> BackfilledFiring {
+    BackfilledFiring { scheduled_for: firing.at, execution_key: firing.key, execution, due_at }
 }
 
 /// The audit and the rows. That no key of these is there was read under the job's lock, without which
@@ -295,7 +303,7 @@ async fn insert(
     request: &Backfill<'_>,
     job: &JobColumns,
     rows: &[(Uuid, Nominal, DateTime<Utc>)],
-    by: By<'_>,
+    by: AuditContext<'_>,
 ) -> Result<(), StoreError> {
     let overlap = request.allow_overlap.then_some("allow");
     let after = json!({
@@ -305,7 +313,7 @@ async fn insert(
         "rate": request.rate.map(|rate| rate.to_string()),
         "overlap": overlap,
     });
-    let deed = sqlx::query_scalar!(
+    let action_id = sqlx::query_scalar!(
         "-- record_backfill
         INSERT INTO operator_actions (at, actor, action, job_id, reason, after)
         VALUES ($1, $2, 'backfill', $3, $4, $5) RETURNING id",
@@ -315,7 +323,7 @@ async fn insert(
         by.reason,
         after
     )
-    .fetch_one(Bounded(&mut *connection))
+    .fetch_one(WithTimeout(&mut *connection))
     .await?;
     let template = job.idempotency_template.as_deref();
     let ids: Vec<Uuid> = rows.iter().map(|row| row.0).collect();
@@ -344,10 +352,10 @@ async fn insert(
         request.claimed_by,
         job.now,
         tz_data_version(),
-        deed,
+        action_id,
         overlap
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

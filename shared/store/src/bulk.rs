@@ -5,53 +5,56 @@
 //! transaction nor in anybody's memory. Only what had ended when the operator looked is meant, at the attempt
 //! number that it had then.
 //!
-//! **It is carried out** by any scheduler, portion by portion ([`carry()`]): one transaction locks the bulk
+//! **It is carried out** by any scheduler, portion by portion ([`execute_batch()`]): one transaction locks the bulk
 //! (so that two schedulers never share its pace and its canary), locks the executions in the order of their
 //! ids, moves those that are still as they were seen, records each in the audit, and counts. So after a crash
 //! anywhere every item is either done, recorded and counted, or none of it; and what an operator, a worker or
 //! another bulk did meanwhile is refused, and said so at the item.
 //!
 //! **Where a job has a verify task**, the items of that job wait until it has said that their effect has not
-//! happened ([`asking()`]).
+//! happened ([`process_questions()`]).
 //!
 //! The program that asked may end at any time; it only watches.
 
-mod asks;
+mod blocked_questions;
 mod canary;
-mod carry;
+mod command_answer;
+mod control;
 mod create;
+mod execute;
 mod items;
-mod later;
+mod later_success;
 mod prepare;
 mod preview;
 mod prune;
 mod question;
 mod rows;
 mod select;
-mod steer;
-mod verdict;
-mod waits;
+mod verify_command;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-pub use asks::{asks, unasked};
-pub use carry::{Portion, carry};
-pub use create::{Asked, NewBulk, create};
-pub use items::{Item, items};
+pub use blocked_questions::{BlockedQuestions, UnofferedQuestions, list_blocked_questions};
+pub use command_answer::record_answer;
+pub use control::{ControlError, abort, resume, stop};
+pub use create::{BulkSelector, NewBulk, create};
+pub use execute::{ExecutedBatch, execute_batch};
+pub use items::{Item, list_items};
 pub use prepare::{Prepared, prepare};
-pub use preview::{MOST, Preview, preview, preview_ids, some_job_asks, verified};
+pub use preview::{
+    MAX_PREVIEW_EXECUTIONS, Preview, any_job_has_verify_task, count_with_verify_task, preview,
+    preview_ids,
+};
 pub use prune::prune;
-pub use question::{Asking, LONGEST_WAIT_MINUTES, asking};
-pub use steer::{SteerError, break_off, resume, stop};
-pub use verdict::judged;
-pub use waits::{Unheard, Waits, waits};
+pub use question::{MAX_QUESTION_WAIT_MINUTES, QuestionRound, process_questions};
+pub use verify_command::{count_unasked, record_verify_command};
 
 use crate::{Store, StoreError};
 
 /// How many bulks a scheduler looks at in one round.
-pub const MOST_ALIVE: usize = 100;
+pub const MAX_ACTIVE_BULKS: usize = 100;
 
 /// A row of `bulks`; the fields bear the columns' names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -100,7 +103,7 @@ pub async fn find(store: &Store, id: i64) -> Result<Option<Bulk>, StoreError> {
         FROM bulks WHERE id = $1",
         id
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?)
 }
 
@@ -116,14 +119,14 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
         before,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
-/// Which bulks a scheduler has to look at, at most [`MOST_ALIVE`]: the oldest first, but those after `after`
+/// Which bulks a scheduler has to look at, at most [`MAX_ACTIVE_BULKS`]: the oldest first, but those after `after`
 /// before all others, so that a hundred that wait for something hold up none. One of whose open items nobody has
 /// answered for yet is not among them: it comes back with the first answer.
-pub async fn alive(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
+pub async fn list_active(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_alive
         SELECT id FROM bulks b
@@ -133,8 +136,8 @@ pub async fn alive(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
                OR NOT EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'unasked'))
         ORDER BY id <= $1, id LIMIT $2",
         after,
-        MOST_ALIVE as i64
+        MAX_ACTIVE_BULKS as i64
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

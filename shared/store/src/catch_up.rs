@@ -1,6 +1,6 @@
 //! Catch-up that is held: what there is of it, and what an operator makes of it.
 //!
-//! Planners begin a hold and set firings aside ([`crate::firing::ClaimTransaction::look_at_clock`]);
+//! Planners begin a hold and set firings aside ([`crate::firing::ClaimTransaction::read_clock`]);
 //! only an operator ends it. [`settle()`] goes through the jobs in batches, each one transaction: lock the
 //! jobs, give what was set aside its dispositions (rows and gaps by the jobs' misfire policies as of
 //! when it was set aside, or gaps alone), delete it, record the deed. The last transaction ends the
@@ -23,7 +23,7 @@ use crate::{Store, StoreError};
 pub use settle::settle;
 
 /// So many late jobs are counted at the most.
-pub const MOST_LATE: i64 = 10_000;
+pub const MAX_COUNTED_LATE_JOBS: i64 = 10_000;
 
 /// A hold that has no end yet.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -44,14 +44,14 @@ pub struct Hold {
 
 /// What becomes of what was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum HoldDecision {
     /// The jobs' misfire policies judge it.
     Release,
     /// It is given up: gaps with the reason `held`.
     Discard,
 }
 
-impl Verdict {
+impl HoldDecision {
     /// As the database writes it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl Verdict {
 
 /// What was done.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Settled {
+pub struct SettledHold {
     /// Jobs that were decided.
     pub jobs: usize,
     /// Executions that are to run.
@@ -79,7 +79,7 @@ pub struct Settled {
     /// Whether the hold is over.
     pub ended: bool,
     /// After a discard that ended the hold: active jobs that are late, and that no scheduler had set
-    /// aside. They are caught up by their policies. [`MOST_LATE`] stands for more as well.
+    /// aside. They are caught up by their policies. [`MAX_COUNTED_LATE_JOBS`] stands for more as well.
     pub late_jobs: i64,
 }
 
@@ -95,7 +95,7 @@ pub enum SettleError {
 }
 
 /// The hold, if catch-up is held, and how much is set aside.
-pub async fn hold(store: &Store) -> Result<Option<Hold>, StoreError> {
+pub async fn find_hold(store: &Store) -> Result<Option<Hold>, StoreError> {
     Ok(sqlx::query_as!(
         Hold,
         r#"-- hold
@@ -104,13 +104,13 @@ pub async fn hold(store: &Store) -> Result<Option<Hold>, StoreError> {
                      FROM held_firings) h
         WHERE released_at IS NULL"#
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?)
 }
 
 /// What a run that was set aside finds of its job, after the runs before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Before {
+pub struct PrecedingRuns {
     /// What of the job has not ended.
     under_way: UnderWay,
     /// How many of its firings may still run; `None`: any number.
@@ -119,7 +119,7 @@ pub struct Before {
     begun: u64,
 }
 
-impl Before {
+impl PrecedingRuns {
     /// What the first run of `job` finds.
     pub fn first_of(job: &DueJob) -> Self {
         Self { under_way: job.under_way, left: job.terms.runs_left(job.runs_used), begun: 0 }
@@ -140,7 +140,10 @@ impl Before {
 }
 
 /// How many firings are set aside, of the jobs `names` or of all.
-pub async fn set_aside(store: &Store, names: Option<&[String]>) -> Result<i64, StoreError> {
+pub async fn count_held_firings(
+    store: &Store,
+    names: Option<&[String]>,
+) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- firings_set_aside
         SELECT coalesce(sum(h.count), 0)::bigint AS "firings!"
@@ -148,7 +151,7 @@ pub async fn set_aside(store: &Store, names: Option<&[String]>) -> Result<i64, S
         WHERE $1::text[] IS NULL OR j.name = ANY ($1)"#,
         names as Option<&[String]>
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -157,8 +160,12 @@ pub async fn set_aside(store: &Store, names: Option<&[String]>) -> Result<i64, S
 /// # Errors
 ///
 /// [`StoreError::Inconsistent`]: the schedule cannot be read.
-pub fn released(job: &DueJob, run: &HeldRun, before: Before) -> Result<Plan, StoreError> {
-    let Before { under_way, left, begun } = before;
+pub fn plan_release(
+    job: &DueJob,
+    run: &HeldRun,
+    before: PrecedingRuns,
+) -> Result<Plan, StoreError> {
+    let PrecedingRuns { under_way, left, begun } = before;
     let whole = |reason| Plan {
         gaps: vec![Gap { first: run.first, last: run.last, count: run.count, reason }],
         ..Plan::default()
@@ -172,7 +179,7 @@ pub fn released(job: &DueJob, run: &HeldRun, before: Before) -> Result<Plan, Sto
     })?;
     let due = Due {
         timetable: &timetable,
-        overlap: overlap(job.overlap),
+        overlap: release_overlap(job.overlap),
         misfire: job.misfire,
         next_fire_at: run.first,
         under_way,
@@ -187,7 +194,7 @@ pub fn released(job: &DueJob, run: &HeldRun, before: Before) -> Result<Plan, Sto
 
 /// What a release makes of a policy: newer firings have been claimed since, so it replaces nothing, and
 /// waits until the job is free.
-const fn overlap(policy: Overlap) -> Overlap {
+const fn release_overlap(policy: Overlap) -> Overlap {
     match policy {
         Overlap::Replace => Overlap::Queue,
         other => other,

@@ -8,13 +8,13 @@ use sqlx::Connection as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 
 use crate::StoreError;
-use crate::bounded::bounded;
+use crate::client_timeout::with_client_timeout;
 use crate::session_settings::SessionSettings;
 
 /// How long a connection that comes back to the pool may take to show that it still answers.
-const RETURN_LIMIT: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that came back less than this ago has just answered, and is not asked again when it is taken.
-pub(crate) const RESTED: Duration = Duration::from_secs(1);
+pub(crate) const PING_AFTER_IDLE: Duration = Duration::from_secs(1);
 
 /// How to connect.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct StoreOptions {
     pub url: String,
     /// Shown in `pg_stat_activity`.
     pub application: String,
-    /// The most connections; each [`crate::listen::Listener`] has one of its own besides.
+    /// The most connections; each [`crate::notifications::Listener`] has one of its own besides.
     pub pool_size: u32,
     /// How long a call waits for a connection.
     pub acquire_timeout: Duration,
@@ -64,7 +64,7 @@ impl Store {
     ///
     /// Every connection gets `synchronous_commit = on` and `READ COMMITTED`, whatever the server's
     /// or the role's defaults are: the protocol's promises stand on both. One that does not get them is
-    /// refused: see [`Self::verify_settings`].
+    /// refused: see [`Self::check_settings`].
     ///
     /// # Errors
     ///
@@ -76,14 +76,14 @@ impl Store {
             .max_connections(options.pool_size.max(1))
             .acquire_timeout(options.acquire_timeout)
             .test_before_acquire(false)
-            .after_connect(move |connection, _| Box::pin(settings.verify(connection)))
+            .after_connect(move |connection, _| Box::pin(settings.check(connection)))
             .before_acquire(|connection, about| {
-                let rested = about.idle_for >= RESTED;
-                Box::pin(
-                    async move { if rested { still_answers(connection).await } else { Ok(true) } },
-                )
+                let rested = about.idle_for >= PING_AFTER_IDLE;
+                Box::pin(async move {
+                    if rested { ping_with_timeout(connection).await } else { Ok(true) }
+                })
             })
-            .after_release(|connection, _| Box::pin(still_answers(connection)))
+            .after_release(|connection, _| Box::pin(ping_with_timeout(connection)))
             .connect_lazy_with(connect);
         Ok(Self { pool, settings })
     }
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// A place for one connection that is nobody else's.
-    pub(crate) fn alone(&self) -> PgPool {
+    pub(crate) fn single_connection_pool(&self) -> PgPool {
         PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(self.pool.options().get_acquire_timeout())
@@ -107,7 +107,7 @@ impl Store {
             .max_lifetime(None)
             .after_connect({
                 let settings = self.settings;
-                move |connection, _| Box::pin(settings.verify(connection))
+                move |connection, _| Box::pin(settings.check(connection))
             })
             .connect_lazy_with((*self.pool.connect_options()).clone())
     }
@@ -118,7 +118,7 @@ impl Store {
         options: &PgConnectOptions,
     ) -> Result<PgConnection, sqlx::Error> {
         let mut connection = options.connect().await?;
-        self.settings.verify(&mut connection).await?;
+        self.settings.check(&mut connection).await?;
         Ok(connection)
     }
 
@@ -128,17 +128,17 @@ impl Store {
     /// # Errors
     ///
     /// [`StoreError::Unavailable`] or [`StoreError::Refused`]; [`StoreError::SettingsNotApplied`]: a pooler drops them.
-    pub async fn verify_settings(&self) -> Result<(), StoreError> {
+    pub async fn check_settings(&self) -> Result<(), StoreError> {
         let connecting = async {
             let connection = self.connect(&self.pool.connect_options()).await?;
             connection.close().await
         };
-        Ok(bounded(connecting).await?)
+        Ok(with_client_timeout(connecting).await?)
     }
 
     /// Asks the server for a sign of life.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query("SELECT 1").execute(self.bounded()).await?;
+        sqlx::query("SELECT 1").execute(self.with_timeout()).await?;
         Ok(())
     }
 
@@ -166,8 +166,8 @@ pub(crate) fn connect_options(options: &StoreOptions) -> Result<PgConnectOptions
 /// Asked of a connection that comes back, and of one that is taken after a rest. The pool itself asks too, but waits
 /// for the answer without end and counts the connection as in use all the while: each lost answer would make the
 /// pool smaller for good. An error here closes the connection.
-pub(crate) async fn still_answers(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    let answer = tokio::time::timeout(RETURN_LIMIT, connection.ping()).await;
+pub(crate) async fn ping_with_timeout(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    let answer = tokio::time::timeout(PING_TIMEOUT, connection.ping()).await;
     answer.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()))?;
     Ok(true)
 }

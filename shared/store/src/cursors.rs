@@ -13,9 +13,9 @@ use sexton_model::plan::{Cursor, Timetable, first_firing};
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::listen::Wake;
-use crate::operator::wake;
+use crate::client_timeout::{WithTimeout, commit};
+use crate::notifications::Notification;
+use crate::operator::notify;
 use crate::{Store, StoreError};
 
 /// A cursor that stood elsewhere by newer data.
@@ -41,13 +41,13 @@ pub struct Recomputed {
     /// Those whose cursor moved.
     pub moved: Vec<MovedCursor>,
     /// Where the next batch begins; `None`: this was the last one.
-    pub next: Option<LookedAt>,
+    pub next: Option<RecomputePosition>,
 }
 
 /// The last job that a batch looked at, in the order in which they are looked at: by the release of the
 /// data that computed the cursor, then by id.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LookedAt {
+pub struct RecomputePosition {
     version: String,
     id: JobId,
 }
@@ -57,7 +57,7 @@ pub struct LookedAt {
 /// crash leaves the cursors as they were. Reads no more of the table than these jobs, however many there are.
 pub async fn recompute(
     store: &Store,
-    after: Option<&LookedAt>,
+    after: Option<&RecomputePosition>,
     limit: i64,
 ) -> Result<Recomputed, StoreError> {
     let mut tx = store.begin().await?;
@@ -78,7 +78,7 @@ pub async fn recompute(
         after.map_or(Uuid::nil(), |after| after.id.get()),
         limit
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?;
     let mut done = Recomputed {
         jobs: rows.len(),
@@ -111,13 +111,13 @@ pub async fn recompute(
         tz_data_version(),
         &nominal as &[Option<DateTime<Utc>>]
     )
-    .execute(Bounded(&mut *tx))
+    .execute(WithTimeout(&mut *tx))
     .await?;
     let to = next.into_iter().map(|next| next.map(|next| next.nominal));
     let moved = read.into_iter().zip(to).filter(|((row, ..), to)| row.nominal() != *to);
     done.moved = moved.map(|((row, ..), to)| row.moved_to(to)).collect();
     if !done.moved.is_empty() {
-        wake(&mut tx, Wake::Jobs).await?;
+        notify(&mut tx, Notification::Jobs).await?;
     }
     commit(tx).await?;
     Ok(done)
@@ -141,8 +141,11 @@ struct Row {
 }
 
 impl Row {
-    fn looked_at(&self) -> LookedAt {
-        LookedAt { version: self.tz_version.clone().unwrap_or_default(), id: JobId::new(self.id) }
+    fn looked_at(&self) -> RecomputePosition {
+        RecomputePosition {
+            version: self.tz_version.clone().unwrap_or_default(),
+            id: JobId::new(self.id),
+        }
     }
 
     fn schedule(&self) -> Option<Schedule> {

@@ -4,7 +4,7 @@
 
 pub mod fix;
 mod platform;
-mod verify;
+mod verify_tasks;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use chrono::{DateTime, Utc};
 use sqlx::postgres::PgListener;
 use tokio::time::timeout;
 
-use crate::bounded::bounded;
+use crate::client_timeout::with_client_timeout;
 use crate::schema::MIGRATIONS;
 use crate::{Store, StoreError};
 
-pub use platform::{Leases, Process, leases, newest_tz_data, processes};
-pub use verify::{Unoffered, unoffered};
+pub use platform::{OverdueLeases, Process, count_overdue_leases, newest_tz_data, processes};
+pub use verify_tasks::{UnofferedVerifyTask, list_unoffered_verify_tasks};
 
 /// For a notification to come back. It takes a round trip.
-const NOTIFIED_WITHIN: Duration = Duration::from_secs(2);
+const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The server and this session.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub async fn server(store: &Store) -> Result<Server, StoreError> {
                (SELECT sum(numbackends) FROM pg_stat_database)::bigint AS "connections!",
                clock_timestamp() AS "now!""#
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -82,12 +82,12 @@ pub struct Migrations {
 pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
     let there: Option<bool> =
         sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-            .fetch_one(store.bounded())
+            .fetch_one(store.with_timeout())
             .await?;
     let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
         // Not checked at compile time: the table belongs to the migrator.
         sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
-            .fetch_all(store.bounded())
+            .fetch_all(store.with_timeout())
             .await?
     } else {
         Vec::new()
@@ -111,7 +111,7 @@ pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
 
 /// What the role may not do with a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Withheld {
+pub struct MissingPrivileges {
     /// The table's name, or the function's.
     pub table: String,
     /// `SELECT`, `INSERT`, `UPDATE`, `DELETE`; `EXECUTE`.
@@ -120,9 +120,9 @@ pub struct Withheld {
 
 /// The tables of the schema that the role may not work with, and the function by which retention removes from the
 /// audit; the audit itself is only read and added to.
-pub async fn withheld(store: &Store) -> Result<Vec<Withheld>, StoreError> {
+pub async fn list_missing_privileges(store: &Store) -> Result<Vec<MissingPrivileges>, StoreError> {
     Ok(sqlx::query_as!(
-        Withheld,
+        MissingPrivileges,
         r#"-- doctor_withheld
         SELECT t.name AS "table!", array_agg(p.name ORDER BY p.place) AS "privileges!"
         FROM (SELECT c.oid, c.relname::text AS name FROM pg_class c
@@ -138,27 +138,27 @@ pub async fn withheld(store: &Store) -> Result<Vec<Withheld>, StoreError> {
             to_regprocedure(f || '(timestamptz, timestamptz, integer)'), 'EXECUTE')
         ORDER BY 1"#
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// Whether what one session tells arrives at another, as the programs tell one another that there is
 /// work. Not through a pooler that gives sessions out by the transaction, for instance. `None`: it
 /// does; otherwise why not.
-pub async fn deaf(store: &Store) -> Option<String> {
-    match timeout(NOTIFIED_WITHIN * 2, hear(store)).await {
+pub async fn check_notifications(store: &Store) -> Option<String> {
+    match timeout(NOTIFICATION_TIMEOUT * 2, receives_notification(store)).await {
         Ok(Ok(true)) => None,
         Ok(Ok(false)) | Err(_) => {
-            Some(format!("no notification came back within {} s", NOTIFIED_WITHIN.as_secs()))
+            Some(format!("no notification came back within {} s", NOTIFICATION_TIMEOUT.as_secs()))
         }
         Ok(Err(error)) => Some(error.to_string()),
     }
 }
 
-async fn hear(store: &Store) -> Result<bool, sqlx::Error> {
-    let mut listener = PgListener::connect_with(&store.alone()).await?;
+async fn receives_notification(store: &Store) -> Result<bool, sqlx::Error> {
+    let mut listener = PgListener::connect_with(&store.single_connection_pool()).await?;
     listener.listen("sexton_doctor").await?;
     let telling = sqlx::query!("-- doctor_notify\nSELECT pg_notify('sexton_doctor', '')");
-    bounded(telling.execute(store.bounded())).await?;
-    Ok(timeout(NOTIFIED_WITHIN, listener.recv()).await.is_ok_and(|heard| heard.is_ok()))
+    with_client_timeout(telling.execute(store.with_timeout())).await?;
+    Ok(timeout(NOTIFICATION_TIMEOUT, listener.recv()).await.is_ok_and(|heard| heard.is_ok()))
 }

@@ -133,7 +133,7 @@ impl From<sqlx::migrate::MigrateError> for StoreError {
 }
 
 /// Reads a text column that only this program writes.
-pub(crate) fn known<T>(
+pub(crate) fn parse_column<T>(
     place: &'static str,
     text: &str,
     parse: impl FnOnce(&str) -> Option<T>,

@@ -127,19 +127,19 @@ pub async fn list(
         about,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// One execution.
 pub async fn find(store: &Store, id: Uuid) -> Result<Option<Execution>, StoreError> {
-    Ok(of_ids(store, &[id]).await?.pop())
+    Ok(list_by_ids(store, &[id]).await?.pop())
 }
 
 /// The executions that have these ids, in no particular order.
-pub async fn of_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, StoreError> {
+pub async fn list_by_ids(store: &Store, ids: &[Uuid]) -> Result<Vec<Execution>, StoreError> {
     Ok(sqlx::query_file_as!(Execution, "src/executions/of_ids.sql", ids)
-        .fetch_all(store.bounded())
+        .fetch_all(store.with_timeout())
         .await?)
 }
 
@@ -158,6 +158,6 @@ pub async fn ids_between(
         last,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

@@ -5,10 +5,10 @@
 //! the commit. A crash before the commit leaves nothing; a crash after it leaves owed tickets, which
 //! the relay publishes. The guard against a double firing is the unique row, not the lock.
 
+mod auto_pause;
 mod clock;
 mod due;
-mod failing;
-mod late;
+mod held_firings;
 mod under_way;
 
 use std::time::Duration;
@@ -24,18 +24,18 @@ use sexton_model::zone::tz_data_version;
 use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, bounded, commit};
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::dedicated_connection::ExecutorSource;
 use crate::gaps;
-use crate::own::Executors;
-use crate::tickets::OwedTicket;
+use crate::tickets::UnpublishedTicket;
 use crate::waiters::NOT_BEFORE_ADMISSION;
-use crate::{HEAD_START_MS, Now, Store, StoreError};
+use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
-pub use clock::{Look, Noticed};
+pub use clock::{ClockJump, ClockReading};
 use due::DueRow;
 pub(crate) use due::rate;
 pub use due::{DueJob, DueJobs, FailingJob, UnreadableJob};
-pub use late::{HeldRun, due_now, held_runs, jobs_of_held};
+pub use held_firings::{HeldRun, list_due_now, list_held_jobs, list_held_runs};
 pub use under_way::Replaced;
 
 /// A row to insert.
@@ -89,9 +89,9 @@ impl Claim {
     }
 
     /// The ticket of the row that this claim became. `job` is the claimed one.
-    pub fn into_ticket(self, job: &DueJob) -> OwedTicket {
-        let (attempt, rev) = FRESH;
-        OwedTicket {
+    pub fn into_ticket(self, job: &DueJob) -> UnpublishedTicket {
+        let (attempt, rev) = INITIAL_ATTEMPT;
+        UnpublishedTicket {
             ticket: Ticket {
                 execution_id: self.id,
                 attempt,
@@ -127,12 +127,12 @@ pub struct GapRow {
     /// Why.
     pub reason: String,
     /// Who or what is behind it.
-    pub behind: GapBehind,
+    pub cause: GapCause,
 }
 
 /// Who or what is behind a gap.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct GapBehind {
+pub struct GapCause {
     /// Who paused, changed or deleted the job.
     pub actor: Option<String>,
     /// What he said.
@@ -150,20 +150,20 @@ impl GapRow {
             last: gap.last,
             count: gap.count,
             reason: gap.reason.as_str().to_owned(),
-            behind: GapBehind::default(),
+            cause: GapCause::default(),
         }
     }
 
     /// The same with who or what is behind it.
     #[must_use]
-    pub fn with(self, behind: GapBehind) -> Self {
-        Self { behind, ..self }
+    pub fn with_cause(self, cause: GapCause) -> Self {
+        Self { cause, ..self }
     }
 }
 
 /// Where a planned job stands next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MovedOn {
+pub struct CursorUpdate {
     /// The job.
     pub job: JobId,
     /// Its next firing; `None` ends its firings.
@@ -183,7 +183,7 @@ pub struct NextDue {
 
 /// Reads until when the planner may sleep, if `except` are left out.
 pub async fn next_due(
-    mut to: impl Executors,
+    mut to: impl ExecutorSource,
     except: &[JobId],
     now: Now,
 ) -> Result<NextDue, StoreError> {
@@ -219,7 +219,7 @@ impl ClaimTransaction<'static> {
 impl<'c> ClaimTransaction<'c> {
     /// Begins, on this connection. Dropped without a commit, it leaves nothing, but the connection is to be given up.
     pub async fn begin_on(connection: &'c mut PgConnection, now: Now) -> Result<Self, StoreError> {
-        Ok(Self { tx: bounded(connection.begin()).await?, now })
+        Ok(Self { tx: with_client_timeout(connection.begin()).await?, now })
     }
 
     /// Locks up to `limit` due jobs other than `except`, longest due first. Jobs that another replica
@@ -246,11 +246,11 @@ impl<'c> ClaimTransaction<'c> {
             limit,
             &except
         )
-        .fetch_all(Bounded(&mut *self.tx))
+        .fetch_all(WithTimeout(&mut *self.tx))
         .await?;
         let mut due = DueJobs::read(rows);
-        self.pause_the_failing(&mut due).await?;
-        under_way::look(&mut self.tx, &mut due, true).await?;
+        self.pause_failing_jobs(&mut due).await?;
+        under_way::fill_in_under_way(&mut self.tx, &mut due, true).await?;
         Ok(due)
     }
 
@@ -304,13 +304,13 @@ impl<'c> ClaimTransaction<'c> {
             &skips as &[Option<String>],
             by,
             self.now,
-            HEAD_START_MS as f64,
+            RELAY_DELAY_MS as f64,
             tz_data_version(),
             NOT_BEFORE_ADMISSION,
             &waits as &[Option<String>],
             &after
         )
-        .fetch_all(Bounded(&mut *self.tx))
+        .fetch_all(WithTimeout(&mut *self.tx))
         .await?;
         Ok(inserted.into_iter().map(ExecutionId::new).collect())
     }
@@ -325,7 +325,7 @@ impl<'c> ClaimTransaction<'c> {
     /// are there or neither. Returns how many rows changed, which is as many as were given while their
     /// locks are held. A job that fires once keeps the instant since which it is due
     /// ([`Timetable::since`](sexton_model::plan::Timetable::since)): a release asks for it later.
-    pub async fn advance(&mut self, cursors: &[MovedOn]) -> Result<u64, StoreError> {
+    pub async fn advance(&mut self, cursors: &[CursorUpdate]) -> Result<u64, StoreError> {
         let jobs: Vec<Uuid> = cursors.iter().map(|moved| moved.job.get()).collect();
         let at = |of: fn(Cursor) -> Option<DateTime<Utc>>| -> Vec<Option<DateTime<Utc>>> {
             cursors.iter().map(|moved| moved.next.and_then(of)).collect()
@@ -349,14 +349,14 @@ impl<'c> ClaimTransaction<'c> {
             &nominal as &[Option<DateTime<Utc>>],
             &runs
         )
-        .execute(Bounded(&mut *self.tx))
+        .execute(WithTimeout(&mut *self.tx))
         .await?;
         Ok(done.rows_affected())
     }
 
     /// Records firings that no execution stands for.
     pub async fn record_gaps(&mut self, gaps: &[GapRow]) -> Result<(), StoreError> {
-        gaps::record(&mut self.tx, gaps, self.now).await
+        gaps::record_gaps(&mut self.tx, gaps, self.now).await
     }
 
     /// What it is carried out on, for statements of others that belong to it.
@@ -366,7 +366,7 @@ impl<'c> ClaimTransaction<'c> {
 
     /// Undoes it all, and waits until its locks are gone.
     pub async fn rollback(self) -> Result<(), StoreError> {
-        Ok(bounded(self.tx.rollback()).await?)
+        Ok(with_client_timeout(self.tx.rollback()).await?)
     }
 
     /// Commits. On an error nothing is known: the rows may be there. Whoever looks at the jobs next
@@ -377,4 +377,4 @@ impl<'c> ClaimTransaction<'c> {
 }
 
 /// The attempt number and revision that [`ClaimTransaction::insert`] gives a row.
-pub(crate) const FRESH: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);
+pub(crate) const INITIAL_ATTEMPT: (AttemptNumber, i32) = (AttemptNumber::FIRST, 1);

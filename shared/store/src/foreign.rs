@@ -15,10 +15,10 @@ use sexton_model::ticket::{Foreign, Ticket};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, bounded, commit};
-use crate::firing::FRESH;
-use crate::tickets::OwedTicket;
-use crate::{HEAD_START_MS, Now, Store, StoreError};
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::firing::INITIAL_ATTEMPT;
+use crate::tickets::UnpublishedTicket;
+use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 /// Fresh ids for a foreign task that turns out to be new.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +35,12 @@ pub struct Adopted {
     /// A new execution, or the one that its key already has.
     pub execution_id: ExecutionId,
     /// The ticket a task without a key owes, to be published by the caller before it acknowledges.
-    pub owed: Option<Box<OwedTicket>>,
+    pub unpublished: Option<Box<UnpublishedTicket>>,
 }
 
 /// What became of a claim.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Claimed {
+pub enum ClaimOutcome {
     /// The task has an execution.
     Adopted(Adopted),
     /// There are [`MAX_FOREIGN_JOBS`] foreign jobs, and none of this type: nothing was written.
@@ -51,7 +51,7 @@ pub enum Claimed {
 const FOREIGN_JOBS_LOCK: i64 = 0x7365_7874_6f6e_2066;
 
 /// Claims of one call: a job that is deleted between two statements of a claim is made again by the next.
-const TRIES: usize = 3;
+const MAX_CLAIM_TRIES: usize = 3;
 
 /// Takes a foreign task over. With a key, the delivered message itself is the ticket of attempt 1, so
 /// the row owes none; without one the row owes its ticket, and a crash before the message is
@@ -65,28 +65,28 @@ pub async fn claim(
     ids: FreshIds,
     by: &str,
     now: Now,
-) -> Result<Claimed, StoreError> {
+) -> Result<ClaimOutcome, StoreError> {
     let claim = Claim::of(task, pool, ids, by, now);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_CLAIM_TRIES {
         let mut tx = store.begin().await?;
         if let Some(row) = claim.insert_execution(&mut tx).await? {
             commit(tx).await?;
-            return Ok(Claimed::Adopted(claim.adopted(&row)));
+            return Ok(ClaimOutcome::Adopted(claim.adopted(&row)));
         }
         if let Some(execution_id) = claim.find(&mut tx).await? {
             commit(tx).await?;
-            return Ok(Claimed::Adopted(Adopted { execution_id, owed: None }));
+            return Ok(ClaimOutcome::Adopted(Adopted { execution_id, unpublished: None }));
         }
         // There was no such job. Jobs are made one after the other, so that their number keeps its limit.
         if !claim.insert_job(&mut tx).await? {
             commit(tx).await?;
-            return Ok(Claimed::NoRoom);
+            return Ok(ClaimOutcome::NoRoom);
         }
         if let Some(row) = claim.insert_execution(&mut tx).await? {
             commit(tx).await?;
-            return Ok(Claimed::Adopted(claim.adopted(&row)));
+            return Ok(ClaimOutcome::Adopted(claim.adopted(&row)));
         }
-        bounded(tx.rollback()).await?;
+        with_client_timeout(tx.rollback()).await?;
     }
     Err(StoreError::Inconsistent { place: "jobs.name", value: claim.job_name })
 }
@@ -95,7 +95,7 @@ pub async fn claim(
 /// be adopted: what was adopted before goes on.
 pub async fn find(store: &Store, task: &Foreign) -> Result<Option<ExecutionId>, StoreError> {
     let Some(key) = &task.key else { return Ok(None) };
-    find_on(store.bounded(), &job_name(task), key).await
+    find_on(store.with_timeout(), &job_name(task), key).await
 }
 
 fn job_name(task: &Foreign) -> String {
@@ -103,7 +103,7 @@ fn job_name(task: &Foreign) -> String {
 }
 
 async fn find_on<'c>(
-    executor: Bounded<impl PgExecutor<'c>>,
+    executor: WithTimeout<impl PgExecutor<'c>>,
     job_name: &str,
     execution_key: &str,
 ) -> Result<Option<ExecutionId>, StoreError> {
@@ -150,7 +150,7 @@ impl<'a> Claim<'a> {
     /// Inserts the job if there is room for one more; `false`: there is none.
     async fn insert_job(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
         sqlx::query!("-- lock_foreign_jobs\nSELECT pg_advisory_xact_lock($1)", FOREIGN_JOBS_LOCK)
-            .execute(Bounded(&mut *connection))
+            .execute(WithTimeout(&mut *connection))
             .await?;
         let room = sqlx::query_scalar!(
             r#"-- room_for_foreign_job
@@ -159,7 +159,7 @@ impl<'a> Claim<'a> {
             self.job_name,
             MAX_FOREIGN_JOBS
         )
-        .fetch_one(Bounded(&mut *connection))
+        .fetch_one(WithTimeout(&mut *connection))
         .await?;
         if !room {
             return Ok(false);
@@ -178,7 +178,7 @@ impl<'a> Claim<'a> {
             self.pool.as_str(),
             self.now
         )
-        .execute(Bounded(&mut *connection))
+        .execute(WithTimeout(&mut *connection))
         .await?;
         Ok(true)
     }
@@ -212,20 +212,20 @@ impl<'a> Claim<'a> {
             self.task.params,
             self.now,
             self.by,
-            HEAD_START_MS as f64
+            RELAY_DELAY_MS as f64
         )
-        .fetch_optional(Bounded(connection))
+        .fetch_optional(WithTimeout(connection))
         .await?)
     }
 
     async fn find(&self, connection: &mut PgConnection) -> Result<Option<ExecutionId>, StoreError> {
-        find_on(Bounded(connection), &self.job_name, &self.execution_key).await
+        find_on(WithTimeout(connection), &self.job_name, &self.execution_key).await
     }
 
     fn adopted(&self, row: &Inserted) -> Adopted {
         let execution_id = ExecutionId::new(row.id);
-        let (attempt, rev) = FRESH;
-        let owed = self.task.key.is_none().then(|| OwedTicket {
+        let (attempt, rev) = INITIAL_ATTEMPT;
+        let unpublished = self.task.key.is_none().then(|| UnpublishedTicket {
             ticket: Ticket {
                 execution_id,
                 attempt,
@@ -244,6 +244,6 @@ impl<'a> Claim<'a> {
             due_in: chrono::Duration::zero(),
             parked: None,
         });
-        Adopted { execution_id, owed: owed.map(Box::new) }
+        Adopted { execution_id, unpublished: unpublished.map(Box::new) }
     }
 }

@@ -7,8 +7,8 @@ use sexton_model::plan::GapReason;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::Bounded;
-use crate::firing::{GapBehind, GapRow};
+use crate::client_timeout::WithTimeout;
+use crate::firing::{GapCause, GapRow};
 use crate::{Now, Store, StoreError};
 
 /// A row of `gaps`; the fields bear the columns' names.
@@ -28,7 +28,7 @@ pub struct Gap {
 }
 
 /// A job's gaps, newest first.
-pub async fn of_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, StoreError> {
+pub async fn list_by_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, StoreError> {
     Ok(sqlx::query_as!(
         Gap,
         "-- gaps_of_job
@@ -38,17 +38,17 @@ pub async fn of_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap>, St
         job,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// Makes gaps of what was set aside of jobs that are given another schedule or deleted: nobody could
 /// tell later which firings those were.
-pub(crate) async fn of_held(
+pub(crate) async fn record_held(
     connection: &mut PgConnection,
     jobs: &[JobId],
     reason: GapReason,
-    behind: &GapBehind,
+    cause: &GapCause,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     if jobs.is_empty() {
@@ -63,17 +63,17 @@ pub(crate) async fn of_held(
         SELECT job_id, first_firing, last_firing, count, $2, $3, $4, $5 FROM h",
         &jobs,
         reason.as_str(),
-        behind.actor,
-        behind.why,
+        cause.actor,
+        cause.why,
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
 
 /// Writes gaps in the caller's transaction, recorded at `now`.
-pub(crate) async fn record(
+pub(crate) async fn record_gaps(
     connection: &mut PgConnection,
     gaps: &[GapRow],
     now: Now,
@@ -84,8 +84,8 @@ pub(crate) async fn record(
     let jobs: Vec<Uuid> = gaps.iter().map(|gap| gap.job_id.get()).collect();
     let first: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.first).collect();
     let last: Vec<DateTime<Utc>> = gaps.iter().map(|gap| gap.last).collect();
-    let of = |pick: fn(&GapBehind) -> &Option<String>| {
-        gaps.iter().map(|gap| pick(&gap.behind).clone()).collect::<Vec<Option<String>>>()
+    let of = |pick: fn(&GapCause) -> &Option<String>| {
+        gaps.iter().map(|gap| pick(&gap.cause).clone()).collect::<Vec<Option<String>>>()
     };
     let counts: Vec<i32> = gaps.iter().map(|gap| gap.count as i32).collect();
     let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
@@ -101,12 +101,12 @@ pub(crate) async fn record(
         &last,
         &counts,
         &reasons,
-        &of(|behind| &behind.actor) as &[Option<String>],
-        &of(|behind| &behind.why) as &[Option<String>],
-        &of(|behind| &behind.into_key) as &[Option<String>],
+        &of(|cause| &cause.actor) as &[Option<String>],
+        &of(|cause| &cause.why) as &[Option<String>],
+        &of(|cause| &cause.into_key) as &[Option<String>],
         now
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

@@ -7,11 +7,11 @@
 
 use sqlx::Row as _;
 
-use crate::bounded::{Bounded, commit};
+use crate::client_timeout::{WithTimeout, commit};
 use crate::{Store, StoreError};
 
 /// The one table of which a program only appends and reads.
-const AUDIT: &str = "operator_actions";
+const AUDIT_TABLE: &str = "operator_actions";
 
 /// Why nothing was granted.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +65,8 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
          WHERE r.rolname = $1 AND c.oid = $2::regclass",
     )
     .bind(role)
-    .bind(AUDIT)
-    .fetch_optional(Bounded(&mut *tx))
+    .bind(AUDIT_TABLE)
+    .fetch_optional(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?
     .ok_or_else(|| GrantError::Missing(role.to_owned()))?;
@@ -92,14 +92,14 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
          WHERE r.rolname = $1 AND c.oid = $2::regclass ORDER BY i",
     )
     .bind(role)
-    .bind(AUDIT)
-    .fetch_all(Bounded(&mut *tx))
+    .bind(AUDIT_TABLE)
+    .fetch_all(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     for statement in statements {
         // Quoted by the server, from names that are in its catalogue.
         sqlx::query(sqlx::AssertSqlSafe(statement))
-            .execute(Bounded(&mut *tx))
+            .execute(WithTimeout(&mut *tx))
             .await
             .map_err(StoreError::from)?;
     }

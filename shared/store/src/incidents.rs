@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::incident::{IncidentKind, QueueIncident};
 
-use crate::error::known;
+use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
 /// Most rows; further queues are not written down.
@@ -27,7 +27,7 @@ pub async fn record(store: &Store, seen: &[QueueIncident], now: Now) -> Result<(
         DELETE FROM queue_incidents WHERE last_at < coalesce($1, now()) - interval '30 days'",
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     let queues: Vec<String> = seen.iter().map(|one| one.queue.clone()).collect();
     let kinds: Vec<String> = seen.iter().map(|one| one.kind.as_str().to_owned()).collect();
@@ -54,14 +54,14 @@ pub async fn record(store: &Store, seen: &[QueueIncident], now: Now) -> Result<(
         now,
         MAX_ROWS
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(())
 }
 
 /// What was written down of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SeenIncident {
+pub struct RecordedIncident {
     /// The queue.
     pub queue: String,
     /// What happened to it.
@@ -81,7 +81,7 @@ pub struct SeenIncident {
 /// # Errors
 ///
 /// [`StoreError`].
-pub async fn of_last_day(store: &Store, now: Now) -> Result<Vec<SeenIncident>, StoreError> {
+pub async fn list_last_day(store: &Store, now: Now) -> Result<Vec<RecordedIncident>, StoreError> {
     let rows = sqlx::query!(
         "-- queue_incidents_of_last_day
         SELECT queue, kind, messages, times, first_at, last_at FROM queue_incidents
@@ -89,12 +89,12 @@ pub async fn of_last_day(store: &Store, now: Now) -> Result<Vec<SeenIncident>, S
         ORDER BY last_at DESC, queue, kind",
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok(SeenIncident {
-                kind: known("queue_incidents.kind", &row.kind, IncidentKind::named)?,
+            Ok(RecordedIncident {
+                kind: parse_column("queue_incidents.kind", &row.kind, IncidentKind::named)?,
                 queue: row.queue,
                 messages: row.messages,
                 times: row.times,

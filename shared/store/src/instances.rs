@@ -9,7 +9,7 @@ use crate::{Now, Store, StoreError};
 
 /// A process, as it introduces itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Introduction {
+pub struct InstanceRegistration {
     /// Drawn at its start.
     pub id: ProcessId,
     /// `scheduler` or `worker`.
@@ -38,7 +38,7 @@ pub struct Introduction {
 /// forgotten it, and not stopped any more where an operator took it for dead.
 pub async fn heartbeat(
     store: &Store,
-    who: &Introduction,
+    who: &InstanceRegistration,
     ready: bool,
     now: Now,
 ) -> Result<(), StoreError> {
@@ -64,7 +64,7 @@ pub async fn heartbeat(
         who.tz_version,
         who.db_connections as i32
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(())
 }
@@ -81,26 +81,26 @@ pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreErro
         UPDATE instances SET heartbeat_at = now() WHERE id = $1",
         id.get()
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected() == 1)
 }
 
-/// Says goodbye. What the process offered still counts for a while, see [`crate::offers::recent`].
-pub async fn stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
+/// Says goodbye. What the process offered still counts for a while, see [`crate::offers::list_recent_schemas`].
+pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped
         UPDATE instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
         id.get(),
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected() == 1)
 }
 
 /// The predecessors of `me` in a seat whose lock `me` holds: they are dead. They are marked as
-/// stopped by [`stopped`] once their attempts are settled.
+/// stopped by [`mark_stopped`] once their attempts are settled.
 pub async fn predecessors(
     store: &Store,
     seat: Uuid,
@@ -112,7 +112,7 @@ pub async fn predecessors(
         seat,
         me.get()
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     Ok(rows.into_iter().map(ProcessId::new).collect())
 }
@@ -163,6 +163,6 @@ pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> 
         ORDER BY kind, name, started_at DESC LIMIT 1000"#,
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

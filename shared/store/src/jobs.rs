@@ -6,9 +6,9 @@
 //! firing; see [`crate::firing`] and [`crate::trigger`].
 
 mod apply;
-mod coming;
 mod delete;
 mod pause;
+mod upcoming;
 
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, bounded};
-use crate::error::known;
+use crate::client_timeout::{WithTimeout, with_client_timeout};
+use crate::error::parse_column;
 use crate::firing::rate;
 use crate::{Store, StoreError};
 
-pub use apply::{Applied, Apply, ApplyError, Changed, MAX_APPLIED, apply};
-pub use coming::{run_times, soonest};
+pub use apply::{Applied, Apply, ApplyError, ChangedJob, MAX_APPLIED_JOBS, apply};
 pub use delete::{Delete, DeleteError, Deleted, UnderWay, delete};
 pub use pause::{PauseError, Resumed, pause, resume};
+pub use upcoming::{list_run_times, list_upcoming};
 
 /// A row of `jobs`; the fields bear the columns' names.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -108,14 +108,18 @@ impl Job {
             schedule: self.schedule()?,
             terms: self.terms()?,
             past: Past::default(),
-            timezone: known("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
-            dst: known("jobs.dst", &self.dst, Dst::parse)?,
+            timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
+            dst: parse_column("jobs.dst", &self.dst, Dst::parse)?,
             task_type: self.task_type.clone(),
             params: self.params.clone(),
-            pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
-            overlap: known("jobs.overlap", &self.overlap, Overlap::parse)?,
+            pool: parse_column("jobs.pool", &self.pool, |text| text.parse().ok())?,
+            overlap: parse_column("jobs.overlap", &self.overlap, Overlap::parse)?,
             misfire: Misfire {
-                policy: known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?,
+                policy: parse_column(
+                    "jobs.misfire_policy",
+                    &self.misfire_policy,
+                    MisfirePolicy::parse,
+                )?,
                 window: millis(self.misfire_window_ms),
                 limit: self.misfire_limit as u32,
                 rate: rate(self.misfire_rate.as_deref())?,
@@ -216,7 +220,7 @@ pub struct LastExecution {
 
 /// Jobs in the order of their names, at most `limit`.
 pub async fn list(store: &Store, filter: &JobFilter, limit: i64) -> Result<Vec<Job>, StoreError> {
-    let mut connection = bounded(Box::pin(store.pool().acquire())).await?;
+    let mut connection = with_client_timeout(Box::pin(store.pool().acquire())).await?;
     read(&mut connection, filter, limit).await
 }
 
@@ -227,7 +231,7 @@ pub async fn find(store: &Store, name: &str) -> Result<Option<Job>, StoreError> 
 }
 
 /// One job by its name; if none of that name lives, the one of that name that was deleted last.
-pub async fn find_ever(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
+pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Option<Job>, StoreError> {
     if let Some(job) = find(store, name).await? {
         return Ok(Some(job));
     }
@@ -236,7 +240,7 @@ pub async fn find_ever(store: &Store, name: &str) -> Result<Option<Job>, StoreEr
         SELECT name FROM jobs WHERE deleted_name = $1 ORDER BY deleted_at DESC LIMIT 1",
         name
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?;
     match given_up {
         Some(internal) => find(store, &internal).await,
@@ -259,7 +263,7 @@ pub async fn list_deleted(
         filter.containing,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let filter = JobFilter { names: Some(internal), ..JobFilter::default() };
     let mut jobs = list(store, &filter, limit).await?;
@@ -273,7 +277,7 @@ pub async fn last_executions(
     jobs: &[Uuid],
 ) -> Result<Vec<LastExecution>, StoreError> {
     Ok(sqlx::query_file_as!(LastExecution, "src/jobs/last_executions.sql", jobs)
-        .fetch_all(store.bounded())
+        .fetch_all(store.with_timeout())
         .await?)
 }
 
@@ -287,7 +291,7 @@ pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, Sto
         ORDER BY name LIMIT 5",
         text
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
@@ -319,6 +323,6 @@ async fn read(
         filter.after,
         limit
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?)
 }

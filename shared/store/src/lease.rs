@@ -9,7 +9,7 @@ use crate::{Now, Store, StoreError};
 
 /// An open attempt, named by all that fences it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Held {
+pub struct AttemptFence {
     /// The execution.
     pub execution_id: ExecutionId,
     /// The attempt's number.
@@ -37,7 +37,7 @@ pub enum Renewal {
 /// Only `lease_until` changes, which no index mentions, so the update stays on its page.
 pub async fn renew(
     store: &Store,
-    held: &[(Held, Duration)],
+    held: &[(AttemptFence, Duration)],
     now: Now,
 ) -> Result<Vec<Renewal>, StoreError> {
     let ids: Vec<Uuid> = held.iter().map(|(held, _)| held.execution_id.get()).collect();
@@ -62,16 +62,16 @@ pub async fn renew(
         &leases,
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let renewed: std::collections::HashMap<Uuid, bool> =
         rows.into_iter().map(|row| (row.id, row.cancel_requested)).collect();
-    let rest: Vec<Held> = held
+    let untouched: Vec<AttemptFence> = held
         .iter()
         .map(|(held, _)| *held)
         .filter(|held| !renewed.contains_key(&held.execution_id.get()))
         .collect();
-    let locked = still_held(store, &rest).await?;
+    let locked = find_still_held(store, &untouched).await?;
     Ok(held
         .iter()
         .map(|(held, _)| match renewed.get(&held.execution_id.get()) {
@@ -84,20 +84,20 @@ pub async fn renew(
 
 /// Of attempts that a fenced, lock-skipping statement did not touch: those whose fence still holds,
 /// which were therefore only locked. Reads without a lock.
-pub(crate) async fn still_held(
+pub(crate) async fn find_still_held(
     store: &Store,
-    held: &[Held],
+    held: &[AttemptFence],
 ) -> Result<std::collections::HashSet<ExecutionId>, StoreError> {
     if held.is_empty() {
         return Ok(std::collections::HashSet::new());
     }
-    Ok(still_held_on(store.bounded(), held).await?)
+    Ok(find_still_held_on(store.with_timeout(), held).await?)
 }
 
 /// The same within a transaction, or wherever else.
-pub(crate) async fn still_held_on(
+pub(crate) async fn find_still_held_on(
     executor: impl sqlx::PgExecutor<'_>,
-    held: &[Held],
+    held: &[AttemptFence],
 ) -> Result<std::collections::HashSet<ExecutionId>, sqlx::Error> {
     let ids: Vec<Uuid> = held.iter().map(|held| held.execution_id.get()).collect();
     let attempts: Vec<i32> = held.iter().map(|held| held.attempt.get()).collect();

@@ -17,8 +17,8 @@ use sexton_model::zone::Zone;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::Bounded;
-use crate::error::known;
+use crate::client_timeout::WithTimeout;
+use crate::error::parse_column;
 use crate::jobs::Job;
 use crate::{Now, Store, StoreError};
 
@@ -29,7 +29,7 @@ const MAX_REVISIONS: i64 = 1_000;
 
 /// Which part of which ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wanted {
+pub struct LedgerQuery {
     /// The job's id.
     pub job: Uuid,
     /// From here on, included.
@@ -37,12 +37,12 @@ pub struct Wanted {
     /// Up to here, included. The same instant: that one, whether it is a firing or not.
     pub to: DateTime<Utc>,
     /// At most so many firings, [`MAX_FIRINGS`] at the most.
-    pub most: usize,
+    pub max_firings: usize,
 }
 
 /// A part of a ledger.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Page {
+pub struct LedgerPage {
     /// The instant of the answer.
     pub now: DateTime<Utc>,
     /// The job as it is.
@@ -83,31 +83,36 @@ pub struct FiringExecution {
 /// # Errors
 ///
 /// Those of the database; [`StoreError::Inconsistent`] for a revision that this version cannot read.
-pub async fn page(store: &Store, wanted: Wanted, now: Now) -> Result<Option<Page>, StoreError> {
+pub async fn read_page(
+    store: &Store,
+    wanted: LedgerQuery,
+    now: Now,
+) -> Result<Option<LedgerPage>, StoreError> {
     let mut tx = store.begin().await?;
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?;
-    let Some(job) = standing(&mut tx, wanted.job, now).await? else { return Ok(None) };
-    let revisions = revisions(&mut tx, wanted.job).await?;
+    let Some(job) = read_standing(&mut tx, wanted.job, now).await? else { return Ok(None) };
+    let revisions = read_revisions(&mut tx, wanted.job).await?;
     let history = History::new(revisions, job.deleted_at);
-    let most = wanted.most.min(MAX_FIRINGS);
-    let claimed = claimed(&mut tx, wanted, most as i64 + 1).await?;
-    let stretch = history.firings(wanted.from, wanted.to, most).with_claimed(claimed, most);
+    let max_firings = wanted.max_firings.min(MAX_FIRINGS);
+    let claimed = list_claimed(&mut tx, wanted, max_firings as i64 + 1).await?;
+    let stretch =
+        history.firings(wanted.from, wanted.to, max_firings).with_claimed(claimed, max_firings);
     let keys: Vec<String> = stretch.firings.iter().map(|firing| firing.key.clone()).collect();
-    let executions = executions(&mut tx, wanted.job, &keys).await?;
+    let executions = list_executions(&mut tx, wanted.job, &keys).await?;
     let gaps = match (stretch.firings.first(), stretch.firings.last()) {
         (Some(first), Some(last)) => {
-            gaps(&mut tx, wanted.job, first.at, last.at, stretch.firings.len()).await?
+            list_gaps(&mut tx, wanted.job, first.at, last.at, stretch.firings.len()).await?
         }
         _ => Vec::new(),
     };
     // Only read: if that fails, nothing is lost.
     drop(tx);
-    Ok(Some(Page { now: job.now, job: job.standing, history, stretch, executions, gaps }))
+    Ok(Some(LedgerPage { now: job.now, job: job.standing, history, stretch, executions, gaps }))
 }
 
-struct Found {
+struct LockedStanding {
     standing: Standing,
     deleted_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
@@ -115,11 +120,11 @@ struct Found {
 
 /// A single firing leaves `planned_until` where it was. So of one from before what retention has removed
 /// nobody can say that there was none.
-async fn standing(
+async fn read_standing(
     connection: &mut PgConnection,
     job: Uuid,
     now: Now,
-) -> Result<Option<Found>, StoreError> {
+) -> Result<Option<LockedStanding>, StoreError> {
     let row = sqlx::query!(
         r#"-- standing_of_job
         SELECT next_fire_at AS due_at, coalesce(next_nominal_at, next_fire_at) AS next_fire_at,
@@ -133,9 +138,9 @@ async fn standing(
         job,
         now
     )
-    .fetch_optional(Bounded(connection))
+    .fetch_optional(WithTimeout(connection))
     .await?;
-    Ok(row.map(|row| Found {
+    Ok(row.map(|row| LockedStanding {
         standing: Standing {
             next_fire_at: row.next_fire_at,
             due_at: row.due_at,
@@ -152,7 +157,7 @@ async fn standing(
 /// The newest revisions of a job. One is read as the job's row with the columns that it had: what a
 /// revision of an older version does not know is as it is now; but the terms, which say what was a
 /// firing, are none.
-pub(crate) async fn revisions(
+pub(crate) async fn read_revisions(
     connection: &mut PgConnection,
     job: Uuid,
 ) -> Result<Vec<Revision>, StoreError> {
@@ -167,7 +172,7 @@ pub(crate) async fn revisions(
         job,
         MAX_REVISIONS
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     rows.into_iter()
         .map(|row| {
@@ -187,10 +192,10 @@ pub(crate) async fn revisions(
 /// The oldest executions of firings of a stretch, at most `most` of each kind of schedule. They are found by their
 /// keys, which begin with the kind and are then in the order of time; what a trigger was given such a key for has
 /// another nominal time, and is none.
-async fn claimed(
+async fn list_claimed(
     connection: &mut PgConnection,
-    wanted: Wanted,
-    most: i64,
+    wanted: LedgerQuery,
+    max_firings: i64,
 ) -> Result<Vec<(DateTime<Utc>, String)>, StoreError> {
     let (from, to) = (wanted.from.max(key::EARLIEST), wanted.to.min(key::LATEST));
     if from > to {
@@ -211,14 +216,14 @@ async fn claimed(
         &key::of_kinds(to),
         from,
         to,
-        most
+        max_firings
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     Ok(rows.into_iter().map(|row| (row.scheduled_for, row.execution_key)).collect())
 }
 
-async fn executions(
+async fn list_executions(
     connection: &mut PgConnection,
     job: Uuid,
     keys: &[String],
@@ -235,7 +240,7 @@ async fn executions(
         job,
         keys
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     let read = rows.into_iter().map(|row| {
         let execution = FiringExecution {
@@ -243,7 +248,7 @@ async fn executions(
             execution_key: row.execution_key.clone(),
             scheduled_for: row.scheduled_for,
             recorded: Recorded {
-                state: known("executions.state", &row.state, State::parse)?,
+                state: parse_column("executions.state", &row.state, State::parse)?,
                 skip_reason: row.skip_reason,
                 held: row.held,
             },
@@ -266,7 +271,7 @@ async fn executions(
 /// The gaps with a firing between two instants. Gaps of a job do not overlap, so there are no more of
 /// them than firings, but for what hands in the database have set back. A long absence is planned in
 /// several steps: coalesced ones of the steps before the last are part of what that one says.
-async fn gaps(
+async fn list_gaps(
     connection: &mut PgConnection,
     job: Uuid,
     first: DateTime<Utc>,
@@ -291,7 +296,7 @@ async fn gaps(
         last,
         2 * firings as i64 + 10
     )
-    .fetch_all(Bounded(&mut *connection))
+    .fetch_all(WithTimeout(&mut *connection))
     .await?;
     gaps.reverse();
     let held = sqlx::query!(
@@ -304,7 +309,7 @@ async fn gaps(
         last,
         firings as i64 + 10
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     gaps.extend(
         held.into_iter().map(|run| RecordedGap::set_aside(run.first_firing, run.last_firing)),

@@ -13,42 +13,40 @@
 //! records it in the same row (`ticket_published_at IS NULL`), so a process may die after any of
 //! these functions: the relay finds the debt.
 
-pub mod answer;
 pub mod attempts;
 pub mod backfill;
-mod bounded;
 pub mod bulk;
 pub mod catch_up;
+mod client_timeout;
 pub mod connect;
 pub mod cursors;
+pub mod dedicated_connection;
 pub mod doctor;
 pub mod error;
-pub mod exclusive;
+pub mod exclusive_lock;
 pub mod executions;
+pub mod failures;
 pub mod firing;
 pub mod foreign;
 pub mod gaps;
 pub mod grants;
-pub mod graveyard;
 pub mod incidents;
 pub mod instances;
 pub mod jobs;
 pub mod lease;
 pub mod ledger;
-pub mod listen;
-pub mod lost;
-pub mod measured;
+pub mod lost_attempts;
+pub mod measurement;
+pub mod notifications;
 pub mod offers;
 pub mod open;
 pub mod operator;
 pub mod output;
-pub mod own;
-pub mod parked;
-pub mod raw;
+pub mod parked_messages;
 pub mod reconcile;
 pub mod relay;
 pub mod retention;
-pub mod running;
+pub mod running_attempts;
 pub mod schema;
 pub mod scratch;
 mod session;
@@ -57,7 +55,9 @@ pub mod settle;
 pub mod status;
 pub mod task;
 pub mod tickets;
+pub mod timeout;
 pub mod trigger;
+pub mod unknown_messages;
 pub mod waiters;
 
 use chrono::{DateTime, Utc};
@@ -70,4 +70,4 @@ pub type Now = Option<DateTime<Utc>>;
 
 /// How long a process that changes a row has for publishing the ticket itself, in milliseconds,
 /// before the relay does it.
-pub const HEAD_START_MS: i64 = 5_000;
+pub const RELAY_DELAY_MS: i64 = 5_000;

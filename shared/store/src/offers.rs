@@ -9,14 +9,14 @@ use sexton_model::id::ProcessId;
 
 use sqlx::PgExecutor;
 
-use crate::bounded::Bounded;
+use crate::client_timeout::WithTimeout;
 use crate::{Now, Store, StoreError};
 
 /// A worker that was not heard of for so long is not at work, in milliseconds.
-const SILENT_MS: f64 = 60_000.0;
+const MAX_SILENCE_MS: f64 = 60_000.0;
 
 /// Workers that stopped an hour ago of whose offers one call of [`publish`] removes all.
-const FORGOTTEN_AT_ONCE: i64 = 1_000;
+const MAX_BATCH_REMOVALS: i64 = 1_000;
 
 /// Writes what the process `id` offers: task types, each with its schema if it has one. Done again, it changes
 /// nothing; a crash leaves all or none of it. Removes the offers of workers that said goodbye more than an hour
@@ -36,7 +36,7 @@ pub async fn publish(
         &types,
         &schemas as &[Option<Value>]
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     sqlx::query!(
         "-- forget_offers
@@ -47,16 +47,16 @@ pub async fn publish(
             LIMIT $2) gone
         WHERE o.instance_id = gone.id",
         OFFER_GRACE_MS as f64,
-        FORGOTTEN_AT_ONCE
+        MAX_BATCH_REMOVALS
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(())
 }
 
 /// A schema that workers at work have for a task type.
 #[derive(Clone, PartialEq, Debug)]
-pub struct InUse {
+pub struct OfferedSchema {
     /// The schema; none: these workers take whatever comes.
     pub schema: Option<Value>,
     /// Their names, sorted; at most ten.
@@ -65,14 +65,14 @@ pub struct InUse {
 
 /// The schemas that the workers at work in `pool` have for `task_type`, each once; at most 20. None of them: no
 /// worker at work offers it there.
-pub async fn in_use(
+pub async fn list_current_schemas(
     store: &Store,
     task_type: &str,
     pool: &str,
     now: Now,
-) -> Result<Vec<InUse>, StoreError> {
+) -> Result<Vec<OfferedSchema>, StoreError> {
     Ok(sqlx::query_as!(
-        InUse,
+        OfferedSchema,
         r#"-- schemas_in_use
         SELECT o.params_schema AS schema, (array_agg(DISTINCT i.name ORDER BY i.name))[1:10] AS "workers!"
         FROM offers o JOIN instances i ON i.id = o.instance_id
@@ -81,22 +81,22 @@ pub async fn in_use(
         GROUP BY o.params_schema ORDER BY min(i.name) LIMIT 20"#,
         task_type,
         now,
-        SILENT_MS,
+        MAX_SILENCE_MS,
         pool
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// The schemas for `task_type` that the workers in `pool` have or had: of those at work; if there are none, of those
 /// that were heard of within the last hour. Each once; at most 20. None of them: nobody offers the type there, nor
 /// did within the hour.
-pub async fn recent(
+pub async fn list_recent_schemas(
     store: &Store,
     task_type: &str,
     pool: &str,
     now: Now,
-) -> Result<Vec<InUse>, StoreError> {
+) -> Result<Vec<OfferedSchema>, StoreError> {
     let rows = sqlx::query!(
         r#"-- recent_schemas
         SELECT o.params_schema AS schema, o.at_work AS "at_work!",
@@ -110,15 +110,15 @@ pub async fn recent(
         GROUP BY o.at_work, o.params_schema ORDER BY o.at_work DESC, min(o.name) LIMIT 20"#,
         task_type,
         now,
-        SILENT_MS,
+        MAX_SILENCE_MS,
         OFFER_GRACE_MS as f64,
         pool
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let at_work = rows.first().is_some_and(|row| row.at_work);
     let counting = rows.into_iter().filter(|row| row.at_work == at_work);
-    Ok(counting.map(|row| InUse { schema: row.schema, workers: row.workers }).collect())
+    Ok(counting.map(|row| OfferedSchema { schema: row.schema, workers: row.workers }).collect())
 }
 
 /// A worker at work that says nothing of what it offers, as those of versions before verify tasks do.
@@ -132,13 +132,13 @@ pub struct OldWorker {
 
 /// The workers at work that say nothing of what they offer, by name; at most 20. While there is one, no verify
 /// task is asked.
-pub async fn old_workers(store: &Store, now: Now) -> Result<Vec<OldWorker>, StoreError> {
-    old_workers_on(store.bounded(), now).await
+pub async fn list_old_workers(store: &Store, now: Now) -> Result<Vec<OldWorker>, StoreError> {
+    list_old_workers_on(store.with_timeout(), now).await
 }
 
 /// The same, in a transaction of the caller's.
-pub(crate) async fn old_workers_on<'c>(
-    executor: Bounded<impl PgExecutor<'c>>,
+pub(crate) async fn list_old_workers_on<'c>(
+    executor: WithTimeout<impl PgExecutor<'c>>,
     now: Now,
 ) -> Result<Vec<OldWorker>, StoreError> {
     Ok(sqlx::query_as!(
@@ -150,7 +150,7 @@ pub(crate) async fn old_workers_on<'c>(
           AND NOT EXISTS (SELECT FROM offers o WHERE o.instance_id = i.id)
         ORDER BY i.name LIMIT 20",
         now,
-        SILENT_MS
+        MAX_SILENCE_MS
     )
     .fetch_all(executor)
     .await?)

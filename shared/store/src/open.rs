@@ -22,8 +22,8 @@ use uuid::Uuid;
 
 pub(crate) use retry_columns::RetryColumns;
 
-use crate::error::known;
-use crate::own::Executors;
+use crate::dedicated_connection::ExecutorSource;
+use crate::error::parse_column;
 use crate::{Now, StoreError};
 
 /// A ticket that asks to be opened.
@@ -91,7 +91,7 @@ pub struct Opened {
 
 /// What became of the tickets that could be opened. Those that could not are in neither list.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Answered {
+pub struct OpenOutcome {
     /// The attempts.
     pub opened: Vec<Opened>,
     /// Executions that came too late to be begun, and are skipped now. A crash afterwards leaves a
@@ -103,14 +103,14 @@ pub struct Answered {
 /// without a lease of its own gets `lease`. Only rows whose task type is among `offers` are opened. A ticket of
 /// a failed execution is a requeue by hand: the budgets start anew and the move is recorded under `actor`.
 pub async fn open(
-    mut on: impl Executors,
+    mut on: impl ExecutorSource,
     worker: ProcessId,
     actor: &str,
     offers: &[Offer],
     requests: &[OpenRequest],
     lease: Duration,
     now: Now,
-) -> Result<Answered, StoreError> {
+) -> Result<OpenOutcome, StoreError> {
     let ids: Vec<Uuid> = requests.iter().map(|request| request.execution_id.get()).collect();
     let attempts: Vec<i32> = requests.iter().map(|request| request.attempt.get()).collect();
     let tokens: Vec<Uuid> = requests.iter().map(|request| request.token.get()).collect();
@@ -201,7 +201,7 @@ pub async fn open(
     )
     .fetch_all(on.executor())
     .await?;
-    let mut answered = Answered::default();
+    let mut answered = OpenOutcome::default();
     for row in rows {
         if row.stale {
             answered.skipped.push(ExecutionId::new(row.id));
@@ -215,7 +215,7 @@ pub async fn open(
 /// Reads the attempts that these very requests had opened before, when the answer was lost on the
 /// way: running, with the request's number and token.
 pub async fn recover(
-    mut on: impl Executors,
+    mut on: impl ExecutorSource,
     requests: &[OpenRequest],
     lease: Duration,
 ) -> Result<Vec<Opened>, StoreError> {
@@ -254,8 +254,8 @@ pub async fn recover(
 
 /// Reads, without a lock, the rows that opened nothing, for [`sexton_model::open::answer`]. A
 /// request whose execution does not exist is absent from the answer.
-pub async fn look(
-    mut on: impl Executors,
+pub async fn read_unopened(
+    mut on: impl ExecutorSource,
     offers: &[Offer],
     requests: &[OpenRequest],
     now: Now,
@@ -286,8 +286,8 @@ pub async fn look(
             Ok((
                 ExecutionId::new(row.id),
                 Row {
-                    state: known("executions.state", &row.state, State::parse)?,
-                    attempt: number(row.attempt)?,
+                    state: parse_column("executions.state", &row.state, State::parse)?,
+                    attempt: parse_attempt_number(row.attempt)?,
                     mine: row.mine,
                     due_in: Duration::from_millis(early_ms as u64),
                     overdue: Duration::from_millis((-due_in_ms).max(0) as u64),
@@ -333,7 +333,7 @@ impl OpenedRow {
     fn opened(self) -> Result<Opened, StoreError> {
         Ok(Opened {
             execution_id: ExecutionId::new(self.id),
-            attempt: number(self.attempt)?,
+            attempt: parse_attempt_number(self.attempt)?,
             token: OpenToken::new(self.token),
             job: self.job_name,
             task_type: self.task_type,
@@ -345,7 +345,7 @@ impl OpenedRow {
             started_at: self.started_at,
             timeout: Duration::from_millis(self.timeout_ms.max(0) as u64),
             lease: Duration::from_millis(self.lease_ms.max(0) as u64),
-            used: used([
+            used: parse_used([
                 self.retries_used,
                 self.timeouts_used,
                 self.crashes_used,
@@ -366,7 +366,7 @@ impl OpenedRow {
     }
 }
 
-pub(crate) fn number(attempt: i32) -> Result<AttemptNumber, StoreError> {
+pub(crate) fn parse_attempt_number(attempt: i32) -> Result<AttemptNumber, StoreError> {
     AttemptNumber::new(attempt).ok_or_else(|| StoreError::Inconsistent {
         place: "executions.attempt",
         value: attempt.to_string(),
@@ -374,7 +374,7 @@ pub(crate) fn number(attempt: i32) -> Result<AttemptNumber, StoreError> {
 }
 
 /// Of the columns for retries, timeouts, crashes and snoozes.
-pub(crate) fn used(columns: [i32; 4]) -> Used {
+pub(crate) fn parse_used(columns: [i32; 4]) -> Used {
     let [retries, timeouts, crashes, snoozes] = columns.map(|count| count.max(0) as u32);
     Used { retries, timeouts, crashes, snoozes }
 }

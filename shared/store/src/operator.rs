@@ -6,10 +6,10 @@
 //! owed. Of two operators who do the same at once, one does it and the other is told.
 
 mod audit;
-mod browse;
+mod audit_query;
 mod edit;
-pub(crate) mod moves;
-mod settled;
+mod frontier;
+pub(crate) mod transitions;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
@@ -18,26 +18,24 @@ use sexton_model::state::{Cause, State, next};
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::error::known;
-use crate::listen::Wake;
-use crate::open::number;
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
+use crate::notifications::Notification;
+use crate::open::parse_attempt_number;
 use crate::{Now, Store, StoreError};
 
 pub(crate) use audit::{
-    Deed as AuditDeed, bound_waiting, is_lock_timeout as lock_timed_out, record as record_deeds,
-    record_of_bulk, wake,
+    NewAction, is_lock_timeout, notify, record_actions, record_bulk_actions, set_lock_timeout,
 };
-use audit::{Deed, is_lock_timeout};
-pub use audit::{OperatorAction, of_execution, of_job};
-pub use browse::{ActionFilter, From as Beginning, actions};
+pub use audit::{OperatorAction, list_by_execution, list_by_job};
+pub use audit_query::{ActionFilter, PageStart, list_actions};
 pub use edit::{Edit, edit};
-pub use moves::Terms;
-pub use settled::{Frontier, first_missing, frontier, still_writing};
+pub use frontier::{Frontier, first_missing, read_frontier, still_writing};
+pub use transitions::RequeueOptions;
 
 /// Who acts, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct By<'a> {
+pub struct AuditContext<'a> {
     /// The operator, as the audit is to show it.
     pub actor: &'a str,
     /// The reason given.
@@ -53,7 +51,7 @@ pub enum OperatorError {
     /// The row is not in a state in which this can be done, or its attempt is no longer the one that
     /// was seen: somebody was faster.
     #[error("execution {id} is {} at attempt {attempt}", state.as_str())]
-    Moved {
+    Conflict {
         /// The execution.
         id: ExecutionId,
         /// Its state now.
@@ -63,10 +61,10 @@ pub enum OperatorError {
     },
     /// The execution is running, and its cancel was asked for before.
     #[error("the cancel of execution {0} was asked for before; its worker ends it")]
-    Asked(ExecutionId),
+    CancelAlreadyRequested(ExecutionId),
     /// Its params are not those any more that the operator had before him.
     #[error("somebody else has edited execution {0} meanwhile; look at it and edit it again")]
-    Edited(ExecutionId),
+    ParamsChanged(ExecutionId),
     /// Somebody kept the row locked for 5 s. Try again.
     #[error("execution {0} is locked by somebody else; try again")]
     Locked(ExecutionId),
@@ -79,9 +77,9 @@ pub enum OperatorError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cancelled {
     /// The execution had not started: it has ended.
-    AtOnce,
+    Immediately,
     /// It runs: its worker was asked to end it.
-    Asked,
+    Requested,
 }
 
 /// Puts a failed execution back into its queue, with fresh budgets and the same attempt number: the
@@ -91,15 +89,15 @@ pub enum Cancelled {
 ///
 /// # Errors
 ///
-/// [`OperatorError::Moved`] unless the row is `failed` at the attempt that was `seen`.
+/// [`OperatorError::Conflict`] unless the row is `failed` at the attempt that was `seen`.
 pub async fn requeue(
     store: &Store,
     id: ExecutionId,
     seen: AttemptNumber,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
-    requeue_to(store, id, seen, Terms::default(), by, now).await
+    requeue_with(store, id, seen, RequeueOptions::default(), by, now).await
 }
 
 /// The same under other terms: sent to another pool, or asked first whether it has happened.
@@ -107,20 +105,27 @@ pub async fn requeue(
 /// # Errors
 ///
 /// As [`requeue`].
-pub async fn requeue_to(
+pub async fn requeue_with(
     store: &Store,
     id: ExecutionId,
     seen: AttemptNumber,
-    terms: Terms<'_>,
-    by: By<'_>,
+    terms: RequeueOptions<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
-    let mut row = Locked::take(store, id, now).await?;
-    row.may(Cause::Requeue, Some(seen))?;
-    let moved = moves::requeue(&mut row.tx, &[(id, seen)], terms, row.now, row.now).await?;
+    let mut row = LockedExecution::acquire(store, id, now).await?;
+    row.check_transition(Cause::Requeue, Some(seen))?;
+    let moved = transitions::requeue(&mut row.tx, &[(id, seen)], terms, row.now, row.now).await?;
     let waits = moved.waits > 0;
-    let news = if waits { Wake::Jobs } else { Wake::Owed };
-    row.finish(moved.ids.len(), "requeue", by, moves::after_requeue(terms), Some(news)).await
+    let notification = if waits { Notification::Jobs } else { Notification::TicketsUnpublished };
+    row.finish(
+        moved.ids.len(),
+        "requeue",
+        by,
+        transitions::after_requeue(terms),
+        Some(notification),
+    )
+    .await
 }
 
 /// Gives a failed execution up. It can be restored until retention removes it; its parked message is
@@ -128,16 +133,16 @@ pub async fn requeue_to(
 ///
 /// # Errors
 ///
-/// [`OperatorError::Moved`] unless the row is `failed`.
+/// [`OperatorError::Conflict`] unless the row is `failed`.
 pub async fn discard(
     store: &Store,
     id: ExecutionId,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
-    let mut row = Locked::take(store, id, now).await?;
-    row.may(Cause::Discard, None)?;
-    let done = moves::discard(&mut row.tx, &[(id, row.attempt)], row.now).await?;
+    let mut row = LockedExecution::acquire(store, id, now).await?;
+    row.check_transition(Cause::Discard, None)?;
+    let done = transitions::discard(&mut row.tx, &[(id, row.attempt)], row.now).await?;
     row.finish(done.len(), "discard", by, json!({"state": "discarded"}), None).await
 }
 
@@ -145,17 +150,24 @@ pub async fn discard(
 ///
 /// # Errors
 ///
-/// [`OperatorError::Moved`] unless the row is `discarded`.
+/// [`OperatorError::Conflict`] unless the row is `discarded`.
 pub async fn restore(
     store: &Store,
     id: ExecutionId,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
-    let mut row = Locked::take(store, id, now).await?;
-    row.may(Cause::Restore, None)?;
-    let done = moves::restore(&mut row.tx, &[(id, row.attempt)], row.now).await?;
-    row.finish(done.len(), "restore", by, json!({"state": "failed"}), Some(Wake::Owed)).await
+    let mut row = LockedExecution::acquire(store, id, now).await?;
+    row.check_transition(Cause::Restore, None)?;
+    let done = transitions::restore(&mut row.tx, &[(id, row.attempt)], row.now).await?;
+    row.finish(
+        done.len(),
+        "restore",
+        by,
+        json!({"state": "failed"}),
+        Some(Notification::TicketsUnpublished),
+    )
+    .await
 }
 
 /// Ends an execution that has not ended. One that waits is cancelled at once; one that runs is
@@ -163,16 +175,16 @@ pub async fn restore(
 ///
 /// # Errors
 ///
-/// [`OperatorError::Moved`] unless the row is pending, retrying or running;
-/// [`OperatorError::Asked`] if its worker was asked before.
+/// [`OperatorError::Conflict`] unless the row is pending, retrying or running;
+/// [`OperatorError::CancelAlreadyRequested`] if its worker was asked before.
 pub async fn cancel(
     store: &Store,
     id: ExecutionId,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<Cancelled, OperatorError> {
-    let mut row = Locked::take(store, id, now).await?;
-    row.may(Cause::Cancel, None)?;
+    let mut row = LockedExecution::acquire(store, id, now).await?;
+    row.check_transition(Cause::Cancel, None)?;
     if row.state != State::Running {
         let done = sqlx::query!(
             "-- cancel_waiting
@@ -182,31 +194,32 @@ pub async fn cancel(
             id.get(),
             row.now
         )
-        .execute(Bounded(&mut *row.tx))
+        .execute(WithTimeout(&mut *row.tx))
         .await
         .map_err(StoreError::from)?;
         let after = json!({"state": "cancelled"});
         row.finish(done.rows_affected() as usize, "cancel", by, after, None).await?;
-        return Ok(Cancelled::AtOnce);
+        return Ok(Cancelled::Immediately);
     }
     if row.before["cancel_requested"] == true {
-        return Err(OperatorError::Asked(id));
+        return Err(OperatorError::CancelAlreadyRequested(id));
     }
     let done = sqlx::query!(
         "-- cancel_running
         UPDATE executions SET cancel_requested = true WHERE id = $1 AND state = 'running'",
         id.get()
     )
-    .execute(Bounded(&mut *row.tx))
+    .execute(WithTimeout(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     let after = json!({"state": "running", "cancel_requested": true});
-    row.finish(done.rows_affected() as usize, "cancel", by, after, Some(Wake::Cancel)).await?;
-    Ok(Cancelled::Asked)
+    row.finish(done.rows_affected() as usize, "cancel", by, after, Some(Notification::Cancel))
+        .await?;
+    Ok(Cancelled::Requested)
 }
 
 /// An execution's row, locked until the transaction ends. Dropped, it has changed nothing.
-struct Locked {
+struct LockedExecution {
     tx: Transaction<'static, Postgres>,
     id: ExecutionId,
     job_id: Uuid,
@@ -216,10 +229,10 @@ struct Locked {
     now: DateTime<Utc>,
 }
 
-impl Locked {
-    async fn take(store: &Store, id: ExecutionId, now: Now) -> Result<Self, OperatorError> {
+impl LockedExecution {
+    async fn acquire(store: &Store, id: ExecutionId, now: Now) -> Result<Self, OperatorError> {
         let mut tx = store.begin().await.map_err(StoreError::from)?;
-        bound_waiting(&mut tx).await.map_err(StoreError::from)?;
+        set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
         let found = sqlx::query!(
             r#"-- lock_execution
             SELECT job_id, state, attempt, coalesce($2, now()) AS "now!",
@@ -231,7 +244,7 @@ impl Locked {
             id.get(),
             now
         )
-        .fetch_optional(Bounded(&mut *tx))
+        .fetch_optional(WithTimeout(&mut *tx))
         .await;
         let row = match found {
             Ok(row) => row.ok_or(OperatorError::Missing(id))?,
@@ -242,37 +255,41 @@ impl Locked {
             tx,
             id,
             job_id: row.job_id,
-            state: known("executions.state", &row.state, State::parse)?,
-            attempt: number(row.attempt)?,
+            state: parse_column("executions.state", &row.state, State::parse)?,
+            attempt: parse_attempt_number(row.attempt)?,
             before: row.before,
             now: row.now,
         })
     }
 
-    fn may(&self, cause: Cause, seen: Option<AttemptNumber>) -> Result<(), OperatorError> {
+    fn check_transition(
+        &self,
+        cause: Cause,
+        seen: Option<AttemptNumber>,
+    ) -> Result<(), OperatorError> {
         if next(self.state, cause).is_some() && seen.is_none_or(|seen| seen == self.attempt) {
             Ok(())
         } else {
-            Err(self.moved())
+            Err(self.conflict())
         }
     }
 
-    fn moved(&self) -> OperatorError {
-        OperatorError::Moved { id: self.id, state: self.state, attempt: self.attempt }
+    fn conflict(&self) -> OperatorError {
+        OperatorError::Conflict { id: self.id, state: self.state, attempt: self.attempt }
     }
 
     async fn finish(
         mut self,
         rows: usize,
         action: &'static str,
-        by: By<'_>,
+        by: AuditContext<'_>,
         after: Value,
-        news: Option<Wake>,
+        notification: Option<Notification>,
     ) -> Result<(), OperatorError> {
         if rows != 1 {
-            return Err(self.moved());
+            return Err(self.conflict());
         }
-        let deed = Deed {
+        let action = NewAction {
             action,
             job_id: self.job_id,
             execution_id: Some(self.id.get()),
@@ -280,9 +297,9 @@ impl Locked {
             before: Some(self.before),
             after: Some(after),
         };
-        audit::record(&mut self.tx, by.actor, &[deed], self.now).await?;
-        if let Some(news) = news {
-            audit::wake(&mut self.tx, news).await?;
+        audit::record_actions(&mut self.tx, by.actor, &[action], self.now).await?;
+        if let Some(notification) = notification {
+            audit::notify(&mut self.tx, notification).await?;
         }
         commit(self.tx).await.map_err(StoreError::from)?;
         Ok(())

@@ -14,7 +14,7 @@ use serde_json::Value;
 use sexton_model::output::Chunk;
 use uuid::Uuid;
 
-use crate::lease::{Held, still_held};
+use crate::lease::{AttemptFence, find_still_held};
 use crate::{Store, StoreError};
 
 /// A part of an attempt's output.
@@ -37,7 +37,7 @@ impl OutputPart {
 
 /// What became of a part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Written {
+pub enum WriteOutcome {
     /// It is stored.
     Done,
     /// Somebody held the row's lock for a moment: ask again in the next round.
@@ -54,8 +54,8 @@ pub enum Written {
 /// one to find which.
 pub async fn write(
     store: &Store,
-    parts: &[(Held, OutputPart)],
-) -> Result<Vec<Written>, StoreError> {
+    parts: &[(AttemptFence, OutputPart)],
+) -> Result<Vec<WriteOutcome>, StoreError> {
     let ids: Vec<Uuid> = parts.iter().map(|(held, _)| held.execution_id.get()).collect();
     let attempts: Vec<i32> = parts.iter().map(|(held, _)| held.attempt.get()).collect();
     let tokens: Vec<Uuid> = parts.iter().map(|(held, _)| held.token.get()).collect();
@@ -103,21 +103,21 @@ pub async fn write(
         &columns.to,
         &columns.contents as &[&str]
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let written: HashSet<Uuid> = written.into_iter().collect();
-    let rest: Vec<Held> = parts
+    let untouched: Vec<AttemptFence> = parts
         .iter()
         .map(|(held, _)| *held)
         .filter(|held| !written.contains(&held.execution_id.get()))
         .collect();
-    let locked = still_held(store, &rest).await?;
+    let locked = find_still_held(store, &untouched).await?;
     Ok(parts
         .iter()
         .map(|(held, _)| match held.execution_id {
-            id if written.contains(&id.get()) => Written::Done,
-            id if locked.contains(&id) => Written::Locked,
-            _ => Written::Fenced,
+            id if written.contains(&id.get()) => WriteOutcome::Done,
+            id if locked.contains(&id) => WriteOutcome::Locked,
+            _ => WriteOutcome::Fenced,
         })
         .collect())
 }
@@ -162,7 +162,7 @@ impl<'a> Columns<'a> {
 
 /// The chunks of attempt `number` that begin after line `after` (0: all), in the order of their
 /// lines; at most `limit`.
-pub async fn chunks(
+pub async fn list_chunks(
     store: &Store,
     id: Uuid,
     number: i32,
@@ -181,13 +181,13 @@ pub async fn chunks(
         after,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// How far an attempt is, for whoever follows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Stage {
+pub struct AttemptStatus {
     /// The attempt's number.
     pub number: i32,
     /// How it ended; `None`: it is open.
@@ -197,12 +197,12 @@ pub struct Stage {
 /// The state of an execution and its attempts from number `from` on, in their order; at most `limit`
 /// of them. `None`: there is no such execution. What an ended attempt wrote is stored when its
 /// outcome is.
-pub async fn stages(
+pub async fn list_attempt_statuses(
     store: &Store,
     id: Uuid,
     from: i32,
     limit: i64,
-) -> Result<Option<(String, Vec<Stage>)>, StoreError> {
+) -> Result<Option<(String, Vec<AttemptStatus>)>, StoreError> {
     let rows = sqlx::query!(
         r#"-- output_stages
         SELECT e.state, a.number AS "number?", a.outcome
@@ -213,12 +213,12 @@ pub async fn stages(
         from,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let Some(state) = rows.first().map(|row| row.state.clone()) else { return Ok(None) };
     let stages = rows
         .into_iter()
-        .filter_map(|row| Some(Stage { number: row.number?, outcome: row.outcome }))
+        .filter_map(|row| Some(AttemptStatus { number: row.number?, outcome: row.outcome }))
         .collect();
     Ok(Some((state, stages)))
 }

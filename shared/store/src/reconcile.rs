@@ -23,7 +23,7 @@ pub struct OverduePool {
 
 /// The pools with tickets that were published, are overdue by their patience (five minutes after
 /// due, doubled by each time it was owed again, at most an hour), and were not opened.
-pub async fn overdue(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreError> {
+pub async fn list_overdue_pools(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreError> {
     let rows = sqlx::query!(
         r#"-- overdue_tickets
         SELECT pool, count(*) AS "tickets!", min(next_attempt_at) AS "oldest_due!"
@@ -35,12 +35,14 @@ pub async fn overdue(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreE
         GROUP BY pool"#,
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     rows.into_iter()
         .map(|row| {
             Ok(OverduePool {
-                pool: crate::error::known("executions.pool", &row.pool, |text| text.parse().ok())?,
+                pool: crate::error::parse_column("executions.pool", &row.pool, |text| {
+                    text.parse().ok()
+                })?,
                 tickets: row.tickets as u64,
                 oldest_due: row.oldest_due,
             })
@@ -50,7 +52,7 @@ pub async fn overdue(store: &Store, now: Now) -> Result<Vec<OverduePool>, StoreE
 
 /// Owes again up to `limit` of a pool's overdue tickets, oldest due first: all of them when the
 /// pool's main queue is empty, otherwise those that were overtaken. Returns how many.
-pub async fn owe_again(
+pub async fn mark_unpublished(
     store: &Store,
     pool: &PoolName,
     queue_is_empty: bool,
@@ -80,7 +82,7 @@ pub async fn owe_again(
         limit,
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected())
 }

@@ -1,7 +1,7 @@
 //! The relay's statements: tickets that still have to be published.
 //!
 //! A row's ticket is unpublished while `ticket_published_at IS NULL` in a state that has one.
-//! [`destinations`] finds which queues have some that are due. [`take`] hides a batch from other replicas
+//! [`find_destinations`] finds which queues have some that are due. [`take_batch`] hides a batch from other replicas
 //! for 30 s by moving `relay_after`; no lock is held over the publish. A crash between the publish and
 //! [`mark_published`] publishes the ticket twice, which the open recognises.
 //!
@@ -14,11 +14,11 @@ use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
 use uuid::Uuid;
 
-use crate::error::known;
-use crate::tickets::{OwedTicket, TicketRow};
+use crate::error::parse_column;
+use crate::tickets::{TicketRow, UnpublishedTicket};
 use crate::{Now, Store, StoreError};
 
-/// The destinations that [`destinations`] has found.
+/// The destinations that [`find_destinations`] has found.
 #[derive(Debug, Default)]
 pub struct Destinations {
     /// Those with a ticket that is due, in the order of the index.
@@ -33,9 +33,9 @@ pub struct Destinations {
 
 /// What a round of the relay has to publish.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct RelayBatch {
     /// In nominal order.
-    pub tickets: Vec<OwedTicket>,
+    pub tickets: Vec<UnpublishedTicket>,
     /// How many rows were taken for each quota, in the order of the quotas.
     pub counts: Vec<usize>,
     /// Rows that hold what this program cannot read; one of these must not stop the others. They
@@ -49,7 +49,7 @@ pub struct Taken {
 /// # Errors
 ///
 /// [`StoreError`].
-pub async fn destinations(
+pub async fn find_destinations(
     store: &Store,
     after: Option<&Destination>,
     limit: usize,
@@ -64,12 +64,12 @@ pub async fn destinations(
         state,
         i32::try_from(limit).unwrap_or(i32::MAX)
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let mut found = Destinations::default();
     let complete = rows.len() < limit;
     for row in rows {
-        let state = known("executions.state", &row.state, State::parse)?;
+        let state = parse_column("executions.state", &row.state, State::parse)?;
         let destination = Destination { pool: row.pool, state };
         found.now = Some(row.now);
         if !complete {
@@ -86,21 +86,21 @@ pub async fn destinations(
 /// # Errors
 ///
 /// [`StoreError`]: nothing was taken, or what was is hidden for 30 s.
-pub async fn take(
+pub async fn take_batch(
     store: &Store,
     quotas: &[(Destination, usize)],
     now: Now,
-) -> Result<Taken, StoreError> {
-    let mut taken = Taken { counts: vec![0; quotas.len()], ..Taken::default() };
+) -> Result<RelayBatch, StoreError> {
+    let mut batch = RelayBatch { counts: vec![0; quotas.len()], ..RelayBatch::default() };
     if quotas.iter().all(|(_, quota)| *quota == 0) {
-        return Ok(taken);
+        return Ok(batch);
     }
     let pools: Vec<String> = quotas.iter().map(|(one, _)| one.pool.clone()).collect();
     let states: Vec<String> = quotas.iter().map(|(one, _)| one.state.as_str().to_owned()).collect();
     let limits: Vec<i64> = quotas.iter().map(|(_, quota)| *quota as i64).collect();
     let mut rows =
         sqlx::query_file_as!(TicketRow, "src/relay/take.sql", now, &pools, &states, &limits)
-            .fetch_all(store.bounded())
+            .fetch_all(store.with_timeout())
             .await?;
     rows.sort_by_key(|row| (row.scheduled_for, row.id));
     for row in rows {
@@ -108,15 +108,15 @@ pub async fn take(
             one.pool == row.pool && one.state.as_str() == row.state
         };
         if let Some(place) = quotas.iter().position(of) {
-            taken.counts[place] += 1;
+            batch.counts[place] += 1;
         }
         let id = ExecutionId::new(row.id);
-        match row.owed() {
-            Ok(ticket) => taken.tickets.push(ticket),
-            Err(error) => taken.unreadable.push((id, error)),
+        match row.into_unpublished() {
+            Ok(ticket) => batch.tickets.push(ticket),
+            Err(error) => batch.unreadable.push((id, error)),
         }
     }
-    Ok(taken)
+    Ok(batch)
 }
 
 /// Marks tickets as published, each only if its row has not moved on since. Returns how many rows
@@ -143,14 +143,14 @@ pub async fn mark_published(
         &revs,
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected())
 }
 
 /// A ticket that waits before it is tried again, because the broker returned or refused it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Postponed {
+pub struct PostponedTicket {
     /// Its execution.
     pub execution_id: ExecutionId,
     /// The row's revision at the try.
@@ -165,7 +165,11 @@ pub struct Postponed {
 /// # Errors
 ///
 /// [`StoreError`]: they come up again 30 s after they were taken.
-pub async fn postpone(store: &Store, postponed: &[Postponed], now: Now) -> Result<u64, StoreError> {
+pub async fn postpone(
+    store: &Store,
+    postponed: &[PostponedTicket],
+    now: Now,
+) -> Result<u64, StoreError> {
     if postponed.is_empty() {
         return Ok(0);
     }
@@ -187,7 +191,7 @@ pub async fn postpone(store: &Store, postponed: &[Postponed], now: Now) -> Resul
         &waits,
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected())
 }

@@ -1,6 +1,6 @@
 //! Retention: what is old goes, a portion at a time; what failed never does.
 //!
-//! Each [`Thing`] has portions of its own, each of bounded length, and a [`Position`] behind which the next one goes
+//! Each [`RetentionTarget`] has portions of its own, each of bounded length, and a [`Position`] behind which the next one goes
 //! on; so a pass that takes them in turn lets none wait for another. A portion is read first, without a lock on anything,
 //! and what can go is locked and removed in one transaction. What somebody else has locked is passed over, and found
 //! again by the next pass.
@@ -21,18 +21,18 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::Bounded;
-use crate::{Now, Store, StoreError, bulk, raw};
+use crate::client_timeout::WithTimeout;
+use crate::{Now, Store, StoreError, bulk, unknown_messages};
 
-pub use audit::AUDIT_DAYS_LEAST;
+pub use audit::MIN_AUDIT_DAYS;
 
 /// For how long a caller's own key deduplicates, in days. So long a one-shot job that is over is kept as well, since
 /// nothing but its row says that it has run.
-pub const OWN_KEY_DAYS: i32 = 400;
+pub const OWN_KEY_RETENTION_DAYS: i32 = 400;
 
 /// For how long things are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Terms {
+pub struct RetentionPolicy {
     /// `RETENTION_DAYS`.
     pub days: i32,
     /// `AUDIT_DAYS`; `None`: for ever.
@@ -41,7 +41,7 @@ pub struct Terms {
 
 /// What retention removes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Thing {
+pub enum RetentionTarget {
     /// Executions that ended, those with a caller's own key excepted.
     Executions,
     /// Executions with a caller's own key, when the key's time is over.
@@ -66,7 +66,7 @@ pub enum Thing {
     Jobs,
 }
 
-impl Thing {
+impl RetentionTarget {
     /// All of them, in the order of their turns.
     pub const ALL: [Self; 11] = [
         Self::Executions,
@@ -112,7 +112,7 @@ pub struct Position {
 
 /// What a portion did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Portion {
+pub struct PrunedBatch {
     /// Rows that went.
     pub removed: u64,
     /// Rows with a caller's own key that were stripped to it.
@@ -125,7 +125,7 @@ pub struct Portion {
 /// longer than these terms.
 pub async fn is_due(
     store: &Store,
-    terms: Terms,
+    terms: RetentionPolicy,
     latest: DateTime<Utc>,
 ) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
@@ -137,7 +137,7 @@ pub async fn is_due(
         terms.days,
         terms.audit_days.unwrap_or(i32::MAX)
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -146,7 +146,11 @@ pub async fn is_due(
 /// # Errors
 ///
 /// [`StoreError`]; the pass is made again.
-pub async fn passed(store: &Store, terms: Terms, latest: DateTime<Utc>) -> Result<(), StoreError> {
+pub async fn record_pass(
+    store: &Store,
+    terms: RetentionPolicy,
+    latest: DateTime<Utc>,
+) -> Result<(), StoreError> {
     let done = sqlx::query!(
         "-- retention_passed
         UPDATE retention SET passed_at = $1, passed_days = $2, passed_audit_days = $3",
@@ -154,12 +158,12 @@ pub async fn passed(store: &Store, terms: Terms, latest: DateTime<Utc>) -> Resul
         terms.days,
         terms.audit_days.unwrap_or(i32::MAX)
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
-    one_row(done.rows_affected())
+    check_one_row(done.rows_affected())
 }
 
-fn one_row(rows: u64) -> Result<(), StoreError> {
+fn check_one_row(rows: u64) -> Result<(), StoreError> {
     let value = format!("{rows} rows");
     if rows == 1 { Ok(()) } else { Err(StoreError::Inconsistent { place: "retention", value }) }
 }
@@ -171,48 +175,54 @@ fn one_row(rows: u64) -> Result<(), StoreError> {
 /// # Errors
 ///
 /// [`StoreError`]; with [`StoreError::TooSlow`] a smaller portion may do.
-pub async fn portion(
+pub async fn prune_batch(
     store: &Store,
-    thing: Thing,
+    thing: RetentionTarget,
     position: &mut Position,
-    terms: Terms,
-    most: i64,
+    terms: RetentionPolicy,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
+) -> Result<PrunedBatch, StoreError> {
     let days = terms.days;
     match thing {
-        Thing::Executions => executions::remove(store, false, position, days, most, now).await,
-        Thing::OwnKeys => executions::remove(store, true, position, days, most, now).await,
-        Thing::Contents => executions::strip(store, position, days, most, now).await,
-        Thing::Gaps => others::gaps(store, position, days, most, now).await,
-        Thing::Revisions => others::revisions(store, position, days, most, now).await,
-        Thing::Instances => others::instances(store, position, days, most, now).await,
-        Thing::RawMessages => {
-            let removed = raw::prune(store, days, most, now).await?;
-            Ok(Portion { removed, is_last: removed < most.unsigned_abs(), stripped: 0 })
+        RetentionTarget::Executions => {
+            executions::remove(store, false, position, days, limit, now).await
         }
-        Thing::Bulks => {
-            let removed = bulk::prune(store, days, most, now).await?;
-            Ok(Portion { removed, is_last: removed == 0, stripped: 0 })
+        RetentionTarget::OwnKeys => {
+            executions::remove(store, true, position, days, limit, now).await
         }
-        Thing::Holds => others::holds(store, days, most, now).await,
-        Thing::Audit => audit::forget(store, position, terms.audit_days, most, now).await,
-        Thing::Jobs => jobs::remove(store, position, days, most, now).await,
+        RetentionTarget::Contents => executions::strip(store, position, days, limit, now).await,
+        RetentionTarget::Gaps => others::gaps(store, position, days, limit, now).await,
+        RetentionTarget::Revisions => others::revisions(store, position, days, limit, now).await,
+        RetentionTarget::Instances => others::instances(store, position, days, limit, now).await,
+        RetentionTarget::RawMessages => {
+            let removed = unknown_messages::prune(store, days, limit, now).await?;
+            Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
+        }
+        RetentionTarget::Bulks => {
+            let removed = bulk::prune(store, days, limit, now).await?;
+            Ok(PrunedBatch { removed, is_last: removed == 0, stripped: 0 })
+        }
+        RetentionTarget::Holds => others::holds(store, days, limit, now).await,
+        RetentionTarget::Audit => {
+            audit::forget(store, position, terms.audit_days, limit, now).await
+        }
+        RetentionTarget::Jobs => jobs::remove(store, position, days, limit, now).await,
     }
 }
 
 /// The database's present, or the given one.
-async fn present(store: &Store, now: Now) -> Result<DateTime<Utc>, StoreError> {
+async fn read_now(store: &Store, now: Now) -> Result<DateTime<Utc>, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- retention_present
         SELECT coalesce($1, now()) AS "now!""#,
         now
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
-fn ago(now: DateTime<Utc>, days: i32) -> DateTime<Utc> {
+fn days_before(now: DateTime<Utc>, days: i32) -> DateTime<Utc> {
     now - chrono::Duration::days(i64::from(days))
 }
 
@@ -223,7 +233,7 @@ async fn fence(connection: &mut PgConnection, cut: DateTime<Utc>) -> Result<(), 
         UPDATE retention SET pruned_before = greatest(pruned_before, $1)",
         cut
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
-    one_row(done.rows_affected())
+    check_one_row(done.rows_affected())
 }

@@ -10,11 +10,11 @@
 
 mod apply;
 mod index;
-mod ledger;
+mod job_revisions;
 mod lock;
+mod monitor;
 mod names;
-mod place;
-mod watch;
+mod preflight;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use sqlx::migrate::{Migrate as _, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Row as _};
 
-use crate::bounded::bounded;
+use crate::client_timeout::with_client_timeout;
 use crate::session::Session;
 use crate::{Store, StoreError};
 
@@ -31,22 +31,22 @@ pub use index::{InvalidIndex, invalid_indexes};
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 /// Where the migrator of sqlx, too, writes down what was applied.
-const TABLE: &str = "_sqlx_migrations";
+const MIGRATIONS_TABLE: &str = "_sqlx_migrations";
 /// The server's first version that looks after its client while a statement runs.
-const LOOKS_AFTER_CLIENTS: u32 = 140_000;
+const MIN_CLIENT_CHECK_VERSION: u32 = 140_000;
 
 /// Told what takes long, and why; a line each.
-pub type Say<'a> = &'a (dyn Fn(&str) + Sync);
+pub type ProgressLog<'a> = &'a (dyn Fn(&str) + Sync);
 
 impl Store {
-    /// Brings the schema up to this program's version, as [`Migrating`] does, without a word. Returns how many
+    /// Brings the schema up to this program's version, as [`MigrationSession`] does, without a word. Returns how many
     /// migrations ran.
     ///
     /// # Errors
     ///
-    /// Those of [`Migrating::run`].
+    /// Those of [`MigrationSession::run`].
     pub async fn migrate(&self) -> Result<usize, StoreError> {
-        Migrating::begin(self).await?.run(&|_| {}).await
+        MigrationSession::begin(self).await?.run(&|_| {}).await
     }
 
     /// Fails unless the schema is exactly this program's, or newer in a way it can live with.
@@ -57,22 +57,24 @@ impl Store {
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let there: Option<bool> =
             sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
-                .fetch_one(self.bounded())
+                .fetch_one(self.with_timeout())
                 .await?;
         let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
             // Not checked at compile time: the table belongs to the migrator.
             sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
-                .fetch_all(self.bounded())
+                .fetch_all(self.with_timeout())
                 .await?
         } else {
             Vec::new()
         };
-        if !applied.is_empty() && !applied.iter().any(|(version, sum)| is_ours(*version, sum)) {
+        if !applied.is_empty()
+            && !applied.iter().any(|(version, sum)| is_own_migration(*version, sum))
+        {
             let text = "the migrations in it are another program's";
             return Err(StoreError::Schema(text.to_owned()));
         }
-        let wanted = ups(&MIGRATIONS).count();
-        let applied = ups(&MIGRATIONS)
+        let wanted = up_migrations(&MIGRATIONS).count();
+        let applied = up_migrations(&MIGRATIONS)
             .filter(|ours| applied.iter().any(|(version, _)| *version == ours.version))
             .count();
         if applied < wanted {
@@ -87,12 +89,12 @@ impl Store {
 /// A session in which migrations are applied. Safe to begin in several processes at once: one of them works,
 /// the others wait for it.
 #[derive(Debug)]
-pub struct Migrating {
+pub struct MigrationSession {
     connection: PgConnection,
     session: Session,
 }
 
-impl Migrating {
+impl MigrationSession {
     /// Connects, without a limit for statements.
     ///
     /// # Errors
@@ -101,17 +103,18 @@ impl Migrating {
     pub async fn begin(store: &Store) -> Result<Self, StoreError> {
         let options = PgConnectOptions::clone(&store.pool().connect_options());
         let options = options.options([("statement_timeout", "0"), ("lock_timeout", "0")]);
-        let mut connection = bounded(options.connect()).await?;
-        if connection.server_version_num().is_some_and(|number| number >= LOOKS_AFTER_CLIENTS) {
+        let mut connection = with_client_timeout(options.connect()).await?;
+        if connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION)
+        {
             // So that it ends within a second what a program that was killed has begun.
             let look = sqlx::raw_sql("SET client_connection_check_interval = 1000");
-            bounded(look.execute(&mut connection)).await?;
+            with_client_timeout(look.execute(&mut connection)).await?;
         }
         let who = sqlx::raw_sql(
             "-- migration_session
             SELECT pid::text, backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()",
         );
-        let row = bounded(who.fetch_one(&mut connection)).await?;
+        let row = with_client_timeout(who.fetch_one(&mut connection)).await?;
         let pid: String = row.try_get(0)?;
         let pid = pid.parse().map_err(|error| sqlx::Error::Decode(Box::new(error)))?;
         let session = Session { store: store.clone(), pid, since: row.try_get(1)? };
@@ -132,8 +135,8 @@ impl Migrating {
     /// [`StoreError::Schema`] when the database holds migrations this program does not know;
     /// [`StoreError::Unsuitable`] when it holds another program's tables; [`StoreError::InUse`] when a table is
     /// held for too long. What was applied before stays, and the next run goes on from there.
-    pub async fn run(self, say: Say<'_>) -> Result<usize, StoreError> {
-        self.run_these(&MIGRATIONS, say).await
+    pub async fn run(self, log: ProgressLog<'_>) -> Result<usize, StoreError> {
+        self.run_migrator(&MIGRATIONS, log).await
     }
 
     /// The same with other migrations, for tests.
@@ -141,34 +144,38 @@ impl Migrating {
     /// # Errors
     ///
     /// As [`Self::run`].
-    pub async fn run_these(self, migrator: &Migrator, say: Say<'_>) -> Result<usize, StoreError> {
+    pub async fn run_migrator(
+        self,
+        migrator: &Migrator,
+        log: ProgressLog<'_>,
+    ) -> Result<usize, StoreError> {
         let Self { mut connection, session } = self;
         let done = tokio::select! {
-            done = carry_out(&mut connection, migrator, say) => done,
-            lost = watch::watch(&session, say) => Err(lost),
+            done = run_migrations(&mut connection, migrator, log) => done,
+            lost = monitor::monitor_session(&session, log) => Err(lost),
         };
         // With it the migrator's lock goes.
-        let _ = bounded(connection.close()).await;
+        let _ = with_client_timeout(connection.close()).await;
         done
     }
 }
 
-async fn carry_out(
+async fn run_migrations(
     connection: &mut PgConnection,
     migrator: &Migrator,
-    say: Say<'_>,
+    log: ProgressLog<'_>,
 ) -> Result<usize, StoreError> {
-    lock::take(connection, say).await?;
-    place::check(connection, migrator).await?;
-    connection.ensure_migrations_table(TABLE).await?;
-    let applied = connection.list_applied_migrations(TABLE).await?;
+    lock::acquire(connection, log).await?;
+    preflight::check_names(connection, migrator).await?;
+    connection.ensure_migrations_table(MIGRATIONS_TABLE).await?;
+    let applied = connection.list_applied_migrations(MIGRATIONS_TABLE).await?;
     let applied: BTreeMap<i64, _> = applied.into_iter().map(|m| (m.version, m.checksum)).collect();
     validate(&applied, migrator)?;
-    index::repair(connection, migrator, say).await?;
-    ledger::go_on(connection, say).await?;
+    index::repair(connection, migrator, log).await?;
+    job_revisions::resume(connection, log).await?;
     let mut done = 0;
-    for migration in ups(migrator).filter(|m| !applied.contains_key(&m.version)) {
-        apply::file(connection, migration, say).await?;
+    for migration in up_migrations(migrator).filter(|m| !applied.contains_key(&m.version)) {
+        apply::apply_file(connection, migration, log).await?;
         done += 1;
     }
     Ok(done)
@@ -180,7 +187,7 @@ fn validate(
     migrator: &Migrator,
 ) -> Result<(), StoreError> {
     for (version, checksum) in applied {
-        let Some(ours) = ups(migrator).find(|ours| ours.version == *version) else {
+        let Some(ours) = up_migrations(migrator).find(|ours| ours.version == *version) else {
             return Err(StoreError::Schema(format!(
                 "migration {version} was applied and is not known to this program"
             )));
@@ -194,10 +201,10 @@ fn validate(
     Ok(())
 }
 
-fn ups(migrator: &Migrator) -> impl Iterator<Item = &sqlx::migrate::Migration> {
+fn up_migrations(migrator: &Migrator) -> impl Iterator<Item = &sqlx::migrate::Migration> {
     migrator.iter().filter(|migration| migration.migration_type.is_up_migration())
 }
 
-fn is_ours(version: i64, checksum: &[u8]) -> bool {
-    ups(&MIGRATIONS).any(|ours| ours.version == version && ours.checksum == checksum)
+fn is_own_migration(version: i64, checksum: &[u8]) -> bool {
+    up_migrations(&MIGRATIONS).any(|ours| ours.version == version && ours.checksum == checksum)
 }

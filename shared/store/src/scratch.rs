@@ -10,21 +10,21 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use crate::StoreError;
-use crate::bounded::{Bounded, bounded};
+use crate::client_timeout::{WithTimeout, with_client_timeout};
 
 /// What their names begin with.
-pub const PREFIX: &str = "sexton_bench_";
+pub const NAME_PREFIX: &str = "sexton_bench_";
 /// Databases of one list at most.
-const LISTED: i64 = 1_000;
+const MAX_LISTED_DATABASES: i64 = 1_000;
 
 /// The name of a database that is made at this instant; `tag` keeps two of one second apart.
 pub fn name(made_at: DateTime<Utc>, tag: u32) -> String {
-    format!("{PREFIX}{}_{tag:08x}", made_at.timestamp())
+    format!("{NAME_PREFIX}{}_{tag:08x}", made_at.timestamp())
 }
 
 /// When the database of this name was made; `None`: it is no scratch database.
 pub fn made_at(name: &str) -> Option<DateTime<Utc>> {
-    let (seconds, tag) = name.strip_prefix(PREFIX)?.split_once('_')?;
+    let (seconds, tag) = name.strip_prefix(NAME_PREFIX)?.split_once('_')?;
     let tagged = tag.len() == 8 && tag.bytes().all(|byte| byte.is_ascii_hexdigit());
     DateTime::from_timestamp(seconds.parse().ok()?, 0).filter(|_| tagged)
 }
@@ -59,7 +59,7 @@ impl Server {
     ///
     /// [`StoreError`]: also where the role may not create databases.
     pub async fn create(&self, name: &str) -> Result<(), StoreError> {
-        self.run(&format!("CREATE DATABASE {}", checked(name)?)).await
+        self.run(&format!("CREATE DATABASE {}", check_name(name)?)).await
     }
 
     /// Drops one, whoever is connected to it; one that is not there is no error.
@@ -68,7 +68,7 @@ impl Server {
     ///
     /// [`StoreError`]: it is there still, and the call can be repeated.
     pub async fn drop(&self, name: &str) -> Result<(), StoreError> {
-        self.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", checked(name)?)).await
+        self.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", check_name(name)?)).await
     }
 
     /// Scratch databases that nobody is connected to and this role may drop, oldest first, up to a thousand.
@@ -85,30 +85,32 @@ impl Server {
               AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.datname = d.datname)
             ORDER BY datname LIMIT $2",
         )
-        .bind(PREFIX)
-        .bind(LISTED)
-        .fetch_all(Bounded(&mut connection))
+        .bind(NAME_PREFIX)
+        .bind(MAX_LISTED_DATABASES)
+        .fetch_all(WithTimeout(&mut connection))
         .await?;
         Ok(names.into_iter().filter(|name| made_at(name).is_some()).collect())
     }
 
     async fn run(&self, statement: &str) -> Result<(), StoreError> {
         let mut connection = self.connect().await?;
-        bounded(sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection))
-            .await?;
+        with_client_timeout(
+            sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection),
+        )
+        .await?;
         // It is done; a server that does not take leave is none the worse for it.
-        let _ = bounded(connection.close()).await;
+        let _ = with_client_timeout(connection.close()).await;
         Ok(())
     }
 
     async fn connect(&self) -> Result<PgConnection, StoreError> {
         let options = PgConnectOptions::from_str(&self.0).map_err(StoreError::Refused)?;
-        Ok(bounded(options.connect()).await?)
+        Ok(with_client_timeout(options.connect()).await?)
     }
 }
 
 /// Names stand in statements as they are, so only those made here do.
-fn checked(name: &str) -> Result<&str, StoreError> {
+fn check_name(name: &str) -> Result<&str, StoreError> {
     let inconsistent = || StoreError::Inconsistent {
         place: "the name of a scratch database",
         value: name.to_owned(),
@@ -130,7 +132,7 @@ mod tests {
             ["sexton", "sexton_bench_", "sexton_bench_1_x", "sexton_bench_1_0000000g; drop"]
         {
             assert_eq!(made_at(other), None, "{other}");
-            assert!(checked(other).is_err());
+            assert!(check_name(other).is_err());
         }
     }
 

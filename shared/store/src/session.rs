@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::answer::within;
+use crate::timeout::with_timeout;
 use crate::{Store, StoreError};
 
 /// How long ending a session may take; it goes over another connection.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The session of a task's transaction, or of a migration. Cheap to clone; holding it holds nothing in the server.
 #[derive(Clone, Debug)]
@@ -23,7 +23,8 @@ impl Session {
     /// committed is taken back. Nothing happens if it has ended.
     pub async fn end(self) {
         // If it cannot be ended now, the server does so itself when it notices the lost client.
-        let _ = within(KILL_LIMIT, end_session(&self.store, self.pid, &self.since)).await;
+        let _ =
+            with_timeout(TERMINATE_TIMEOUT, end_session(&self.store, self.pid, &self.since)).await;
     }
 }
 
@@ -35,7 +36,7 @@ async fn end_session(store: &Store, pid: i32, since: &str) -> Result<(), StoreEr
         pid,
         since
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use sqlx::Row as _;
 use sqlx::postgres::PgConnection;
 
 /// The server ends a session whose transaction is idle for so long.
-const IDLE_IN_TRANSACTION: Duration = Duration::from_mins(1);
+const IDLE_IN_TRANSACTION_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// What a connection begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,10 @@ impl SessionSettings {
             ("synchronous_commit", "on".to_owned()),
             ("default_transaction_isolation", "read committed".to_owned()),
             ("statement_timeout", self.statement_timeout.as_millis().to_string()),
-            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION.as_millis().to_string()),
+            (
+                "idle_in_transaction_session_timeout",
+                IDLE_IN_TRANSACTION_TIMEOUT.as_millis().to_string(),
+            ),
             // The server's side: it frees what a vanished client held within half a minute. The
             // client's side has no such setting; every caller bounds its own wait.
             ("tcp_keepalives_idle", "15".to_owned()),
@@ -52,7 +55,7 @@ impl SessionSettings {
     /// # Errors
     ///
     /// [`SettingsNotApplied`] as [`sqlx::Error::Configuration`], and those of the connection.
-    pub(crate) async fn verify(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    pub(crate) async fn check(self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
         // One message there and one back: a command of `sexton` makes a connection for each run.
         let asking = sqlx::raw_sql(
             "-- session_settings

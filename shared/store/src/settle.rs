@@ -18,18 +18,18 @@ use sqlx::PgExecutor;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use crate::error::known;
-use crate::lease::{Held, still_held_on};
+use crate::dedicated_connection::ExecutorSource;
+use crate::error::parse_column;
+use crate::lease::{AttemptFence, find_still_held_on};
 use crate::output::{Columns, OutputPart};
-use crate::own::Executors;
-use crate::tickets::{OwedTicket, TicketRow};
-use crate::{HEAD_START_MS, Now, Store, StoreError};
+use crate::tickets::{TicketRow, UnpublishedTicket};
+use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 /// An attempt's end, to be recorded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settlement {
     /// The attempt.
-    pub held: Held,
+    pub fence: AttemptFence,
     /// What the pure decision says. An operator's cancel, known only to the row, comes before a
     /// retry or a failure; that a newer firing took its place, before a success as well.
     pub verdict: Verdict,
@@ -49,13 +49,13 @@ pub struct Settlement {
 
 /// What became of a settlement.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Settled {
+pub enum SettleOutcome {
     /// It is recorded.
     Done {
         /// The execution's state now.
         state: State,
         /// The ticket it owes now, to be published by the caller.
-        owed: Option<Box<OwedTicket>>,
+        unpublished: Option<Box<UnpublishedTicket>>,
     },
     /// Somebody held the row's lock for a moment: ask again in the next round.
     Locked,
@@ -68,7 +68,7 @@ pub enum Settled {
 }
 
 /// The state and wait a verdict asks for, as the statement takes them.
-fn columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
+fn verdict_columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
     match verdict {
         Verdict::Succeed => (State::Succeeded.as_str(), 0, None),
         Verdict::Retry { after, used } => {
@@ -80,7 +80,7 @@ fn columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
 
 /// The fingerprint of a failure for good; of the attempt's own message, not of the crashes that the
 /// statement tells besides.
-fn failure(settlement: &Settlement) -> Option<String> {
+fn failure_fingerprint(settlement: &Settlement) -> Option<String> {
     let (class, message) = settlement.error.as_ref().map_or(("", ""), |error| (&error.0, &error.1));
     matches!(settlement.verdict, Verdict::Fail { .. })
         .then(|| fingerprint(class, message).to_string())
@@ -94,40 +94,47 @@ fn failure(settlement: &Settlement) -> Option<String> {
 /// [`StoreError::Data`] when a value of the batch cannot be stored: nothing was written; settle one
 /// by one to find which.
 pub async fn settle(
-    mut on: impl Executors,
+    mut on: impl ExecutorSource,
     settlements: &[Settlement],
     now: Now,
-) -> Result<Vec<Settled>, StoreError> {
-    let mut done: HashMap<Uuid, Settled> = HashMap::with_capacity(settlements.len());
-    if plain::all(settlements) {
-        for id in plain::run(on.executor(), settlements, now).await? {
-            done.insert(id, Settled::Done { state: State::Succeeded, owed: None });
+) -> Result<Vec<SettleOutcome>, StoreError> {
+    let mut done: HashMap<Uuid, SettleOutcome> = HashMap::with_capacity(settlements.len());
+    if plain::are_plain(settlements) {
+        for id in plain::settle_plain(on.executor(), settlements, now).await? {
+            done.insert(id, SettleOutcome::Done { state: State::Succeeded, unpublished: None });
         }
         if done.len() == settlements.len() {
-            return Ok(vec![Settled::Done { state: State::Succeeded, owed: None }; done.len()]);
+            return Ok(vec![
+                SettleOutcome::Done { state: State::Succeeded, unpublished: None };
+                done.len()
+            ]);
         }
     }
     for row in run(on.executor(), settlements, false, now).await? {
         let id = row.id;
-        let state = known("executions.state", &row.state, State::parse)?;
-        let owed = if state.has_ticket() { Some(Box::new(row.owed()?)) } else { None };
-        done.insert(id, Settled::Done { state, owed });
+        let state = parse_column("executions.state", &row.state, State::parse)?;
+        let unpublished =
+            if state.has_ticket() { Some(Box::new(row.into_unpublished()?)) } else { None };
+        done.insert(id, SettleOutcome::Done { state, unpublished });
     }
-    let rest: Vec<Held> = settlements
+    let untouched: Vec<AttemptFence> = settlements
         .iter()
-        .map(|settlement| settlement.held)
+        .map(|settlement| settlement.fence)
         .filter(|held| !done.contains_key(&held.execution_id.get()))
         .collect();
-    let locked =
-        if rest.is_empty() { HashSet::new() } else { still_held_on(on.executor(), &rest).await? };
+    let locked = if untouched.is_empty() {
+        HashSet::new()
+    } else {
+        find_still_held_on(on.executor(), &untouched).await?
+    };
     Ok(settlements
         .iter()
         .map(|settlement| {
-            let id = settlement.held.execution_id;
+            let id = settlement.fence.execution_id;
             done.remove(&id.get()).unwrap_or(if locked.contains(&id) {
-                Settled::Locked
+                SettleOutcome::Locked
             } else {
-                Settled::Fenced
+                SettleOutcome::Fenced
             })
         })
         .collect())
@@ -138,16 +145,16 @@ pub async fn settle(
 pub(crate) async fn settle_on(
     connection: &mut PgConnection,
     settlement: &Settlement,
-) -> Result<Settled, sqlx::Error> {
+) -> Result<SettleOutcome, sqlx::Error> {
     let rows = run(&mut *connection, std::slice::from_ref(settlement), true, None).await?;
     if rows.is_empty() {
-        if still_held_on(&mut *connection, &[settlement.held]).await?.is_empty() {
-            return Ok(Settled::Fenced);
+        if find_still_held_on(&mut *connection, &[settlement.fence]).await?.is_empty() {
+            return Ok(SettleOutcome::Fenced);
         }
-        let replaced = is_replaced(connection, settlement.held.execution_id).await?;
-        return Ok(if replaced { Settled::Replaced } else { Settled::Locked });
+        let replaced = is_replaced(connection, settlement.fence.execution_id).await?;
+        return Ok(if replaced { SettleOutcome::Replaced } else { SettleOutcome::Locked });
     }
-    Ok(Settled::Done { state: State::Succeeded, owed: None })
+    Ok(SettleOutcome::Done { state: State::Succeeded, unpublished: None })
 }
 
 /// Whether a newer firing has taken the execution's place. That is never taken back.
@@ -170,13 +177,13 @@ async fn run(
     now: Now,
 ) -> Result<Vec<TicketRow>, sqlx::Error> {
     let each = || settlements.iter();
-    let ids: Vec<Uuid> = each().map(|s| s.held.execution_id.get()).collect();
-    let attempts: Vec<i32> = each().map(|s| s.held.attempt.get()).collect();
-    let tokens: Vec<Uuid> = each().map(|s| s.held.token.get()).collect();
-    let states: Vec<String> = each().map(|s| columns(&s.verdict).0.to_owned()).collect();
-    let waits: Vec<i64> = each().map(|s| columns(&s.verdict).1).collect();
+    let ids: Vec<Uuid> = each().map(|s| s.fence.execution_id.get()).collect();
+    let attempts: Vec<i32> = each().map(|s| s.fence.attempt.get()).collect();
+    let tokens: Vec<Uuid> = each().map(|s| s.fence.token.get()).collect();
+    let states: Vec<String> = each().map(|s| verdict_columns(&s.verdict).0.to_owned()).collect();
+    let waits: Vec<i64> = each().map(|s| verdict_columns(&s.verdict).1).collect();
     let used = |count: fn(&Used) -> u32| -> Vec<Option<i32>> {
-        each().map(|s| columns(&s.verdict).2.map(|used| count(&used) as i32)).collect()
+        each().map(|s| verdict_columns(&s.verdict).2.map(|used| count(&used) as i32)).collect()
     };
     let (retries, timeouts) = (used(|used| used.retries), used(|used| used.timeouts));
     let (crashes, snoozes) = (used(|used| used.crashes), used(|used| used.snoozes));
@@ -185,11 +192,11 @@ async fn run(
         each().map(|s| s.error.as_ref().map(|e| e.0.clone())).collect();
     let messages: Vec<Option<String>> =
         each().map(|s| s.error.as_ref().map(|e| e.1.clone())).collect();
-    let fingerprints: Vec<Option<String>> = each().map(failure).collect();
+    let fingerprints: Vec<Option<String>> = each().map(failure_fingerprint).collect();
     let codes: Vec<Option<i32>> = each().map(|s| s.exit_code).collect();
     let signals: Vec<Option<i32>> = each().map(|s| s.signal).collect();
     let none = OutputPart::default();
-    let output = each().map(|s| (s.held.execution_id.get(), s.output.as_ref().unwrap_or(&none)));
+    let output = each().map(|s| (s.fence.execution_id.get(), s.output.as_ref().unwrap_or(&none)));
     let output = Columns::of(output);
     let results: Vec<Option<Value>> = each().map(|s| s.result.clone()).collect();
     sqlx::query_as!(
@@ -297,7 +304,7 @@ async fn run(
         &output.progress as &[Option<Value>],
         &results as &[Option<Value>],
         now,
-        HEAD_START_MS as f64,
+        RELAY_DELAY_MS as f64,
         &timeouts as &[Option<i32>],
         &output.above as &[Option<i64>],
         &output.below as &[Option<i64>],
@@ -323,7 +330,7 @@ async fn run(
 pub async fn record_late(
     store: &Store,
     worker: ProcessId,
-    held: Held,
+    held: AttemptFence,
     outcome: &str,
     now: Now,
 ) -> Result<bool, StoreError> {
@@ -338,7 +345,7 @@ pub async fn record_late(
         outcome,
         now
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(done.rows_affected() == 1)
 }
@@ -347,7 +354,7 @@ pub async fn record_late(
 pub async fn recorded_outcome(
     store: &Store,
     worker: ProcessId,
-    held: Held,
+    held: AttemptFence,
 ) -> Result<Option<String>, StoreError> {
     let outcome = sqlx::query_scalar!(
         "-- recorded_outcome
@@ -356,16 +363,16 @@ pub async fn recorded_outcome(
         held.attempt.get(),
         worker.get()
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?;
     Ok(outcome.flatten())
 }
 
 /// The state an execution is in, for a caller that only needs to know that.
-pub async fn state_of(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
+pub async fn find_state(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
     let text =
         sqlx::query_scalar!("-- state_of\nSELECT state FROM executions WHERE id = $1", id.get())
-            .fetch_optional(store.bounded())
+            .fetch_optional(store.with_timeout())
             .await?;
-    text.map(|text| known("executions.state", &text, State::parse)).transpose()
+    text.map(|text| parse_column("executions.state", &text, State::parse)).transpose()
 }

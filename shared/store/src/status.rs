@@ -6,7 +6,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use crate::{Now, Store, StoreError, parked};
+use crate::{Now, Store, StoreError, parked_messages};
 
 /// What waits and runs in one pool.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -60,7 +60,7 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
         r#"-- clock
         SELECT clock_timestamp() AS "now!""#
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -68,14 +68,14 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
 pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
     // Not checked at compile time: the table belongs to the migrator.
     Ok(sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
-        .fetch_one(store.bounded())
+        .fetch_one(store.with_timeout())
         .await?)
 }
 
 /// Reads the counts over everything.
 pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
     let schema_version = schema_version(store).await?;
-    let parked::FailedCounts { failed, .. } = parked::counts(store).await?;
+    let parked_messages::FailedCounts { failed, .. } = parked_messages::count_failed(store).await?;
     let row = sqlx::query!(
         r#"-- overview
         SELECT coalesce($1, clock_timestamp()) AS "now!",
@@ -95,7 +95,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
                 AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)) o"#,
         now
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?;
     Ok(Overview {
         now: row.now,
@@ -119,7 +119,7 @@ pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, 
         seconds as f64,
         now
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -166,6 +166,6 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
         ORDER BY p.pool LIMIT 1000"#,
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

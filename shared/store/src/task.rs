@@ -30,8 +30,8 @@ use sqlx::postgres::{PgConnection, PgPool, PgPoolOptions};
 use sqlx::{AssertSqlSafe, Connection as _, Postgres, Row as _};
 use tokio::time::timeout;
 
-use crate::answer::silence;
 use crate::connect::{StoreOptions, connect_options};
+use crate::timeout::timeout_error;
 use crate::{Store, StoreError};
 
 pub use self::failure::{Reaction, TaskFailure};
@@ -40,13 +40,13 @@ pub use self::statement::Arguments;
 pub use crate::session::Session;
 
 /// How long a connection that comes back may take to forget its task.
-const FORGET_LIMIT: Duration = Duration::from_secs(5);
+const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one of the statements around a task's own may take, and its way.
-const STEP_LIMIT: Duration = Duration::from_secs(10);
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest time that the server takes, in milliseconds: 24 days.
 const MAX_TIMEOUT_MS: u128 = i32::MAX as u128;
 /// The server's first version that looks after its client while a statement runs.
-const LOOKS_AFTER_CLIENTS: u32 = 140_000;
+const MIN_CLIENT_CHECK_VERSION: u32 = 140_000;
 
 /// The connections for tasks' own transactions. Cheap to clone; clones share the connections.
 #[derive(Clone, Debug)]
@@ -97,11 +97,11 @@ impl TaskDatabase {
             .test_before_acquire(false)
             .after_connect(move |connection, _| {
                 Box::pin(async move {
-                    settings.verify(connection).await?;
+                    settings.check(connection).await?;
                     count_as_begun(connection).await
                 })
             })
-            .after_release(|connection, _| Box::pin(forget(connection)))
+            .after_release(|connection, _| Box::pin(reset_session(connection)))
             .connect_lazy_with(connect);
         Ok(Self { pool, store: store.clone() })
     }
@@ -116,7 +116,7 @@ impl TaskDatabase {
     ///
     /// Dropped, it has begun nothing that stays.
     pub async fn begin(&self, limits: TaskLimits) -> Result<TaskTransaction, TaskFailure> {
-        step(async {
+        with_step_timeout(async {
             let mut connection = self.pool.acquire().await?;
             let mut tries = 0..=self.pool.options().get_max_connections();
             let [pid, since, transaction] = loop {
@@ -126,7 +126,7 @@ impl TaskDatabase {
                         // Closed while it was idle, as all may be after a restart of the server;
                         // nothing has happened on it yet.
                         connection.close_on_drop();
-                        if !went_away(&error) || tries.next().is_none() {
+                        if !is_session_gone(&error) || tries.next().is_none() {
                             return Err(error);
                         }
                         drop(connection);
@@ -144,7 +144,7 @@ impl TaskDatabase {
 
 /// Whether the session was gone before it was asked anything: the server says that it ended it (class 57),
 /// or nobody does.
-fn went_away(error: &sqlx::Error) -> bool {
+fn is_session_gone(error: &sqlx::Error) -> bool {
     match error.as_database_error() {
         Some(said) => said.code().is_some_and(|code| code.starts_with("57P")),
         None => matches!(error, sqlx::Error::Io(_)),
@@ -155,7 +155,8 @@ async fn begin(
     connection: &mut PgConnection,
     limits: TaskLimits,
 ) -> Result<[String; 3], sqlx::Error> {
-    let looks = connection.server_version_num().is_some_and(|number| number >= LOOKS_AFTER_CLIENTS);
+    let looks =
+        connection.server_version_num().is_some_and(|number| number >= MIN_CLIENT_CHECK_VERSION);
     let look = if looks { "SET LOCAL client_connection_check_interval = 1000;" } else { "" };
     let set = limits.statements();
     let row = sqlx::raw_sql(AssertSqlSafe(format!(
@@ -215,7 +216,7 @@ impl TaskTransaction {
         );
         let connection = self.connection()?;
         let transaction: String =
-            step(async { sealed.fetch_one(connection).await?.try_get(0) }).await?;
+            with_step_timeout(async { sealed.fetch_one(connection).await?.try_get(0) }).await?;
         if transaction == self.transaction { Ok(()) } else { Err(TaskFailure::ended_by_itself()) }
     }
 
@@ -225,7 +226,7 @@ impl TaskTransaction {
     /// It is not said of a transaction in which a statement has failed since, and not of one that sqlx
     /// rolled back because its own `begin` within it failed: there, nothing of it has happened.
     pub async fn was_ended(&mut self) -> Option<TaskFailure> {
-        let asked = format!(
+        let sql = format!(
             "-- identify_task
             SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
                    coalesce(pg_xact_status('{}'), '')",
@@ -233,8 +234,8 @@ impl TaskTransaction {
         );
         let connection = self.connection.as_deref_mut()?;
         let rolled_back = !connection.is_in_transaction();
-        let asked = sqlx::raw_sql(AssertSqlSafe(asked)).fetch_one(connection);
-        let row = timeout(STEP_LIMIT, asked).await.ok()?.ok()?;
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_one(connection);
+        let row = timeout(STEP_TIMEOUT, sql).await.ok()?.ok()?;
         let current: String = row.try_get(0).ok()?;
         let status: String = row.try_get(1).ok()?;
         let taken_back = rolled_back && status == "aborted";
@@ -245,7 +246,7 @@ impl TaskTransaction {
     pub async fn rollback(mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         let rolled_back = sqlx::raw_sql("-- roll_back_task\nROLLBACK").execute(&mut *connection);
-        if !matches!(timeout(STEP_LIMIT, rolled_back).await, Ok(Ok(_))) {
+        if !matches!(timeout(STEP_TIMEOUT, rolled_back).await, Ok(Ok(_))) {
             connection.close_on_drop();
             self.session.clone().end().await;
         }
@@ -304,9 +305,13 @@ impl Drop for TaskTransaction {
 }
 
 /// Waits for a statement around a task's own, for a bounded time.
-async fn step<T>(answer: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, TaskFailure> {
-    let answer = timeout(STEP_LIMIT, answer).await;
-    answer.unwrap_or_else(|_| Err(silence(STEP_LIMIT))).map_err(|error| TaskFailure::of(&error))
+async fn with_step_timeout<T>(
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, TaskFailure> {
+    let answer = timeout(STEP_TIMEOUT, answer).await;
+    answer
+        .unwrap_or_else(|_| Err(timeout_error(STEP_TIMEOUT)))
+        .map_err(|error| TaskFailure::of(&error))
 }
 
 /// Has sqlx count a transaction on this connection from here on, whether one is open or not: the
@@ -321,12 +326,14 @@ async fn count_as_begun(connection: &mut PgConnection) -> Result<(), sqlx::Error
 
 /// What a connection goes through before it is used again. It fails within a transaction, and then the
 /// connection is closed.
-async fn forget(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+async fn reset_session(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     // The task has ended the transaction by sqlx, which counts it no more.
     if !connection.is_in_transaction() {
         return Ok(false);
     }
     let forgotten = sqlx::raw_sql("-- forget_task\nDISCARD ALL").execute(connection);
-    timeout(FORGET_LIMIT, forgotten).await.unwrap_or_else(|_| Err(silence(FORGET_LIMIT)))?;
+    timeout(RESET_TIMEOUT, forgotten)
+        .await
+        .unwrap_or_else(|_| Err(timeout_error(RESET_TIMEOUT)))?;
     Ok(true)
 }

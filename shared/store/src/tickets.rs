@@ -10,11 +10,11 @@ use sexton_model::ticket::{Parked, Ticket};
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::error::known;
+use crate::error::parse_column;
 
 /// A ticket that a row owes, and all that is needed to publish it and to mark it published.
 #[derive(Clone, PartialEq, Debug)]
-pub struct OwedTicket {
+pub struct UnpublishedTicket {
     /// The ticket, with the row's own attempt number.
     pub ticket: Ticket,
     /// What the mark must find unchanged.
@@ -29,7 +29,7 @@ pub struct OwedTicket {
     pub parked: Option<Parked>,
 }
 
-impl OwedTicket {
+impl UnpublishedTicket {
     /// Where it goes.
     pub fn destination(&self) -> Destination {
         Destination { pool: self.pool.to_string(), state: self.state }
@@ -59,18 +59,18 @@ pub(crate) struct TicketRow {
 }
 
 impl TicketRow {
-    pub(crate) fn owed(self) -> Result<OwedTicket, StoreError> {
-        let state = known("executions.state", &self.state, State::parse)?;
-        let attempt = known("executions.attempt", &self.attempt.to_string(), |_| {
+    pub(crate) fn into_unpublished(self) -> Result<UnpublishedTicket, StoreError> {
+        let state = parse_column("executions.state", &self.state, State::parse)?;
+        let attempt = parse_column("executions.attempt", &self.attempt.to_string(), |_| {
             AttemptNumber::new(self.attempt)
         })?;
-        let pool = known("executions.pool", &self.pool, |text| text.parse().ok())?;
+        let pool = parse_column("executions.pool", &self.pool, |text| text.parse().ok())?;
         let parked = (state == State::Failed).then(|| Parked {
             failed_at: self.finished_at.unwrap_or(self.now),
             failed_reason: self.error_message.unwrap_or_default(),
             retry_count: self.retries_used.max(0) as u32,
         });
-        Ok(OwedTicket {
+        Ok(UnpublishedTicket {
             ticket: Ticket {
                 execution_id: ExecutionId::new(self.id),
                 attempt,

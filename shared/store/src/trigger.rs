@@ -8,7 +8,7 @@
 //! while any is under way: it is never skipped, and replaces nothing. The cursor of the schedule is not
 //! moved.
 
-mod each;
+mod many;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -19,14 +19,14 @@ use sexton_model::state::State;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::error::known;
-use crate::open::number;
-use crate::operator::{By, bound_waiting, lock_timed_out};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
+use crate::open::parse_attempt_number;
+use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
 use crate::{Now, Store, StoreError};
 
-use each::Claims;
-pub use each::{Each, PORTION, Portion, trigger_each};
+use many::Claims;
+pub use many::{MAX_BATCH_TRIGGERS, TriggerItem, TriggeredBatch, trigger_many};
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -105,7 +105,7 @@ struct JobColumns {
 pub async fn trigger(
     store: &Store,
     request: Trigger<'_>,
-    by: Option<By<'_>>,
+    by: Option<AuditContext<'_>>,
     now: Now,
 ) -> Result<Triggered, TriggerError> {
     let execution_key = match request.key {
@@ -116,9 +116,9 @@ pub async fn trigger(
         None => format!("manual-{}", request.id),
     };
     let mut tx = store.begin().await.map_err(StoreError::from)?;
-    bound_waiting(&mut tx).await.map_err(StoreError::from)?;
-    let job = locked(&mut tx, request.job, now).await?;
-    let one = Each { id: request.id, key: execution_key.clone(), params: request.params };
+    set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
+    let job = lock_job(&mut tx, request.job, now).await?;
+    let one = TriggerItem { id: request.id, key: execution_key.clone(), params: request.params };
     let claims = Claims { job: &job, name: request.job, own_keys: request.key.is_some(), by };
     let created = claims.insert(&mut tx, &[one], request.claimed_by).await?.len() == 1;
     let row = sqlx::query!(
@@ -129,7 +129,7 @@ pub async fn trigger(
         job.id,
         execution_key
     )
-    .fetch_one(Bounded(&mut *tx))
+    .fetch_one(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
     commit(tx).await.map_err(StoreError::from)?;
@@ -137,8 +137,8 @@ pub async fn trigger(
         id: ExecutionId::new(row.id),
         execution_key,
         created,
-        state: known("executions.state", &row.state, State::parse)?,
-        attempt: number(row.attempt)?,
+        state: parse_column("executions.state", &row.state, State::parse)?,
+        attempt: parse_attempt_number(row.attempt)?,
         scheduled_for: row.scheduled_for,
         paused: job.paused,
         waits: row.waits,
@@ -146,7 +146,7 @@ pub async fn trigger(
 }
 
 /// The job, locked: what is claimed of it is claimed by its definition of now.
-async fn locked(
+async fn lock_job(
     connection: &mut PgConnection,
     name: &str,
     now: Now,
@@ -161,16 +161,16 @@ async fn locked(
         name,
         now
     )
-    .fetch_optional(Bounded(connection))
+    .fetch_optional(WithTimeout(connection))
     .await;
     match found {
         Ok(job) => job.ok_or_else(|| TriggerError::Missing(name.to_owned())),
-        Err(error) if lock_timed_out(&error) => Err(TriggerError::Locked(name.to_owned())),
+        Err(error) if is_lock_timeout(&error) => Err(TriggerError::Locked(name.to_owned())),
         Err(error) => Err(StoreError::from(error).into()),
     }
 }
 
-fn merged(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {
+fn merge_params(job: &Value, own: &Map<String, Value>) -> Result<Value, TriggerError> {
     let mut params = job.as_object().cloned().unwrap_or_default();
     params.extend(own.clone());
     check(&params)?;

@@ -21,9 +21,9 @@ use sexton_model::id::JobId;
 use sqlx::{Postgres, Transaction};
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::tickets::{OwedTicket, TicketRow};
-use crate::{HEAD_START_MS, Now, Store, StoreError};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::tickets::{TicketRow, UnpublishedTicket};
+use crate::{Now, RELAY_DELAY_MS, Store, StoreError};
 
 /// `relay_after` of a waiter: 9999-01-01. Not `infinity`, which the version before cannot read when
 /// it lists executions.
@@ -33,7 +33,7 @@ pub(crate) const NOT_BEFORE_ADMISSION: DateTime<Utc> =
 
 /// Which jobs have waiters.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Waiting {
+pub struct WaitingJobs {
     /// How many jobs have any.
     pub jobs: u64,
     /// Of these, up to a limit, the ones that seem to be free.
@@ -42,16 +42,17 @@ pub struct Waiting {
 
 /// Looks, without a lock, which jobs have waiters. What waits owes its ticket, so the index of owed
 /// tickets finds all of them.
-pub async fn look(store: &Store, limit: i64) -> Result<Waiting, StoreError> {
-    let row = sqlx::query_file!("src/waiters/look.sql", limit).fetch_one(store.bounded()).await?;
-    Ok(Waiting { jobs: row.jobs as u64, free: row.free.into_iter().map(JobId::new).collect() })
+pub async fn find_waiting(store: &Store, limit: i64) -> Result<WaitingJobs, StoreError> {
+    let row =
+        sqlx::query_file!("src/waiters/look.sql", limit).fetch_one(store.with_timeout()).await?;
+    Ok(WaitingJobs { jobs: row.jobs as u64, free: row.free.into_iter().map(JobId::new).collect() })
 }
 
 /// An admission that is not committed. Dropped, it leaves the waiters as they were.
 #[derive(Debug)]
 pub struct Admission {
     tx: Transaction<'static, Postgres>,
-    tickets: Vec<OwedTicket>,
+    tickets: Vec<UnpublishedTicket>,
     admitted: usize,
 }
 
@@ -65,7 +66,7 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
         SELECT id FROM jobs WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         &jobs
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?;
     // In a statement of its own: its snapshot shows what was claimed under the locks before.
     let rows = sqlx::query_as!(
@@ -94,13 +95,13 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
                   coalesce($2, now()) AS "now!""#,
         &locked,
         now,
-        HEAD_START_MS as f64
+        RELAY_DELAY_MS as f64
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?;
     let admitted = rows.len();
     // One that cannot be read is owed all the same, and named by the relay.
-    let tickets = rows.into_iter().filter_map(|row| row.owed().ok()).collect();
+    let tickets = rows.into_iter().filter_map(|row| row.into_unpublished().ok()).collect();
     Ok(Admission { tx, tickets, admitted })
 }
 
@@ -112,7 +113,7 @@ impl Admission {
 
     /// Commits, and hands over the tickets to publish. On an error nothing is known: the waiters wait
     /// still, or owe their tickets, which the relay publishes.
-    pub async fn commit(self) -> Result<Vec<OwedTicket>, StoreError> {
+    pub async fn commit(self) -> Result<Vec<UnpublishedTicket>, StoreError> {
         commit(self.tx).await?;
         Ok(self.tickets)
     }

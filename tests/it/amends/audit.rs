@@ -1,6 +1,6 @@
 //! What the audit keeps, and how it is found again.
 
-use sexton_store::operator::{self, ActionFilter, Beginning, By, actions};
+use sexton_store::operator::{self, ActionFilter, AuditContext, PageStart, list_actions};
 use sexton_store::{Store, StoreOptions};
 
 use super::{BY, Fixture};
@@ -19,7 +19,7 @@ async fn every_action_says_who_when_from_where_what_why_and_what_it_changed() {
     let place = r"ops1:42 pts/0 ssh 10.0.0.1 with \ and 'quotes'";
     operator::discard(&from(&f, place), id, BY, None).await.unwrap();
     operator::restore(f.store(), id, BY, None).await.unwrap();
-    let all = operator::of_execution(f.store(), id.get()).await.unwrap();
+    let all = operator::list_by_execution(f.store(), id.get()).await.unwrap();
     assert_eq!(all.len(), 2);
     let one = &all[0];
     assert_eq!((one.actor.as_str(), one.action.as_str()), ("ann@ops1", "discard"));
@@ -39,7 +39,7 @@ async fn what_a_bulk_does_comes_from_where_the_operator_was() {
     let asked = Fixture::asked(sexton_model::bulk::Kind::Discard, &filter);
     sexton_store::bulk::create(&from(&f, "ops1:7 pts/3"), &asked, BY).await.unwrap();
     super::finish(&f.scheduler(), super::now(2_000)).await;
-    let all = operator::of_execution(f.store(), id.get()).await.unwrap();
+    let all = operator::list_by_execution(f.store(), id.get()).await.unwrap();
     assert_eq!(all[0].from_where.as_deref(), Some("ops1:7 pts/3"));
 }
 
@@ -50,17 +50,17 @@ async fn actions_are_found_by_who_what_and_on_what_and_paged_in_both_directions(
     for id in ids {
         operator::discard(f.store(), id, BY, None).await.unwrap();
     }
-    let bob = By { actor: "bob@ops2", reason: None };
+    let bob = AuditContext { actor: "bob@ops2", reason: None };
     operator::restore(f.store(), ids[1], bob, None).await.unwrap();
     let find = async |filter: ActionFilter, from, limit| {
-        let found = actions(f.store(), &filter, from, limit).await.unwrap();
+        let found = list_actions(f.store(), &filter, from, limit).await.unwrap();
         found.into_iter().map(|it| it.id).collect::<Vec<i64>>()
     };
     let all = ActionFilter::default;
-    let newest = Beginning::Newest(None);
+    let newest = PageStart::Newest(None);
     assert_eq!(find(all(), newest, 10).await, [4, 3, 2, 1]);
-    assert_eq!(find(all(), Beginning::Newest(Some(3)), 1).await, [2]);
-    let after = |after, through| Beginning::After { after, through };
+    assert_eq!(find(all(), PageStart::Newest(Some(3)), 1).await, [2]);
+    let after = |after, through| PageStart::After { after, through };
     assert_eq!(find(all(), after(2, i64::MAX), 10).await, [3, 4]);
     assert_eq!(find(all(), after(1, 3), 10).await, [2, 3]);
     for actor in ["bob", "bob@ops2"] {

@@ -7,7 +7,7 @@ use sexton_model::graveyard::Filter;
 use sexton_model::id::AttemptNumber;
 use sexton_model::state::State;
 use sexton_scheduler::step::Step as _;
-use sexton_store::bulk::{self, Asked, NewBulk, SteerError};
+use sexton_store::bulk::{self, BulkSelector, ControlError, NewBulk};
 use sexton_store::operator;
 use sexton_tests::factory::{NewExecution, NewJob};
 
@@ -77,7 +77,7 @@ async fn whoever_was_faster_has_won_and_the_item_says_so() {
     assert_eq!(f.stands(id).await, "done 4/1/3");
     let states = [f.state(ids[0]).await, f.state(ids[1]).await, f.state(ids[3]).await];
     assert_eq!(states, ["discarded/2", "failed/3", "pending/2"]);
-    let items = bulk::items(f.store(), id, &["refused"], 0, 10).await.unwrap();
+    let items = bulk::list_items(f.store(), id, &["refused"], 0, 10).await.unwrap();
     let notes: Vec<_> = items.into_iter().map(|item| item.note.unwrap()).collect();
     let expected = [
         "it was discarded at attempt 2",
@@ -143,14 +143,14 @@ async fn a_stopped_bulk_does_nothing_until_it_is_resumed_and_stopping_twice_says
     assert_eq!(scheduler.run_once(now(2_001)).await.unwrap().alive, 0);
     assert_eq!(f.stands(id).await, "stopped 1200/500/0");
     let again = bulk::stop(f.store(), id, BY).await.unwrap_err();
-    assert!(matches!(again, SteerError::Is(_)), "{again}");
+    assert!(matches!(again, ControlError::WrongState(_)), "{again}");
     assert_eq!(f.bulk(id).await.stopped_by.as_deref(), Some("ann@ops1"));
     bulk::resume(f.store(), id, BY).await.unwrap();
     finish(&scheduler, now(2_002)).await;
     assert_eq!(f.stands(id).await, "done 1200/1200/0");
     let done = bulk::resume(f.store(), id, BY).await.unwrap_err();
-    assert!(matches!(done, SteerError::Is(_)), "{done}");
-    assert!(matches!(bulk::stop(f.store(), 99, BY).await, Err(SteerError::Missing(99))));
+    assert!(matches!(done, ControlError::WrongState(_)), "{done}");
+    assert!(matches!(bulk::stop(f.store(), 99, BY).await, Err(ControlError::Missing(99))));
 }
 
 #[tokio::test]
@@ -171,13 +171,13 @@ async fn a_discard_of_many_can_be_taken_back_as_a_whole() {
     let one = f.number("SELECT count(*) FROM executions WHERE state = 'failed'").await;
     assert_eq!((one, f.state(other).await), (1, "failed/2".into()));
     let restore =
-        NewBulk { asked: Asked::Bulk(discarded), ..Fixture::asked(Kind::Restore, &filter) };
+        NewBulk { asked: BulkSelector::Bulk(discarded), ..Fixture::asked(Kind::Restore, &filter) };
     let restored = bulk::create(f.store(), &restore, BY).await.unwrap();
     finish(&scheduler, now(2_001)).await;
     assert_eq!(f.stands(restored).await, "done 700/700/0");
-    let owed =
+    let unpublished =
         "SELECT count(*) FROM executions WHERE state = 'failed' AND ticket_published_at IS NULL";
-    assert_eq!(f.number(owed).await, 700, "their parked messages are owed");
+    assert_eq!(f.number(unpublished).await, 700, "their parked messages are owed");
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn ids_are_meant_at_the_attempt_that_was_seen_and_can_be_sent_to_another_p
     let ids = [(one, second()), (two, AttemptNumber::FIRST)];
     let filter = json!(null);
     let asked = Fixture::asked(Kind::Requeue, &filter);
-    let asked = NewBulk { asked: Asked::Ids(&ids), pool: Some("reserve"), ..asked };
+    let asked = NewBulk { asked: BulkSelector::Ids(&ids), pool: Some("reserve"), ..asked };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     finish(&f.scheduler(), now(2_000)).await;
     assert_eq!(f.stands(id).await, "done 2/1/1");

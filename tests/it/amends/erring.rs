@@ -77,8 +77,8 @@ async fn a_bulk_whose_tickets_are_refused_rests_and_holds_up_no_other() {
     let round = scheduler.run_once(now(2_006)).await.unwrap();
     assert_eq!((round.balked, round.published), (0, 1), "it is the other one's turn");
     assert_eq!(f.stands(other).await, "done 2/1/1");
-    let owed = "SELECT count(*) FROM executions WHERE state = 'pending' AND pool = 'full'
+    let unpublished = "SELECT count(*) FROM executions WHERE state = 'pending' AND pool = 'full'
         AND ticket_published_at IS NULL";
-    assert_eq!(f.number(owed).await, 1, "which the relay publishes when it can");
+    assert_eq!(f.number(unpublished).await, 1, "which the relay publishes when it can");
     raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();
 }

@@ -27,7 +27,7 @@ async fn a_granted_role_works_and_is_refused_what_the_audit_says_with_and_withou
     store.check_schema().await.unwrap();
     operator::discard(&store, id, BY, None).await.unwrap();
     operator::restore(&store, id, BY, None).await.unwrap();
-    assert_eq!(operator::of_execution(&store, id.get()).await.unwrap().len(), 2);
+    assert_eq!(operator::list_by_execution(&store, id.get()).await.unwrap().len(), 2);
     for statement in [
         "UPDATE operator_actions SET actor = 'nobody'",
         "DELETE FROM operator_actions",

@@ -2,7 +2,7 @@
 
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::graveyard::{Decision, Filter, Order};
-use sexton_store::graveyard::{GroupChange, decide, search};
+use sexton_store::failures::{GroupChange, decide, search};
 
 use super::{BY, Fixture, bulk, now};
 

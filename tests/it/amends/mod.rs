@@ -27,14 +27,14 @@ use sexton_model::state::State;
 use sexton_scheduler::bulks::{Bulks, Carried};
 use sexton_scheduler::outbox::Outbox;
 use sexton_scheduler::step::Step as _;
-use sexton_store::bulk::{self, Asked, Bulk, NewBulk};
-use sexton_store::operator::By;
+use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk};
+use sexton_store::operator::AuditContext;
 use sexton_store::{Now, Store};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::TestNamespace;
 
-const BY: By<'static> = By { actor: "ann@ops1", reason: Some("bank is back") };
+const BY: AuditContext<'static> = AuditContext { actor: "ann@ops1", reason: Some("bank is back") };
 
 fn at(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
@@ -102,7 +102,7 @@ impl Fixture {
     }
 
     fn asked(kind: Kind, filter: &Value) -> NewBulk<'_> {
-        let asked = Asked::Filter(filter);
+        let asked = BulkSelector::Filter(filter);
         let asked_at = at(1_000);
         NewBulk { kind, asked, asked_at, rate: None, canary: None, pool: None, verify: None }
     }

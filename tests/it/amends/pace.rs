@@ -105,7 +105,7 @@ async fn a_bulk_is_done_with_its_last_item_however_slow_its_pace() {
     scheduler.run_once(now(2_000)).await.unwrap();
     let judge = async |ordinal, verdict| {
         assert!(
-            bulk::judged(f.store(), id, ordinal, verdict, &json!({}), BY, now(2_000))
+            bulk::record_answer(f.store(), id, ordinal, verdict, &json!({}), BY, now(2_000))
                 .await
                 .unwrap()
         );

@@ -6,7 +6,7 @@ use sexton_model::graveyard::Filter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::verify::Answer;
 use sexton_scheduler::step::Step as _;
-use sexton_store::bulk::{self, MOST_ALIVE, NewBulk};
+use sexton_store::bulk::{self, MAX_ACTIVE_BULKS, NewBulk};
 use sexton_store::operator::{Edit, edit};
 
 use super::{BY, Fixture, now};
@@ -119,12 +119,12 @@ async fn nothing_is_asked_while_a_worker_of_the_version_before_is_at_work() {
     let questions = "SELECT count(*) FROM bulk_questions";
     assert_eq!(f.number(questions).await, 0);
     assert_eq!(items(&f, bulk).await, [("unasked".to_owned(), None)]);
-    let waits = bulk::waits(f.store(), &[bulk], now(2_000)).await.unwrap();
+    let waits = bulk::list_blocked_questions(f.store(), &[bulk], now(2_000)).await.unwrap();
     assert_eq!(waits[&bulk].old_workers, ["old 0.0.1"]);
     // Nothing was heard of it for longer than a minute.
     f.scheduler().run_once(now(2_060)).await.unwrap();
     assert_eq!(f.number(questions).await, 1);
-    let waits = bulk::waits(f.store(), &[bulk], now(2_060)).await.unwrap();
+    let waits = bulk::list_blocked_questions(f.store(), &[bulk], now(2_060)).await.unwrap();
     assert_eq!((waits[&bulk].old_workers.len(), waits[&bulk].unheard[0].questions), (0, 1));
 }
 
@@ -137,15 +137,15 @@ async fn bulks_that_wait_hold_up_none_however_many_they_are() {
          SELECT 'requeue', '{}', now(), 'ann', 'running', now(), now() FROM generate_series(1, 101)",
     )
     .await;
-    let first = bulk::alive(f.store(), 0).await.unwrap();
-    assert_eq!(first.len(), MOST_ALIVE);
-    let next = bulk::alive(f.store(), first[MOST_ALIVE - 1]).await.unwrap();
+    let first = bulk::list_active(f.store(), 0).await.unwrap();
+    assert_eq!(first.len(), MAX_ACTIVE_BULKS);
+    let next = bulk::list_active(f.store(), first[MAX_ACTIVE_BULKS - 1]).await.unwrap();
     assert_eq!(
         next[0],
-        first[MOST_ALIVE - 1] + 1,
+        first[MAX_ACTIVE_BULKS - 1] + 1,
         "the next round begins where the last one ended"
     );
-    assert_eq!(next[1..], first[..MOST_ALIVE - 1]);
+    assert_eq!(next[1..], first[..MAX_ACTIVE_BULKS - 1]);
 }
 
 /// Nobody hears them any more; one that runs ends first.
@@ -203,7 +203,7 @@ async fn what_a_command_says_of_params_that_were_changed_meanwhile_counts_for_no
             .await
             .unwrap();
         edited(&f, id).await;
-        let judged = bulk::judged(f.store(), bulk, 1, &answer, &seen, BY, now(2_002)).await;
+        let judged = bulk::record_answer(f.store(), bulk, 1, &answer, &seen, BY, now(2_002)).await;
         assert!(judged.unwrap());
         let note = "its params were changed while the command was asked".to_owned();
         assert_eq!(items(&f, bulk).await, [("left".to_owned(), Some(note))]);

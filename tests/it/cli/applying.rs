@@ -150,7 +150,7 @@ async fn a_schedule_that_stays_keeps_its_cursor_and_a_new_one_starts_after_now()
     // Under another schedule they are recorded as not executed.
     assert_eq!(apply_at(spec(period(3_600), "u"), 1_000_000_300).await, (1_000_000_800, 3));
     let job = jobs::find(console.store(), "a.b").await.unwrap().unwrap();
-    let gaps = sexton_store::gaps::of_job(console.store(), job.id, 10).await.unwrap();
+    let gaps = sexton_store::gaps::list_by_job(console.store(), job.id, 10).await.unwrap();
     assert_eq!((gaps.len(), gaps[0].count, gaps[0].reason.as_str()), (1, 4, "rescheduled"));
     assert_eq!(gaps[0].first_firing.timestamp(), 1_000_000_080);
 }

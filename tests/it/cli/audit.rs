@@ -1,7 +1,7 @@
 //! `sexton audit`: what operators did, listed and exported.
 
 use serde_json::{Value, json};
-use sexton_store::retention::{Terms, Thing};
+use sexton_store::retention::{RetentionPolicy, RetentionTarget};
 use sexton_tests::retention::pass;
 
 use super::{Console, keys};
@@ -131,8 +131,8 @@ async fn an_export_begins_where_retention_has_come_to() {
                SELECT now() - interval '500 days', 'ann', 'edit' FROM generate_series(1, 10) RETURNING id";
     let last: i64 = sqlx::query_scalar::<_, i64>(old).fetch_all(pool).await.unwrap()[9];
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
-    let terms = Terms { days: 30, audit_days: Some(400) };
-    let gone = pass(console.store(), terms, &[Thing::Audit], 4, None).await.unwrap();
+    let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
+    let gone = pass(console.store(), terms, &[RetentionTarget::Audit], 4, None).await.unwrap();
     assert_eq!(gone.other, 10);
     let mut slow = pool.begin().await.unwrap();
     let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'slow', 'edit')";

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use sexton_model::id::ProcessId;
-use sexton_store::instances::{Introduction, heartbeat};
+use sexton_store::instances::{InstanceRegistration, heartbeat};
 use sexton_store::offers::publish;
 use uuid::Uuid;
 
@@ -136,7 +136,7 @@ async fn offers(console: &Console, name: &'static str, schema: Option<Value>) {
 }
 
 async fn offers_in(console: &Console, pool: &str, name: &'static str, schema: Option<Value>) {
-    let who = Introduction {
+    let who = InstanceRegistration {
         id: ProcessId::new(Uuid::now_v7()),
         kind: "worker",
         name: name.to_owned(),

@@ -4,8 +4,8 @@ use chrono::Days;
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::executions;
-use sexton_store::parked::fail_unopened;
-use sexton_store::retention::{Terms, Thing};
+use sexton_store::parked_messages::fail_unopened;
+use sexton_store::retention::{RetentionPolicy, RetentionTarget};
 use sexton_tests::retention::pass;
 
 use super::{Console, keys};
@@ -161,8 +161,9 @@ async fn a_history_that_retention_removed_is_not_told_as_failures() {
     // Kept for their keys, stripped of the rest.
     let row = executions::find(console.store(), ids[1].get()).await.unwrap().unwrap();
     let later = row.finished_at.unwrap() + Days::new(31);
-    let terms = Terms { days: 30, audit_days: None };
-    let pruned = pass(console.store(), terms, &Thing::ALL, 100, Some(later)).await.unwrap();
+    let terms = RetentionPolicy { days: 30, audit_days: None };
+    let pruned =
+        pass(console.store(), terms, &RetentionTarget::ALL, 100, Some(later)).await.unwrap();
     assert_eq!((pruned.executions, pruned.stripped), (0, 2));
     let removed = "attempts were removed by retention";
     let opened = told(ids[0]).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sexton_model::job::COLUMNS;
 use sexton_store::jobs::{pause, resume};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 
 use super::{Console, keys};
 
@@ -117,7 +117,7 @@ async fn what_cannot_be_triggered_is_a_usage_error() {
         id: sexton_model::id::ExecutionId::new(uuid::Uuid::now_v7()),
         claimed_by: "t:1",
     };
-    let by = By { actor: "t", reason: None };
+    let by = AuditContext { actor: "t", reason: None };
     let error = sexton_store::trigger::trigger(console.store(), request, Some(by), None).await;
     assert!(matches!(error, Err(sexton_store::trigger::TriggerError::Params(_))));
     assert_eq!(console.json(&["executions", "list"]).await, json!([]));
@@ -150,7 +150,7 @@ async fn a_paused_job_says_by_whom_and_why_and_can_still_be_triggered() {
 async fn a_pause_is_one_gap_and_not_a_flood() {
     let console = Console::with_jobs().await;
     let at = |text: &str| Some(text.parse().unwrap());
-    let by = By { actor: "t", reason: Some("x") };
+    let by = AuditContext { actor: "t", reason: Some("x") };
     let name = "billing.invoices";
     pause(console.store(), name, by, at("2030-01-15T00:00:00Z")).await.unwrap();
     sqlx::query("UPDATE jobs SET next_fire_at = '2030-02-01T01:00:00Z' WHERE name = $1")

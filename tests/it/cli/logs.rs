@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::output::{Chunk, Line, Stream};
 use sexton_model::retry::{Used, Verdict};
-use sexton_store::lease::Held;
-use sexton_store::output::{OutputPart, Written, write};
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::lease::AttemptFence;
+use sexton_store::output::{OutputPart, WriteOutcome, write};
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_tests::proxy::Proxy;
 use tokio::time::timeout;
 
@@ -33,20 +33,22 @@ pub(super) fn part(chunks: &[Chunk]) -> OutputPart {
     OutputPart { chunks, ..OutputPart::default() }
 }
 
-async fn written(console: &Console, held: Held, chunks: &[Chunk]) {
+async fn written(console: &Console, held: AttemptFence, chunks: &[Chunk]) {
     // A command that has ended may hold the row for a moment.
     let writing = async {
-        while write(console.store(), &[(held, part(chunks))]).await.unwrap() != [Written::Done] {}
+        while write(console.store(), &[(held, part(chunks))]).await.unwrap() != [WriteOutcome::Done]
+        {
+        }
     };
     timeout(DEADLINE, writing).await.unwrap();
 }
 
 /// Ends an attempt well, or so that another follows at once.
-async fn ended(console: &Console, held: Held, well: bool, rest: &[Chunk]) {
+async fn ended(console: &Console, held: AttemptFence, well: bool, rest: &[Chunk]) {
     let used = Used { retries: 1, ..Used::default() };
     let again = Verdict::Retry { after: std::time::Duration::ZERO, used };
     let settlement = Settlement {
-        held,
+        fence: held,
         verdict: if well { Verdict::Succeed } else { again },
         outcome: if well { "succeeded" } else { "error" },
         error: (!well).then(|| ("exit_1".to_owned(), "no".to_owned())),
@@ -57,7 +59,7 @@ async fn ended(console: &Console, held: Held, well: bool, rest: &[Chunk]) {
     };
     let settling = async {
         while settle(console.store(), std::slice::from_ref(&settlement), None).await.unwrap()[0]
-            == Settled::Locked
+            == SettleOutcome::Locked
         {}
     };
     timeout(DEADLINE, settling).await.unwrap();
@@ -207,7 +209,7 @@ async fn what_a_running_task_says_of_its_progress_is_listed_and_shown() {
     );
     let progress = Some(serde_json::to_value(said.unwrap()).unwrap());
     let part = OutputPart { progress: progress.clone(), ..OutputPart::default() };
-    assert_eq!(write(console.store(), &[(held, part)]).await.unwrap(), [Written::Done]);
+    assert_eq!(write(console.store(), &[(held, part)]).await.unwrap(), [WriteOutcome::Done]);
     let id = id.to_string();
     for args in [&["executions", "list"][..], &["executions", "show", &id]] {
         let told = console.run(args).await.expect(0).stdout;

@@ -36,11 +36,11 @@ use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::{Used, Verdict};
 use sexton_store::Store;
-use sexton_store::lease::Held;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
 use sexton_store::output::OutputPart;
 use sexton_store::relay::mark_published;
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_tests::database::TestDatabase;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
@@ -135,7 +135,7 @@ impl Console {
         answer["id"].as_str().unwrap().parse().unwrap()
     }
 
-    async fn open(&self, id: ExecutionId, number: i32) -> Held {
+    async fn open(&self, id: ExecutionId, number: i32) -> AttemptFence {
         let attempt = AttemptNumber::new(number).unwrap();
         let request =
             OpenRequest { execution_id: id, attempt, token: OpenToken::new(Uuid::new_v4()) };
@@ -152,13 +152,13 @@ impl Console {
             }
         };
         tokio::time::timeout(DEADLINE, opening).await.expect("the ticket should open");
-        Held { execution_id: id, attempt, token: request.token }
+        AttemptFence { execution_id: id, attempt, token: request.token }
     }
 
     /// Ends the attempt `held` as failed for good, with this error and output.
-    async fn fail(&self, held: Held, error: &str, output: Option<OutputPart>) {
+    async fn fail(&self, held: AttemptFence, error: &str, output: Option<OutputPart>) {
         let settlement = Settlement {
-            held,
+            fence: held,
             verdict: Verdict::Fail { used: Used { retries: 3, ..Used::default() } },
             outcome: "error",
             error: Some(("exit_1".to_owned(), error.to_owned())),
@@ -168,7 +168,7 @@ impl Console {
             result: None,
         };
         let settled = settle(self.store(), &[settlement], None).await.unwrap();
-        assert!(matches!(settled[0], Settled::Done { .. }));
+        assert!(matches!(settled[0], SettleOutcome::Done { .. }));
     }
 
     /// An execution of `shop.charge` that has failed once, its parked ticket published.
@@ -188,7 +188,8 @@ impl Console {
 
     /// `action by actor because reason` of what was done to an execution.
     async fn audit(&self, id: ExecutionId) -> Vec<String> {
-        let actions = sexton_store::operator::of_execution(self.store(), id.get()).await.unwrap();
+        let actions =
+            sexton_store::operator::list_by_execution(self.store(), id.get()).await.unwrap();
         actions
             .into_iter()
             .map(|a| {

@@ -3,13 +3,13 @@
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_store::jobs::{Apply, apply};
-use sexton_store::operator::{self, By, OperatorError};
+use sexton_store::operator::{self, AuditContext, OperatorError};
 use sexton_store::trigger::{Trigger, trigger};
 use uuid::Uuid;
 
 use super::Console;
 
-const BY: By<'static> = By { actor: "racer", reason: None };
+const BY: AuditContext<'static> = AuditContext { actor: "racer", reason: None };
 
 fn second() -> AttemptNumber {
     AttemptNumber::new(2).unwrap()
@@ -27,7 +27,7 @@ async fn of_two_requeues_at_once_one_wins() {
         );
         assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
         let lost = a.err().or(b.err()).unwrap();
-        assert!(matches!(lost, OperatorError::Moved { .. }), "{lost}");
+        assert!(matches!(lost, OperatorError::Conflict { .. }), "{lost}");
         assert_eq!(console.state(id).await, "pending/2");
         assert_eq!(console.audit(id).await.len(), 2);
     }
@@ -56,7 +56,7 @@ async fn a_requeue_of_an_earlier_failure_does_not_requeue_a_later_one() {
     operator::requeue(console.store(), id, second(), BY, None).await.unwrap();
     console.fail(console.open(id, 2).await, "declined again", None).await;
     let late = operator::requeue(console.store(), id, second(), BY, None).await;
-    assert!(matches!(late, Err(OperatorError::Moved { .. })), "{late:?}");
+    assert!(matches!(late, Err(OperatorError::Conflict { .. })), "{late:?}");
     assert_eq!(console.state(id).await, "failed/3");
 }
 
@@ -137,6 +137,6 @@ async fn of_two_edits_at_once_the_second_does_not_overwrite_the_first() {
     );
     assert!(a.is_ok() != b.is_ok(), "{a:?} {b:?}");
     let lost = a.err().or(b.err()).unwrap();
-    assert!(matches!(lost, OperatorError::Edited(_)), "{lost}");
+    assert!(matches!(lost, OperatorError::ParamsChanged(_)), "{lost}");
     assert_eq!(console.audit(id).await.len(), 2, "one edit is recorded");
 }

@@ -38,7 +38,8 @@ async fn what_has_happened_ends_well_without_running_and_the_rest_waits_or_is_le
     let seen: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     assert_eq!((&seen["params"], &seen["attempt"]), (&json!({"customer": 4891}), &json!(2)));
     // The scheduler requeues what has not happened, and nothing else.
-    let portion = sexton_store::bulk::carry(console.store(), 1, None).await.unwrap().unwrap();
+    let portion =
+        sexton_store::bulk::execute_batch(console.store(), 1, None).await.unwrap().unwrap();
     assert_eq!((portion.done, portion.tickets.len()), (1, 1));
     assert_eq!([console.state(no).await, console.state(odd).await], ["pending/2", "failed/2"]);
 }
@@ -57,7 +58,7 @@ async fn what_is_resolved_is_the_deed_of_whoever_asked_the_command() {
     let left = console.run_with(&asked, &ann, "").await.expect(9);
     assert!(left.stderr.contains("sexton failed bulk verify 1 CMD"), "{}", left.stderr);
     assert!(left.stderr.contains("nobody has answered yet for 2"), "{}", left.stderr);
-    let alive = sexton_store::bulk::alive(console.store(), 0).await.unwrap();
+    let alive = sexton_store::bulk::list_active(console.store(), 0).await.unwrap();
     assert_eq!(alive, [0_i64; 0], "no scheduler has anything to do");
     let watched = console.run(&["failed", "bulk", "watch", "1"]).await.expect(9);
     assert!(watched.stderr.contains("failed bulk verify 1 CMD"), "{}", watched.stderr);

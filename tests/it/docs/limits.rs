@@ -11,7 +11,7 @@ use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
 use sexton_model::{cron, pool, ticket};
-use sexton_store::retention::OWN_KEY_DAYS;
+use sexton_store::retention::OWN_KEY_RETENTION_DAYS;
 use sexton_worker::catalogue::{
     COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
     HTTP_TIMEOUT_DEFAULT, LOCK_TIMEOUT_MAX, MEMORY, OPEN_FILES, RESPONSE_DEFAULT, RESPONSE_MAX,
@@ -72,7 +72,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
             format!("{} KiB of JSON, {} levels deep", MAX_RESULT_BYTES / KIB, MAX_RESULT_DEPTH),
         ),
         ("reason of a failure", bytes(ticket::MAX_REASON_BYTES)),
-        ("a caller's own key deduplicates for", format!("{OWN_KEY_DAYS} days")),
+        ("a caller's own key deduplicates for", format!("{OWN_KEY_RETENTION_DAYS} days")),
         ("jobs of tasks that other programs publish", with_commas(MAX_FOREIGN_JOBS as usize)),
     ];
     let readme = text("README.md");

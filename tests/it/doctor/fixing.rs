@@ -8,8 +8,8 @@ use sexton_broker::names::retry_queue;
 use sexton_console::doctor::Code;
 use sexton_model::id::ProcessId;
 use sexton_model::state::State;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::instances::{Introduction, heartbeat};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::instances::{InstanceRegistration, heartbeat};
 use sqlx::Row as _;
 
 use super::{Patient, ailments, codes, says_the_worst};
@@ -102,28 +102,29 @@ async fn lost_tickets_and_missing_messages_are_owed_again() {
 async fn while_a_sweep_is_under_way_no_message_is_said_to_be_missing() {
     let patient = Patient::new().await;
     patient.execution(State::Failed, 2, true).await;
-    let sweep = Exclusive::try_acquire(patient.platform.store(), ExclusiveTask::Sweep, None).await;
+    let sweep =
+        ExclusiveLock::try_acquire(patient.platform.store(), ExclusiveTask::Sweep, None).await;
     let sweep = sweep.unwrap().expect("nobody else sweeps");
     let (output, answer) = patient.run(&[], &["--fix"]).await;
     assert_eq!(answer["fixed"][0]["code"], "failed_without_messages", "{output}");
     assert_eq!(answer["fixed"][0]["done"], false, "{output}");
     assert!(output.stdout.contains("a sweep is under way"), "{output}");
-    let owed = "SELECT count(*) FROM executions WHERE ticket_published_at IS NULL";
-    let owed = async || {
-        let asking = sqlx::query_scalar::<_, i64>(owed);
+    let unpublished = "SELECT count(*) FROM executions WHERE ticket_published_at IS NULL";
+    let unpublished = async || {
+        let asking = sqlx::query_scalar::<_, i64>(unpublished);
         asking.fetch_one(patient.platform.store().pool()).await.unwrap()
     };
-    assert_eq!(owed().await, 0);
+    assert_eq!(unpublished().await, 0);
     sweep.release().await.unwrap();
     patient.run(&[], &["--fix"]).await;
-    assert_eq!(owed().await, 1);
+    assert_eq!(unpublished().await, 1);
 }
 
 #[tokio::test]
 async fn a_process_that_is_dead_is_marked_and_one_that_comes_back_says_so() {
     let patient = Patient::new().await;
     let store = patient.platform.store();
-    let who = Introduction {
+    let who = InstanceRegistration {
         id: ProcessId::new(uuid::Uuid::now_v7()),
         kind: "worker",
         name: "w9".to_owned(),

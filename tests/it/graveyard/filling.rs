@@ -1,7 +1,9 @@
 //! What failed before there was a register.
 
 use sexton_model::fingerprint::fingerprint;
-use sexton_store::graveyard::{fill, is_filled, record_fingerprints, unread};
+use sexton_store::failures::{
+    backfill_failures, is_backfilled, list_missing_fingerprints, record_fingerprints,
+};
 use uuid::Uuid;
 
 use super::{DISCARD, REQUEUE, Yard};
@@ -30,24 +32,24 @@ async fn older_failures_are_brought_in_once_portion_by_portion() {
     yard.sql(DISCARD, ids[1]).await;
     yard.sql(REQUEUE, ids[2]).await;
     as_before(&yard).await;
-    assert!(!is_filled(yard.db.store()).await.unwrap());
-    let first = fill(yard.db.store(), 3).await.unwrap();
+    assert!(!is_backfilled(yard.db.store()).await.unwrap());
+    let first = backfill_failures(yard.db.store(), 3).await.unwrap();
     assert_eq!((first.buried, first.done), (2, false));
     // Struck before it was noted, the portion is done again, and counts nothing twice.
     sqlx::query("UPDATE failures_fill SET filled_to = NULL").execute(yard.pool()).await.unwrap();
     let mut buried = 0;
     loop {
-        let filled = fill(yard.db.store(), 3).await.unwrap();
+        let filled = backfill_failures(yard.db.store(), 3).await.unwrap();
         buried += filled.buried;
         if filled.done {
             break;
         }
     }
     assert_eq!(buried, 6);
-    assert!(is_filled(yard.db.store()).await.unwrap());
+    assert!(is_backfilled(yard.db.store()).await.unwrap());
     assert_eq!(yard.number("SELECT count(*) FROM failures").await, 6);
     assert_eq!(yard.number("SELECT sum(change)::bigint FROM failure_changes").await, 5);
-    assert_eq!(fill(yard.db.store(), 3).await.unwrap().buried, 0);
+    assert_eq!(backfill_failures(yard.db.store(), 3).await.unwrap().buried, 0);
 }
 
 #[tokio::test]
@@ -65,7 +67,7 @@ async fn what_a_program_of_the_version_before_fails_is_read_afterwards_unless_it
     .execute(yard.pool())
     .await
     .unwrap();
-    let found = unread(yard.db.store(), 10).await.unwrap();
+    let found = list_missing_fingerprints(yard.db.store(), 10).await.unwrap();
     assert_eq!(found.len(), 2);
     // Requeued, and failed again for another reason, in between.
     yard.sql(REQUEUE, other).await;
@@ -80,5 +82,5 @@ async fn what_a_program_of_the_version_before_fails_is_read_afterwards_unless_it
     };
     assert_eq!(read(one).await, fingerprint("lost", "disk full").to_string());
     assert_eq!(read(other).await, fingerprint("exit_1", "bad gateway").to_string());
-    assert_eq!(unread(yard.db.store(), 10).await.unwrap(), []);
+    assert_eq!(list_missing_fingerprints(yard.db.store(), 10).await.unwrap(), []);
 }

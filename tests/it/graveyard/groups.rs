@@ -3,23 +3,23 @@
 use chrono::Duration;
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::graveyard::{Decision, Filter, GroupState, Order};
-use sexton_store::graveyard::{
-    Group, GroupChange, GroupFilter, GroupOrder, LeftOut, NotDecided, decide, fold, groups,
-    left_out, name_groups, search, tidy, trends,
+use sexton_store::failures::{
+    DecideError, Group, GroupChange, GroupFilter, GroupOrder, MutedMatches, aggregate, count_muted,
+    decide, list_groups, name_groups, prune_groups, search, trends,
 };
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 
 use super::{DISCARD, REQUEUE, RESTORE, Yard, at};
 
-const BY: By<'static> = By { actor: "tester", reason: Some("known") };
+const BY: AuditContext<'static> = AuditContext { actor: "tester", reason: Some("known") };
 
 async fn all(yard: &Yard) -> Vec<Group> {
     let filter = GroupFilter { empty: true, ..GroupFilter::default() };
-    groups(yard.db.store(), &filter, GroupOrder::Count, 100).await.unwrap()
+    list_groups(yard.db.store(), &filter, GroupOrder::Count, 100).await.unwrap()
 }
 
 async fn folded(yard: &Yard) {
-    fold(yard.db.store(), 1_000, None).await.unwrap();
+    aggregate(yard.db.store(), 1_000, None).await.unwrap();
     name_groups(yard.db.store(), 100).await.unwrap();
 }
 
@@ -37,7 +37,7 @@ async fn a_group_is_told_alike_before_and_after_it_is_folded() {
     folded(&yard).await;
     assert_eq!(all(&yard).await, before);
     let of_other = GroupFilter { job: Some(yard.jobs[1].get()), ..GroupFilter::default() };
-    assert_eq!(groups(yard.db.store(), &of_other, GroupOrder::Last, 9).await.unwrap(), []);
+    assert_eq!(list_groups(yard.db.store(), &of_other, GroupOrder::Last, 9).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -59,7 +59,10 @@ async fn what_was_resolved_reopens_by_a_new_failure_and_not_by_a_restore() {
     assert_eq!(all(&yard).await[0].state, GroupState::Reopened);
     let reopened = GroupFilter { state: Some(GroupState::Reopened), ..GroupFilter::default() };
     folded(&yard).await;
-    assert_eq!(groups(yard.db.store(), &reopened, GroupOrder::First, 9).await.unwrap().len(), 1);
+    assert_eq!(
+        list_groups(yard.db.store(), &reopened, GroupOrder::First, 9).await.unwrap().len(),
+        1
+    );
     decide(yard.db.store(), &group, resolve, BY, Some(at(20))).await.unwrap();
     assert_eq!(all(&yard).await[0].state, GroupState::Resolved, "resolved again");
 }
@@ -76,7 +79,7 @@ async fn what_is_decided_is_audited_once_and_by_one_of_two() {
     assert_eq!(told, [format!("group {group} is muted already, by tester")]);
     let note = |text| decide(yard.db.store(), &group, GroupChange::Note(text), BY, None);
     assert_eq!(note(" ask ann ").await.unwrap().note.as_deref(), Some("ask ann"));
-    assert!(matches!(note("ask ann").await, Err(NotDecided::Already { .. })));
+    assert!(matches!(note("ask ann").await, Err(DecideError::Already { .. })));
     assert_eq!(all(&yard).await[0].state, GroupState::Muted, "a note decides nothing");
     let deeds: Vec<(String, serde_json::Value, serde_json::Value)> =
         sqlx::query_as("SELECT action, before, after FROM operator_actions ORDER BY id")
@@ -88,7 +91,7 @@ async fn what_is_decided_is_audited_once_and_by_one_of_two() {
     assert_eq!((&deeds[0].1["state"], &deeds[0].2["state"]), (&"open".into(), &"muted".into()));
     let unknown =
         decide(yard.db.store(), "0123456789abcdef", GroupChange::Note("x"), BY, None).await;
-    assert!(matches!(unknown, Err(NotDecided::Missing(_))));
+    assert!(matches!(unknown, Err(DecideError::Missing(_))));
 }
 
 #[tokio::test]
@@ -120,13 +123,13 @@ async fn what_is_left_out_is_counted_by_group_up_to_an_instant_and_a_limit() {
         yard.failure(second, message).insert(&yard).await;
     }
     let everything = Filter::default();
-    assert_eq!(left_out(store, &everything, None, 10).await.unwrap(), LeftOut::default());
+    assert_eq!(count_muted(store, &everything, None, 10).await.unwrap(), MutedMatches::default());
     let [disk, route] =
         ["disk full", "no route"].map(|text| fingerprint("exit_1", text).to_string());
     for group in [&disk, &route] {
         decide(store, group, GroupChange::Decide(Decision::Muted), BY, None).await.unwrap();
     }
-    let counted = |count, more, groups: &[(&String, u64)]| LeftOut {
+    let counted = |count, more, groups: &[(&String, u64)]| MutedMatches {
         count,
         more,
         groups: groups.iter().map(|(group, count)| ((*group).clone(), *count)).collect(),
@@ -138,16 +141,16 @@ async fn what_is_left_out_is_counted_by_group_up_to_an_instant_and_a_limit() {
         (&everything, None, 4, counted(3, false, &[(&route, 2), (&disk, 1)])),
         (&everything, Some(at(2)), 10, counted(2, false, &sorted(&[(&disk, 1), (&route, 1)]))),
         (&text, None, 10, counted(1, false, &[(&disk, 1)])),
-        (&Filter { muted: true, ..Filter::default() }, None, 10, LeftOut::default()),
-        (&Filter { discarded: true, ..Filter::default() }, None, 10, LeftOut::default()),
+        (&Filter { muted: true, ..Filter::default() }, None, 10, MutedMatches::default()),
+        (&Filter { discarded: true, ..Filter::default() }, None, 10, MutedMatches::default()),
     ] {
         assert_eq!(
-            left_out(store, filter, until, most).await.unwrap(),
+            count_muted(store, filter, until, most).await.unwrap(),
             expected,
             "{filter} {most}"
         );
     }
-    let cut = left_out(store, &everything, None, 2).await.unwrap();
+    let cut = count_muted(store, &everything, None, 2).await.unwrap();
     assert_eq!((cut.count, cut.more), (2, true));
 }
 
@@ -172,7 +175,7 @@ async fn a_trend_counts_failures_by_the_hour_whatever_became_of_them() {
         }
         // Half of them folded.
         if hours == 1 {
-            fold(yard.db.store(), 1_000, Some(now)).await.unwrap();
+            aggregate(yard.db.store(), 1_000, Some(now)).await.unwrap();
         }
     }
     let ask = async || {
@@ -182,7 +185,7 @@ async fn a_trend_counts_failures_by_the_hour_whatever_became_of_them() {
     let before = ask().await;
     assert_eq!((before[23], before[22], before[0]), (1, 2, 3));
     assert_eq!(before.iter().sum::<u64>(), 6, "what is older is not told");
-    fold(yard.db.store(), 1_000, Some(now)).await.unwrap();
+    aggregate(yard.db.store(), 1_000, Some(now)).await.unwrap();
     assert_eq!(ask().await, before);
 }
 
@@ -200,7 +203,7 @@ async fn a_group_is_forgotten_when_its_failures_are_long_gone_and_nobody_decided
     folded(&yard).await;
     let days = |days| Some(at(0) + Duration::days(days));
     for (day, left) in [(29, 3), (31, 2), (399, 2), (401, 1)] {
-        tidy(yard.db.store(), days(day)).await.unwrap();
+        prune_groups(yard.db.store(), days(day)).await.unwrap();
         assert_eq!(all(&yard).await.len(), left, "day {day}");
     }
 }

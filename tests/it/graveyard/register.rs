@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sexton_store::Store;
-use sexton_store::graveyard::{GroupFilter, GroupOrder, fold, groups, tidy};
+use sexton_store::failures::{GroupFilter, GroupOrder, aggregate, list_groups, prune_groups};
 use uuid::Uuid;
 
 use super::{DISCARD, Draw, Failure, REQUEUE, RESTORE, Yard};
@@ -29,7 +29,7 @@ const DIFFERENCES: &str = "SELECT count(*) FROM (
 type Counts = BTreeMap<String, (i64, i64)>;
 
 async fn told(store: &Store) -> Counts {
-    let all = groups(store, &GroupFilter::default(), GroupOrder::Count, 1_000).await.unwrap();
+    let all = list_groups(store, &GroupFilter::default(), GroupOrder::Count, 1_000).await.unwrap();
     all.into_iter().map(|group| (group.fingerprint, (group.standing, group.jobs))).collect()
 }
 
@@ -68,8 +68,8 @@ async fn after_any_history_the_register_and_the_counts_are_what_the_rows_say() {
     }
     assert_eq!(yard.number(DIFFERENCES).await, 0);
     // Nothing is left to fold, and nothing has changed by that.
-    while fold(yard.db.store(), 50, None).await.unwrap().changes > 0 {}
-    tidy(yard.db.store(), None).await.unwrap();
+    while aggregate(yard.db.store(), 50, None).await.unwrap().changes > 0 {}
+    prune_groups(yard.db.store(), None).await.unwrap();
     assert_eq!(yard.number("SELECT count(*) FROM failure_changes").await, 0);
     assert_eq!(yard.number("SELECT count(*) FROM failure_counts WHERE standing <= 0").await, 0);
     assert_eq!(told(yard.db.store()).await, counted(&yard).await);
@@ -108,7 +108,7 @@ async fn folds(store: Store, seed: u64, over: Arc<AtomicBool>) {
     let mut draw = Draw(seed);
     while !over.load(Ordering::Relaxed) {
         let patience = Duration::from_micros(draw.below(6_000) as u64);
-        if let Ok(folded) = tokio::time::timeout(patience, fold(&store, 3, None)).await {
+        if let Ok(folded) = tokio::time::timeout(patience, aggregate(&store, 3, None)).await {
             folded.unwrap();
         }
         tokio::task::yield_now().await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::graveyard::{Cursor, Filter, Order, ParamEquals};
-use sexton_store::graveyard::{count, page, search};
+use sexton_store::failures::{count, list_page, search};
 use uuid::Uuid;
 
 use super::{Draw, Failure, REQUEUE, Yard, at};
@@ -157,8 +157,8 @@ async fn pages_stay_exact_while_executions_come_and_go() {
     let (yard, _) = yard().await;
     let (filter, newest) = (Filter::default(), Order::Newest);
     let all = search(yard.db.store(), &filter, newest, None, 1_000).await.unwrap();
-    let (first, after) = page(yard.db.store(), &filter, newest, None, 50).await.unwrap();
-    let shown = |page: &[sexton_store::graveyard::Buried]| -> Vec<Uuid> {
+    let (first, after) = list_page(yard.db.store(), &filter, newest, None, 50).await.unwrap();
+    let shown = |page: &[sexton_store::failures::FailedExecution]| -> Vec<Uuid> {
         page.iter().map(|row| row.execution.id).collect()
     };
     assert_eq!(shown(&first), all[..50].iter().map(|row| row.execution_id).collect::<Vec<_>>());
@@ -170,7 +170,7 @@ async fn pages_stay_exact_while_executions_come_and_go() {
     let again = yard.failure(99, "disk full");
     again.insert(&yard).await;
     again.fail(&yard, all[60].execution_id).await;
-    let (second, end) = page(yard.db.store(), &filter, newest, after, 1_000).await.unwrap();
+    let (second, end) = list_page(yard.db.store(), &filter, newest, after, 1_000).await.unwrap();
     let rest = all[50..].iter().map(|row| row.execution_id);
     let rest: Vec<Uuid> = rest.filter(|id| *id != all[60].execution_id).collect();
     assert_eq!((shown(&second), end), (rest, None));

@@ -30,8 +30,8 @@ async fn a_scheduler_killed_between_claim_and_publish_loses_nothing() {
     let mut first = platform.start_scheduler("s1", &[dies_at("scheduler.claimed")]).unwrap();
     first.exit(IN_THE_END).await;
     assert!(first.log().contains("fault point scheduler.claimed"), "{}", first.log());
-    let owed = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
-    assert_eq!(count(&platform, owed).await, 1, "it was claimed and not published");
+    let unpublished = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+    assert_eq!(count(&platform, unpublished).await, 1, "it was claimed and not published");
 
     let _second = platform.start_scheduler("s2", &[]).unwrap();
     let _worker = platform.start_worker("w1", &[]).unwrap();

@@ -25,7 +25,7 @@ use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Publisher, Timeouts}
 use sexton_scheduler::step::Step as _;
 use sexton_scheduler::sweep::{Sweep, Swept, Tally};
 use sexton_store::Store;
-use sexton_store::raw::{LIMIT, Room};
+use sexton_store::unknown_messages::{Capacity, MAX_STORED};
 use sexton_tests::platform::{CommandOutput, Platform};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -98,11 +98,11 @@ impl Stage {
 
     /// A pass that must have been made.
     async fn pass(&self) -> Tally {
-        self.pass_within(LIMIT).await
+        self.pass_within(MAX_STORED).await
     }
 
     /// The same with such a limit to what is written down.
-    async fn pass_within(&self, limit: Room) -> Tally {
+    async fn pass_within(&self, limit: Capacity) -> Tally {
         pass_of(&self.sweep().with_raw_limit(limit)).await
     }
 

@@ -4,14 +4,14 @@ use lapin::BasicProperties;
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_service::clock;
-use sexton_store::operator::By;
-use sexton_store::raw;
+use sexton_store::operator::AuditContext;
+use sexton_store::unknown_messages;
 use sexton_tests::factory::{NewExecution, NewJob};
 use uuid::Uuid;
 
 use super::{Stage, of_nobody, pass_of};
 
-const ME: By<'static> = By { actor: "test", reason: Some("rubbish") };
+const ME: AuditContext<'static> = AuditContext { actor: "test", reason: Some("rubbish") };
 
 #[tokio::test]
 async fn what_no_row_knows_is_written_down_whole_and_stays_in_the_queue() {
@@ -34,7 +34,7 @@ async fn what_no_row_knows_is_written_down_whole_and_stays_in_the_queue() {
     let kinds: Vec<_> = listed.iter().map(|one| one["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["unreadable", "foreign", "ticket"]);
     let id = listed[0]["id"].as_str().unwrap();
-    let (body, properties) = raw::content(&stage.store(), id).await.unwrap().unwrap();
+    let (body, properties) = unknown_messages::content(&stage.store(), id).await.unwrap().unwrap();
     assert_eq!((body, properties.as_str()), (bytes.clone(), r#"{"message_id":"a\u0000b"}"#));
     assert!(stage.bodies().await.contains(&bytes));
     // Another pass meets the clean copies: they are the same messages.
@@ -108,10 +108,12 @@ async fn a_pass_that_dies_before_it_removes_leaves_message_and_mark() {
     let id = stage.id().await;
     stage.discard(&id).await;
     let seen = rubbish(digest_of(&stage, &id).await);
-    let noted = raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
-    assert_eq!(noted, raw::Noted::Discarded);
+    let noted = unknown_messages::record_message(&stage.store(), &seen, clock::now(), true, None)
+        .await
+        .unwrap();
+    assert_eq!(noted, unknown_messages::RecordOutcome::Discarded);
     assert_eq!(stage.state(&id).await, "discarding");
-    let busy = raw::restore(&stage.store(), &id, ME, None).await.unwrap_err();
+    let busy = unknown_messages::restore(&stage.store(), &id, ME, None).await.unwrap_err();
     assert!(busy.to_string().contains("being removed by a sweep"), "{busy}");
     assert_eq!(stage.pass().await.discarded, 1);
     assert_eq!(stage.state(&id).await, "discarded");
@@ -161,7 +163,7 @@ async fn what_somebody_took_is_told_and_retention_forgets_it() {
     assert_eq!(stage.state(&id).await, "taken");
     assert_eq!(stage.listed(&[]).await.len(), 1);
     let later = clock::now() + chrono::TimeDelta::days(31);
-    assert_eq!(raw::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
+    assert_eq!(unknown_messages::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
     assert_eq!(stage.listed(&["--all"]).await.len(), 1, "what is in the queue is never forgotten");
     stage.purge().await;
     stage.pass().await;
@@ -171,7 +173,7 @@ async fn what_somebody_took_is_told_and_retention_forgets_it() {
 #[tokio::test]
 async fn a_message_that_is_too_long_to_be_kept_whole_is_not_discarded_by_the_way() {
     let stage = Stage::new().await;
-    let long = vec![b'x'; raw::MAX_BODY_BYTES + 1];
+    let long = vec![b'x'; unknown_messages::MAX_BODY_BYTES + 1];
     stage.put(&long, BasicProperties::default()).await;
     stage.pass().await;
     let id = stage.id().await;
@@ -202,19 +204,25 @@ async fn a_mark_that_is_made_between_the_copies_of_a_message_is_for_the_next_pas
     let (store, digest) = (stage.store(), digest_of(&stage, &id).await);
     let under_way = clock::now();
     let seen = rubbish(digest);
-    let note = async |pass| raw::note(&store, &seen, pass, true, None).await.unwrap();
-    assert_eq!(note(under_way).await, raw::Noted::Kept { new: false });
+    let note = async |pass| {
+        unknown_messages::record_message(&store, &seen, pass, true, None).await.unwrap()
+    };
+    assert_eq!(note(under_way).await, unknown_messages::RecordOutcome::Kept { new: false });
     stage.discard(&id).await;
     for _ in 0..2 {
-        assert_eq!(note(under_way).await, raw::Noted::Kept { new: false }, "as the first was");
+        assert_eq!(
+            note(under_way).await,
+            unknown_messages::RecordOutcome::Kept { new: false },
+            "as the first was"
+        );
     }
-    raw::gone(&store, under_way, None).await.unwrap();
+    unknown_messages::mark_gone(&store, under_way, None).await.unwrap();
     assert_eq!(stage.state(&id).await, "discarding", "it is in the queue, and the mark holds");
     let next = clock::now();
     for _ in 0..3 {
-        assert_eq!(note(next).await, raw::Noted::Discarded);
+        assert_eq!(note(next).await, unknown_messages::RecordOutcome::Discarded);
     }
-    raw::gone(&store, next, None).await.unwrap();
+    unknown_messages::mark_gone(&store, next, None).await.unwrap();
     assert_eq!(stage.state(&id).await, "discarded");
     assert_eq!(stage.listed(&["--all"]).await[0]["copies"], 3, "a restore puts all back");
 }
@@ -252,8 +260,10 @@ async fn a_discard_that_broke_off_goes_on_and_is_taken_back_whole() {
     let id = stage.id().await;
     stage.discard(&id).await;
     let seen = rubbish(digest_of(&stage, &id).await);
-    let noted = raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
-    assert_eq!(noted, raw::Noted::Discarded);
+    let noted = unknown_messages::record_message(&stage.store(), &seen, clock::now(), true, None)
+        .await
+        .unwrap();
+    assert_eq!(noted, unknown_messages::RecordOutcome::Discarded);
     stage.take().await;
     // Dead here: it did not go through the whole queue, so nothing is said to be gone.
     assert_eq!(stage.state(&id).await, "discarding");
@@ -287,12 +297,14 @@ async fn a_mark_calls_for_passes_until_one_says_that_the_message_is_gone() {
     stage.put(b"rubbish", BasicProperties::default()).await;
     stage.pass().await;
     let id = stage.id().await;
-    let waits = async || raw::waits(&stage.store(), false).await.unwrap();
+    let waits = async || unknown_messages::needs_sweep(&stage.store(), false).await.unwrap();
     assert!(!waits().await);
     stage.discard(&id).await;
     assert!(waits().await);
     let seen = rubbish(digest_of(&stage, &id).await);
-    raw::note(&stage.store(), &seen, clock::now(), true, None).await.unwrap();
+    unknown_messages::record_message(&stage.store(), &seen, clock::now(), true, None)
+        .await
+        .unwrap();
     assert!(waits().await, "the pass that noted it died");
     assert_eq!(stage.pass().await.discarded, 1);
     assert!(!waits().await);
@@ -311,7 +323,11 @@ async fn copies_that_were_put_back_are_not_put_back_again_after_a_crash() {
     assert_eq!(stage.pass().await.discarded, 3);
     assert!(stage.command(&["restore", &id]).await.status.success());
     stage.put(b"rubbish", BasicProperties::default()).await;
-    assert!(raw::restored_one(&stage.store(), &digest_of(&stage, &id).await).await.unwrap());
+    assert!(
+        unknown_messages::mark_copy_restored(&stage.store(), &digest_of(&stage, &id).await)
+            .await
+            .unwrap()
+    );
     stage.pass().await;
     assert_eq!(stage.ready().await, 3);
     assert_eq!(stage.listed(&[]).await[0]["copies"], 3);
@@ -323,7 +339,7 @@ async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() 
     for number in 0..5 {
         stage.put(format!("rubbish {number}").as_bytes(), BasicProperties::default()).await;
     }
-    let limit = raw::Room { messages: 2, ..raw::LIMIT };
+    let limit = unknown_messages::Capacity { messages: 2, ..unknown_messages::MAX_STORED };
     for _ in 0..2 {
         let tally = stage.pass_within(limit).await;
         assert_eq!((tally.unowned, tally.unrecorded, tally.removed), (5, 3, 0));
@@ -341,22 +357,28 @@ async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() 
     stage.discard(&id).await;
     assert_eq!(stage.pass_within(limit).await.unrecorded, 3);
     let later = clock::now() + chrono::TimeDelta::days(31);
-    assert_eq!(raw::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
+    assert_eq!(unknown_messages::prune(&stage.store(), 30, 1_000, Some(later)).await.unwrap(), 1);
     assert_eq!(stage.pass_within(limit).await.unrecorded, 2);
     // The bytes have a limit of their own: two messages of 9 bytes, each with properties of 2, take 22.
-    let small = |bytes| raw::Room { bytes, ..raw::LIMIT };
+    let small = |bytes| unknown_messages::Capacity { bytes, ..unknown_messages::MAX_STORED };
     assert_eq!(stage.pass_within(small(32)).await.unrecorded, 2);
     assert_eq!(stage.pass_within(small(33)).await.unrecorded, 1);
-    assert_eq!(stage.pass_within(raw::LIMIT).await.unrecorded, 0);
+    assert_eq!(stage.pass_within(unknown_messages::MAX_STORED).await.unrecorded, 0);
     assert_eq!((stage.ready().await, stage.listed(&[]).await.len()), (4, 4));
     assert!(stage.command(&["list"]).await.stderr.is_empty(), "nothing is left to tell");
 }
 
-fn rubbish(digest: raw::Digest) -> raw::Seen<'static> {
-    raw::Seen { digest, kind: "unreadable", reason: "a test", body: b"rubbish", properties: "{}" }
+fn rubbish(digest: unknown_messages::Digest) -> unknown_messages::SeenMessage<'static> {
+    unknown_messages::SeenMessage {
+        digest,
+        kind: "unreadable",
+        reason: "a test",
+        body: b"rubbish",
+        properties: "{}",
+    }
 }
 
-async fn digest_of(stage: &Stage, id: &str) -> raw::Digest {
+async fn digest_of(stage: &Stage, id: &str) -> unknown_messages::Digest {
     let digest: Vec<u8> = sqlx::query_scalar("SELECT decode($1, 'hex')")
         .bind(id)
         .fetch_one(stage.platform.store().pool())

@@ -3,17 +3,17 @@
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_scheduler::step::Step;
-use sexton_store::backfill::{Backfill, BackfillError, batch};
+use sexton_store::backfill::{Backfill, BackfillError, create_batch};
 use sexton_store::jobs::resume;
-use sexton_store::operator::By;
-use sexton_store::retention::{Terms, Thing};
+use sexton_store::operator::AuditContext;
+use sexton_store::retention::{RetentionPolicy, RetentionTarget};
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::retention::pass;
 use uuid::Uuid;
 
 use super::{Fixture, at, now};
 
-const BY: By<'static> = By { actor: "ann", reason: Some("because") };
+const BY: AuditContext<'static> = AuditContext { actor: "ann", reason: Some("because") };
 const PAUSED: &str = "SELECT count(*) FROM jobs WHERE status = 'paused' AND paused_by = 'sexton'
                       AND paused_why LIKE '3 executions in a row failed%'
                       AND next_fire_at = to_timestamp(1800000000)";
@@ -116,15 +116,15 @@ async fn a_firing_whose_execution_retention_has_removed_is_not_backfilled() {
     let mut ran = NewExecution::new(job, State::Succeeded, at(0));
     ran.key = Some("cron-2027-01-15T08:00:00Z".to_owned());
     f.insert(ran).await;
-    let known = batch(f.db.store(), last_hour(0), None, fresh, BY, now(1)).await.unwrap();
+    let known = create_batch(f.db.store(), last_hour(0), None, fresh, BY, now(1)).await.unwrap();
     let made: Vec<bool> = known.firings.iter().map(|firing| firing.due_at.is_some()).collect();
     assert_eq!(made, [true, false], "the hour before has none, this one has");
     // A month later retention removes the one that ran, and its key with it.
     let month = 31 * 86_400;
-    let terms = Terms { days: 30, audit_days: None };
-    let pruned = pass(f.db.store(), terms, &Thing::ALL, 100, now(month)).await.unwrap();
+    let terms = RetentionPolicy { days: 30, audit_days: None };
+    let pruned = pass(f.db.store(), terms, &RetentionTarget::ALL, 100, now(month)).await.unwrap();
     assert_eq!(pruned.executions, 1);
-    let refused = batch(f.db.store(), last_hour(0), None, fresh, BY, now(month)).await;
+    let refused = create_batch(f.db.store(), last_hour(0), None, fresh, BY, now(month)).await;
     assert!(
         matches!(refused, Err(BackfillError::Pruned(before)) if before == at(86_400)),
         "{refused:?}"
@@ -143,10 +143,9 @@ async fn retention_and_a_backfill_wait_for_each_other() {
         .await
         .unwrap();
     let store = f.db.other_store().unwrap();
-    let backfill =
-        tokio::spawn(
-            async move { batch(&store, last_hour(3_600), None, fresh, BY, now(3_600)).await },
-        );
+    let backfill = tokio::spawn(async move {
+        create_batch(&store, last_hour(3_600), None, fresh, BY, now(3_600)).await
+    });
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
                    AND datname = current_database() AND query LIKE '-- share_retention%'";
     while f.number(waiting).await == 0 {
@@ -171,13 +170,13 @@ async fn a_backfill_that_may_overlap_skips_no_firing_of_the_schedule() {
         .execute(f.db.pool())
         .await
         .unwrap();
-    let refused = batch(f.db.store(), last_hour(0), None, fresh, BY, now(1)).await;
+    let refused = create_batch(f.db.store(), last_hour(0), None, fresh, BY, now(1)).await;
     assert!(
         matches!(&refused, Err(BackfillError::Overlap(policy)) if policy == "skip"),
         "{refused:?}"
     );
     let beside = Backfill { allow_overlap: true, ..last_hour(0) };
-    let made = batch(f.db.store(), beside, None, fresh, BY, now(1)).await.unwrap();
+    let made = create_batch(f.db.store(), beside, None, fresh, BY, now(1)).await.unwrap();
     assert_eq!(made.firings.len(), 2);
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(3_600)).await.unwrap();

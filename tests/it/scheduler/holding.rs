@@ -9,10 +9,10 @@ use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Past, Schedule};
 use sexton_scheduler::dispatch::dispatch;
 use sexton_scheduler::planner::Planner;
 use sexton_scheduler::step::Step;
-use sexton_store::catch_up::{self, Settled, Verdict};
+use sexton_store::catch_up::{self, HoldDecision, SettledHold};
 use sexton_store::firing::{self, ClaimTransaction};
 use sexton_store::jobs::{self, Apply, Delete};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_tests::factory::NewJob;
 use tokio::sync::Barrier;
 use uuid::Uuid;
@@ -42,8 +42,13 @@ impl Fixture {
         jobs
     }
 
-    async fn settle(&self, verdict: Verdict, names: Option<&[String]>, second: i64) -> Settled {
-        let by = By { actor: "me", reason: Some("looked at it") };
+    async fn settle(
+        &self,
+        verdict: HoldDecision,
+        names: Option<&[String]>,
+        second: i64,
+    ) -> SettledHold {
+        let by = AuditContext { actor: "me", reason: Some("looked at it") };
         let fresh_id = || ExecutionId::new(Uuid::now_v7());
         let done = catch_up::settle(
             self.db.store(),
@@ -90,7 +95,7 @@ async fn two_schedulers_after_a_jump_forward_begin_one_hold_and_claim_only_what_
     assert_eq!(f.number("SELECT count(*) FROM executions").await, 9);
 
     // Two days later somebody decides: as of the jump, not of then.
-    let settled = f.settle(Verdict::Release, None, 60 * HOUR).await;
+    let settled = f.settle(HoldDecision::Release, None, 60 * HOUR).await;
     assert!(settled.ended, "{settled:?}");
     assert_eq!((f.holds().await, settled.jobs), (0, 3));
     for (policy, job) in jobs {
@@ -116,7 +121,7 @@ async fn after_a_jump_back_nothing_fires_twice_and_catch_up_is_held() {
     let jobs = f.hourly(&planner).await;
     let back = planner.run_once(now(-5 * HOUR)).await.unwrap();
     assert_eq!((back.claimed, back.held), (0, 0));
-    let hold = catch_up::hold(f.db.store()).await.unwrap().unwrap();
+    let hold = catch_up::find_hold(f.db.store()).await.unwrap().unwrap();
     assert_eq!(
         (hold.reason.as_str(), hold.last_seen, hold.noticed_at),
         ("backward", at(0), at(-5 * HOUR))
@@ -125,14 +130,14 @@ async fn after_a_jump_back_nothing_fires_twice_and_catch_up_is_held() {
     let mended = planner.run_once(now(3 * HOUR + 5)).await.unwrap();
     assert_eq!((mended.claimed, mended.held), (3, 6));
     assert_eq!(f.number("SELECT count(*) FROM holds").await, 1);
-    let settled = f.settle(Verdict::Discard, None, 4 * HOUR).await;
+    let settled = f.settle(HoldDecision::Discard, None, 4 * HOUR).await;
     assert_eq!((settled.claimed, settled.missed, settled.ended), (0, 6, true));
     for (policy, job) in jobs {
         let ledger = f.by_the_hour(job).await;
         let became: Vec<_> = ledger.values().map(String::as_str).collect();
         assert_eq!(became, ["run", "held", "held", "run"], "{policy}");
     }
-    assert_eq!(f.settle(Verdict::Discard, None, 4 * HOUR).await.missed, 0, "once");
+    assert_eq!(f.settle(HoldDecision::Discard, None, 4 * HOUR).await.missed, 0, "once");
 }
 
 #[tokio::test]
@@ -163,7 +168,7 @@ async fn a_scheduler_that_dies_after_noticing_a_jump_lets_nothing_late_run() {
     let look = async || {
         let store = f.db.store();
         let mut transaction = ClaimTransaction::begin(store, now(10 * HOUR)).await.unwrap();
-        let look = transaction.look_at_clock(Some(LIMIT), "doomed:1").await.unwrap();
+        let look = transaction.read_clock(Some(LIMIT), "doomed:1").await.unwrap();
         assert!(look.held && look.noticed.is_some(), "{look:?}");
         transaction
     };
@@ -186,10 +191,10 @@ async fn what_is_decided_of_one_job_leaves_the_others_and_the_hold() {
     f.hourly(&planner).await;
     planner.run_once(now(5 * HOUR + 600)).await.unwrap();
     let one = ["fire_all".to_owned()];
-    let settled = f.settle(Verdict::Release, Some(&one), 6 * HOUR).await;
+    let settled = f.settle(HoldDecision::Release, Some(&one), 6 * HOUR).await;
     assert_eq!((settled.jobs, settled.claimed, settled.ended), (1, 5, false));
     assert_eq!((f.holds().await, f.number("SELECT count(*) FROM held_firings").await), (1, 2));
-    let again = f.settle(Verdict::Release, Some(&one), 6 * HOUR).await;
+    let again = f.settle(HoldDecision::Release, Some(&one), 6 * HOUR).await;
     assert_eq!((again.jobs, again.claimed), (0, 0), "a decision is made once");
 }
 
@@ -199,12 +204,12 @@ async fn what_is_set_aside_of_a_job_that_is_paused_or_rescheduled_becomes_a_gap(
     let planner = f.holding();
     let jobs = f.hourly(&planner).await;
     planner.run_once(now(5 * HOUR + 600)).await.unwrap();
-    let by = By { actor: "me", reason: Some("seen enough") };
+    let by = AuditContext { actor: "me", reason: Some("seen enough") };
     jobs::pause(f.db.store(), "skip", by, now(5 * HOUR + 700)).await.unwrap();
     let schedule = Schedule::Cron { expression: "30 * * * *".into() };
     let specs = [JobSpec::new("fire_all", "work", schedule)];
     f.apply(&specs, 5 * HOUR + 800).await;
-    assert!(f.settle(Verdict::Release, None, 6 * HOUR).await.ended);
+    assert!(f.settle(HoldDecision::Release, None, 6 * HOUR).await.ended);
     let reasons = ["paused", "run", "rescheduled"];
     for ((policy, job), newest) in jobs.into_iter().zip(reasons) {
         let ledger = f.by_the_hour(job).await;
@@ -212,7 +217,7 @@ async fn what_is_set_aside_of_a_job_that_is_paused_or_rescheduled_becomes_a_gap(
         let became: Vec<_> = ledger.values().map(String::as_str).collect();
         assert_eq!(became, ["run", oldest, oldest, oldest, oldest, newest], "{policy}");
     }
-    assert_eq!(firing::held_runs(f.db.store(), None, 10).await.unwrap(), []);
+    assert_eq!(firing::list_held_runs(f.db.store(), None, 10).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -222,9 +227,9 @@ async fn what_is_set_aside_of_a_job_that_is_deleted_becomes_a_gap() {
     let jobs = f.hourly(&planner).await;
     planner.run_once(now(3 * HOUR + 600)).await.unwrap();
     let request = Delete { name: "fire_all", cancel: true, dry_run: false };
-    let by = By { actor: "me", reason: Some("not needed any more") };
+    let by = AuditContext { actor: "me", reason: Some("not needed any more") };
     jobs::delete(f.db.store(), request, by, now(4 * HOUR)).await.unwrap();
-    let settled = f.settle(Verdict::Release, None, 5 * HOUR).await;
+    let settled = f.settle(HoldDecision::Release, None, 5 * HOUR).await;
     assert_eq!((settled.jobs, settled.ended), (2, true), "{settled:?}");
     let (_, deleted) = jobs[2];
     let ledger = f.by_the_hour(deleted).await;
@@ -253,7 +258,7 @@ async fn what_is_released_keeps_to_the_overlap_policy_of_its_job() {
     .await
     .unwrap();
     assert_eq!(planner.run_once(now(5 * HOUR + 600)).await.unwrap().held, 20);
-    let settled = f.settle(Verdict::Release, None, 6 * HOUR).await;
+    let settled = f.settle(HoldDecision::Release, None, 6 * HOUR).await;
     assert!(settled.ended, "{settled:?}");
     let (run, skipped) = ("run", "overlap");
     for (job, expected) in jobs.into_iter().zip([
@@ -295,10 +300,10 @@ async fn a_single_firing_that_was_set_aside_is_as_late_as_it_was() {
     f.apply(&[once("asked.for", -48, newest)], 10 * HOUR).await;
     f.apply(&[once("asked.early", -48, newest)], 3 * HOUR).await;
     assert_eq!(planner.run_once(now(30 * HOUR + 600)).await.unwrap().held, 6);
-    let by = By { actor: "me", reason: None };
+    let by = AuditContext { actor: "me", reason: None };
     jobs::pause(f.db.store(), "resumed", by, now(31 * HOUR)).await.unwrap();
     jobs::resume(f.db.store(), "resumed", by, now(32 * HOUR)).await.unwrap();
-    assert!(f.settle(Verdict::Release, None, 33 * HOUR).await.ended);
+    assert!(f.settle(HoldDecision::Release, None, 33 * HOUR).await.ended);
     for (name, hour, became) in [
         ("too.late", 1, "outside_window"),
         ("skipped", 10, "misfire_skip"),
@@ -325,7 +330,7 @@ async fn what_was_set_aside_run_by_run_begins_at_one_rate() {
         assert_eq!(planner.run_once(now(hour * HOUR + 600)).await.unwrap().held, held);
     }
     assert_eq!(f.number("SELECT count(*) FROM held_firings").await, 2);
-    let settled = f.settle(Verdict::Release, None, 8 * HOUR + 1_200).await;
+    let settled = f.settle(HoldDecision::Release, None, 8 * HOUR + 1_200).await;
     assert_eq!((settled.claimed, settled.ended), (8, true));
     let begin: Vec<i64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM next_attempt_at)::bigint - 1800030000 FROM executions
@@ -355,8 +360,8 @@ async fn of_two_operators_at_once_the_second_finds_nothing_and_says_so() {
         others.rollback().await.unwrap();
     };
     let (one, two, ()) = tokio::join!(
-        f.settle(Verdict::Release, None, 6 * HOUR),
-        f.settle(Verdict::Release, None, 6 * HOUR),
+        f.settle(HoldDecision::Release, None, 6 * HOUR),
+        f.settle(HoldDecision::Release, None, 6 * HOUR),
         free
     );
     assert_eq!((one.jobs + two.jobs, one.claimed + two.claimed), (3, 6));

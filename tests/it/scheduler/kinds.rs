@@ -11,11 +11,11 @@ use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
 use sexton_scheduler::cursors::Cursors;
 use sexton_scheduler::step::Step;
-use sexton_store::catch_up::{self, Verdict};
+use sexton_store::catch_up::{self, HoldDecision};
 use sexton_store::gaps::Gap;
 use sexton_store::jobs::{self, Apply, ApplyError, Job};
-use sexton_store::ledger::{self, Wanted};
-use sexton_store::operator::By;
+use sexton_store::ledger::{self, LedgerQuery};
+use sexton_store::operator::AuditContext;
 use uuid::Uuid;
 
 use super::Fixture;
@@ -48,7 +48,7 @@ async fn keys(f: &Fixture) -> Vec<String> {
 /// Reason, first, last and count of each gap, oldest first.
 async fn gaps(f: &Fixture) -> Vec<(String, String, String, i32)> {
     let job = job(f).await.id;
-    let mut gaps: Vec<Gap> = sexton_store::gaps::of_job(f.db.store(), job, 100).await.unwrap();
+    let mut gaps: Vec<Gap> = sexton_store::gaps::list_by_job(f.db.store(), job, 100).await.unwrap();
     gaps.reverse();
     let told = |at: DateTime<Utc>| at.format("%m-%d %H:%M:%S").to_string();
     gaps.into_iter()
@@ -118,10 +118,10 @@ async fn what_is_released_of_a_job_with_a_limit_uses_up_its_runs() {
     // Hours without a look at the clock: what is late is set aside.
     let jumped = planner.run_once(Some(instant("2026-01-01T20:30:00Z"))).await.unwrap();
     assert_eq!((jumped.claimed, jumped.held, job(&f).await.runs_used), (0, 20, 0));
-    let by = By { actor: "t", reason: None };
+    let by = AuditContext { actor: "t", reason: None };
     let fresh_id = || ExecutionId::new(Uuid::now_v7());
     let now = Some(instant("2026-01-01T20:40:00Z"));
-    catch_up::settle(f.db.store(), (Verdict::Release, None), (by, "t:1"), fresh_id, now)
+    catch_up::settle(f.db.store(), (HoldDecision::Release, None), (by, "t:1"), fresh_id, now)
         .await
         .unwrap();
     let claimed: Vec<_> = (1..=3).map(|hour| format!("every-2026-01-01T0{hour}:00:00Z")).collect();
@@ -142,11 +142,11 @@ async fn a_release_that_uses_up_the_last_run_leaves_what_is_due_to_be_recorded()
     let planner = f.holding();
     planner.run_once(Some(instant("2026-01-01T00:00:01Z"))).await.unwrap();
     planner.run_once(Some(instant("2026-01-01T05:30:00Z"))).await.unwrap();
-    let by = By { actor: "t", reason: None };
+    let by = AuditContext { actor: "t", reason: None };
     let fresh_id = || ExecutionId::new(Uuid::now_v7());
     let now = Some(instant("2026-01-01T07:30:00Z"));
     let decided =
-        catch_up::settle(f.db.store(), (Verdict::Release, None), (by, "t:1"), fresh_id, now);
+        catch_up::settle(f.db.store(), (HoldDecision::Release, None), (by, "t:1"), fresh_id, now);
     assert_eq!(decided.await.unwrap().claimed, 3);
     let left = job(&f).await;
     assert_eq!((left.runs_used, left.next_nominal_at), (3, Some(instant("2026-01-01T06:00:00Z"))));
@@ -175,13 +175,13 @@ async fn a_revision_of_before_there_were_terms_is_read_without_those_of_today() 
     .await
     .unwrap();
     assert_eq!(done.rows_affected(), 1);
-    let wanted = Wanted {
+    let wanted = LedgerQuery {
         job: job(&f).await.id,
         from: instant("2026-01-01T00:00:00Z"),
         to: instant("2026-01-03T01:30:00Z"),
-        most: 100,
+        max_firings: 100,
     };
-    let page = ledger::page(f.db.store(), wanted, None).await.unwrap().unwrap();
+    let page = ledger::read_page(f.db.store(), wanted, None).await.unwrap().unwrap();
     let hours = page.stretch.firings.iter().map(|it| it.at.format("%d %H").to_string());
     assert_eq!(
         hours.collect::<Vec<_>>(),
@@ -301,7 +301,7 @@ async fn what_is_excluded_during_a_pause_or_before_another_schedule_is_told_once
     let terms = Terms { exclude, ..Terms::default() };
     let hourly = spec(cron("0 */12 * * *"), terms.clone());
     apply(&f, &hourly, "2026-01-01T00:00:00Z").await;
-    let by = By { actor: "t", reason: Some("holiday") };
+    let by = AuditContext { actor: "t", reason: Some("holiday") };
     jobs::pause(f.db.store(), "a.b", by, Some(instant("2026-01-01T06:00:00Z"))).await.unwrap();
     jobs::resume(f.db.store(), "a.b", by, Some(instant("2026-01-02T06:00:00Z"))).await.unwrap();
     apply(&f, &spec(cron("0 6 * * *"), terms), "2026-01-02T18:00:00Z").await;

@@ -10,14 +10,14 @@ use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
 use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
 use sexton_scheduler::step::Step;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::retention::Terms;
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::retention::RetentionPolicy;
 use sexton_tests::factory::NewExecution;
 use tokio_util::sync::CancellationToken;
 
 use super::{Fixture, at};
 
-const TERMS: Terms = Terms { days: 30, audit_days: Some(400) };
+const TERMS: RetentionPolicy = RetentionPolicy { days: 30, audit_days: Some(400) };
 
 fn pruner(f: &Fixture) -> Pruner {
     Pruner::new(f.store(), TERMS, CancellationToken::new())
@@ -128,7 +128,7 @@ async fn while_another_replica_prunes_this_one_does_not() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Succeeded, 0).await;
     let other = f.db.other_store().unwrap();
-    let lock = Exclusive::try_acquire(&other, ExclusiveTask::Retention, None).await.unwrap();
+    let lock = ExclusiveLock::try_acquire(&other, ExclusiveTask::Retention, None).await.unwrap();
     let lock = lock.expect("nobody else has it");
     let pruner = pruner(&f);
     let later = Some(at(0) + Days::new(31));

@@ -145,7 +145,7 @@ async fn a_ticket_that_is_always_refused_delays_its_destination_by_half_a_minute
     let longest = f.namespace.retry(LONGEST_DELAY_MS);
     f.declare(&longest, Some(0)).await;
     let far = f.insert(NewExecution::new(job, State::Retrying, at(86_400)).attempt(2)).await;
-    let owed = async |id: ExecutionId| f.state(id).await.ends_with("owed");
+    let unpublished = async |id: ExecutionId| f.state(id).await.ends_with("owed");
     let relay = f.relay();
     let (mut waited, mut one, mut alone) = (Vec::new(), None, 0);
     for second in 0..900 {
@@ -161,7 +161,7 @@ async fn a_ticket_that_is_always_refused_delays_its_destination_by_half_a_minute
         let relayed = relay.run_once(now(second)).await.unwrap();
         alone += usize::from(relayed.postponed > 0 && relayed.published == 0);
         if let Some((id, begun)) = one
-            && !owed(id).await
+            && !unpublished(id).await
         {
             waited.push(second - begun);
             one = None;
@@ -173,7 +173,7 @@ async fn a_ticket_that_is_always_refused_delays_its_destination_by_half_a_minute
         waited.len()
     );
     assert!(*most <= 30 && waited.len() > 30 && alone > 3, "{alone} times alone: {waited:?}");
-    assert!(owed(far).await);
+    assert!(unpublished(far).await);
     f.raw.channel.queue_delete((*longest).into(), QueueDeleteOptions::default()).await.unwrap();
 }
 

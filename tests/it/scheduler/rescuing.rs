@@ -10,9 +10,9 @@ use sexton_model::state::State;
 use sexton_scheduler::rescuer::{Rescued, Rescuer};
 use sexton_scheduler::step::Step;
 use sexton_scheduler::stopwatch::Stopwatch;
-use sexton_store::lease::{Held, Renewal, renew};
-use sexton_store::lost::{self, Which};
-use sexton_store::running;
+use sexton_store::lease::{AttemptFence, Renewal, renew};
+use sexton_store::lost_attempts::{self, LossGrounds};
+use sexton_store::running_attempts;
 use sexton_tests::factory::NewExecution;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -119,7 +119,7 @@ async fn a_rescuer_that_has_just_begun_waits_for_a_lease_however_old_the_last_re
 /// Renews the attempt of `id` as its worker does, at a second of the database's clock.
 async fn renewed(f: &Fixture, id: ExecutionId, second: i64) {
     let token = f.column(id, "open_token").await.unwrap().parse().unwrap();
-    let held = Held { execution_id: id, attempt: AttemptNumber::FIRST, token };
+    let held = AttemptFence { execution_id: id, attempt: AttemptNumber::FIRST, token };
     let answer = renew(&f.store(), &[(held, LEASE)], now(second)).await.unwrap();
     assert_eq!(answer, [Renewal::Renewed { cancel_requested: false }]);
 }
@@ -184,16 +184,16 @@ async fn what_another_server_says_is_seen_anew() {
     let id = f.execution(State::Running, 0).await;
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 0).await;
-    let seen = running::page(&f.store(), None, 10, now(0)).await.unwrap();
+    let seen = running_attempts::list_page(&f.store(), None, 10, now(0)).await.unwrap();
     assert_eq!(seen.len(), 1);
     // A standby that takes over may lack the last renewals, so nothing that was seen before counts.
     let mut elsewhere = seen.clone();
     elsewhere[0].renewed.server += TimeDelta::microseconds(1);
-    let which = Which::Unrenewed(&elsewhere);
-    let found = lost::find(&f.store(), &which, 10).await.unwrap();
+    let which = LossGrounds::Unrenewed(&elsewhere);
+    let found = lost_attempts::find(&f.store(), &which, 10).await.unwrap();
     let verdict = Verdict::Fail { used: found[0].used };
     let lost = [(found[0].clone(), verdict)];
-    let ended = lost::settle(&f.store(), &which, &lost, now(100)).await.unwrap();
+    let ended = lost_attempts::settle(&f.store(), &which, &lost, now(100)).await.unwrap();
     assert_eq!(ended, []);
     assert_eq!(f.state(id).await, "running/1");
     assert_ne!(

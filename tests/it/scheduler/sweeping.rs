@@ -15,9 +15,9 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_scheduler::step::Step;
 use sexton_scheduler::sweep::{Sweep, Swept, Tally};
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::operator::{By, requeue};
-use sexton_store::parked::fail_unopened;
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::operator::{AuditContext, requeue};
+use sexton_store::parked_messages::fail_unopened;
 use sexton_tests::factory::NewExecution;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -228,7 +228,8 @@ async fn a_requeue_stands_though_the_sweep_died_before_it_removed_what_the_broke
     let failing = fail_unopened(&store, id, first, "delivery_limit", "parked", now(100));
     assert!(failing.await.unwrap());
     let seen = f.column(id, "attempt").await.unwrap().parse().unwrap();
-    let (seen, by) = (AttemptNumber::new(seen).unwrap(), By { actor: "tester", reason: None });
+    let (seen, by) =
+        (AttemptNumber::new(seen).unwrap(), AuditContext { actor: "tester", reason: None });
     requeue(&store, id, seen, by, now(101)).await.unwrap();
     let tally = pass(&f).await;
     assert_eq!((tally.kept, tally.failed, tally.removed), (0, 0, 1));
@@ -290,7 +291,7 @@ async fn one_replica_sweeps_at_a_time() {
     let id = parked(&f).await;
     put(&f, Some(&id.to_string()), Some(1), "a copy").await;
     let other = f.db.other_store().unwrap();
-    let lock = Exclusive::try_acquire(&other, ExclusiveTask::Sweep, None).await.unwrap();
+    let lock = ExclusiveLock::try_acquire(&other, ExclusiveTask::Sweep, None).await.unwrap();
     let lock = lock.expect("nobody else has it");
     assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), Swept::Elsewhere);
     lock.release().await.unwrap();

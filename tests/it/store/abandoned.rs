@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_tests::database::TestDatabase;
 use sqlx::{Executor as _, Row as _};
 use tokio::task::yield_now;
@@ -19,7 +19,7 @@ async fn a_transaction_whose_beginning_nobody_awaits_any_more_is_undone() {
     for round in 0..300 {
         let mut has_begun = false;
         {
-            let begins = Exclusive::try_acquire(db.store(), ExclusiveTask::Retention, None);
+            let begins = ExclusiveLock::try_acquire(db.store(), ExclusiveTask::Retention, None);
             let mut begins = pin!(begins);
             for _ in 0..LOOKS[round % LOOKS.len()] {
                 let look = poll_fn(|context| Poll::Ready(begins.as_mut().poll(context).is_ready()));

@@ -1,19 +1,19 @@
 //! What one replica does at a time.
 
 use sexton_model::id::ExecutionId;
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::parked::{begin_pass, rows};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::parked_messages::{begin_pass, read_rows};
 use sexton_tests::database::TestDatabase;
 
 #[tokio::test]
 async fn a_sweep_that_reads_rows_holds_up_nobody_who_alters_their_table() {
     let db = TestDatabase::create().await.unwrap();
-    let lock = Exclusive::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
+    let lock = ExclusiveLock::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
     let mut lock = lock.unwrap();
-    begin_pass(db.store(), lock.began()).await.unwrap();
+    begin_pass(db.store(), lock.acquired_at()).await.unwrap();
     let unknown = [ExecutionId::new(uuid::Uuid::nil())];
     for _ in 0..2 {
-        assert!(rows(&mut lock, &unknown).await.unwrap().is_empty());
+        assert!(read_rows(&mut lock, &unknown).await.unwrap().is_empty());
         let mut altering = db.pool().begin().await.unwrap();
         for statement in [
             "SET LOCAL lock_timeout = '5s'",
@@ -23,6 +23,6 @@ async fn a_sweep_that_reads_rows_holds_up_nobody_who_alters_their_table() {
         }
         altering.rollback().await.unwrap();
     }
-    let other = Exclusive::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
+    let other = ExclusiveLock::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
     assert!(other.is_none(), "it has its own lock still");
 }

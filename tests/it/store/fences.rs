@@ -2,15 +2,15 @@
 
 use sexton_model::id::OpenToken;
 use sexton_model::retry::Verdict;
-use sexton_store::lease::{Held, Renewal, renew};
+use sexton_store::lease::{AttemptFence, Renewal, renew};
 use sexton_store::relay::mark_published;
-use sexton_store::settle::Settled;
+use sexton_store::settle::SettleOutcome;
 use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, n, retry};
 
 /// The attempt of a worker that was overtaken: its attempt was lost, the next one runs elsewhere.
-async fn overtaken(fixture: &Fixture) -> (Held, Held) {
+async fn overtaken(fixture: &Fixture) -> (AttemptFence, AttemptFence) {
     let id = fixture.claim("k").await;
     let old = fixture.opened(id, 1, 0).await;
     fixture.settle(old, retry(0, 1), 1).await;
@@ -24,7 +24,7 @@ async fn an_overtaken_worker_can_neither_renew_nor_settle() {
     let (old, new) = overtaken(&fixture).await;
     let answers = renew(fixture.store(), &[(old, LEASE)], Some(at(3))).await.unwrap();
     assert_eq!(answers, [Renewal::Fenced]);
-    assert_eq!(fixture.settle(old, Verdict::Succeed, 3).await, Settled::Fenced);
+    assert_eq!(fixture.settle(old, Verdict::Succeed, 3).await, SettleOutcome::Fenced);
     assert_eq!(fixture.state(new.execution_id).await, "running/2");
     assert_eq!(fixture.attempts(new.execution_id).await, ["1:error", "2:open"]);
 }
@@ -33,10 +33,14 @@ async fn an_overtaken_worker_can_neither_renew_nor_settle() {
 async fn the_number_and_the_token_each_fence_alone() {
     let fixture = Fixture::new().await;
     let (old, new) = overtaken(&fixture).await;
-    let wrong_number = Held { attempt: n(1), ..new };
-    let wrong_token = Held { token: OpenToken::new(Uuid::new_v4()), ..new };
-    for held in [wrong_number, wrong_token, Held { attempt: n(2), ..old }] {
-        assert_eq!(fixture.settle(held, Verdict::Succeed, 3).await, Settled::Fenced, "{held:?}");
+    let wrong_number = AttemptFence { attempt: n(1), ..new };
+    let wrong_token = AttemptFence { token: OpenToken::new(Uuid::new_v4()), ..new };
+    for held in [wrong_number, wrong_token, AttemptFence { attempt: n(2), ..old }] {
+        assert_eq!(
+            fixture.settle(held, Verdict::Succeed, 3).await,
+            SettleOutcome::Fenced,
+            "{held:?}"
+        );
         let answers = renew(fixture.store(), &[(held, LEASE)], Some(at(3))).await.unwrap();
         assert_eq!(answers, [Renewal::Fenced], "{held:?}");
     }

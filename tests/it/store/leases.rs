@@ -4,35 +4,35 @@ use std::time::Duration;
 
 use sexton_model::id::ProcessId;
 use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
-use sexton_store::lease::{Held, Renewal, renew};
-use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::lease::{AttemptFence, Renewal, renew};
+use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::open::{Offer, open, recover};
-use sexton_store::running::{self, Seen};
+use sexton_store::running_attempts::{self, RunningAttempt};
 use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, request};
 
-async fn renewed(fixture: &Fixture, held: Held, second: i64) -> Renewal {
+async fn renewed(fixture: &Fixture, held: AttemptFence, second: i64) -> Renewal {
     renew(fixture.store(), &[(held, LEASE)], Some(at(second))).await.unwrap()[0]
 }
 
 /// What an observer sees of the open attempts.
-pub(super) async fn seen(fixture: &Fixture) -> Vec<Seen> {
-    running::page(fixture.store(), None, 100, Some(at(0))).await.unwrap()
+pub(super) async fn seen(fixture: &Fixture) -> Vec<RunningAttempt> {
+    running_attempts::list_page(fixture.store(), None, 100, Some(at(0))).await.unwrap()
 }
 
 /// Ends what counts as lost at `second`; returns how many attempts that were.
-async fn rescue(fixture: &Fixture, which: &Which<'_>, second: i64) -> usize {
-    let found = lost::find(fixture.store(), which, 100).await.unwrap();
+async fn rescue(fixture: &Fixture, which: &LossGrounds<'_>, second: i64) -> usize {
+    let found = lost_attempts::find(fixture.store(), which, 100).await.unwrap();
     let now = Some(at(second));
     let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
-    let decided = |one: Overdue| {
+    let decided = |one: LostAttempt| {
         let policy = policy.with(&one.retry);
         let verdict = decide(Ending::Lost, LOST, one.used, &policy, 0.5);
         (one, verdict)
     };
     let verdicts: Vec<_> = found.into_iter().map(decided).collect();
-    lost::settle(fixture.store(), which, &verdicts, now).await.unwrap().len()
+    lost_attempts::settle(fixture.store(), which, &verdicts, now).await.unwrap().len()
 }
 
 #[tokio::test]
@@ -44,11 +44,11 @@ async fn a_renewed_attempt_is_not_lost_and_one_that_is_not_renewed_is() {
     assert_eq!((before.len(), before[0].lease), (1, LEASE));
     assert_eq!(renewed(&fixture, held, 15).await, Renewal::Renewed { cancel_requested: false });
     // However late it is by the database's clock.
-    assert_eq!(rescue(&fixture, &Which::Unrenewed(&before), 1_000).await, 0);
+    assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&before), 1_000).await, 0);
     let after = seen(&fixture).await;
     assert_ne!(before, after);
     // And however early.
-    assert_eq!(rescue(&fixture, &Which::Unrenewed(&after), 16).await, 1);
+    assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&after), 16).await, 1);
     assert_eq!(fixture.state(id).await, "retrying/2");
     assert_eq!(fixture.attempts(id).await, ["1:lost"]);
     assert_eq!(renewed(&fixture, held, 37).await, Renewal::Fenced);
@@ -60,14 +60,14 @@ async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
     let seen = seen(&fixture).await;
-    let which = Which::Unrenewed(&seen);
-    let found = lost::find(fixture.store(), &which, 100).await.unwrap();
+    let which = LossGrounds::Unrenewed(&seen);
+    let found = lost_attempts::find(fixture.store(), &which, 100).await.unwrap();
     assert_eq!(found.len(), 1);
     // Nobody has ended the attempt yet. The database's clock stands still: the renewal writes what stood there.
     assert!(matches!(renewed(&fixture, held, 0).await, Renewal::Renewed { .. }));
     let verdict = decide(Ending::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
     let found = [(found[0].clone(), verdict)];
-    let ended = lost::settle(fixture.store(), &which, &found, Some(at(21))).await;
+    let ended = lost_attempts::settle(fixture.store(), &which, &found, Some(at(21))).await;
     assert!(ended.unwrap().is_empty());
     assert_eq!(fixture.state(id).await, "running/1");
 }
@@ -81,7 +81,7 @@ async fn the_first_crash_is_retried_at_once_and_the_third_parks_with_the_evidenc
     for number in 1..=3 {
         fixture.opened(id, number, second).await;
         let seen = seen(&fixture).await;
-        assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), second + 21).await, 1);
+        assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&seen), second + 21).await, 1);
         second += 10_000;
         if number == 1 {
             assert_eq!(
@@ -133,7 +133,7 @@ async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
         // A deployer who edits the job meanwhile does not change the attempt's budget.
         sqlx::query("UPDATE jobs SET max_crashes = 5").execute(fixture.db.pool()).await.unwrap();
         let seen = seen(&fixture).await;
-        assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), 21).await, 1);
+        assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&seen), 21).await, 1);
         assert_eq!(fixture.state(id).await, state, "{offer:?}, {job:?}");
     }
 }
@@ -150,7 +150,7 @@ async fn a_lost_attempt_that_was_to_be_cancelled_is_cancelled() {
         .unwrap();
     assert_eq!(renewed(&fixture, held, 5).await, Renewal::Renewed { cancel_requested: true });
     let seen = seen(&fixture).await;
-    assert_eq!(rescue(&fixture, &Which::Unrenewed(&seen), 60).await, 1);
+    assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&seen), 60).await, 1);
     assert_eq!(fixture.state(id).await, "cancelled/1");
 }
 
@@ -160,9 +160,9 @@ async fn the_attempts_of_a_dead_predecessor_are_lost_before_their_lease_is_over(
     let id = fixture.claim("k").await;
     fixture.opened(id, 1, 0).await;
     let stranger = [ProcessId::new(Uuid::now_v7())];
-    assert_eq!(rescue(&fixture, &Which::Of(&stranger), 1).await, 0);
+    assert_eq!(rescue(&fixture, &LossGrounds::OfWorkers(&stranger), 1).await, 0);
     let dead = [fixture.worker];
-    assert_eq!(rescue(&fixture, &Which::Of(&dead), 1).await, 1);
+    assert_eq!(rescue(&fixture, &LossGrounds::OfWorkers(&dead), 1).await, 1);
     assert_eq!(fixture.state(id).await, "retrying/2");
 }
 
@@ -200,10 +200,10 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
     let id = fixture.claim("k").await;
     fixture.opened(id, 1, 0).await;
     let seen = seen(&fixture).await;
-    let which = Which::Unrenewed(&seen);
-    let found = lost::find(fixture.store(), &which, 1).await.unwrap();
+    let which = LossGrounds::Unrenewed(&seen);
+    let found = lost_attempts::find(fixture.store(), &which, 1).await.unwrap();
     let claimed = [(found[0].clone(), Verdict::Succeed)];
-    lost::settle(fixture.store(), &which, &claimed, Some(at(60))).await.unwrap();
+    lost_attempts::settle(fixture.store(), &which, &claimed, Some(at(60))).await.unwrap();
     assert_eq!(fixture.state(id).await, "failed/2");
 }
 
@@ -229,10 +229,11 @@ async fn what_nobody_has_seen_is_not_ended() {
         fixture.opened(id, 1, 0).await;
     }
     let seen = seen(&fixture).await;
-    let found = lost::find(fixture.store(), &Which::Unrenewed(&seen), 100).await.unwrap();
-    let fail = |one: &Overdue| (one.clone(), Verdict::Fail { used: one.used });
+    let found =
+        lost_attempts::find(fixture.store(), &LossGrounds::Unrenewed(&seen), 100).await.unwrap();
+    let fail = |one: &LostAttempt| (one.clone(), Verdict::Fail { used: one.used });
     let both: Vec<_> = found.iter().map(fail).collect();
-    let which = Which::Unrenewed(&seen[..1]);
-    let ended = lost::settle(fixture.store(), &which, &both, Some(at(60))).await.unwrap();
+    let which = LossGrounds::Unrenewed(&seen[..1]);
+    let ended = lost_attempts::settle(fixture.store(), &which, &both, Some(at(60))).await.unwrap();
     assert_eq!(ended, [seen[0].execution_id]);
 }

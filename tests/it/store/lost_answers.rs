@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_store::listen::Listener;
+use sexton_store::notifications::Listener;
 use sexton_store::status::clock;
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::database::TestDatabase;

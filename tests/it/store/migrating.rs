@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sexton_store::schema::{Migrating, invalid_indexes};
+use sexton_store::schema::{MigrationSession, invalid_indexes};
 use sexton_store::{Store, StoreError, StoreOptions};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::upgrade::{self, Size, migrations};
@@ -36,7 +36,7 @@ fn of(texts: &[&str]) -> Migrator {
 }
 
 async fn migrate(store: &Store, migrator: &Migrator) -> Result<usize, StoreError> {
-    Migrating::begin(store).await?.run_these(migrator, &|_| {}).await
+    MigrationSession::begin(store).await?.run_migrator(migrator, &|_| {}).await
 }
 
 async fn scalar(pool: &PgPool, question: &str) -> i64 {
@@ -82,10 +82,10 @@ async fn an_index_whose_build_was_interrupted_is_valid_after_the_next_run() {
         .execute(&mut reader)
         .await
         .unwrap();
-    let migrating = Migrating::begin(&store).await.unwrap();
+    let migrating = MigrationSession::begin(&store).await.unwrap();
     let session = migrating.session();
     let both = of(&[tables, index]);
-    let building = tokio::spawn(async move { migrating.run_these(&both, &|_| {}).await });
+    let building = tokio::spawn(async move { migrating.run_migrator(&both, &|_| {}).await });
     until(
         db.pool(),
         "SELECT count(*) FROM pg_stat_progress_create_index WHERE phase LIKE 'waiting for old%'",
@@ -133,10 +133,10 @@ async fn data_change_in_portions_and_a_run_that_was_interrupted_goes_on_where_it
     // The fourth portion comes upon a row that somebody has.
     let mut holder = PgConnection::connect(db.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; UPDATE t SET b = b WHERE a = 3500").execute(&mut holder).await.unwrap();
-    let migrating = Migrating::begin(&store).await.unwrap();
+    let migrating = MigrationSession::begin(&store).await.unwrap();
     let session = migrating.session();
     let both = of(&texts);
-    let changing = tokio::spawn(async move { migrating.run_these(&both, &|_| {}).await });
+    let changing = tokio::spawn(async move { migrating.run_migrator(&both, &|_| {}).await });
     until(db.pool(), "SELECT (count(*) = 3000)::int::bigint FROM t WHERE b = 1").await;
     session.end().await;
     changing.await.unwrap().unwrap_err();
@@ -156,14 +156,14 @@ async fn a_table_that_is_in_use_for_a_moment_is_waited_for_without_keeping_other
     let mut reader = PgConnection::connect(db.url()).await.unwrap();
     sqlx::raw_sql("BEGIN; SELECT FROM t").execute(&mut reader).await.unwrap();
     let tried = std::sync::Arc::new(tokio::sync::Notify::new());
-    let migrating = Migrating::begin(&store).await.unwrap();
+    let migrating = MigrationSession::begin(&store).await.unwrap();
     let (both, told) = (of(&texts), std::sync::Arc::clone(&tried));
     let changing = tokio::spawn(async move {
         let say = |text: &str| {
             assert!(text.contains("in use"), "{text}");
             told.notify_one();
         };
-        migrating.run_these(&both, &say).await
+        migrating.run_migrator(&both, &say).await
     });
     tokio::time::timeout(DEADLINE, tried.notified()).await.unwrap();
     reader.close().await.unwrap();
@@ -207,7 +207,7 @@ async fn the_ledger_s_rows_are_the_same_whether_they_are_written_at_once_or_in_p
     ] {
         let mut holder = PgConnection::connect(portions.url()).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(format!("BEGIN; {held}"))).execute(&mut holder).await.unwrap();
-        let migrating = Migrating::begin(&store).await.unwrap();
+        let migrating = MigrationSession::begin(&store).await.unwrap();
         let session = migrating.session();
         let changing = tokio::spawn(async move { migrating.run(&|_| {}).await });
         until(portions.pool(), reached).await;

@@ -26,9 +26,9 @@ use sexton_model::id::{AttemptNumber, ExecutionId, JobId, OpenToken, ProcessId};
 use sexton_model::retry::{Used, Verdict};
 use sexton_store::Store;
 use sexton_store::firing::{Claim, ClaimTransaction};
-use sexton_store::lease::Held;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, Opened, open};
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_tests::database::TestDatabase;
 use sqlx::{Postgres, Row as _, Transaction};
 use uuid::Uuid;
@@ -112,13 +112,18 @@ impl Fixture {
     }
 
     /// Opens attempt `number`, which must work.
-    pub(crate) async fn opened(&self, id: ExecutionId, number: i32, second: i64) -> Held {
+    pub(crate) async fn opened(&self, id: ExecutionId, number: i32, second: i64) -> AttemptFence {
         let request = request(id, number);
         self.open(request, second).await.expect("the ticket should open");
-        Held { execution_id: id, attempt: request.attempt, token: request.token }
+        AttemptFence { execution_id: id, attempt: request.attempt, token: request.token }
     }
 
-    pub(crate) async fn settle(&self, held: Held, verdict: Verdict, second: i64) -> Settled {
+    pub(crate) async fn settle(
+        &self,
+        held: AttemptFence,
+        verdict: Verdict,
+        second: i64,
+    ) -> SettleOutcome {
         let settlement = settlement(held, verdict);
         settle(self.store(), &[settlement], Some(at(second))).await.unwrap().pop().unwrap()
     }
@@ -170,10 +175,10 @@ pub(crate) fn request(id: ExecutionId, number: i32) -> OpenRequest {
     OpenRequest { execution_id: id, attempt: n(number), token }
 }
 
-pub(crate) fn settlement(held: Held, verdict: Verdict) -> Settlement {
+pub(crate) fn settlement(held: AttemptFence, verdict: Verdict) -> Settlement {
     let good = verdict == Verdict::Succeed;
     Settlement {
-        held,
+        fence: held,
         verdict,
         outcome: if good { "succeeded" } else { "error" },
         error: (!good).then(|| ("exit_1".to_owned(), "it said no".to_owned())),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, NOT_OFFERED_FOR, answer};
-use sexton_store::open::{Answered, Offer, OpenRequest, look, open, recover};
+use sexton_store::open::{Offer, OpenOutcome, OpenRequest, open, read_unopened, recover};
 use sexton_tests::relaying::take_due;
 use tokio::sync::Barrier;
 use uuid::Uuid;
@@ -22,8 +22,9 @@ async fn ask_offering(
     second: i64,
     offers: &str,
 ) -> Answer {
-    let rows =
-        look(fixture.store(), &[Offer::new(offers)], &[request], Some(at(second))).await.unwrap();
+    let rows = read_unopened(fixture.store(), &[Offer::new(offers)], &[request], Some(at(second)))
+        .await
+        .unwrap();
     answer(request.attempt, rows.first().map(|(_, row)| row))
 }
 
@@ -117,7 +118,7 @@ async fn a_worker_opens_only_the_task_types_it_offers() {
     let opened = open(fixture.store(), fixture.worker, "w:1", &offers, &[request], LEASE, now)
         .await
         .unwrap();
-    assert_eq!(opened, Answered::default());
+    assert_eq!(opened, OpenOutcome::default());
     let wait = Answer::Wait(Duration::from_secs(30));
     assert_eq!(ask_offering(&fixture, request, 1, "other").await, wait);
     let hour = NOT_OFFERED_FOR.as_secs().cast_signed();
@@ -154,7 +155,7 @@ async fn an_open_pays_the_debt_of_its_ticket() {
     let id = fixture.claim("k").await;
     assert_eq!(fixture.column(id, "ticket_published_at").await, None);
     fixture.opened(id, 1, 0).await;
-    let owed = take_due(fixture.store(), 10, Some(at(3600))).await.unwrap();
-    assert!(owed.tickets.is_empty(), "a running row owes nothing");
+    let unpublished = take_due(fixture.store(), 10, Some(at(3600))).await.unwrap();
+    assert!(unpublished.tickets.is_empty(), "a running row owes nothing");
     assert!(fixture.column(id, "ticket_published_at").await.is_some());
 }

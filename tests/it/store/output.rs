@@ -6,9 +6,9 @@ use serde_json::json;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken};
 use sexton_model::output::{Chunk, Line, Stream};
 use sexton_model::retry::Verdict;
-use sexton_store::lease::Held;
-use sexton_store::output::{OutputPart, Written, chunks, write};
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::lease::AttemptFence;
+use sexton_store::output::{OutputPart, WriteOutcome, list_chunks, write};
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_store::{StoreError, attempts};
 use uuid::Uuid;
 
@@ -25,11 +25,11 @@ fn part(chunks: Vec<Arc<Chunk>>) -> OutputPart {
 }
 
 async fn texts(fixture: &Fixture, id: ExecutionId, number: i32) -> Vec<String> {
-    let chunks = chunks(fixture.store(), id.get(), number, 0, 100).await.unwrap();
+    let chunks = list_chunks(fixture.store(), id.get(), number, 0, 100).await.unwrap();
     chunks.iter().flat_map(|one| one.read().unwrap()).map(|line| line.text).collect()
 }
 
-async fn wrote(fixture: &Fixture, held: Held, part: OutputPart) -> Written {
+async fn wrote(fixture: &Fixture, held: AttemptFence, part: OutputPart) -> WriteOutcome {
     write(fixture.store(), &[(held, part)]).await.unwrap()[0]
 }
 
@@ -40,14 +40,14 @@ async fn a_part_is_stored_once_however_often_it_is_written() {
     let held = fixture.opened(id, 1, 0).await;
     for _ in 0..2 {
         let both = part(vec![chunk(1, "one"), chunk(2, "two")]);
-        assert_eq!(wrote(&fixture, held, both).await, Written::Done);
+        assert_eq!(wrote(&fixture, held, both).await, WriteOutcome::Done);
     }
     // The end brings the last part again, of which nobody knew whether it was stored.
     let output = Some(part(vec![chunk(2, "two"), chunk(3, "three")]));
     let end = Settlement { output, ..settlement(held, Verdict::Succeed) };
     assert!(matches!(
         settle(fixture.store(), &[end], None).await.unwrap()[0],
-        Settled::Done { .. }
+        SettleOutcome::Done { .. }
     ));
     assert_eq!(texts(&fixture, id, 1).await, ["one", "two", "three"]);
 }
@@ -59,17 +59,21 @@ async fn a_worker_that_was_overtaken_writes_into_nobody_s_output() {
     let first = fixture.opened(id, 1, 0).await;
     let one = || part(vec![chunk(1, "late")]);
     fixture.settle(first, retry(0, 1), 1).await;
-    assert_eq!(wrote(&fixture, first, one()).await, Written::Fenced, "its attempt has ended");
+    assert_eq!(wrote(&fixture, first, one()).await, WriteOutcome::Fenced, "its attempt has ended");
     let second = fixture.opened(id, 2, 1).await;
-    assert_eq!(wrote(&fixture, first, one()).await, Written::Fenced, "the next attempt is open");
-    let other = Held { token: OpenToken::new(Uuid::new_v4()), ..second };
-    assert_eq!(wrote(&fixture, other, one()).await, Written::Fenced, "the token fences alone");
-    let other = Held { attempt: n(1), ..second };
-    assert_eq!(wrote(&fixture, other, one()).await, Written::Fenced, "and so does the number");
+    assert_eq!(
+        wrote(&fixture, first, one()).await,
+        WriteOutcome::Fenced,
+        "the next attempt is open"
+    );
+    let other = AttemptFence { token: OpenToken::new(Uuid::new_v4()), ..second };
+    assert_eq!(wrote(&fixture, other, one()).await, WriteOutcome::Fenced, "the token fences alone");
+    let other = AttemptFence { attempt: n(1), ..second };
+    assert_eq!(wrote(&fixture, other, one()).await, WriteOutcome::Fenced, "and so does the number");
     let nothing: [&str; 0] = [];
     assert_eq!(texts(&fixture, id, 1).await, nothing);
     assert_eq!(texts(&fixture, id, 2).await, nothing);
-    assert_eq!(wrote(&fixture, second, one()).await, Written::Done);
+    assert_eq!(wrote(&fixture, second, one()).await, WriteOutcome::Done);
     assert_eq!(texts(&fixture, id, 2).await, ["late"]);
 }
 
@@ -96,9 +100,9 @@ async fn the_last_progress_stays_with_its_attempt() {
     let held = fixture.opened(id, 1, 0).await;
     let progress = |percent| Some(json!({ "percent": percent }));
     let part = OutputPart { progress: progress(10), ..OutputPart::default() };
-    assert_eq!(wrote(&fixture, held, part).await, Written::Done);
+    assert_eq!(wrote(&fixture, held, part).await, WriteOutcome::Done);
     let told = async || {
-        let all = attempts::of_execution(fixture.store(), id.get(), 9).await.unwrap();
+        let all = attempts::list_by_execution(fixture.store(), id.get(), 9).await.unwrap();
         all[0].progress.clone()
     };
     assert_eq!(told().await, progress(10));
@@ -110,7 +114,7 @@ async fn the_last_progress_stays_with_its_attempt() {
     settle(fixture.store(), &[Settlement { output, ..settlement(held, fail()) }], None)
         .await
         .unwrap();
-    let all = attempts::of_execution(fixture.store(), id.get(), 9).await.unwrap();
+    let all = attempts::list_by_execution(fixture.store(), id.get(), 9).await.unwrap();
     assert_eq!(all[1].progress, progress(99));
 }
 
@@ -121,9 +125,9 @@ async fn a_row_that_somebody_has_locked_is_passed_over_and_written_afterwards() 
     let held = fixture.opened(id, 1, 0).await;
     let other = fixture.locked(id).await;
     let one = || part(vec![chunk(1, "one")]);
-    assert_eq!(wrote(&fixture, held, one()).await, Written::Locked);
+    assert_eq!(wrote(&fixture, held, one()).await, WriteOutcome::Locked);
     other.rollback().await.unwrap();
-    assert_eq!(wrote(&fixture, held, one()).await, Written::Done);
+    assert_eq!(wrote(&fixture, held, one()).await, WriteOutcome::Done);
 }
 
 #[tokio::test]

@@ -7,11 +7,11 @@ use sexton_model::overlap::{UnderWay, Waits};
 use sexton_model::retry::Verdict;
 use sexton_model::state::State;
 use sexton_store::firing::{Claim, ClaimTransaction, Replaced};
-use sexton_store::lease::Held;
-use sexton_store::lost::{self, Which};
-use sexton_store::open::{Offer, look};
-use sexton_store::operator::{By, requeue};
-use sexton_store::settle::Settled;
+use sexton_store::lease::AttemptFence;
+use sexton_store::lost_attempts::{self, LossGrounds};
+use sexton_store::open::{Offer, read_unopened};
+use sexton_store::operator::{AuditContext, requeue};
+use sexton_store::settle::SettleOutcome;
 use sexton_store::task::{TaskDatabase, TaskLimits};
 use sexton_store::trigger::{Trigger, trigger};
 use sexton_store::{StoreOptions, waiters};
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::{Fixture, at, fail, n, request, settlement};
 
-const BY: By<'static> = By { actor: "me", reason: None };
+const BY: AuditContext<'static> = AuditContext { actor: "me", reason: None };
 
 impl Fixture {
     /// The job has this policy, and a firing that is due.
@@ -51,7 +51,7 @@ impl Fixture {
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(60))).await.unwrap();
         let due = tx.due_jobs(10, &[]).await.unwrap();
-        assert_eq!((due.jobs.len(), due.put_off.len()), (1, 0));
+        assert_eq!((due.jobs.len(), due.deferred.len()), (1, 0));
         tx.insert(&[claim], "test:1").await.unwrap();
         let replaced = tx.replace(&[(self.job, id)]).await.unwrap();
         tx.commit().await.unwrap();
@@ -63,7 +63,7 @@ impl Fixture {
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(60))).await.unwrap();
         let due = tx.due_jobs(10, &[]).await.unwrap();
         tx.rollback().await.unwrap();
-        (due.jobs.iter().map(|job| job.under_way).collect(), due.put_off)
+        (due.jobs.iter().map(|job| job.under_way).collect(), due.deferred)
     }
 
     fn tasks(&self) -> TaskDatabase {
@@ -77,7 +77,7 @@ impl Fixture {
 
 const EFFECTS: &str = "SELECT count(*) FROM effects";
 
-async fn running(fixture: &Fixture, key: &str) -> (ExecutionId, Held) {
+async fn running(fixture: &Fixture, key: &str) -> (ExecutionId, AttemptFence) {
     let id = fixture.claim(key).await;
     (id, fixture.opened(id, 1, 1).await)
 }
@@ -93,7 +93,11 @@ async fn what_was_replaced_is_cancelled_however_its_attempt_ends() {
         let (by, replaced) = fixture.replaced().await;
         assert_eq!(replaced.running, 1);
         let settled = fixture.settle(held, verdict, 61).await;
-        assert_eq!(settled, Settled::Done { state: State::Cancelled, owed: None }, "{key}");
+        assert_eq!(
+            settled,
+            SettleOutcome::Done { state: State::Cancelled, unpublished: None },
+            "{key}"
+        );
         assert_eq!(fixture.state(id).await, "cancelled/1");
         assert_eq!(fixture.attempts(id).await, [attempt]);
         assert_eq!(fixture.column(id, "result").await, None);
@@ -109,10 +113,10 @@ async fn what_was_replaced_and_is_lost_is_not_tried_again() {
     fixture.replaced().await;
     let later = Some(at(1_000));
     let seen = super::leases::seen(&fixture).await;
-    let which = Which::Unrenewed(&seen);
-    let lost = lost::find(fixture.store(), &which, 10).await.unwrap();
+    let which = LossGrounds::Unrenewed(&seen);
+    let lost = lost_attempts::find(fixture.store(), &which, 10).await.unwrap();
     let lost: Vec<_> = lost.into_iter().map(|one| (one, super::retry(1, 0))).collect();
-    lost::settle(fixture.store(), &which, &lost, later).await.unwrap();
+    lost_attempts::settle(fixture.store(), &which, &lost, later).await.unwrap();
     assert_eq!(fixture.state(id).await, "cancelled/1");
     assert_eq!(fixture.attempts(id).await, ["1:lost"]);
 }
@@ -129,8 +133,8 @@ async fn what_was_replaced_already_shows_no_sign_of_life_when_it_is_replaced_aga
     }
     // The rescuer, which has watched it from the first replacement on, ends it when the lease is over.
     assert_eq!(super::leases::seen(&fixture).await, before);
-    let which = Which::Unrenewed(&before);
-    assert_eq!(lost::find(fixture.store(), &which, 10).await.unwrap().len(), 1);
+    let which = LossGrounds::Unrenewed(&before);
+    assert_eq!(lost_attempts::find(fixture.store(), &which, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -160,13 +164,13 @@ async fn effects_in_the_transaction_of_a_success_are_rolled_back_if_the_executio
     fixture.replaced().await;
     task.seal().await.unwrap();
     let success = settlement(held, Verdict::Succeed);
-    assert_eq!(task.settle(&success).await.unwrap(), Settled::Replaced);
+    assert_eq!(task.settle(&success).await.unwrap(), SettleOutcome::Replaced);
     // Even if it were committed now, it has written nothing of a success.
     assert_eq!(fixture.state(id).await, "running/1");
     task.rollback().await;
     assert_eq!(fixture.number(EFFECTS).await, 0);
     let settled = fixture.settle(held, fail(), 62).await;
-    assert_eq!(settled, Settled::Done { state: State::Cancelled, owed: None });
+    assert_eq!(settled, SettleOutcome::Done { state: State::Cancelled, unpublished: None });
 }
 
 #[tokio::test]
@@ -180,7 +184,7 @@ async fn a_success_that_is_written_and_not_committed_puts_the_replacement_off_un
     sqlx::query("INSERT INTO effects VALUES ('k')").execute(&mut *task).await.unwrap();
     task.seal().await.unwrap();
     let success = settlement(held, Verdict::Succeed);
-    assert!(matches!(task.settle(&success).await.unwrap(), Settled::Done { .. }));
+    assert!(matches!(task.settle(&success).await.unwrap(), SettleOutcome::Done { .. }));
     assert_eq!(fixture.seen().await, (vec![], vec![fixture.job]), "not planned, and not marked");
     task.commit().await.unwrap();
     assert_eq!(fixture.seen().await, (vec![UnderWay::default()], vec![]));
@@ -197,8 +201,8 @@ async fn a_policy_that_replaces_nothing_is_not_put_off() {
         fixture.due(policy).await;
         let id = fixture.claim(policy).await;
         let other = fixture.locked(id).await;
-        let (jobs, put_off) = fixture.seen().await;
-        assert_eq!((jobs.len(), put_off.len()), (1, 0), "{policy}");
+        let (jobs, deferred) = fixture.seen().await;
+        assert_eq!((jobs.len(), deferred.len()), (1, 0), "{policy}");
         other.rollback().await.unwrap();
     }
 }
@@ -218,10 +222,10 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     let copy = request(id, 2);
     assert!(fixture.open(copy, 4).await.is_none());
     let offers = [Offer::new("work")];
-    let rows = look(fixture.store(), &offers, &[copy], Some(at(4))).await.unwrap();
+    let rows = read_unopened(fixture.store(), &offers, &[copy], Some(at(4))).await.unwrap();
     assert_eq!(answer(n(2), Some(&rows[0].1)), Answer::Stale, "it is dropped");
     assert!(take_due(fixture.store(), 10, Some(at(9_000))).await.unwrap().tickets.is_empty());
-    let waiting = waiters::look(fixture.store(), 10).await.unwrap();
+    let waiting = waiters::find_waiting(fixture.store(), 10).await.unwrap();
     assert_eq!((waiting.jobs, waiting.free.len()), (1, 0), "{other} runs");
     // Also asked again under the lock: the look may be old.
     let early = waiters::admit(fixture.store(), &[fixture.job], Some(at(5))).await.unwrap();
@@ -236,7 +240,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     .execute(fixture.db.pool())
     .await
     .unwrap();
-    let waiting = waiters::look(fixture.store(), 10).await.unwrap();
+    let waiting = waiters::find_waiting(fixture.store(), 10).await.unwrap();
     assert_eq!(waiting.free, [fixture.job]);
     let admission = waiters::admit(fixture.store(), &waiting.free, Some(at(6))).await.unwrap();
     let tickets = admission.commit().await.unwrap();
@@ -283,11 +287,11 @@ async fn a_waiter_of_a_job_that_lets_executions_overlap_by_now_is_let_go_beside_
     fixture.due("replace").await;
     let (id, _) = running(&fixture, "k").await;
     fixture.replaced().await;
-    assert!(waiters::look(fixture.store(), 10).await.unwrap().free.is_empty());
+    assert!(waiters::find_waiting(fixture.store(), 10).await.unwrap().free.is_empty());
     fixture.due("skip").await;
-    assert!(waiters::look(fixture.store(), 10).await.unwrap().free.is_empty());
+    assert!(waiters::find_waiting(fixture.store(), 10).await.unwrap().free.is_empty());
     fixture.due("allow").await;
-    let free = waiters::look(fixture.store(), 10).await.unwrap().free;
+    let free = waiters::find_waiting(fixture.store(), 10).await.unwrap().free;
     assert_eq!(free, [fixture.job]);
     let admission = waiters::admit(fixture.store(), &free, Some(at(62))).await.unwrap();
     assert_eq!(admission.commit().await.unwrap().len(), 1);

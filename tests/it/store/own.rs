@@ -2,9 +2,9 @@
 
 use sexton_model::retry::Verdict;
 use sexton_store::StoreError;
-use sexton_store::lease::Held;
+use sexton_store::dedicated_connection::DedicatedConnection;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, open};
-use sexton_store::own::OwnConnection;
 use sexton_store::settle::settle;
 use sexton_tests::database::TestDatabase;
 use sqlx::{Connection as _, PgConnection};
@@ -15,43 +15,43 @@ async fn server(connection: &mut PgConnection) -> i32 {
     sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(connection).await.unwrap()
 }
 
-async fn used_and_given_back(own: &mut OwnConnection) -> i32 {
-    let mut lent = own.lend().await.unwrap();
+async fn used_and_given_back(own: &mut DedicatedConnection) -> i32 {
+    let mut lent = own.acquire().await.unwrap();
     let server = server(&mut lent).await;
-    lent.answered();
+    lent.release();
     server
 }
 
 #[tokio::test]
 async fn a_connection_of_one_s_own_is_kept_as_long_as_its_answers_come() {
     let db = TestDatabase::create().await.unwrap();
-    let mut own = OwnConnection::new(db.store());
+    let mut own = DedicatedConnection::new(db.store());
     let first = used_and_given_back(&mut own).await;
     // It is not told that this answer came.
-    assert_eq!(server(&mut own.lend().await.unwrap()).await, first);
-    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
+    assert_eq!(server(&mut own.acquire().await.unwrap()).await, first);
+    assert_ne!(server(&mut own.acquire().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn after_a_statement_that_was_given_up_another_connection_is_made() {
     let db = TestDatabase::create().await.unwrap();
-    let mut own = OwnConnection::new(db.store());
+    let mut own = DedicatedConnection::new(db.store());
     let first = used_and_given_back(&mut own).await;
     let mut lock = db.pool().begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(7)").execute(&mut *lock).await.unwrap();
-    let mut lent = own.lend().await.unwrap();
+    let mut lent = own.acquire().await.unwrap();
     let waits = sqlx::query("SELECT pg_advisory_lock(7)").execute(&mut *lent);
     let waited = tokio::time::timeout(std::time::Duration::from_millis(50), waits).await;
     assert!(waited.is_err(), "the lock is taken");
     drop(lent);
-    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
+    assert_ne!(server(&mut own.acquire().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn what_a_given_up_transaction_has_locked_is_free_before_the_next_use() {
     let db = TestDatabase::create().await.unwrap();
-    let mut own = OwnConnection::new(db.store());
-    let mut lent = own.lend().await.unwrap();
+    let mut own = DedicatedConnection::new(db.store());
+    let mut lent = own.acquire().await.unwrap();
     let mut given_up = lent.begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(8)").execute(&mut *given_up).await.unwrap();
     drop(given_up);
@@ -66,7 +66,7 @@ async fn what_a_given_up_transaction_has_locked_is_free_before_the_next_use() {
 #[tokio::test]
 async fn a_connection_of_one_s_own_that_died_while_it_rested_is_made_anew() {
     let db = TestDatabase::create().await.unwrap();
-    let mut own = OwnConnection::new(db.store());
+    let mut own = DedicatedConnection::new(db.store());
     let first = used_and_given_back(&mut own).await;
     let ended: bool = sqlx::query_scalar("SELECT pg_terminate_backend($1, 5000)")
         .bind(first)
@@ -76,19 +76,19 @@ async fn a_connection_of_one_s_own_that_died_while_it_rested_is_made_anew() {
     assert!(ended);
     // A rest is a second or more.
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
-    assert_ne!(server(&mut own.lend().await.unwrap()).await, first);
+    assert_ne!(server(&mut own.acquire().await.unwrap()).await, first);
 }
 
 #[tokio::test]
 async fn a_value_that_cannot_be_stored_does_not_cost_the_connection() {
     let db = TestDatabase::create().await.unwrap();
-    let mut own = OwnConnection::new(db.store());
+    let mut own = DedicatedConnection::new(db.store());
     let first = used_and_given_back(&mut own).await;
-    let mut lent = own.lend().await.unwrap();
+    let mut lent = own.acquire().await.unwrap();
     let refused = sqlx::query("SELECT 1 / 0").execute(&mut *lent).await;
-    let refused = lent.told(refused.map_err(StoreError::from));
+    let refused = lent.release_if_answered(refused.map_err(StoreError::from));
     assert!(matches!(refused, Err(StoreError::Data(_))), "{refused:?}");
-    assert_eq!(server(&mut own.lend().await.unwrap()).await, first);
+    assert_eq!(server(&mut own.acquire().await.unwrap()).await, first);
 }
 
 /// Rows that were read, in sequence or by an index.
@@ -107,16 +107,16 @@ async fn rows_read(connection: &mut PgConnection) -> i64 {
 #[tokio::test]
 async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
     let f = Fixture::new().await;
-    let mut own = OwnConnection::by_keys(f.store());
+    let mut own = DedicatedConnection::for_key_lookups(f.store());
     let offers = [Offer::new("work")];
     let mut before = 0;
     for (round, key) in ["planned", "again"].into_iter().enumerate() {
         let request = request(f.claim(key).await, 1);
-        let mut lent = own.lend().await.unwrap();
+        let mut lent = own.acquire().await.unwrap();
         let now = Some(at(1));
         let opened = open(&mut *lent, f.worker, "w:1", &offers, &[request], LEASE, now).await;
         assert_eq!(opened.unwrap().opened.len(), 1);
-        let held = Held {
+        let held = AttemptFence {
             execution_id: request.execution_id,
             attempt: request.attempt,
             token: request.token,
@@ -139,6 +139,6 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
             .unwrap();
             before = rows_read(&mut lent).await;
         }
-        lent.answered();
+        lent.release();
     }
 }

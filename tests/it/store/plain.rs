@@ -4,7 +4,7 @@ use serde_json::Value;
 use sexton_model::id::ExecutionId;
 use sexton_model::retry::Verdict;
 use sexton_model::state::State;
-use sexton_store::settle::{Settled, settle};
+use sexton_store::settle::{SettleOutcome, settle};
 
 use super::{Fixture, at, fail, settlement};
 
@@ -45,13 +45,13 @@ async fn a_plain_success_writes_what_any_settlement_writes() {
         .execute(fixture.db.pool())
         .await
         .unwrap();
-        let done = Settled::Done { state: State::Succeeded, owed: None };
+        let done = SettleOutcome::Done { state: State::Succeeded, unpublished: None };
         let now = Some(at(5));
         let plain = settle(fixture.store(), &ends[..1], now).await.unwrap();
         assert_eq!(plain, vec![done.clone()]);
         let mixed = settle(fixture.store(), &ends[1..], now).await.unwrap();
         assert_eq!(mixed[0], done);
-        assert!(matches!(mixed[1], Settled::Done { state: State::Failed, .. }), "{mixed:?}");
+        assert!(matches!(mixed[1], SettleOutcome::Done { state: State::Failed, .. }), "{mixed:?}");
         assert_eq!(rows(&fixture, ids[0]).await, rows(&fixture, ids[1]).await);
     }
 }
@@ -64,8 +64,8 @@ async fn of_plain_successes_each_is_told_for_itself() {
         let id = fixture.claim(key).await;
         ends.push(settlement(fixture.opened(id, 1, 0).await, Verdict::Succeed));
     }
-    let id = |place: usize| ends[place].held.execution_id;
-    assert!(matches!(fixture.settle(ends[1].held, fail(), 1).await, Settled::Done { .. }));
+    let id = |place: usize| ends[place].fence.execution_id;
+    assert!(matches!(fixture.settle(ends[1].fence, fail(), 1).await, SettleOutcome::Done { .. }));
     sqlx::query("UPDATE executions SET replaced_by = $2 WHERE id = $1")
         .bind(id(3).get())
         .bind(id(4).get())
@@ -74,13 +74,13 @@ async fn of_plain_successes_each_is_told_for_itself() {
         .unwrap();
     let lock = fixture.locked(id(2)).await;
     let settled = settle(fixture.store(), &ends, Some(at(2))).await.unwrap();
-    let done = |state| Settled::Done { state, owed: None };
+    let done = |state| SettleOutcome::Done { state, unpublished: None };
     assert_eq!(
         settled,
         [
             done(State::Succeeded),
-            Settled::Fenced,
-            Settled::Locked,
+            SettleOutcome::Fenced,
+            SettleOutcome::Locked,
             done(State::Cancelled),
             done(State::Succeeded)
         ]

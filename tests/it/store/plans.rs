@@ -7,8 +7,8 @@ use serde_json::Value;
 use sexton_model::state::State;
 use sexton_store::StoreError;
 use sexton_store::executions::{ExecutionFilter, list};
-use sexton_store::graveyard::fold;
-use sexton_store::parked::{FailedCounts, counts};
+use sexton_store::failures::aggregate;
+use sexton_store::parked_messages::{FailedCounts, count_failed};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::factory::NewExecution;
 use sqlx::postgres::PgArguments;
@@ -18,11 +18,11 @@ use uuid::Uuid;
 
 use super::{Fixture, at};
 
-const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked/counts.sql");
+const COUNT_FAILED: &str = include_str!("../../../shared/store/src/parked_messages/counts.sql");
 const LAST_EXECUTIONS: &str = include_str!("../../../shared/store/src/jobs/last_executions.sql");
 const LIST: &str = include_str!("../../../shared/store/src/executions/list.sql");
 const LOOK_FOR_WAITERS: &str = include_str!("../../../shared/store/src/waiters/look.sql");
-const READ_RUNNING: &str = include_str!("../../../shared/store/src/running/page.sql");
+const READ_RUNNING: &str = include_str!("../../../shared/store/src/running_attempts/page.sql");
 const RUN_TIMES: &str = include_str!("../../../shared/store/src/jobs/run_times.sql");
 const INDEX: &str = "executions_of_job";
 /// Rows of the history, all of one job.
@@ -122,7 +122,7 @@ async fn how_long_attempts_take_is_asked_of_a_job_s_last_executions_alone() {
     assert_reads_few(&db, RUN_TIMES, 700.0, bind).await;
     let plan = explain(&db, RUN_TIMES, false, bind).await.to_string();
     assert!(plan.contains("attempts_pkey") && !plan.contains("Seq Scan"), "{plan}");
-    let times = sexton_store::jobs::run_times(db.store(), &jobs).await.unwrap();
+    let times = sexton_store::jobs::list_run_times(db.store(), &jobs).await.unwrap();
     assert_eq!(times.len(), 1, "the others never ran");
     assert_eq!((times[0].0, times[0].1.runs, times[0].1.p95.as_secs()), (jobs[0], 200, 1));
 }
@@ -254,7 +254,8 @@ async fn open_attempts_are_read_by_their_own_index_and_their_leases_by_key() {
         assert!(text.contains("attempts_pkey") && !text.contains("Seq Scan"), "{plan:#}");
     }
     let began = std::time::Instant::now();
-    let page = sexton_store::running::page(db.store(), None, 5_000, None).await.unwrap();
+    let page =
+        sexton_store::running_attempts::list_page(db.store(), None, 5_000, None).await.unwrap();
     println!("MEASURED {} open attempts of {HISTORY} read in {:?}", page.len(), began.elapsed());
     assert_eq!(page.len(), 5_000);
     assert!(page.is_sorted_by_key(|one| one.execution_id));
@@ -282,9 +283,9 @@ async fn failed_executions_are_counted_without_reading_them_and_as_many_as_there
         sqlx::raw_sql(sql).execute(db.pool()).await.unwrap();
     }
     let expected = FailedCounts { failed: 11_899, published: 11_899 - 49 };
-    assert_eq!(counts(db.store()).await.unwrap(), expected, "before they are added up");
-    while fold(db.store(), 100_000, None).await.unwrap().changes > 0 {}
-    assert_eq!(counts(db.store()).await.unwrap(), expected);
+    assert_eq!(count_failed(db.store()).await.unwrap(), expected, "before they are added up");
+    while aggregate(db.store(), 100_000, None).await.unwrap().changes > 0 {}
+    assert_eq!(count_failed(db.store()).await.unwrap(), expected);
     sqlx::raw_sql("ANALYZE executions, failures, failure_changes, failure_counts")
         .execute(db.pool())
         .await
@@ -295,7 +296,7 @@ async fn failed_executions_are_counted_without_reading_them_and_as_many_as_there
     // Until what failed before there was an index is read in, all of them are, which shows that this is seen.
     let unfilled = "UPDATE failures_fill SET done_at = NULL";
     sqlx::raw_sql(unfilled).execute(db.pool()).await.unwrap();
-    assert_eq!(counts(db.store()).await.unwrap(), expected);
+    assert_eq!(count_failed(db.store()).await.unwrap(), expected);
     let plan = explain(&db, COUNT_FAILED, true, &|query| query).await;
     assert!(rows_read(&plan) >= expected.failed as f64, "{plan:#}");
 }

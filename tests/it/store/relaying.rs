@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sexton_model::flow_control::Destination;
 use sexton_model::state::State;
-use sexton_store::relay::{Postponed, destinations, postpone, take};
+use sexton_store::relay::{PostponedTicket, find_destinations, postpone, take_batch};
 use sexton_tests::database::TestDatabase;
 use sexton_tests::relaying::take_due;
 use sqlx::{AssertSqlSafe, Row as _};
@@ -105,13 +105,13 @@ async fn a_batch_is_divided_among_destinations_and_each_gets_what_was_due_first(
     rows(&f, "large", 1_000, "$3 + n * interval '1 ms'", None).await;
     rows(&f, "small", 3, "$3 + interval '90 s'", None).await;
     let quotas = [(pending("large"), 20), (pending("small"), 20), (pending("none"), 20)];
-    let taken = take(f.store(), &quotas, Some(at(100))).await.unwrap();
+    let taken = take_batch(f.store(), &quotas, Some(at(100))).await.unwrap();
     assert_eq!(taken.counts, [20, 3, 0]);
-    let large = taken.tickets.iter().filter(|owed| owed.pool.as_str() == "large");
+    let large = taken.tickets.iter().filter(|unpublished| unpublished.pool.as_str() == "large");
     let seconds: Vec<_> =
-        large.map(|owed| (owed.ticket.scheduled_for - at(0)).num_seconds()).collect();
+        large.map(|unpublished| (unpublished.ticket.scheduled_for - at(0)).num_seconds()).collect();
     assert_eq!(seconds, (1..=20).collect::<Vec<_>>());
-    let again = take(f.store(), &quotas, Some(at(100))).await.unwrap();
+    let again = take_batch(f.store(), &quotas, Some(at(100))).await.unwrap();
     assert_eq!(again.counts, [20, 0, 0], "what was taken is hidden");
 }
 
@@ -124,7 +124,7 @@ async fn destinations_are_found_in_turns_whatever_they_hold() {
     rows(&f, "later", 40, "$3 + interval '1 h'", None).await;
     let (mut after, mut seen, mut turns) = (None, Vec::new(), 0);
     loop {
-        let found = destinations(f.store(), after.as_ref(), 10, Some(at(0))).await.unwrap();
+        let found = find_destinations(f.store(), after.as_ref(), 10, Some(at(0))).await.unwrap();
         seen.extend(found.due.into_iter().map(|one| one.pool));
         turns += 1;
         let Some(next) = found.next else { break };
@@ -142,7 +142,7 @@ async fn a_postponement_finds_only_the_revision_that_was_tried_and_an_unpublishe
     sqlx::query(sql).bind(ids[0].get()).execute(f.db.pool()).await.unwrap();
     let sql = "UPDATE executions SET ticket_published_at = now() WHERE id = $1";
     sqlx::query(sql).bind(ids[1].get()).execute(f.db.pool()).await.unwrap();
-    let all = ids.map(|execution_id| Postponed { execution_id, rev: 1, wait_ms: 5_000 });
+    let all = ids.map(|execution_id| PostponedTicket { execution_id, rev: 1, wait_ms: 5_000 });
     let before = f.column(ids[0], "relay_after").await;
     assert_eq!(postpone(f.store(), &all, Some(at(50))).await.unwrap(), 1);
     assert_eq!(f.column(ids[0], "relay_after").await, before);

@@ -6,7 +6,7 @@ use sexton_model::retry::{Used, Verdict};
 use sexton_model::state::State;
 use sexton_store::executions::{self, ExecutionFilter};
 use sexton_store::output::OutputPart;
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_store::{StoreError, attempts};
 
 use super::{Fixture, at, fail, n, retry, settlement};
@@ -25,11 +25,11 @@ async fn success_is_final_and_owes_nothing() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
     let settled = fixture.settle(held, Verdict::Succeed, 1).await;
-    assert_eq!(settled, Settled::Done { state: State::Succeeded, owed: None });
+    assert_eq!(settled, SettleOutcome::Done { state: State::Succeeded, unpublished: None });
     assert_eq!(fixture.state(id).await, "succeeded/1");
     assert_eq!(fixture.attempts(id).await, ["1:succeeded"]);
     // The worker asks again because the answer was lost: nothing changes, nothing follows.
-    assert_eq!(fixture.settle(held, fail(), 2).await, Settled::Fenced);
+    assert_eq!(fixture.settle(held, fail(), 2).await, SettleOutcome::Fenced);
     assert_eq!(fixture.state(id).await, "succeeded/1");
 }
 
@@ -38,20 +38,26 @@ async fn a_retry_owes_the_next_ticket_and_a_failure_the_parked_one() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    let Settled::Done { state, owed: Some(owed) } = fixture.settle(held, retry(30, 1), 10).await
+    let SettleOutcome::Done { state, unpublished: Some(unpublished) } =
+        fixture.settle(held, retry(30, 1), 10).await
     else {
         panic!("a retry owes a ticket")
     };
-    assert_eq!((state, owed.ticket.attempt, owed.state), (State::Retrying, n(2), State::Retrying));
-    assert_eq!(owed.due_in, chrono::Duration::seconds(30));
-    assert!(owed.parked.is_none());
+    assert_eq!(
+        (state, unpublished.ticket.attempt, unpublished.state),
+        (State::Retrying, n(2), State::Retrying)
+    );
+    assert_eq!(unpublished.due_in, chrono::Duration::seconds(30));
+    assert!(unpublished.parked.is_none());
 
     let held = fixture.opened(id, 2, 40).await;
-    let Settled::Done { owed: Some(owed), .. } = fixture.settle(held, fail(), 41).await else {
+    let SettleOutcome::Done { unpublished: Some(unpublished), .. } =
+        fixture.settle(held, fail(), 41).await
+    else {
         panic!("a failure owes its parked ticket")
     };
-    let parked = owed.parked.expect("the parked body tells why");
-    assert_eq!((owed.ticket.attempt, parked.retry_count), (n(3), 3));
+    let parked = unpublished.parked.expect("the parked body tells why");
+    assert_eq!((unpublished.ticket.attempt, parked.retry_count), (n(3), 3));
     assert_eq!((parked.failed_at, parked.failed_reason.as_str()), (at(41), "it said no"));
     assert_eq!(fixture.attempts(id).await, ["1:error", "2:error"]);
 }
@@ -68,10 +74,10 @@ async fn a_cancel_comes_before_a_retry_and_a_failure_but_not_before_success() {
         let id = fixture.claim(key).await;
         let held = fixture.opened(id, 1, 0).await;
         request_cancel(&fixture, id).await;
-        let Settled::Done { owed, .. } = fixture.settle(held, verdict, 1).await else {
+        let SettleOutcome::Done { unpublished, .. } = fixture.settle(held, verdict, 1).await else {
             panic!("{key} was not settled")
         };
-        assert_eq!((fixture.state(id).await.as_str(), owed), (becomes, None), "{key}");
+        assert_eq!((fixture.state(id).await.as_str(), unpublished), (becomes, None), "{key}");
     }
 }
 
@@ -89,14 +95,18 @@ async fn a_value_that_cannot_be_stored_spoils_its_whole_batch_and_says_so() {
         let batch = [good.clone(), bad];
         let error = settle(fixture.store(), &batch, Some(at(1))).await.unwrap_err();
         assert!(matches!(error, StoreError::Data(_)), "{error}");
-        assert_eq!(fixture.state(good.held.execution_id).await, "running/1", "nothing was written");
+        assert_eq!(
+            fixture.state(good.fence.execution_id).await,
+            "running/1",
+            "nothing was written"
+        );
     }
 }
 
 /// The result of an execution and those of its attempts, in order.
 async fn results(fixture: &Fixture, id: sexton_model::id::ExecutionId) -> (Value, Vec<Value>) {
     let execution = executions::find(fixture.store(), id.get()).await.unwrap().unwrap();
-    let attempts = attempts::of_execution(fixture.store(), id.get(), 10).await.unwrap();
+    let attempts = attempts::list_by_execution(fixture.store(), id.get(), 10).await.unwrap();
     let or_null = Option::unwrap_or_default;
     (or_null(execution.result), attempts.into_iter().map(|a| or_null(a.result)).collect())
 }
@@ -110,7 +120,7 @@ async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_
         let settlement = Settlement { result, ..settlement(held, verdict) };
         let now = Some(at(100 * i64::from(number) + 1));
         let settled = settle(fixture.store(), &[settlement], now).await.unwrap();
-        assert!(matches!(settled[0], Settled::Done { .. }));
+        assert!(matches!(settled[0], SettleOutcome::Done { .. }));
     };
     let (half, all) = (json!({"records": 600}), json!({"records": 1200}));
     handed_back(1, retry(1, 1), Some(half.clone())).await;
@@ -127,10 +137,10 @@ async fn a_row_that_somebody_has_locked_is_told_from_a_fenced_one() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
     let other = fixture.locked(id).await;
-    assert_eq!(fixture.settle(held, Verdict::Succeed, 1).await, Settled::Locked);
+    assert_eq!(fixture.settle(held, Verdict::Succeed, 1).await, SettleOutcome::Locked);
     other.rollback().await.unwrap();
     let settled = fixture.settle(held, Verdict::Succeed, 1).await;
-    assert!(matches!(settled, Settled::Done { .. }));
+    assert!(matches!(settled, SettleOutcome::Done { .. }));
 }
 
 #[tokio::test]

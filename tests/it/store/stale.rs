@@ -6,7 +6,7 @@ use sexton_model::job::{RetryOverrides, Schedule};
 use sexton_model::key;
 use sexton_model::open::{Answer, STALE, answer};
 use sexton_model::state::{Cause, State, next};
-use sexton_store::open::{Answered, Offer, OpenRequest, look, open};
+use sexton_store::open::{Offer, OpenOutcome, OpenRequest, open, read_unopened};
 use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, fail, n, request, retry};
@@ -27,7 +27,7 @@ fn hourly() -> Schedule {
     Schedule::Cron { expression: "0 * * * *".into() }
 }
 
-async fn asked(fixture: &Fixture, requests: &[OpenRequest], second: i64) -> Answered {
+async fn asked(fixture: &Fixture, requests: &[OpenRequest], second: i64) -> OpenOutcome {
     let offers = [Offer::new("work")];
     let now = Some(at(second));
     open(fixture.store(), fixture.worker, "w:1", &offers, requests, LEASE, now).await.unwrap()
@@ -69,9 +69,9 @@ async fn what_was_skipped_opens_nothing_however_often_its_ticket_comes() {
     assert_eq!(asked(&fixture, &[first], 11).await.skipped, [id]);
     let other = OpenRequest { token: OpenToken::new(Uuid::new_v4()), ..first };
     for request in [first, other] {
-        assert_eq!(asked(&fixture, &[request], 12).await, Answered::default());
+        assert_eq!(asked(&fixture, &[request], 12).await, OpenOutcome::default());
         let offers = [Offer::new("work")];
-        let rows = look(fixture.store(), &offers, &[request], Some(at(12))).await.unwrap();
+        let rows = read_unopened(fixture.store(), &offers, &[request], Some(at(12))).await.unwrap();
         let told = answer(request.attempt, rows.first().map(|(_, row)| row));
         assert_eq!(told, Answer::Stale, "the ticket is dropped");
     }
@@ -115,7 +115,7 @@ async fn triggers_tasks_of_others_and_what_was_begun_before_never_come_too_late(
     fixture.settle(held, retry(1, 1), 6).await;
     let held = fixture.opened(id, 2, 60).await;
     fixture.settle(held, fail(), 61).await;
-    let by = sexton_store::operator::By { actor: "me", reason: None };
+    let by = sexton_store::operator::AuditContext { actor: "me", reason: None };
     sexton_store::operator::requeue(fixture.store(), id, n(3), by, Some(at(70))).await.unwrap();
     fixture.opened(id, 3, 7_200).await;
 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 use sexton_model::id::ExecutionId;
 use sexton_model::open::{Answer, answer};
 use sexton_model::retry::Verdict;
-use sexton_store::open::{Offer, look};
-use sexton_store::operator::{By, OperatorError, cancel, requeue};
-use sexton_store::parked::{fail_unopened, hand_back};
+use sexton_store::open::{Offer, read_unopened};
+use sexton_store::operator::{AuditContext, OperatorError, cancel, requeue};
+use sexton_store::parked_messages::{fail_unopened, return_ticket};
 use sexton_store::relay::mark_published;
 use sexton_tests::relaying::take_due;
 
 use super::{Fixture, at, n, request, retry};
 
-const BY: By<'_> = By { actor: "tester", reason: None };
+const BY: AuditContext<'_> = AuditContext { actor: "tester", reason: None };
 
 async fn give_up(fixture: &Fixture, id: ExecutionId, number: i32, second: i64) -> bool {
     let (class, reason) = ("delivery_limit", "nobody answered for it");
@@ -47,13 +47,17 @@ async fn an_execution_that_fails_unopened_takes_the_next_number_and_owes_its_tic
         assert_eq!(fixture.column(id, "outcome").await.as_deref(), Some("unopened"));
         assert_eq!(fixture.attempts(id).await, attempts, "no attempt was made");
         let taken = take_due(fixture.store(), 10, Some(at(40))).await.unwrap().tickets;
-        let owed = taken.into_iter().find(|owed| owed.ticket.execution_id == id).unwrap();
-        assert_eq!((owed.ticket.attempt, owed.rev), (n(number + 1), rev + 1));
-        let parked = owed.parked.expect("it goes to the failed queue");
+        let unpublished =
+            taken.into_iter().find(|unpublished| unpublished.ticket.execution_id == id).unwrap();
+        assert_eq!((unpublished.ticket.attempt, unpublished.rev), (n(number + 1), rev + 1));
+        let parked = unpublished.parked.expect("it goes to the failed queue");
         assert_eq!((parked.failed_at, &*parked.failed_reason), (at(40), "nobody answered for it"));
         // Whoever published the ticket before and marks it late pays no debt with that.
         assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(41))).await.unwrap(), 0);
-        assert_eq!(mark_published(fixture.store(), &[(id, owed.rev)], None).await.unwrap(), 1);
+        assert_eq!(
+            mark_published(fixture.store(), &[(id, unpublished.rev)], None).await.unwrap(),
+            1
+        );
     }
 }
 
@@ -66,7 +70,8 @@ async fn a_copy_left_over_of_a_ticket_that_failed_unopened_changes_nothing() {
         let copy = request(id, number);
         assert!(fixture.open(copy, 41).await.is_none());
         for offers in ["work", "other"] {
-            let rows = look(fixture.store(), &[Offer::new(offers)], &[copy], Some(at(41))).await;
+            let rows =
+                read_unopened(fixture.store(), &[Offer::new(offers)], &[copy], Some(at(41))).await;
             let found = rows.unwrap();
             let found = answer(copy.attempt, found.first().map(|(_, row)| row));
             assert_eq!(found, Answer::Stale, "it is dropped");
@@ -81,34 +86,34 @@ async fn a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number(
     let fixture = Fixture::new().await;
     let wait = Duration::from_secs(30);
     for (id, number) in waiting(&fixture).await {
-        let hand_back = async |number, second| {
-            hand_back(fixture.store(), id, n(number), wait, Some(at(second))).await.unwrap()
+        let return_ticket = async |number, second| {
+            return_ticket(fixture.store(), id, n(number), wait, Some(at(second))).await.unwrap()
         };
         let rev: i32 = fixture.column(id, "rev").await.unwrap().parse().unwrap();
         // A worker had the ticket in hand before its publisher has marked it.
-        assert!(hand_back(number, 2).await);
+        assert!(return_ticket(number, 2).await);
         assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(2))).await.unwrap(), 0);
         let rev: i32 = fixture.column(id, "rev").await.unwrap().parse().unwrap();
         assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(2))).await.unwrap(), 1);
         let before = whole(&fixture, id).await;
-        assert!(!hand_back(number + 1, 3).await);
+        assert!(!return_ticket(number + 1, 3).await);
         assert_eq!(whole(&fixture, id).await, before);
-        assert!(hand_back(number, 40).await);
+        assert!(return_ticket(number, 40).await);
         assert_eq!(mark_published(fixture.store(), &[(id, rev)], Some(at(41))).await.unwrap(), 0);
-        let owed = async |second| {
+        let unpublished = async |second| {
             let taken = take_due(fixture.store(), 10, Some(at(second))).await.unwrap().tickets;
-            taken.into_iter().find(|owed| owed.ticket.execution_id == id)
+            taken.into_iter().find(|unpublished| unpublished.ticket.execution_id == id)
         };
-        assert!(owed(69).await.is_none(), "not before its time");
-        assert_eq!(owed(70).await.unwrap().ticket.attempt, n(number));
+        assert!(unpublished(69).await.is_none(), "not before its time");
+        assert_eq!(unpublished(70).await.unwrap().ticket.attempt, n(number));
         // The copy that was handed back opens the attempt, and the relay's then opens nothing.
         let held = fixture.opened(id, number, 71).await;
         let running = whole(&fixture, id).await;
-        assert!(!hand_back(number, 72).await);
+        assert!(!return_ticket(number, 72).await);
         assert!(fixture.open(request(id, number), 72).await.is_none());
         assert_eq!(whole(&fixture, id).await, running);
         fixture.settle(held, retry(30, 1), 73).await;
-        assert!(!hand_back(number, 74).await, "it has moved on");
+        assert!(!return_ticket(number, 74).await, "it has moved on");
     }
 }
 
@@ -119,7 +124,7 @@ async fn the_requeue_of_what_failed_unopened_opens_the_next_number() {
         let mut attempts = fixture.attempts(id).await;
         assert!(give_up(&fixture, id, number, 40).await);
         let stale = requeue(fixture.store(), id, n(number), BY, Some(at(41))).await;
-        assert!(matches!(stale, Err(OperatorError::Moved { .. })), "{stale:?}");
+        assert!(matches!(stale, Err(OperatorError::Conflict { .. })), "{stale:?}");
         requeue(fixture.store(), id, n(number + 1), BY, Some(at(41))).await.unwrap();
         assert_eq!(fixture.state(id).await, format!("pending/{}", number + 1));
         assert!(fixture.open(request(id, number), 42).await.is_none(), "a copy left over");

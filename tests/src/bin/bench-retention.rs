@@ -12,7 +12,7 @@ use chrono::{DateTime, Days, Utc};
 use clap::Parser;
 use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
 use sexton_scheduler::step::Step as _;
-use sexton_store::retention::Terms;
+use sexton_store::retention::RetentionPolicy;
 use sexton_tests::database::TestDatabase;
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -114,7 +114,7 @@ async fn pass(
     at: DateTime<Utc>,
     old: i64,
 ) -> Result<()> {
-    let terms = Terms { days: 30, audit_days: Some(400) };
+    let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
     let pruner = Pruner::new(database.store().clone(), terms, CancellationToken::new());
     let left = "SELECT count(*) FROM executions WHERE NOT own_key AND state = 'succeeded'";
     let (before, wal_before) = (count(pool, left).await?, wal(pool).await?);

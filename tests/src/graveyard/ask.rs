@@ -5,10 +5,10 @@ use sexton_console::graveyard::filter::FilterArguments;
 use sexton_console::graveyard::{group, story};
 use sexton_model::graveyard::{Cursor, Decision, Filter, Order};
 use sexton_store::Store;
-use sexton_store::graveyard::{
-    GroupChange, GroupFilter, GroupOrder, decide, explain, page, search,
+use sexton_store::failures::{
+    GroupChange, GroupFilter, GroupOrder, decide, explain, list_page, search,
 };
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::status;
 use tokio::time::Instant;
 
@@ -127,7 +127,7 @@ pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<Answered>> {
     for (name, question) in &all {
         answered.push(ask(store, name, question, rounds).await?);
     }
-    let by = By { actor: "bench", reason: None };
+    let by = AuditContext { actor: "bench", reason: None };
     for fingerprint in &largest {
         let muted = GroupChange::Decide(Decision::Muted);
         decide(store, fingerprint, muted, by, None).await?;
@@ -153,7 +153,7 @@ async fn ask(
             Question::List(asked, order, _) => {
                 let now = status::clock(store).await?;
                 let filter = asked.read(store, false, now).await.map_err(failed)?;
-                page(store, &filter, *order, start, LIMIT).await?.0.len()
+                list_page(store, &filter, *order, start, LIMIT).await?.0.len()
             }
             Question::Show => {
                 let which = &everything[(round * 7_919) % everything.len()];
@@ -161,9 +161,9 @@ async fn ask(
             }
             Question::Groups(job, order) => {
                 let job = match job {
-                    Some(name) => {
-                        sexton_store::jobs::find_ever(store, name).await?.map(|job| job.id)
-                    }
+                    Some(name) => sexton_store::jobs::find_including_deleted(store, name)
+                        .await?
+                        .map(|job| job.id),
                     None => None,
                 };
                 let filter = GroupFilter { job, ..GroupFilter::default() };

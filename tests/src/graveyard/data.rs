@@ -3,7 +3,7 @@
 use anyhow::Result;
 use sexton_model::fingerprint::fingerprint;
 use sexton_store::Store;
-use sexton_store::graveyard::{fold, name_groups};
+use sexton_store::failures::{aggregate, name_groups};
 
 /// Rows of one insert.
 const PORTION: i64 = 50_000;
@@ -61,7 +61,7 @@ pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result
     while from < size.executions {
         let to = size.executions.min(from + PORTION);
         portion(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
-        while fold(store, FOLD, None).await?.changes > 0 {}
+        while aggregate(store, FOLD, None).await?.changes > 0 {}
         from = to;
         say(from);
     }

@@ -11,7 +11,7 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::ladder::{Hop, hop};
 use sexton_model::state::State;
 use sexton_model::ticket::{Envelope, Incoming, SCHEMA, read};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::tickets::UnpublishedTicket;
 
 /// A message, as far as anybody looks at it.
 #[derive(Clone, Debug)]
@@ -25,11 +25,11 @@ pub(super) struct Message {
 }
 
 impl Message {
-    fn of(owed: &OwedTicket) -> Self {
+    fn of(unpublished: &UnpublishedTicket) -> Self {
         Self {
-            name: Some(owed.ticket.execution_id.to_string()),
-            attempt: Some(owed.ticket.attempt.get().into()),
-            body: owed.ticket.body(owed.parked.as_ref()),
+            name: Some(unpublished.ticket.execution_id.to_string()),
+            attempt: Some(unpublished.ticket.attempt.get().into()),
+            body: unpublished.ticket.body(unpublished.parked.as_ref()),
             note: None,
         }
     }
@@ -93,11 +93,13 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Publishes a ticket where its row's state sends it.
-    pub(super) fn publish(&mut self, owed: &OwedTicket, now: DateTime<Utc>) {
-        let message = Message::of(owed);
-        match owed.state {
+    pub(super) fn publish(&mut self, unpublished: &UnpublishedTicket, now: DateTime<Utc>) {
+        let message = Message::of(unpublished);
+        match unpublished.state {
             State::Failed => self.failed.push(message),
-            State::Retrying => self.wait(message, owed.due_in.to_std().unwrap_or_default(), now),
+            State::Retrying => {
+                self.wait(message, unpublished.due_in.to_std().unwrap_or_default(), now)
+            }
             _ => self.main.push(message),
         }
     }

@@ -17,7 +17,7 @@ use sexton_model::graveyard::Filter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_model::verify::Answer;
-use sexton_store::bulk::{self, Asked as Whom, NewBulk, SteerError};
+use sexton_store::bulk::{self, BulkSelector as Whom, ControlError, NewBulk};
 use sexton_store::operator;
 
 use super::broker::pick;
@@ -144,7 +144,7 @@ impl Simulation<'_> {
         self.notes.bulk = Some(id);
         let (store, now) = (self.writes(), Some(self.now));
         let fresh = || self.fresh();
-        let asking = bulk::asking(store, id, fresh, now).await?;
+        let asking = bulk::process_questions(store, id, fresh, now).await?;
         let Some(asking) = asking else { return Ok(()) };
         if asking.resolved > 0 {
             self.ledger.bulks.comes("an answer by which an execution is resolved");
@@ -158,7 +158,7 @@ impl Simulation<'_> {
     async fn carry(&mut self, index: u8, cut: Cut) -> Result<(), Stop> {
         let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
         self.notes.bulk = Some(id);
-        let portion = bulk::carry(self.writes(), id, Some(self.now)).await?;
+        let portion = bulk::execute_batch(self.writes(), id, Some(self.now)).await?;
         // While a canary runs it has locked the bulk, and nothing to commit.
         self.rolled_back().await?;
         let Some(portion) = portion else { return Ok(()) };
@@ -171,7 +171,9 @@ impl Simulation<'_> {
             self.ledger.bulks.comes("an item that is refused");
         }
         if cut == Cut::No {
-            self.schedulers.outbox.extend(portion.tickets.into_iter().map(|owed| (owed, false)));
+            self.schedulers
+                .outbox
+                .extend(portion.tickets.into_iter().map(|unpublished| (unpublished, false)));
         }
         Ok(())
     }
@@ -220,7 +222,8 @@ impl Simulation<'_> {
         let params = self.rows.get(&execution).map_or("{}", |row| row.params.as_str());
         let params = serde_json::from_str(params).unwrap_or_default();
         let now = Some(self.now);
-        let counts = bulk::judged(self.writes(), id, ordinal, &answer, &params, BY, now).await?;
+        let counts =
+            bulk::record_answer(self.writes(), id, ordinal, &answer, &params, BY, now).await?;
         if counts {
             self.notes.bulk = Some(id);
             self.ledger.bulks.commanded(id, ordinal, says);
@@ -252,7 +255,7 @@ impl Simulation<'_> {
         if self.bulks.is_empty() {
             return Ok(());
         }
-        for id in bulk::alive(self.store, 0).await? {
+        for id in bulk::list_active(self.store, 0).await? {
             let place = self.bulks.keys().rev().position(|known| *known == id);
             let Some(bulk) = place.map(|place| place as u8) else { continue };
             let cut = Cut::No;
@@ -267,9 +270,9 @@ impl Simulation<'_> {
 }
 
 /// Nobody else was faster.
-fn steered(done: Result<(), SteerError>) -> Result<(), Stop> {
+fn steered(done: Result<(), ControlError>) -> Result<(), Stop> {
     match done {
-        Err(SteerError::Store(error)) => Err(error.into()),
+        Err(ControlError::Store(error)) => Err(error.into()),
         Err(error) => Err(Stop::broken(format!("a bulk is not steered: {error}"))),
         Ok(()) => Ok(()),
     }

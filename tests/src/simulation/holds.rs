@@ -2,9 +2,9 @@
 
 use chrono::TimeDelta;
 use sexton_model::id::ExecutionId;
-use sexton_store::catch_up::{self, Verdict};
+use sexton_store::catch_up::{self, HoldDecision};
 use sexton_store::firing;
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 
 use super::case::{ACTOR, Simulation};
 use super::op::Cut;
@@ -30,14 +30,14 @@ impl Simulation<'_> {
     /// Decides what was set aside. Afterwards nothing is, and no hold is left, unless the command died.
     pub(super) async fn decide(&mut self, discard: bool, cut: Cut) -> Result<(), Stop> {
         let store = self.store;
-        let held = firing::held_runs(store, None, 1_000).await?;
+        let held = firing::list_held_runs(store, None, 1_000).await?;
         let one: Vec<String> = held.first().map(|run| run.job_name.clone()).into_iter().collect();
         if cut == Cut::Before || (cut == Cut::After && one.is_empty()) {
             return Ok(());
         }
-        let verdict = if discard { Verdict::Discard } else { Verdict::Release };
+        let verdict = if discard { HoldDecision::Discard } else { HoldDecision::Release };
         let names = (cut == Cut::After).then_some(&one[..]);
-        let by = By { actor: "an operator", reason: None };
+        let by = AuditContext { actor: "an operator", reason: None };
         let now = Some(self.now);
         self.writes();
         let fresh_id = || ExecutionId::new(self.fresh());
@@ -45,9 +45,9 @@ impl Simulation<'_> {
         let settled = settled.map_err(|error| Stop::broken(format!("held firings: {error}")))?;
         self.released += settled.jobs as u64;
         if cut == Cut::No {
-            let left = firing::held_runs(store, None, 1).await?;
+            let left = firing::list_held_runs(store, None, 1).await?;
             promise!(settled.ended && left.is_empty(), "what was set aside is left: {left:?}");
-            promise!(catch_up::hold(store).await?.is_none(), "the hold goes on");
+            promise!(catch_up::find_hold(store).await?.is_none(), "the hold goes on");
         }
         Ok(())
     }

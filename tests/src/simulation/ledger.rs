@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::Cause;
-use sexton_store::lease::Held;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::Opened;
 use uuid::Uuid;
 
@@ -109,7 +109,7 @@ pub(super) struct Notes {
     /// Tickets that a worker asked to open.
     pub(super) presented: Vec<(ExecutionId, AttemptNumber)>,
     /// Attempts that their worker settled.
-    pub(super) settled: Vec<Held>,
+    pub(super) settled: Vec<AttemptFence>,
     /// Worker processes that are known to be dead, whose attempts were ended.
     pub(super) dead: Vec<Uuid>,
     /// What a person did.

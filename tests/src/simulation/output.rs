@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use sexton_model::output::{Chunk, Line, Stream};
-use sexton_store::lease::Held;
-use sexton_store::output::{OutputPart, Written, write};
+use sexton_store::lease::AttemptFence;
+use sexton_store::output::{OutputPart, WriteOutcome, write};
 
 use super::case::Simulation;
 use super::op::Cut;
@@ -19,7 +19,7 @@ impl Simulation<'_> {
     /// Stores what the tasks of the worker's slots have written: a part of each that has begun one, of
     /// those that have ended, too, and of those that are not its own any more.
     pub(super) async fn write(&mut self, worker: u8, cut: Cut) -> Result<(), Stop> {
-        let mut parts: Vec<(usize, Held)> = Vec::new();
+        let mut parts: Vec<(usize, AttemptFence)> = Vec::new();
         for slot in Self::slots_of(worker) {
             let held = match &self.slots[slot].step {
                 Step::Running { opened, .. } | Step::Ran { opened, .. } => held(opened),
@@ -42,9 +42,9 @@ impl Simulation<'_> {
         }
         for ((slot, _), written) in parts.into_iter().zip(written) {
             match written {
-                Written::Done => self.slots[slot].lines += 1,
-                Written::Fenced => {}
-                Written::Locked => {
+                WriteOutcome::Done => self.slots[slot].lines += 1,
+                WriteOutcome::Fenced => {}
+                WriteOutcome::Locked => {
                     return Err(Stop::broken("a part finds a lock that nobody has"));
                 }
             }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::ExecutionId;
 use sexton_model::state::{Cause, State};
 use sexton_store::backfill::{self, Backfill, BackfillError};
-use sexton_store::operator::{self, By, OperatorError};
+use sexton_store::operator::{self, AuditContext, OperatorError};
 use sexton_store::trigger::{Trigger, trigger};
 
 use super::broker::{Message, pick};
@@ -18,7 +18,8 @@ use super::writes::WORK;
 /// The most firings that somebody backfills.
 const MOST_BACKFILLED: u8 = 8;
 
-pub(super) const BY: By<'static> = By { actor: "somebody", reason: Some("a reason") };
+pub(super) const BY: AuditContext<'static> =
+    AuditContext { actor: "somebody", reason: Some("a reason") };
 
 impl Simulation<'_> {
     /// What befalls messages, without the database.
@@ -207,7 +208,7 @@ impl Simulation<'_> {
         let store = self.writes();
         self.backfills += 1;
         let fresh = || ExecutionId::new(self.fresh());
-        match backfill::batch(store, request, None, fresh, BY, Some(now)).await {
+        match backfill::create_batch(store, request, None, fresh, BY, Some(now)).await {
             Ok(batch) => {
                 for firing in batch.firings.iter().filter(|firing| firing.due_at.is_some()) {
                     let key = (id, firing.execution_key.clone());
@@ -253,8 +254,10 @@ impl Simulation<'_> {
                 promise!(!stale, "requeued by who saw an earlier failure: {}", row.name());
                 self.ledger.deed(id);
             }
-            Err(OperatorError::Moved { .. }) if stale => self.rolled_back().await?,
-            Err(OperatorError::Asked(_)) if row.cancel_requested => self.rolled_back().await?,
+            Err(OperatorError::Conflict { .. }) if stale => self.rolled_back().await?,
+            Err(OperatorError::CancelAlreadyRequested(_)) if row.cancel_requested => {
+                self.rolled_back().await?
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())

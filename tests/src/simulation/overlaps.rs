@@ -37,7 +37,7 @@ impl Simulation<'_> {
 
     /// A scheduler lets waiters go whose jobs are free.
     pub(super) async fn admit(&mut self, cut: Cut) -> Result<(), Stop> {
-        let waiting = waiters::look(self.store, LIMIT).await?;
+        let waiting = waiters::find_waiting(self.store, LIMIT).await?;
         if waiting.free.is_empty() || !self.plays.admits {
             return Ok(());
         }
@@ -50,7 +50,9 @@ impl Simulation<'_> {
         self.notes.admitted = true;
         let tickets = admission.commit().await?;
         if cut == Cut::No {
-            self.schedulers.outbox.extend(tickets.into_iter().map(|owed| (owed, false)));
+            self.schedulers
+                .outbox
+                .extend(tickets.into_iter().map(|unpublished| (unpublished, false)));
         }
         Ok(())
     }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use sexton_model::id::ExecutionId;
 use sexton_model::lease::{Observed, is_over};
 use sexton_model::plan::{Cursor, Disposition, Due, plan};
-use sexton_store::firing::{Claim, ClaimTransaction, GapRow, MovedOn};
-use sexton_store::lost::{self, Overdue, Which};
+use sexton_store::firing::{Claim, ClaimTransaction, CursorUpdate, GapRow};
+use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::reconcile;
-use sexton_store::relay::{self, Postponed};
-use sexton_store::retention::{Terms, Thing};
-use sexton_store::running::{self, Renewed, Seen};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::relay::{self, PostponedTicket};
+use sexton_store::retention::{RetentionPolicy, RetentionTarget};
+use sexton_store::running_attempts::{self, LeaseRenewal, RunningAttempt};
+use sexton_store::tickets::UnpublishedTicket;
 
 use super::broker::pick;
 use super::case::{ACTOR, Simulation, began};
@@ -28,9 +28,14 @@ const HOLD_AFTER: Duration = Duration::from_hours(2);
 const MOST_SET_BACK: u8 = 3;
 /// For how long retention keeps what has ended, in days.
 pub(super) const RETENTION_DAYS: i32 = 30;
-const TERMS: Terms = Terms { days: RETENTION_DAYS, audit_days: None };
+const TERMS: RetentionPolicy = RetentionPolicy { days: RETENTION_DAYS, audit_days: None };
 /// What of the ledger goes, besides what nothing is promised of here.
-const PRUNED: [Thing; 4] = [Thing::Executions, Thing::OwnKeys, Thing::Contents, Thing::Bulks];
+const PRUNED: [RetentionTarget; 4] = [
+    RetentionTarget::Executions,
+    RetentionTarget::OwnKeys,
+    RetentionTarget::Contents,
+    RetentionTarget::Bulks,
+];
 
 /// Any instant: only what lies between two is asked for.
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -39,18 +44,18 @@ static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 #[derive(Debug, Default)]
 pub(super) struct Schedulers {
     /// Tickets that they have claimed or taken; `true`: published, not marked.
-    pub(super) outbox: Vec<(OwedTicket, bool)>,
+    pub(super) outbox: Vec<(UnpublishedTicket, bool)>,
     /// What the rescuer has seen of the open attempts.
-    observed: Observed<ExecutionId, Renewed>,
+    observed: Observed<ExecutionId, LeaseRenewal>,
     /// Those that it has seen unrenewed for a lease, and what is known of them.
-    silent: Vec<Seen>,
-    overdue: Vec<Overdue>,
+    silent: Vec<RunningAttempt>,
+    overdue: Vec<LostAttempt>,
 }
 
 impl Simulation<'_> {
     pub(super) async fn plan(&mut self, cut: Cut) -> Result<(), Stop> {
         let mut transaction = ClaimTransaction::begin(self.store, Some(self.now)).await?;
-        let look = transaction.look_at_clock(Some(HOLD_AFTER), ACTOR).await?;
+        let look = transaction.read_clock(Some(HOLD_AFTER), ACTOR).await?;
         let due = transaction.due_jobs(10, &[]).await?;
         promise!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
         let (mut claims, mut tickets) = (Vec::new(), Vec::new());
@@ -81,7 +86,7 @@ impl Simulation<'_> {
             gaps.extend(plan.gaps.iter().map(|gap| GapRow::of(job.id, gap)));
             held.extend(plan.held.map(|gap| (job.id, gap)));
             let next = plan.next_fire_at.map(|nominal| Cursor::on(&timetable, nominal));
-            cursors.push(MovedOn { job: job.id, next, runs: 0 });
+            cursors.push(CursorUpdate { job: job.id, next, runs: 0 });
         }
         let inserted = transaction.insert(&claims, ACTOR).await?;
         replacing.retain(|(_, id)| inserted.contains(id));
@@ -90,7 +95,7 @@ impl Simulation<'_> {
         let moved = transaction.advance(&cursors).await?;
         promise!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
         transaction.record_gaps(&gaps).await?;
-        transaction.set_aside(&held).await?;
+        transaction.hold_firings(&held).await?;
         if cut == Cut::Before {
             return Ok(transaction.rollback().await?);
         }
@@ -132,7 +137,9 @@ impl Simulation<'_> {
         let taken = take_due(self.writes(), usize::from(limit), Some(self.now)).await?;
         promise!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
         if cut == Cut::No {
-            self.schedulers.outbox.extend(taken.tickets.into_iter().map(|owed| (owed, false)));
+            self.schedulers
+                .outbox
+                .extend(taken.tickets.into_iter().map(|unpublished| (unpublished, false)));
         }
         Ok(())
     }
@@ -151,10 +158,10 @@ impl Simulation<'_> {
             outbox[index].1 = true;
             return Ok(());
         }
-        let (owed, _) = outbox.remove(index);
+        let (unpublished, _) = outbox.remove(index);
         if cut == Cut::Before {
-            let (execution_id, rev) = (owed.ticket.execution_id, owed.rev);
-            let postponed = Postponed { execution_id, rev, wait_ms: 5_000 };
+            let (execution_id, rev) = (unpublished.ticket.execution_id, unpublished.rev);
+            let postponed = PostponedTicket { execution_id, rev, wait_ms: 5_000 };
             relay::postpone(self.writes(), &[postponed], Some(self.now)).await?;
         }
         Ok(())
@@ -162,9 +169,9 @@ impl Simulation<'_> {
 
     pub(super) async fn mark(&mut self, cut: Cut) -> Result<(), Stop> {
         let mut marks = Vec::new();
-        self.schedulers.outbox.retain(|(owed, published)| {
+        self.schedulers.outbox.retain(|(unpublished, published)| {
             if *published {
-                marks.push((owed.ticket.execution_id, owed.rev));
+                marks.push((unpublished.ticket.execution_id, unpublished.rev));
             }
             !published
         });
@@ -176,11 +183,11 @@ impl Simulation<'_> {
     }
 
     pub(super) async fn find_lost(&mut self) -> Result<(), Stop> {
-        let page = running::page(self.store, None, 100, Some(self.now)).await?;
+        let page = running_attempts::list_page(self.store, None, 100, Some(self.now)).await?;
         let keys: Vec<_> = page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
         let read_by = self.instant();
         let since = self.schedulers.observed.take_in(None, &keys, true, read_by);
-        let over = |(one, since): &(Seen, Instant)| {
+        let over = |(one, since): &(RunningAttempt, Instant)| {
             if self.plays.observes {
                 is_over(*since, read_by, one.lease)
             } else {
@@ -189,8 +196,8 @@ impl Simulation<'_> {
         };
         let silent = page.into_iter().zip(since).filter(over).map(|(one, _)| one).collect();
         self.schedulers.silent = silent;
-        let which = Which::Unrenewed(&self.schedulers.silent);
-        self.schedulers.overdue = lost::find(self.store, &which, 100).await?;
+        let which = LossGrounds::Unrenewed(&self.schedulers.silent);
+        self.schedulers.overdue = lost_attempts::find(self.store, &which, 100).await?;
         Ok(())
     }
 
@@ -200,8 +207,8 @@ impl Simulation<'_> {
         let silent = std::mem::take(&mut self.schedulers.silent);
         let verdicts = self.verdicts(found);
         if cut != Cut::Before && !verdicts.is_empty() {
-            let which = Which::Unrenewed(&silent);
-            lost::settle(self.writes(), &which, &verdicts, Some(self.now)).await?;
+            let which = LossGrounds::Unrenewed(&silent);
+            lost_attempts::settle(self.writes(), &which, &verdicts, Some(self.now)).await?;
         }
         Ok(())
     }
@@ -213,10 +220,10 @@ impl Simulation<'_> {
 
     pub(super) async fn reconcile(&mut self, wrong: bool, cut: Cut) -> Result<(), Stop> {
         let now = Some(self.now);
-        for overdue in reconcile::overdue(self.store, now).await? {
+        for overdue in reconcile::list_overdue_pools(self.store, now).await? {
             let empty = self.broker.main.is_empty() || wrong;
             if cut != Cut::Before {
-                reconcile::owe_again(self.writes(), &overdue.pool, empty, 500, now).await?;
+                reconcile::mark_unpublished(self.writes(), &overdue.pool, empty, 500, now).await?;
             }
         }
         Ok(())

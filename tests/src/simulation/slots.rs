@@ -6,9 +6,9 @@ use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::retry::Ending;
 use sexton_model::ticket::{Foreign, Incoming};
 use sexton_store::foreign::FreshIds;
-use sexton_store::lease::Held;
+use sexton_store::lease::AttemptFence;
 use sexton_store::open::{OpenRequest, Opened};
-use sexton_store::tickets::OwedTicket;
+use sexton_store::tickets::UnpublishedTicket;
 use std::time::Duration;
 
 use super::broker::{Message, pick};
@@ -58,9 +58,9 @@ pub(super) enum Step {
     /// The task has ended.
     Ran { opened: Box<Opened>, end: Outcome },
     /// The attempt is not this worker's any more.
-    Late { held: Held, outcome: &'static str },
+    Late { held: AttemptFence, outcome: &'static str },
     /// Its end is recorded; the next ticket is to be published.
-    Settled(Box<OwedTicket>),
+    Settled(Box<UnpublishedTicket>),
     /// That ticket is in its queue, for this revision.
     Published(ExecutionId, i32),
     /// The ticket opened nothing; a copy goes elsewhere.
@@ -113,8 +113,8 @@ impl Step {
 }
 
 /// All that fences an opened attempt.
-pub(super) fn held(opened: &Opened) -> Held {
-    Held { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
+pub(super) fn held(opened: &Opened) -> AttemptFence {
+    AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
 /// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/keeper.rs`.
@@ -237,14 +237,14 @@ impl Simulation<'_> {
         let sends = |step: &Step| matches!(step, Step::Settled(_) | Step::Moving { .. });
         let Some(slot) = self.nth(slot, sends) else { return };
         match std::mem::take(&mut slot.step) {
-            Step::Settled(owed) => {
+            Step::Settled(unpublished) => {
                 // Not confirmed is not published: the debt is left to the relay.
                 slot.step = match cut {
-                    Cut::No => Step::Published(owed.ticket.execution_id, owed.rev),
+                    Cut::No => Step::Published(unpublished.ticket.execution_id, unpublished.rev),
                     Cut::Before | Cut::After => Step::Acking,
                 };
                 if cut != Cut::Before {
-                    self.broker.publish(&owed, now);
+                    self.broker.publish(&unpublished, now);
                 }
             }
             Step::Moving { copy, to } => {

@@ -2,8 +2,8 @@
 //! *then* read its row, judge with the real function, put the message back at the tail or remove it.
 
 use sexton_model::sweep::{Claim, Verdict, judge_together};
-use sexton_store::exclusive::{Exclusive, ExclusiveTask};
-use sexton_store::parked::{self, Place, owe_unseen};
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::parked_messages::{self, ScanPosition, mark_unseen_unpublished};
 
 use super::broker::Message;
 use super::case::Simulation;
@@ -14,7 +14,7 @@ use super::stop::Stop;
 /// A pass under way.
 #[derive(Debug)]
 pub(super) struct Pass {
-    lock: Exclusive,
+    lock: ExclusiveLock,
     /// Messages that were there when it began and that it has not taken.
     left: usize,
     /// Whether messages went from before it: it may come to copies of its own then.
@@ -64,11 +64,12 @@ impl Simulation<'_> {
     }
 
     async fn begin_pass(&mut self) -> Result<(), Stop> {
-        let lock = Exclusive::try_acquire(self.store, ExclusiveTask::Sweep, Some(self.now)).await?;
+        let lock =
+            ExclusiveLock::try_acquire(self.store, ExclusiveTask::Sweep, Some(self.now)).await?;
         promise!(lock.is_some(), "the sweep's lock is held by nobody");
         let left = self.broker.failed.len();
         if let Some(lock) = &lock {
-            parked::begin_pass(self.store, lock.began()).await?;
+            parked_messages::begin_pass(self.store, lock.acquired_at()).await?;
         }
         self.sweep = lock.map(|lock| Pass { lock, left, disturbed: false, hand: None });
         Ok(())
@@ -76,7 +77,7 @@ impl Simulation<'_> {
 
     async fn judge(&mut self, pass: &mut Pass, message: &Message) -> Result<Verdict, Stop> {
         let Some((id, attempt)) = message.ticket() else { return Ok(Verdict::Keep) };
-        let rows = parked::rows(&mut pass.lock, &[id]).await?;
+        let rows = parked_messages::read_rows(&mut pass.lock, &[id]).await?;
         let claim = Claim { id, attempt, last_death: message.note };
         let judged = judge_together(&[Some(claim)], &rows).pop().flatten();
         let Some(verdict) = judged else { return Ok(Verdict::Keep) };
@@ -84,21 +85,23 @@ impl Simulation<'_> {
             self.fail_unopened(id, attempt, class).await?;
         }
         if verdict == Verdict::OweAgain {
-            parked::owe_again(self.writes(), &[(id, attempt)], Some(self.now)).await?;
+            parked_messages::mark_unpublished(self.writes(), &[(id, attempt)], Some(self.now))
+                .await?;
         }
         if verdict == Verdict::Keep {
-            parked::keep(self.writes(), pass.lock.began(), &[id]).await?;
+            parked_messages::record_kept(self.writes(), pass.lock.acquired_at(), &[id]).await?;
         }
         Ok(verdict)
     }
 
     async fn finish_pass(&mut self, pass: Pass, cut: Cut) -> Result<(), Stop> {
         if pass.left == 0 && cut == Cut::No && self.plays.sweep_owes {
-            let (began, mut after) = (pass.lock.began(), Place::START);
-            while let Some(owed) =
-                owe_unseen(self.writes(), began, false, after, 1_000, Some(self.now)).await?
+            let (began, mut after) = (pass.lock.acquired_at(), ScanPosition::START);
+            while let Some(unpublished) =
+                mark_unseen_unpublished(self.writes(), began, false, after, 1_000, Some(self.now))
+                    .await?
             {
-                after = owed.upto;
+                after = unpublished.upto;
             }
         }
         pass.lock.release().await?;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::open::{Answer, answer};
 use sexton_model::retry::{Ending, LOST, Verdict, decide};
-use sexton_store::foreign::Claimed;
+use sexton_store::foreign::ClaimOutcome;
 use sexton_store::lease::{Renewal, renew};
-use sexton_store::lost::{self, Overdue, Which};
-use sexton_store::open::{Offer, OpenRequest, Opened, look, open, recover};
-use sexton_store::settle::{Settled, Settlement, record_late, settle};
-use sexton_store::{foreign, parked, relay};
+use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
+use sexton_store::open::{Offer, OpenRequest, Opened, open, read_unopened, recover};
+use sexton_store::settle::{SettleOutcome, Settlement, record_late, settle};
+use sexton_store::{foreign, parked_messages, relay};
 
 use super::case::{ACTOR, DRAW, HOPELESS, Simulation, pool};
 use super::op::{Cut, Says};
@@ -100,7 +100,8 @@ impl Simulation<'_> {
             !answers.opened.contains_key(&id) && !answers.skipped.contains(&id)
         };
         let missed: Vec<OpenRequest> = requests.iter().filter(unopened).copied().collect();
-        let rows: HashMap<_, _> = look(store, &types, &missed, now).await?.into_iter().collect();
+        let rows: HashMap<_, _> =
+            read_unopened(store, &types, &missed, now).await?.into_iter().collect();
         for request in &missed {
             let answer = answer(request.attempt, rows.get(&request.execution_id));
             answers.unopened.insert(request.execution_id, answer);
@@ -169,7 +170,8 @@ impl Simulation<'_> {
         class: &str,
     ) -> Result<(), Stop> {
         self.notes.unopenable.push((id, attempt));
-        parked::fail_unopened(self.writes(), id, attempt, class, "why", Some(self.now)).await?;
+        parked_messages::fail_unopened(self.writes(), id, attempt, class, "why", Some(self.now))
+            .await?;
         Ok(())
     }
 
@@ -181,7 +183,7 @@ impl Simulation<'_> {
         self.wrote = true;
         let claimed =
             foreign::claim(self.store, task, &pool(), *ids, ACTOR, Some(self.now)).await?;
-        let Claimed::Adopted(claimed) = claimed else {
+        let ClaimOutcome::Adopted(claimed) = claimed else {
             return Err(Stop::broken("there is no room for a foreign job".to_owned()));
         };
         let (key, token) = (task.key.clone().unwrap_or_default(), ids.execution.get());
@@ -267,7 +269,7 @@ impl Simulation<'_> {
                     let class = if end.outcome == "hopeless" { HOPELESS } else { end.outcome };
                     let error = !matches!(end.outcome, "succeeded" | "cancelled");
                     settlements.push(Settlement {
-                        held: held(opened),
+                        fence: held(opened),
                         verdict: decide(end.ending, class, opened.used, &policy, DRAW),
                         outcome: end.outcome,
                         error: error.then(|| (class.to_owned(), "it failed".to_owned())),
@@ -287,7 +289,7 @@ impl Simulation<'_> {
                 _ => {}
             }
         }
-        self.notes.settled = settlements.iter().map(|settlement| settlement.held).collect();
+        self.notes.settled = settlements.iter().map(|settlement| settlement.fence).collect();
         if settlements.is_empty() {
             return Ok(());
         }
@@ -297,12 +299,14 @@ impl Simulation<'_> {
         }
         for ((slot, settlement), settled) in slots.into_iter().zip(settlements).zip(answers) {
             self.slots[slot].step = match settled {
-                Settled::Done { owed: Some(owed), .. } => Step::Settled(owed),
-                Settled::Done { owed: None, .. } => Step::Acking,
-                Settled::Fenced => {
-                    Step::Late { held: settlement.held, outcome: settlement.outcome }
+                SettleOutcome::Done { unpublished: Some(unpublished), .. } => {
+                    Step::Settled(unpublished)
                 }
-                Settled::Locked | Settled::Replaced => {
+                SettleOutcome::Done { unpublished: None, .. } => Step::Acking,
+                SettleOutcome::Fenced => {
+                    Step::Late { held: settlement.fence, outcome: settlement.outcome }
+                }
+                SettleOutcome::Locked | SettleOutcome::Replaced => {
                     return Err(Stop::broken("a settlement finds a lock that nobody has"));
                 }
             };
@@ -330,21 +334,21 @@ impl Simulation<'_> {
     pub(super) async fn take_seat(&mut self, worker: u8) -> Result<(), Stop> {
         let dead = std::mem::take(&mut self.workers[usize::from(worker) % WORKERS].dead);
         self.notes.dead = dead.iter().map(|process| process.get()).collect();
-        self.end_lost(&Which::Of(&dead)).await
+        self.end_lost(&LossGrounds::OfWorkers(&dead)).await
     }
 
-    async fn end_lost(&mut self, which: &Which<'_>) -> Result<(), Stop> {
-        let found = lost::find(self.store, which, 100).await?;
+    async fn end_lost(&mut self, which: &LossGrounds<'_>) -> Result<(), Stop> {
+        let found = lost_attempts::find(self.store, which, 100).await?;
         let verdicts = self.verdicts(found);
         if !verdicts.is_empty() {
-            lost::settle(self.writes(), which, &verdicts, Some(self.now)).await?;
+            lost_attempts::settle(self.writes(), which, &verdicts, Some(self.now)).await?;
         }
         Ok(())
     }
 
     /// What follows for attempts that are lost.
-    pub(super) fn verdicts(&self, found: Vec<Overdue>) -> Vec<(Overdue, Verdict)> {
-        let verdict = |one: Overdue| {
+    pub(super) fn verdicts(&self, found: Vec<LostAttempt>) -> Vec<(LostAttempt, Verdict)> {
+        let verdict = |one: LostAttempt| {
             let policy = self.defaults.with(&one.retry);
             let verdict = decide(Ending::Lost, LOST, one.used, &policy, DRAW);
             (one, verdict)

@@ -8,8 +8,8 @@ use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::Store;
-use sexton_store::operator::{By, OperatorError, cancel, discard, requeue};
-use sexton_store::retention::{Terms, Thing};
+use sexton_store::operator::{AuditContext, OperatorError, cancel, discard, requeue};
+use sexton_store::retention::{RetentionPolicy, RetentionTarget};
 use sqlx::Row as _;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -25,7 +25,7 @@ const AT_ONCE: i64 = 500;
 const BATCH: i64 = 1_000;
 /// The shortest retention that can be set.
 const DAYS: i32 = 1;
-const TERMS: Terms = Terms { days: DAYS, audit_days: None };
+const TERMS: RetentionPolicy = RetentionPolicy { days: DAYS, audit_days: None };
 
 /// What they did so far, in executions.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub(super) fn count(deeds: &AtomicU64) -> u64 {
 /// Requeues what failed for the first time, discards what failed again, and cancels one execution
 /// that waits in each round, until it is stopped.
 pub(super) async fn operator(store: Store, kept: Arc<Kept>, stop: CancellationToken) -> Result<()> {
-    let by = By { actor: "soak", reason: Some("soak") };
+    let by = AuditContext { actor: "soak", reason: Some("soak") };
     let mut rounds = interval(ROUND);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !stop.is_cancelled() {
@@ -129,7 +129,10 @@ pub(super) async fn prune(
         let clock: DateTime<Utc> =
             sqlx::query_scalar("SELECT now()").fetch_one(store.pool()).await?;
         let now = Some(clock + TimeDelta::days(DAYS.into()) - TimeDelta::from_std(keep)?);
-        add(&kept.removed, pass(&store, TERMS, &Thing::ALL, BATCH, now).await?.executions);
+        add(
+            &kept.removed,
+            pass(&store, TERMS, &RetentionTarget::ALL, BATCH, now).await?.executions,
+        );
     }
     Ok(())
 }

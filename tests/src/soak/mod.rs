@@ -198,14 +198,14 @@ async fn sample(
         ensure!(began.elapsed() < options.length + DRAINS_WITHIN, "{}", platform.log_tails());
         rounds.tick().await;
         let pool = platform.store().pool();
-        let (states, owed) = sample::executions(pool).await?;
+        let (states, unpublished) = sample::executions(pool).await?;
         let sample = Sample {
             at_s: began.elapsed().as_secs_f64(),
             processes: sample::processes(programs).with_context(|| platform.log_tails())?,
             tables: sample::tables(pool).await?,
             queues: sample::queues(link, platform.namespace()).await?,
             states,
-            owed,
+            unpublished,
         };
         if let Some(log) = &options.log {
             report::append(log, &sample)?;

@@ -48,7 +48,7 @@ pub struct Sample {
     /// Executions by state.
     pub states: BTreeMap<String, i64>,
     /// Executions whose ticket is owed.
-    pub owed: i64,
+    pub unpublished: i64,
 }
 
 /// Looks at the processes.
@@ -102,13 +102,13 @@ pub(super) async fn executions(pool: &PgPool) -> Result<(BTreeMap<String, i64>, 
         sqlx::query_as("SELECT state, count(*) FROM executions GROUP BY state")
             .fetch_all(pool)
             .await?;
-    let owed = sqlx::query_scalar(
+    let unpublished = sqlx::query_scalar(
         "SELECT count(*) FROM executions
          WHERE state IN ('pending', 'retrying', 'failed') AND ticket_published_at IS NULL",
     )
     .fetch_one(pool)
     .await?;
-    Ok((states.into_iter().collect(), owed))
+    Ok((states.into_iter().collect(), unpublished))
 }
 
 /// Looks at the queues.

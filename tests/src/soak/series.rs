@@ -51,8 +51,8 @@ fn series(samples: &[Sample], fed_per_s: f64) -> Vec<Series> {
         let count = |sample: &Sample| Some(sample.states.get(name).copied().unwrap_or(0) as f64);
         all.push(one(name, "executions", points(samples, count), 0.0, backlog));
     }
-    let owed = points(samples, |sample| Some(sample.owed as f64));
-    all.push(one("owed", "tickets", owed, 0.0, backlog));
+    let unpublished = points(samples, |sample| Some(sample.unpublished as f64));
+    all.push(one("owed", "tickets", unpublished, 0.0, backlog));
     all
 }
 
@@ -87,7 +87,7 @@ mod tests {
                 tables: [("executions".to_owned(), table), (AUDIT.to_owned(), table)].into(),
                 queues: [("main".to_owned(), 3)].into(),
                 states: [("running".to_owned(), 4)].into(),
-                owed: 1,
+                unpublished: 1,
             };
             change(at_s, &mut sample);
             sample
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(bloat, ["executions: size, bytes"]);
         let queue = unbounded(|at, sample| *sample.queues.get_mut("main").unwrap() += at as u64);
         assert_eq!(queue, ["main: queue, messages"]);
-        assert_eq!(unbounded(|at, sample| sample.owed += at as i64), ["owed: tickets"]);
+        assert_eq!(unbounded(|at, sample| sample.unpublished += at as i64), ["owed: tickets"]);
     }
 
     #[test]

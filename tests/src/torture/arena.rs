@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use sexton_broker::{PoolName, names};
 use sexton_model::id::ExecutionId;
 use sexton_service::clock;
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::trigger::{Trigger, trigger};
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
@@ -346,7 +346,8 @@ impl Arena {
 }
 
 /// Who acts as an operator.
-pub(super) const ME: By<'static> = By { actor: "torture", reason: Some("torture") };
+pub(super) const ME: AuditContext<'static> =
+    AuditContext { actor: "torture", reason: Some("torture") };
 
 /// What a process is called; the victim's seat keeps its name over restarts.
 pub(super) const fn name(program: fault::Program, seat: Seat) -> &'static str {

@@ -3,9 +3,9 @@
 
 use super::fences::{Edit, Fence};
 
-const CARRY: &str = "shared/store/src/bulk/carry.rs";
-const MOVES: &str = "shared/store/src/operator/moves.rs";
-const HEAR: &str = "shared/store/src/bulk/question/hear.rs";
+const CARRY: &str = "shared/store/src/bulk/execute.rs";
+const MOVES: &str = "shared/store/src/operator/transitions.rs";
+const HEAR: &str = "shared/store/src/bulk/question/collect_answers.rs";
 
 /// All of them.
 pub const OF_BULKS: &[Fence] = &[
@@ -31,8 +31,8 @@ pub const OF_BULKS: &[Fence] = &[
         name: "bulk-answer",
         edits: &[Edit {
             file: HEAR,
-            text: "Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref()),",
-            instead: "Some(state) => answer(state, heard.result.as_ref(), heard.error.as_deref())\n                \
+            text: "Some(state) => answer(state, ended.result.as_ref(), ended.error.as_deref()),",
+            instead: "Some(state) => answer(state, ended.result.as_ref(), ended.error.as_deref())\n                \
                       .map(|_| Answer::NotYet),",
         }],
         first: &["bulk, a worker killed in a question"],

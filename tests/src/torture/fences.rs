@@ -116,12 +116,12 @@ pub const FENCES: &[Fence] = &[
         edits: &[
             OVER_AT_ONCE,
             Edit {
-                file: "shared/store/src/lost.rs",
+                file: "shared/store/src/lost_attempts.rs",
                 text: "e.open_token = r.token AND e.lease_until = r.lease_until",
                 instead: "e.open_token = r.token AND r.lease_until IS NOT NULL",
             },
             Edit {
-                file: "shared/store/src/lost.rs",
+                file: "shared/store/src/lost_attempts.rs",
                 text: "AND e.xmin::text::bigint = r.written_by AND",
                 instead: "AND r.written_by IS NOT NULL AND",
             },
@@ -134,7 +134,7 @@ pub const FENCES: &[Fence] = &[
         edits: &[
             OVER_AT_ONCE,
             Edit {
-                file: "shared/store/src/running/page.sql",
+                file: "shared/store/src/running_attempts/page.sql",
                 text: "a.lease_ms IS NULL AND e.lease_until >= coalesce($3, now()) AS \"alive!\"",
                 instead: "e.lease_until >= coalesce($3, now()) AS \"alive!\"",
             },
@@ -171,7 +171,7 @@ pub const FENCES: &[Fence] = &[
                 instead: "",
             },
             Edit {
-                file: "shared/store/src/trigger/each.rs",
+                file: "shared/store/src/trigger/many.rs",
                 text: "            ON CONFLICT (job_id, execution_key) DO NOTHING\n",
                 instead: "",
             },
@@ -214,7 +214,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "new-number",
         edits: &[Edit {
-            file: "shared/store/src/parked.rs",
+            file: "shared/store/src/parked_messages.rs",
             text: "SET state = 'failed', attempt = attempt + 1, rev = rev + 1,",
             instead: "SET state = 'failed', rev = rev + 1,",
         }],

@@ -137,8 +137,8 @@ impl Struck {
     /// Leaves out what has been published between the look at a scheduler's debt and the strike.
     async fn still_inside(&mut self, arena: &Arena, program: Program) -> Result<()> {
         if program == Program::Scheduler {
-            let owed = rows::ids(arena.pool(), "e.ticket_published_at IS NULL").await?;
-            self.executions.retain(|id| owed.contains(id));
+            let unpublished = rows::ids(arena.pool(), "e.ticket_published_at IS NULL").await?;
+            self.executions.retain(|id| unpublished.contains(id));
         }
         Ok(())
     }

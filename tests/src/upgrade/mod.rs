@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use sexton_store::schema::Migrating;
+use sexton_store::schema::MigrationSession;
 use sexton_store::{Store, StoreOptions};
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgPool;
@@ -98,7 +98,7 @@ pub async fn upgrade(url: &str, size: Size, say: impl Fn(&str) + Sync) -> Result
     say("migrates");
     let began = Instant::now();
     let store = Store::open(&StoreOptions::new(url, "sexton bench"))?;
-    let migrated = Migrating::begin(&store).await?.run(&say).await;
+    let migrated = MigrationSession::begin(&store).await?.run(&say).await;
     let took = began.elapsed();
     let _ = stop.send(());
     let claims = claiming.await.context("the claimer panicked")??;

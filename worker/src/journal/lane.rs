@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use sexton_store::StoreError;
-use sexton_store::answer::within;
+use sexton_store::timeout::with_timeout;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
@@ -157,7 +157,7 @@ async fn write<K: Kind>(
         return Vec::new();
     }
     let requests: Vec<K::Request> = batch.iter().map(|call| call.request.clone()).collect();
-    match within(K::LIMIT, kind.write(turn, &requests)).await {
+    match with_timeout(K::LIMIT, kind.write(turn, &requests)).await {
         Ok(answers) => {
             gate.answered();
             answer(batch, answers)
@@ -179,7 +179,7 @@ async fn one_by_one<K: Kind>(
     let mut locked = Vec::new();
     let mut calls = batch.into_iter();
     while let Some(call) = calls.next() {
-        match within(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
+        match with_timeout(K::LIMIT, kind.write(turn, std::slice::from_ref(&call.request))).await {
             Ok(answers) => locked.extend(answer(vec![call], answers)),
             Err(error) if error.may_be_of_one_row() => {
                 locked.extend(refuse(vec![call], &error, gate));

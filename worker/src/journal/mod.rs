@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, ProcessId};
-use sexton_store::lease::{Held, Renewal};
+use sexton_store::dedicated_connection::DedicatedConnection;
+use sexton_store::lease::{AttemptFence, Renewal};
 use sexton_store::open::{Offer, OpenRequest};
-use sexton_store::own::OwnConnection;
-use sexton_store::settle::{Settled, Settlement};
+use sexton_store::settle::{SettleOutcome, Settlement};
 use sexton_store::{Store, StoreError};
 use tokio::sync::Mutex;
 
@@ -96,7 +96,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Starts the lanes on the current runtime.
     pub(crate) fn start(store: &Store, writer: Writer, gate: &Gate) -> Self {
-        let own = Arc::new(Mutex::new(OwnConnection::by_keys(store)));
+        let own = Arc::new(Mutex::new(DedicatedConnection::for_key_lookups(store)));
         Self {
             opens: Lane::start(Opens::new(Arc::clone(&own), store, writer), gate),
             renewals: Lane::start(Renewals { store: store.clone() }, gate),
@@ -111,12 +111,19 @@ impl Journal {
     }
 
     /// Asks to renew a lease.
-    pub(crate) async fn renew(&self, held: Held, lease: Duration) -> Result<Renewal, JournalError> {
+    pub(crate) async fn renew(
+        &self,
+        held: AttemptFence,
+        lease: Duration,
+    ) -> Result<Renewal, JournalError> {
         self.renewals.call((held, lease)).await
     }
 
-    /// Asks to record an attempt's end. Never answers [`Settled::Locked`] or [`Settled::Replaced`].
-    pub(crate) async fn settle(&self, settlement: Settlement) -> Result<Settled, JournalError> {
+    /// Asks to record an attempt's end. Never answers [`SettleOutcome::Locked`] or [`SettleOutcome::Replaced`].
+    pub(crate) async fn settle(
+        &self,
+        settlement: Settlement,
+    ) -> Result<SettleOutcome, JournalError> {
         self.settlements.call(settlement).await
     }
 

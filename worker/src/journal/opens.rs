@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_model::open::{Answer, Row, answer};
-use sexton_store::open::{OpenRequest, Opened, look, open, recover};
-use sexton_store::own::{OwnConnection, PgConnection};
+use sexton_store::dedicated_connection::{DedicatedConnection, PgConnection};
+use sexton_store::open::{OpenRequest, Opened, open, read_unopened, recover};
 use sexton_store::{Store, StoreError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio::time::Instant;
@@ -37,16 +37,16 @@ const APART: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct Opens {
     /// The settlements' too.
-    own: Arc<Mutex<OwnConnection>>,
-    apart: Arc<Mutex<OwnConnection>>,
+    own: Arc<Mutex<DedicatedConnection>>,
+    apart: Arc<Mutex<DedicatedConnection>>,
     /// Until when opens are apart.
     apart_until: StdMutex<Option<Instant>>,
     writer: Writer,
 }
 
 impl Opens {
-    pub(super) fn new(own: Arc<Mutex<OwnConnection>>, store: &Store, writer: Writer) -> Self {
-        let apart = Arc::new(Mutex::new(OwnConnection::by_keys(store)));
+    pub(super) fn new(own: Arc<Mutex<DedicatedConnection>>, store: &Store, writer: Writer) -> Self {
+        let apart = Arc::new(Mutex::new(DedicatedConnection::for_key_lookups(store)));
         Self { own, apart, apart_until: StdMutex::default(), writer }
     }
 
@@ -72,7 +72,7 @@ impl Opens {
             .collect();
         let mut unopened = HashMap::new();
         if !missed.is_empty() {
-            let rows: HashMap<Uuid, Row> = look(&mut *connection, offers, &missed, None)
+            let rows: HashMap<Uuid, Row> = read_unopened(&mut *connection, offers, &missed, None)
                 .await?
                 .into_iter()
                 .map(|(id, row)| (id.get(), row))
@@ -109,7 +109,7 @@ impl Kind for Opens {
     const LIMIT: Duration = Duration::from_secs(10);
     type Request = OpenRequest;
     type Answer = Opening;
-    type Turn = OwnedMutexGuard<OwnConnection>;
+    type Turn = OwnedMutexGuard<DedicatedConnection>;
 
     fn key(request: &OpenRequest) -> Uuid {
         request.execution_id.get()
@@ -137,10 +137,10 @@ impl Kind for Opens {
         // Whoever drops this in the middle leaves them apart.
         let before = self.apart_until().replace(Instant::now() + APART);
         // Without a connection there is nothing that this open could hold up.
-        let mut lent = own.lend().await.inspect_err(|_| *self.apart_until() = before)?;
+        let mut lent = own.acquire().await.inspect_err(|_| *self.apart_until() = before)?;
         let outcome = self.write_on(&mut lent, requests).await;
         *self.apart_until() = before;
-        lent.told(outcome)
+        lent.release_if_answered(outcome)
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("postgres://nobody@{}/none", silent.local_addr().unwrap());
         let store = Store::open(&StoreOptions::new(url, "test")).unwrap();
-        let own = Arc::new(Mutex::new(OwnConnection::by_keys(&store)));
+        let own = Arc::new(Mutex::new(DedicatedConnection::for_key_lookups(&store)));
         let writer = Writer {
             worker: ProcessId::new(Uuid::nil()),
             actor: "test".into(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_store::lease::{Held, Renewal, renew};
+use sexton_store::lease::{AttemptFence, Renewal, renew};
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ pub(super) struct Renewals {
 
 impl Kind for Renewals {
     const LIMIT: Duration = Duration::from_secs(5);
-    type Request = (Held, Duration);
+    type Request = (AttemptFence, Duration);
     type Answer = Renewal;
     type Turn = ();
 

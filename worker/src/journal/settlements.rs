@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_store::StoreError;
-use sexton_store::own::OwnConnection;
-use sexton_store::settle::{Settled, Settlement, settle};
+use sexton_store::dedicated_connection::DedicatedConnection;
+use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use uuid::Uuid;
 
@@ -13,17 +13,17 @@ use super::lane::Kind;
 
 #[derive(Debug)]
 pub(super) struct Settlements {
-    pub(super) own: Arc<Mutex<OwnConnection>>,
+    pub(super) own: Arc<Mutex<DedicatedConnection>>,
 }
 
 impl Kind for Settlements {
     const LIMIT: Duration = Duration::from_secs(10);
     type Request = Settlement;
-    type Answer = Settled;
-    type Turn = OwnedMutexGuard<OwnConnection>;
+    type Answer = SettleOutcome;
+    type Turn = OwnedMutexGuard<DedicatedConnection>;
 
     fn key(settlement: &Settlement) -> Uuid {
-        settlement.held.execution_id.get()
+        settlement.fence.execution_id.get()
     }
 
     fn bytes(settlement: &Settlement) -> usize {
@@ -38,13 +38,13 @@ impl Kind for Settlements {
         &self,
         own: &mut Self::Turn,
         requests: &[Settlement],
-    ) -> Result<Vec<Option<Settled>>, StoreError> {
-        let mut lent = own.lend().await?;
+    ) -> Result<Vec<Option<SettleOutcome>>, StoreError> {
+        let mut lent = own.acquire().await?;
         let settled = settle(&mut *lent, requests, None).await;
-        let settled = lent.told(settled)?;
+        let settled = lent.release_if_answered(settled)?;
         Ok(settled
             .into_iter()
-            .map(|settled| Some(settled).filter(|settled| *settled != Settled::Locked))
+            .map(|settled| Some(settled).filter(|settled| *settled != SettleOutcome::Locked))
             .collect())
     }
 }

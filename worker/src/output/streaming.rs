@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sexton_service::fault;
-use sexton_store::answer::within;
-use sexton_store::lease::Held;
-use sexton_store::output::{OutputPart, Written, write};
+use sexton_store::lease::AttemptFence;
+use sexton_store::output::{OutputPart, WriteOutcome, write};
+use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::time::MissedTickBehavior;
 use uuid::Uuid;
@@ -40,7 +40,7 @@ pub(crate) struct Streaming(Arc<Mutex<BTreeMap<Uuid, Attempt>>>);
 
 #[derive(Clone, Debug)]
 struct Attempt {
-    held: Held,
+    held: AttemptFence,
     recorder: Recorder,
     pace: Pace,
 }
@@ -73,7 +73,7 @@ impl Pace {
 #[derive(Debug)]
 pub(crate) struct Streamed {
     streaming: Streaming,
-    held: Held,
+    held: AttemptFence,
 }
 
 impl Drop for Streamed {
@@ -84,7 +84,7 @@ impl Drop for Streamed {
 
 impl Streaming {
     /// Stores what `recorder` takes in from now on, as output of the attempt `held`.
-    pub(crate) fn stream(&self, held: Held, recorder: &Recorder) -> Streamed {
+    pub(crate) fn stream(&self, held: AttemptFence, recorder: &Recorder) -> Streamed {
         let attempt = Attempt { held, recorder: recorder.clone(), pace: Pace::default() };
         self.lock().insert(held.execution_id.get(), attempt);
         Streamed { streaming: self.clone(), held }
@@ -113,7 +113,8 @@ impl Streaming {
         let turn = |attempt: &mut Attempt| {
             attempt.pace.turn().then(|| (attempt.held, attempt.recorder.clone()))
         };
-        let attempts: Vec<(Held, Recorder)> = self.lock().values_mut().filter_map(turn).collect();
+        let attempts: Vec<(AttemptFence, Recorder)> =
+            self.lock().values_mut().filter_map(turn).collect();
         let (mut group, mut bytes) = (Vec::new(), 0);
         for (held, recorder) in attempts {
             let part = recorder.part();
@@ -157,25 +158,25 @@ impl Streaming {
         if group.is_empty() {
             return Ok(());
         }
-        let parts: Vec<(Held, OutputPart)> =
+        let parts: Vec<(AttemptFence, OutputPart)> =
             group.iter().map(|(held, _, part)| (*held, part.clone())).collect();
-        let answers = within(LIMIT, write(store, &parts)).await?;
+        let answers = with_timeout(LIMIT, write(store, &parts)).await?;
         fault::point("worker.streamed");
         for ((held, recorder, part), answer) in group.iter().zip(answers) {
             match answer {
-                Written::Done => {
+                WriteOutcome::Done => {
                     recorder.stored(part);
                     self.paced(*held, replaces_all(part));
                 }
                 // The next round asks again.
-                Written::Locked => {}
-                Written::Fenced => self.forget(*held),
+                WriteOutcome::Locked => {}
+                WriteOutcome::Fenced => self.forget(*held),
             }
         }
         Ok(())
     }
 
-    fn paced(&self, held: Held, replaced: bool) {
+    fn paced(&self, held: AttemptFence, replaced: bool) {
         let mut attempts = self.lock();
         if let Some(attempt) = attempts.get_mut(&held.execution_id.get())
             && attempt.held == held
@@ -184,7 +185,7 @@ impl Streaming {
         }
     }
 
-    fn forget(&self, held: Held) {
+    fn forget(&self, held: AttemptFence) {
         let mut attempts = self.lock();
         // The next attempt of the execution may be this worker's, too.
         if attempts.get(&held.execution_id.get()).is_some_and(|attempt| attempt.held == held) {
@@ -197,7 +198,7 @@ impl Streaming {
     }
 }
 
-type Member = (Held, Recorder, OutputPart);
+type Member = (AttemptFence, Recorder, OutputPart);
 
 /// Whether all that was stored after the first lines goes when this part comes.
 fn replaces_all(part: &OutputPart) -> bool {

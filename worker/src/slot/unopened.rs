@@ -11,7 +11,7 @@ use sexton_model::job::MAX_TASK_TYPE_BYTES;
 use sexton_model::open::{Answer, NOT_OFFERED_WAIT};
 use sexton_model::ticket::shorten;
 use sexton_service::{clock, fault};
-use sexton_store::parked;
+use sexton_store::parked_messages;
 
 use super::Slot;
 use super::hold::{After, Failure, Hold};
@@ -94,7 +94,7 @@ impl Slot {
     ) {
         loop {
             let store = self.context.store.clone();
-            let failing = parked::fail_unopened(&store, id, attempt, class, reason, None);
+            let failing = parked_messages::fail_unopened(&store, id, attempt, class, reason, None);
             match self.context.gate.ask_for_delivery(failing).await {
                 Ok(failed) => {
                     if failed {
@@ -134,7 +134,7 @@ impl Slot {
         }
         loop {
             let store = self.context.store.clone();
-            let handing_back = parked::hand_back(&store, id, attempt, rest, None);
+            let handing_back = parked_messages::return_ticket(&store, id, attempt, rest, None);
             match self.context.gate.ask_for_delivery(handing_back).await {
                 // Otherwise the row has moved on, or its ticket was unpublished already.
                 Ok(handed_back) => {

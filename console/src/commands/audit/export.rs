@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use sexton_store::Store;
 use sexton_store::operator::{
-    Beginning, OperatorAction, actions, first_missing, frontier, still_writing,
+    OperatorAction, PageStart, first_missing, list_actions, read_frontier, still_writing,
 };
 use tokio::time::{Instant, sleep};
 
@@ -68,8 +68,8 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
         session.out.say(COLUMNS.join(","))?;
     }
     loop {
-        let beginning = Beginning::After { after, through };
-        let mut page = actions(&store, &filter, beginning, PAGE).await?;
+        let beginning = PageStart::After { after, through };
+        let mut page = list_actions(&store, &filter, beginning, PAGE).await?;
         if !arguments.unmasked {
             mask_actions(&mut page);
         }
@@ -98,7 +98,7 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
 /// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
 /// is not the end of the audit.
 async fn settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failure> {
-    let seen = frontier(store).await?;
+    let seen = read_frontier(store).await?;
     let whole = (seen.newest, None);
     let (mut writers, deadline) = (seen.writers, Instant::now() + PATIENCE);
     // Without a number that is missing there is nothing to wait for.

@@ -53,7 +53,7 @@ async fn tell_list(
     session: &Session,
 ) -> Result<(), Failure> {
     if let Some(name) = job {
-        match jobs::find_ever(store, name).await? {
+        match jobs::find_including_deleted(store, name).await? {
             Some(job) => filter.job = Some(job.id),
             None => return Err(job_commands::missing(store, name).await),
         }
@@ -82,8 +82,8 @@ pub(super) async fn show(what: &Show, session: &Session) -> Result<(), Failure> 
     let id = reference::execution(&store, &what.id).await?;
     let mut execution =
         executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
-    let attempts = attempts::of_execution(&store, id, MAX_ATTEMPTS.into()).await?;
-    let mut actions = operator::of_execution(&store, id).await?;
+    let attempts = attempts::list_by_execution(&store, id, MAX_ATTEMPTS.into()).await?;
+    let mut actions = operator::list_by_execution(&store, id).await?;
     if !what.unmasked {
         mask_executions(std::slice::from_mut(&mut execution));
         mask_actions(&mut actions);

@@ -97,7 +97,7 @@ async fn no_attempt(store: &Store, id: Uuid, attempt: Option<i32>) -> Failure {
 /// All that is kept of an attempt's output; `None`: it wrote nothing.
 async fn read(store: &Store, attempt: &AttemptOutput) -> Result<Option<Output>, Failure> {
     let (id, number) = (attempt.execution_id, attempt.number);
-    let chunks = output::chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
     if !chunks.is_empty() {
         return whole(number, &chunks).map(Some).map_err(Failure::Failed);
     }

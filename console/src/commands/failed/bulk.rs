@@ -9,9 +9,9 @@ use sexton_model::bulk::Kind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use sexton_service::fault;
-use sexton_store::bulk::{self, Asked, NewBulk, Preview};
-use sexton_store::operator::By;
-use sexton_store::{Store, graveyard};
+use sexton_store::bulk::{self, BulkSelector, NewBulk, Preview};
+use sexton_store::operator::AuditContext;
+use sexton_store::{Store, failures};
 
 use super::selector::{Selection, seen};
 use super::verify::Asking;
@@ -98,7 +98,7 @@ pub(super) async fn ask(
     manner: &Manner,
     session: &Session,
 ) -> Result<(), Failure> {
-    if matches!(selection, Selection::Filter(_)) && !graveyard::is_filled(store).await? {
+    if matches!(selection, Selection::Filter(_)) && !failures::is_backfilled(store).await? {
         let text = "what failed before the migration is not all in the register yet, so a filter would miss \
                     some; the schedulers bring it in, try again in a while, or name the ids";
         return Err(Failure::Failed(text.to_owned()));
@@ -136,7 +136,7 @@ pub(super) async fn ask(
     fault::point("console.bulk_asked");
     let mut detach = manner.detach;
     if let Verify::Command(command) = deed.verify {
-        let by = By { actor: &session.actor, reason: deed.reason };
+        let by = AuditContext { actor: &session.actor, reason: deed.reason };
         detach |= verify::all(store, Asking { id, command, by }).await?;
     }
     watch::follow(store, id, detach, session).await
@@ -151,8 +151,9 @@ async fn create(
     preview: &Preview,
     session: &Session,
 ) -> Result<i64, Failure> {
-    let any = bulk::some_job_asks(store).await?;
-    let asked = if filter.is_null() { Asked::Ids(ids) } else { Asked::Filter(filter) };
+    let any = bulk::any_job_has_verify_task(store).await?;
+    let asked =
+        if filter.is_null() { BulkSelector::Ids(ids) } else { BulkSelector::Filter(filter) };
     let new = NewBulk {
         kind: deed.kind,
         asked,
@@ -162,7 +163,7 @@ async fn create(
         pool: deed.pool,
         verify: deed.verify.to_store(any).filter(|_| deed.kind == Kind::Requeue),
     };
-    let by = By { actor: &session.actor, reason: deed.reason };
+    let by = AuditContext { actor: &session.actor, reason: deed.reason };
     Ok(bulk::create(store, &new, by).await?)
 }
 
@@ -199,7 +200,7 @@ fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Fail
     }
     facts.maybe("left out", left_out::sentence(&preview.muted));
     if preview.more {
-        facts.add("looked at", format!("the first {} alone", bulk::MOST));
+        facts.add("looked at", format!("the first {} alone", bulk::MAX_PREVIEW_EXECUTIONS));
     }
     session.out.facts(facts)
 }

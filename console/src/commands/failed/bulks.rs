@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_service::fault;
-use sexton_store::bulk::{self, Bulk, SteerError, Waits};
-use sexton_store::operator::By;
+use sexton_store::bulk::{self, BlockedQuestions, Bulk, ControlError};
+use sexton_store::operator::AuditContext;
 
 use super::verify::{self, Asking};
 use super::waits::{of, told};
@@ -80,7 +80,7 @@ pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Fai
         return session.out.document(&bulks);
     }
     let ids: Vec<i64> = bulks.iter().map(|bulk| bulk.id).collect();
-    let waits = bulk::waits(&store, &ids, None).await?;
+    let waits = bulk::list_blocked_questions(&store, &ids, None).await?;
     if bulks.is_empty() {
         return session.out.say("There are no bulks.");
     }
@@ -113,7 +113,7 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
         BulkCommand::Verify(asked) => {
             let store = session.store().await?;
             find(&store, asked.id).await?;
-            let by = By { actor: &session.actor, reason: asked.reason.as_deref() };
+            let by = AuditContext { actor: &session.actor, reason: asked.reason.as_deref() };
             let asking = Asking { id: asked.id, command: &asked.command, by };
             let interrupted = verify::all(&store, asking).await?;
             follow(&store, asked.id, interrupted, session).await
@@ -126,7 +126,7 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
 async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let bulk = find(&store, id).await?;
-    let refused = bulk::items(&store, id, &["refused", "left"], 0, PAGE).await?;
+    let refused = bulk::list_items(&store, id, &["refused", "left"], 0, PAGE).await?;
     let waits = of(&store, id).await?;
     if session.out.is_json() {
         let document = json!({"bulk": bulk, "refused": refused, "waits": waits});
@@ -146,7 +146,7 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     session.out.table(table)
 }
 
-fn facts(bulk: &Bulk, waits: Option<&Waits>, now: DateTime<Utc>) -> Facts {
+fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> Facts {
     let mut facts = Facts::default();
     facts.add("bulk", bulk.id.to_string());
     facts.add("what", &bulk.kind);
@@ -168,7 +168,7 @@ fn facts(bulk: &Bulk, waits: Option<&Waits>, now: DateTime<Utc>) -> Facts {
 
 async fn stop(steer: &Steer, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = By { actor: &session.actor, reason: steer.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: steer.reason.as_deref() };
     bulk::stop(&store, steer.id, by).await.map_err(|error| not_steered(error, "stopped"))?;
     fault::point("console.bulk_stopped");
     let bulk = find(&store, steer.id).await?;
@@ -180,18 +180,18 @@ async fn stop(steer: &Steer, session: &Session) -> Result<(), Failure> {
 
 async fn resume(steer: &Steer, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = By { actor: &session.actor, reason: steer.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: steer.reason.as_deref() };
     bulk::resume(&store, steer.id, by).await.map_err(|error| not_steered(error, "resumed"))?;
     fault::point("console.bulk_resumed");
     follow(&store, steer.id, false, session).await
 }
 
-fn not_steered(error: SteerError, done: &str) -> Failure {
+fn not_steered(error: ControlError, done: &str) -> Failure {
     match error {
-        SteerError::Missing(id) => Failure::NotFound(format!(
+        ControlError::Missing(id) => Failure::NotFound(format!(
             "there is no bulk {id}; `sexton failed bulks` shows those there are"
         )),
-        SteerError::Is(bulk) => {
+        ControlError::WrongState(bulk) => {
             let by = bulk.stopped_by.as_deref().map(|by| format!(" by {}", line(by, 200)));
             Failure::NothingDone(format!(
                 "bulk {} cannot be {done}: it is {}{}",
@@ -200,6 +200,6 @@ fn not_steered(error: SteerError, done: &str) -> Failure {
                 by.unwrap_or_default()
             ))
         }
-        SteerError::Store(error) => error.into(),
+        ControlError::Store(error) => error.into(),
     }
 }

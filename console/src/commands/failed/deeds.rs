@@ -8,8 +8,8 @@ use sexton_model::bulk::Kind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
-use sexton_store::bulk::{Asked, NewBulk, create};
-use sexton_store::operator::{self, By, OperatorError, Terms};
+use sexton_store::bulk::{BulkSelector, NewBulk, create};
+use sexton_store::operator::{self, AuditContext, OperatorError, RequeueOptions};
 use sexton_store::{Store, executions, instances};
 
 use super::bulk::{Deed, Verify, ask};
@@ -58,13 +58,13 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     if ids.len() > 1 {
         confirm(&format!("{} executions will be requeued", ids.len()), manner.yes)?;
     }
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let asked = verified::asked(&store, &ids).await?;
     if asked > 0 && verify == Verify::Tasks {
         let few = verified::Few { ids: &ids, attempt: seen, pool, detach: manner.detach };
         return verified::requeue(&store, few, by, session).await;
     }
-    let terms = Terms { pool, unverified: asked > 0 };
+    let terms = RequeueOptions { pool, unverified: asked > 0 };
     let mut report = Report::new("requeued", "pending", ids.len());
     for id in ids {
         let done = requeue_one(&store, id, seen, terms, by).await;
@@ -87,8 +87,8 @@ async fn requeue_one(
     store: &Store,
     id: ExecutionId,
     seen: Option<AttemptNumber>,
-    terms: Terms<'_>,
-    by: By<'_>,
+    terms: RequeueOptions<'_>,
+    by: AuditContext<'_>,
 ) -> Result<(), Failure> {
     let seen = if let Some(seen) = seen {
         seen
@@ -96,7 +96,7 @@ async fn requeue_one(
         let row = executions::find(store, id.get()).await?.ok_or_else(|| reference::missing(id))?;
         AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST)
     };
-    match operator::requeue_to(store, id, seen, terms, by, None).await {
+    match operator::requeue_with(store, id, seen, terms, by, None).await {
         Ok(()) => Ok(()),
         Err(error) => Err(beaten(store, error, "requeued").await),
     }
@@ -121,9 +121,9 @@ pub(super) async fn known_pool(store: &Store, pool: &PoolName, force: bool) -> R
 
 /// Why it was not done, and if somebody else was faster, who that was and when.
 pub(super) async fn beaten(store: &Store, error: OperatorError, done: &str) -> Failure {
-    let OperatorError::Moved { id, .. } = error else { return not_done(error, done) };
+    let OperatorError::Conflict { id, .. } = error else { return not_done(error, done) };
     let failure = not_done(error, done);
-    let actions = operator::of_execution(store, id.get()).await.unwrap_or_default();
+    let actions = operator::list_by_execution(store, id.get()).await.unwrap_or_default();
     let now = sexton_store::status::clock(store).await;
     match (failure, actions.last(), now) {
         (Failure::NothingDone(text), Some(last), Ok(now)) => Failure::NothingDone(format!(
@@ -150,7 +150,7 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
     };
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
     confirm(&format!("{} {noun} will be given up", ids.len()), manner.yes)?;
-    let by = By { actor: &session.actor, reason };
+    let by = AuditContext { actor: &session.actor, reason };
     let mut report = Report::new("discarded", "discarded", ids.len());
     for id in ids {
         let done = match operator::discard(&store, id, by, None).await {
@@ -180,7 +180,7 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
             return ask(&store, &selection, deed, manner, session).await;
         }
     };
-    let by = By { actor: &session.actor, reason };
+    let by = AuditContext { actor: &session.actor, reason };
     let mut report = Report::new("restored", "failed", ids.len());
     for id in ids {
         let done = match operator::restore(&store, id, by, None).await {
@@ -227,14 +227,14 @@ async fn restore_bulk(
     confirm(&format!("{} executions will be restored", bulk.done), arguments.manner.yes)?;
     let new = NewBulk {
         kind: Kind::Restore,
-        asked: Asked::Bulk(id),
+        asked: BulkSelector::Bulk(id),
         asked_at: session.now(store).await?,
         rate: arguments.manner.rate,
         canary: None,
         pool: None,
         verify: None,
     };
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let new = create(store, &new, by).await?;
     follow(store, new, arguments.manner.detach, session).await
 }

@@ -9,7 +9,7 @@ use sexton_model::state::State;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::executions::{self, Execution};
-use sexton_store::operator::{self, By, OperatorError};
+use sexton_store::operator::{self, AuditContext, OperatorError};
 
 use super::deeds::{beaten, known_pool};
 use super::verified;
@@ -68,7 +68,9 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     let state = State::parse(&row.state).unwrap_or(State::Pending);
     let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
     if state != State::Failed || arguments.attempt.is_some_and(|seen| seen != row.attempt) {
-        return Err(beaten(&store, OperatorError::Moved { id, state, attempt }, "requeued").await);
+        return Err(
+            beaten(&store, OperatorError::Conflict { id, state, attempt }, "requeued").await
+        );
     }
     if let Some(pool) = &arguments.pool {
         known_pool(&store, pool, arguments.force).await?;
@@ -100,7 +102,7 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     if let Err(failure) = confirm(&format!("{id} will be {what}"), arguments.yes) {
         return Err(keep(failure));
     }
-    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     // Its verify task is asked before it runs again: the edit alone is done here.
     let asks = verified && !arguments.no_verify;
     let change = operator::Edit {

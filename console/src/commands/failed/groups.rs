@@ -5,11 +5,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use sexton_model::graveyard::{Decision, GroupState};
 use sexton_service::fault;
-use sexton_store::graveyard::{
-    self, GroupChange, GroupFilter, GroupOrder, MAX_NOTE_CHARS, NotDecided,
+use sexton_store::failures::{
+    self, DecideError, GroupChange, GroupFilter, GroupOrder, MAX_NOTE_CHARS,
 };
 use sexton_store::jobs;
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 
 use crate::commands::jobs as job_commands;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
     let now = session.now(&store).await?;
     let job = match &arguments.job {
         None => None,
-        Some(name) => match jobs::find_ever(&store, name).await? {
+        Some(name) => match jobs::find_including_deleted(&store, name).await? {
             Some(job) => Some(job.id),
             None => return Err(job_commands::missing(&store, name).await),
         },
@@ -207,8 +207,8 @@ pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<
     };
     let store = session.store().await?;
     let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
-    let by = By { actor: &session.actor, reason };
-    let decided = graveyard::decide(&store, &fingerprint, change, by, None).await;
+    let by = AuditContext { actor: &session.actor, reason };
+    let decided = failures::decide(&store, &fingerprint, change, by, None).await;
     let decided = decided.map_err(not_decided)?;
     fault::point("console.grouped");
     if session.out.is_json() {
@@ -222,7 +222,7 @@ pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<
 async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
-    let missing = || Failure::NotFound(NotDecided::Missing(fingerprint.clone()).to_string());
+    let missing = || Failure::NotFound(DecideError::Missing(fingerprint.clone()).to_string());
     let told = group::one(&store, &fingerprint).await?.ok_or_else(missing)?;
     if session.out.is_json() {
         return session.out.document(&told);
@@ -236,12 +236,12 @@ async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     session.out.facts(hints)
 }
 
-fn not_decided(error: NotDecided) -> Failure {
+fn not_decided(error: DecideError) -> Failure {
     let text = error.to_string();
     match error {
-        NotDecided::Missing(_) => Failure::NotFound(text),
-        NotDecided::Already { .. } => Failure::NothingDone(text),
-        NotDecided::Locked(_) => Failure::Failed(text),
-        NotDecided::Store(error) => error.into(),
+        DecideError::Missing(_) => Failure::NotFound(text),
+        DecideError::Already { .. } => Failure::NothingDone(text),
+        DecideError::Locked(_) => Failure::Failed(text),
+        DecideError::Store(error) => error.into(),
     }
 }

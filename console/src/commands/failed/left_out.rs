@@ -1,7 +1,7 @@
 //! Says what a filter leaves out because its groups are muted.
 
 use sexton_model::graveyard::Filter;
-use sexton_store::graveyard::{LeftOut, left_out};
+use sexton_store::failures::{MutedMatches, count_muted};
 use sexton_store::{Store, StoreError};
 
 use crate::failure::Failure;
@@ -13,8 +13,8 @@ const MAX_COUNTED: u64 = 1_000;
 const MAX_NAMED: usize = 5;
 
 /// What is left out, in one sentence; `None`: nothing.
-pub(super) fn sentence(left_out: &LeftOut) -> Option<String> {
-    let LeftOut { count, more, groups } = left_out;
+pub(super) fn sentence(left_out: &MutedMatches) -> Option<String> {
+    let MutedMatches { count, more, groups } = left_out;
     if *count == 0 {
         return None;
     }
@@ -42,7 +42,7 @@ pub(super) fn sentence(left_out: &LeftOut) -> Option<String> {
 ///
 /// Those of the database; a count that takes it too long is left out of the sentence.
 pub(super) async fn note(store: &Store, filter: &Filter, session: &Session) -> Result<(), Failure> {
-    let text = match left_out(store, filter, None, MAX_COUNTED).await {
+    let text = match count_muted(store, filter, None, MAX_COUNTED).await {
         Ok(left_out) => sentence(&left_out).map(|text| format!("left out: {text}")),
         Err(StoreError::TooSlow(_)) => {
             Some("left out: executions of muted groups; --muted selects them as well".to_owned())
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn the_sentence_counts_what_is_left_out_and_names_the_largest_groups() {
-        let mut all = LeftOut::default();
+        let mut all = MutedMatches::default();
         assert_eq!(sentence(&all), None);
-        all = LeftOut { count: 1, more: false, groups: vec![("aa".to_owned(), 1)] };
+        all = MutedMatches { count: 1, more: false, groups: vec![("aa".to_owned(), 1)] };
         assert_eq!(
             sentence(&all).unwrap(),
             "1 execution of a muted group (aa: 1); --muted selects them as well"

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use sexton_model::graveyard::{Cursor, Order, masked};
 use sexton_store::Store;
-use sexton_store::graveyard::{self, Buried};
+use sexton_store::failures::{self, FailedExecution};
 
 use super::left_out;
 use crate::failure::Failure;
@@ -73,7 +73,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     let now = session.now(&store).await?;
     let filter = arguments.filter.read(&store, arguments.discarded, now).await?;
     let order = arguments.order();
-    let (rows, next) = graveyard::page(&store, &filter, order, after, arguments.limit).await?;
+    let (rows, next) = failures::list_page(&store, &filter, order, after, arguments.limit).await?;
     if session.out.is_json() {
         let documents =
             rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
@@ -94,7 +94,7 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
 
 /// Says that lists lack what failed before the register was there, as long as they do.
 async fn tell_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
-    if graveyard::is_filled(store).await? {
+    if failures::is_backfilled(store).await? {
         return Ok(());
     }
     session.out.say(
@@ -104,7 +104,7 @@ async fn tell_incomplete(store: &Store, session: &Session) -> Result<(), Failure
 }
 
 /// The row's columns, its worker, and the cursor behind it; params without secrets.
-fn document(row: &Buried, order: Order) -> Result<Value, Failure> {
+fn document(row: &FailedExecution, order: Order) -> Result<Value, Failure> {
     let mut document = serde_json::to_value(row)
         .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
     document["params"] = masked(&row.execution.params);
@@ -113,12 +113,12 @@ fn document(row: &Buried, order: Order) -> Result<Value, Failure> {
     Ok(document)
 }
 
-fn table(rows: &[Buried], now: DateTime<Utc>) -> Table {
+fn table(rows: &[FailedExecution], now: DateTime<Utc>) -> Table {
     let mut table =
         Table::new(&["ID", "JOB", "ATTEMPTS", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
             .whole(0)
             .one_line_each();
-    for Buried { execution, worker } in rows {
+    for FailedExecution { execution, worker } in rows {
         let or_none = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::new);
         table.row(vec![
             Cell::new(execution.id.to_string()),

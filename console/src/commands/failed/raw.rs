@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use sexton_service::fault;
 use sexton_store::Store;
-use sexton_store::operator::By;
-use sexton_store::raw::{self, Marked, RawError, RawMessage};
+use sexton_store::operator::AuditContext;
+use sexton_store::unknown_messages::{self, PendingAction, UnknownMessage, UnknownMessageError};
 
 use crate::confirm::confirm;
 use crate::exit::Exit;
@@ -123,8 +123,9 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         Some(id) => Some(find(&store, id).await?.id),
         None => None,
     };
-    let found = raw::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
-    let overflow = raw::overflow(&store).await?;
+    let found =
+        unknown_messages::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
+    let overflow = unknown_messages::overflow(&store).await?;
     if let Some(over) = &overflow {
         eprintln!("sexton: {}", overflowing(over));
     }
@@ -154,7 +155,7 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     session.out.table(table)
 }
 
-fn document(one: &RawMessage) -> Value {
+fn document(one: &UnknownMessage) -> Value {
     let mut document = json!(one);
     document["state"] = json!(state(one));
     document
@@ -249,10 +250,10 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
     let ids = resolved(&store, &arguments.ids).await?;
     let noun = if ids.len() == 1 { "message" } else { "messages" };
     confirm(&format!("{} {noun} will be removed from the failed queue", ids.len()), arguments.yes)?;
-    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
-        let done = raw::discard(&store, &id, arguments.lose_the_rest, by, None).await;
+        let done = unknown_messages::discard(&store, &id, arguments.lose_the_rest, by, None).await;
         if done.is_ok() {
             fault::point("console.raw_discarded");
         }
@@ -264,10 +265,10 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
 async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let ids = resolved(&store, &arguments.ids).await?;
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
-        let done = raw::restore(&store, &id, by, None).await;
+        let done = unknown_messages::restore(&store, &id, by, None).await;
         if done.is_ok() {
             fault::point("console.raw_restored");
         }
@@ -276,16 +277,19 @@ async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> 
     tell(session, &results)
 }
 
-const fn follows(marked: Marked) -> &'static str {
+const fn follows(marked: PendingAction) -> &'static str {
     match marked {
-        Marked::Discard => "is discarded; the next sweep removes it",
-        Marked::Kept => "stays in the failed queue",
-        Marked::Restore => "is to be put back; the next sweep publishes it",
+        PendingAction::Discard => "is discarded; the next sweep removes it",
+        PendingAction::Keep => "stays in the failed queue",
+        PendingAction::Restore => "is to be put back; the next sweep publishes it",
     }
 }
 
 /// Says what became of each; the array of `--json` has them all, whatever the status.
-fn tell(session: &Session, results: &[(String, Result<Marked, RawError>)]) -> Result<(), Failure> {
+fn tell(
+    session: &Session,
+    results: &[(String, Result<PendingAction, UnknownMessageError>)],
+) -> Result<(), Failure> {
     let mut failed = Vec::new();
     let mut all = Vec::new();
     for (id, result) in results {
@@ -307,9 +311,9 @@ fn tell(session: &Session, results: &[(String, Result<Marked, RawError>)]) -> Re
         session.out.document(&all)?;
     }
     let exits = failed.iter().map(|error| match error {
-        RawError::Missing(_) => Exit::NotFound,
-        RawError::Store(error) if error.is_transient() => Exit::Unreachable,
-        RawError::Store(_) => Exit::Failed,
+        UnknownMessageError::Missing(_) => Exit::NotFound,
+        UnknownMessageError::Store(error) if error.is_transient() => Exit::Unreachable,
+        UnknownMessageError::Store(_) => Exit::Failed,
         _ => Exit::NothingDone,
     });
     let Some(exit) = exits.max() else { return Ok(()) };

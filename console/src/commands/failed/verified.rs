@@ -4,8 +4,8 @@
 use sexton_model::bulk::Kind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_store::bulk::{self, Asked, NewBulk};
-use sexton_store::operator::{By, OperatorError};
+use sexton_store::bulk::{self, BulkSelector, NewBulk};
+use sexton_store::operator::{AuditContext, OperatorError};
 use sexton_store::{Store, executions};
 
 use super::bulk::Verify;
@@ -35,7 +35,7 @@ pub(super) struct Few<'a> {
 /// Those of the database.
 pub(super) async fn asked(store: &Store, ids: &[ExecutionId]) -> Result<u64, Failure> {
     let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
-    Ok(bulk::verified(store, &raw).await?)
+    Ok(bulk::count_with_verify_task(store, &raw).await?)
 }
 
 /// Writes the bulk and watches it. A crash before it is written leaves nothing; after it the schedulers ask and
@@ -47,7 +47,7 @@ pub(super) async fn asked(store: &Store, ids: &[ExecutionId]) -> Result<u64, Fai
 pub(super) async fn requeue(
     store: &Store,
     few: Few<'_>,
-    by: By<'_>,
+    by: AuditContext<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
     let asked_at = session.now(store).await?;
@@ -58,14 +58,14 @@ pub(super) async fn requeue(
         let state = State::parse(&row.state).unwrap_or(State::Pending);
         let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
         if state != State::Failed || few.attempt.is_some_and(|seen| seen != attempt) {
-            let moved = OperatorError::Moved { id: *id, state, attempt };
+            let moved = OperatorError::Conflict { id: *id, state, attempt };
             return Err(beaten(store, moved, "requeued").await);
         }
         seen.push((*id, attempt));
     }
     let new = NewBulk {
         kind: Kind::Requeue,
-        asked: Asked::Ids(&seen),
+        asked: BulkSelector::Ids(&seen),
         asked_at,
         rate: None,
         canary: None,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sexton_model::verify::Answer;
 use sexton_service::fault;
 use sexton_store::bulk::{self, Item};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::{Store, executions};
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ pub(super) struct Asking<'a> {
     /// The command.
     pub command: &'a str,
     /// The operator: what is resolved is his deed.
-    pub by: By<'a>,
+    pub by: AuditContext<'a>,
 }
 
 /// Asks the command of each item that nobody has answered for, until none is left, the bulk is stopped, or the
@@ -46,7 +46,7 @@ pub(super) struct Asking<'a> {
 pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failure> {
     let Asking { id, command, by } = asking;
     let answered = async {
-        if !bulk::asks(store, id, command, by).await? {
+        if !bulk::record_verify_command(store, id, command, by).await? {
             return Ok(false);
         }
         fault::point("console.bulk_asks");
@@ -56,7 +56,7 @@ pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failu
             if !matches!(bulk.state.as_str(), "preparing" | "running") {
                 return Ok(false);
             }
-            let page = bulk::items(store, id, &["unasked"], after, PAGE).await?;
+            let page = bulk::list_items(store, id, &["unasked"], after, PAGE).await?;
             let Some(last) = page.last() else {
                 if bulk.prepared_at.is_some() {
                     return Ok(false);
@@ -96,7 +96,7 @@ async fn of_page(store: &Store, asking: Asking<'_>, page: Vec<Item>) -> Result<(
         let (command, actor) = (asking.command.to_owned(), asking.by.actor.to_owned());
         let reason = asking.by.reason.map(str::to_owned);
         running.spawn(async move {
-            let by = By { actor: &actor, reason: reason.as_deref() };
+            let by = AuditContext { actor: &actor, reason: reason.as_deref() };
             one(&store, Asking { id, command: &command, by }, &item).await
         });
     }
@@ -127,7 +127,7 @@ async fn one(store: &Store, asking: Asking<'_>, item: &Item) -> Result<(), Failu
         None => (Answer::Unknown("it is not there any more".to_owned()), Value::Null),
     };
     fault::point("console.bulk_answered");
-    bulk::judged(store, asking.id, item.ordinal, &answer, &asked, asking.by, None).await?;
+    bulk::record_answer(store, asking.id, item.ordinal, &answer, &asked, asking.by, None).await?;
     fault::point("console.bulk_judged");
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sexton_store::Store;
-use sexton_store::bulk::{self, Bulk, LONGEST_WAIT_MINUTES, Waits};
+use sexton_store::bulk::{self, BlockedQuestions, Bulk, MAX_QUESTION_WAIT_MINUTES};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -20,12 +20,12 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn of(store: &Store, id: i64) -> Result<Option<Waits>, Failure> {
-    Ok(bulk::waits(store, &[id], None).await?.remove(&id))
+pub(super) async fn of(store: &Store, id: i64) -> Result<Option<BlockedQuestions>, Failure> {
+    Ok(bulk::list_blocked_questions(store, &[id], None).await?.remove(&id))
 }
 
 /// In words, on one line.
-pub(super) fn told(waits: &Waits) -> String {
+pub(super) fn told(waits: &BlockedQuestions) -> String {
     let mut parts: Vec<String> = Vec::new();
     for one in waits.unheard.iter().take(TOLD) {
         let (n, task, pool) = (one.questions, &one.task_type, &one.pool);
@@ -36,7 +36,7 @@ pub(super) fn told(waits: &Waits) -> String {
         parts.push(format!("and of {} more pools and tasks", waits.unheard.len() - TOLD));
     }
     if !waits.unheard.is_empty() {
-        parts.push(format!("what waits for {LONGEST_WAIT_MINUTES} minutes is given up"));
+        parts.push(format!("what waits for {MAX_QUESTION_WAIT_MINUTES} minutes is given up"));
     }
     if let Some(first) = waits.old_workers.first() {
         let more = match waits.old_workers.len() - 1 {
@@ -53,7 +53,7 @@ pub(super) fn told(waits: &Waits) -> String {
 /// What one who watches was told already.
 #[derive(Debug, Default)]
 pub(super) struct Notice {
-    told: Option<Waits>,
+    told: Option<BlockedQuestions>,
     looked: Option<Instant>,
 }
 
@@ -87,8 +87,8 @@ impl Notice {
 }
 
 /// Whether they wait for the same, however many.
-fn same(one: &Waits, other: &Waits) -> bool {
-    let places = |waits: &Waits| {
+fn same(one: &BlockedQuestions, other: &BlockedQuestions) -> bool {
+    let places = |waits: &BlockedQuestions| {
         let each = waits.unheard.iter().map(|it| (it.task_type.clone(), it.pool.clone()));
         each.collect::<BTreeSet<_>>()
     };
@@ -97,18 +97,19 @@ fn same(one: &Waits, other: &Waits) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use sexton_store::bulk::Unheard;
+    use sexton_store::bulk::UnofferedQuestions;
 
     use super::*;
 
     #[test]
     fn what_is_waited_for_is_told_with_its_limit_and_on_one_line() {
-        let unheard = |task: &str, questions| Unheard {
+        let unheard = |task: &str, questions| UnofferedQuestions {
             task_type: task.to_owned(),
             pool: "default".to_owned(),
             questions,
         };
-        let mut waits = Waits { unheard: vec![unheard("a", 3)], old_workers: Vec::new() };
+        let mut waits =
+            BlockedQuestions { unheard: vec![unheard("a", 3)], old_workers: Vec::new() };
         assert_eq!(
             told(&waits),
             "3 questions wait: no worker at work in pool default offers a; what waits for 10 minutes is given up"

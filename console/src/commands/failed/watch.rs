@@ -95,7 +95,7 @@ async fn scheduler_is_there(store: &Store) -> Result<bool, Failure> {
 async fn unasked(store: &Store, bulk: &Bulk) -> Result<u64, Failure> {
     let waits = matches!(bulk.state.as_str(), "preparing" | "running")
         && bulk.verify.as_deref() == Some("command");
-    if waits { Ok(bulk::unasked(store, bulk.id).await?) } else { Ok(0) }
+    if waits { Ok(bulk::count_unasked(store, bulk.id).await?) } else { Ok(0) }
 }
 
 fn tell_unasked(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Failure> {

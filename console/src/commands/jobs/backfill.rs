@@ -5,10 +5,12 @@ use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_service::fault;
 use sexton_store::Store;
-use sexton_store::backfill::{self, BackfillError, Backfilled, MAX_BACKFILLED, Place};
+use sexton_store::backfill::{
+    self, BackfillError, BackfilledFiring, BatchStart, MAX_BACKFILL_EXECUTIONS,
+};
 use sexton_store::jobs;
 use sexton_store::ledger::zone_of;
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use uuid::Uuid;
 
 use super::{Backfill, missing, when};
@@ -32,11 +34,11 @@ struct Sum {
     known: u64,
     first_due_at: Option<DateTime<Utc>>,
     last_due_at: Option<DateTime<Utc>>,
-    told: Vec<Backfilled>,
+    told: Vec<BackfilledFiring>,
 }
 
 impl Sum {
-    fn add(&mut self, firings: Vec<Backfilled>) {
+    fn add(&mut self, firings: Vec<BackfilledFiring>) {
         for firing in firings {
             match firing.due_at {
                 Some(due) => {
@@ -75,11 +77,11 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         claimed_by: &claimed_by,
         dry_run: true,
     };
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let preview = all(&store, request, by).await?;
-    if preview.made > MAX_BACKFILLED {
+    if preview.made > MAX_BACKFILL_EXECUTIONS {
         return Err(Failure::Usage(format!(
-            "{} firings have no execution; {MAX_BACKFILLED} at most at once: narrow the range",
+            "{} firings have no execution; {MAX_BACKFILL_EXECUTIONS} at most at once: narrow the range",
             preview.made
         )));
     }
@@ -98,12 +100,16 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
 }
 
 /// Batch by batch, to the end.
-async fn all(store: &Store, request: backfill::Backfill<'_>, by: By<'_>) -> Result<Sum, Failure> {
+async fn all(
+    store: &Store,
+    request: backfill::Backfill<'_>,
+    by: AuditContext<'_>,
+) -> Result<Sum, Failure> {
     let mut sum = Sum::default();
-    let mut place: Option<Place> = None;
+    let mut place: Option<BatchStart> = None;
     loop {
         let fresh_id = || ExecutionId::new(Uuid::now_v7());
-        let batch = match backfill::batch(store, request, place, fresh_id, by, None).await {
+        let batch = match backfill::create_batch(store, request, place, fresh_id, by, None).await {
             Ok(batch) => batch,
             Err(BackfillError::Missing(name)) => return Err(missing(store, &name).await),
             Err(error) => return Err(refused(error, sum.made)),

@@ -76,14 +76,14 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
 
 pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Some(job) = jobs::find_ever(&store, name).await? else {
+    let Some(job) = jobs::find_including_deleted(&store, name).await? else {
         return Err(missing(&store, name).await);
     };
     let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
     let mut last = executions::list(&store, &filter, SHOWN).await?;
     mask_executions(&mut last);
-    let gaps = gaps::of_job(&store, job.id, SHOWN).await?;
-    let mut actions = operator::of_job(&store, job.id, SHOWN).await?;
+    let gaps = gaps::list_by_job(&store, job.id, SHOWN).await?;
+    let mut actions = operator::list_by_job(&store, job.id, SHOWN).await?;
     mask_actions(&mut actions);
     let firings = next_firings(&job);
     if session.out.is_json() {

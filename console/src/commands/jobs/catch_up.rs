@@ -10,9 +10,11 @@ use sexton_model::id::ExecutionId;
 use sexton_model::job::Misfire;
 use sexton_model::plan::{Disposition, Due, Firing, Plan, plan_at_most};
 use sexton_service::fault;
-use sexton_store::catch_up::{self, Before, Hold, SettleError, Settled, Verdict, released};
+use sexton_store::catch_up::{
+    self, Hold, HoldDecision, PrecedingRuns, SettleError, SettledHold, plan_release,
+};
 use sexton_store::firing::{self, DueJob, HeldRun};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::{Store, StoreError, jobs};
 use uuid::Uuid;
 
@@ -64,12 +66,12 @@ pub(super) async fn run(arguments: &CatchUp, session: &Session) -> Result<(), Fa
     if arguments.dry_run {
         return show(&store, names, session).await;
     }
-    let verdict = if arguments.discard { Verdict::Discard } else { Verdict::Release };
+    let verdict = if arguments.discard { HoldDecision::Discard } else { HoldDecision::Release };
     settle(&store, (verdict, names), arguments, session).await
 }
 
 async fn show(store: &Store, names: Option<&[String]>, session: &Session) -> Result<(), Failure> {
-    let hold = catch_up::hold(store).await?;
+    let hold = catch_up::find_hold(store).await?;
     let now = session.now(store).await?;
     let Late { entries, unreadable, is_cut } = late(store, names, hold.is_some()).await?;
     if session.out.is_json() {
@@ -125,7 +127,7 @@ struct Late {
 
 async fn late(store: &Store, names: Option<&[String]>, is_held: bool) -> Result<Late, StoreError> {
     // One more than is shown tells that there is more.
-    let due = firing::due_now(store, names, MOST + 1, None).await?;
+    let due = firing::list_due_now(store, names, MOST + 1, None).await?;
     let mut unreadable: Vec<String> = due.unreadable.iter().map(|job| job.name.clone()).collect();
     let mut entries = Vec::new();
     for job in due.jobs.iter().filter(|job| is_late(job)) {
@@ -134,16 +136,16 @@ async fn late(store: &Store, names: Option<&[String]>, is_held: bool) -> Result<
             Err(_) => unreadable.push(job.name.clone()),
         }
     }
-    let mut runs = firing::held_runs(store, names, MOST + 1).await?;
-    let of_held = firing::jobs_of_held(store, names, MOST, None).await?;
+    let mut runs = firing::list_held_runs(store, names, MOST + 1).await?;
+    let of_held = firing::list_held_jobs(store, names, MOST, None).await?;
     let is_cut =
         due.jobs.len() + due.unreadable.len() > MOST as usize || runs.len() > MOST as usize;
     runs.truncate(MOST as usize);
     unreadable.extend(of_held.unreadable.iter().map(|job| job.name.clone()));
     for job in &of_held.jobs {
-        let mut before = Before::first_of(job);
+        let mut before = PrecedingRuns::first_of(job);
         for run in runs.iter().filter(|run| run.job_id == job.id) {
-            match released(job, run, before) {
+            match plan_release(job, run, before) {
                 Ok(plan) => {
                     before.add(&plan);
                     entries.push(Entry::new(job, "held", run.held_at, &plan));
@@ -192,7 +194,7 @@ fn entry_of_due(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
         held_at: job.now,
         paused: false,
     };
-    Ok(Entry::new(job, "held", job.now, &released(job, &run, Before::first_of(job))?))
+    Ok(Entry::new(job, "held", job.now, &plan_release(job, &run, PrecedingRuns::first_of(job))?))
 }
 
 impl Entry {
@@ -255,20 +257,20 @@ fn table(entries: &[Entry]) -> Table {
 
 async fn settle(
     store: &Store,
-    (verdict, names): (Verdict, Option<&[String]>),
+    (verdict, names): (HoldDecision, Option<&[String]>),
     arguments: &CatchUp,
     session: &Session,
 ) -> Result<(), Failure> {
-    let firings = catch_up::set_aside(store, names).await?;
-    if firings == 0 && (names.is_some() || catch_up::hold(store).await?.is_none()) {
+    let firings = catch_up::count_held_firings(store, names).await?;
+    if firings == 0 && (names.is_some() || catch_up::find_hold(store).await?.is_none()) {
         return Err(Failure::NothingDone("nothing is held; nothing was done".to_owned()));
     }
     let deed = match verdict {
-        Verdict::Release => "will be judged by their jobs' misfire policies",
-        Verdict::Discard => "will be given up",
+        HoldDecision::Release => "will be judged by their jobs' misfire policies",
+        HoldDecision::Discard => "will be given up",
     };
     confirm(&format!("{firings} firings that are set aside {deed}"), arguments.yes)?;
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let claimer = actor::claimer();
     let fresh_id = || ExecutionId::new(Uuid::now_v7());
     let done = catch_up::settle(store, (verdict, names), (by, &claimer), fresh_id, None).await;
@@ -305,8 +307,9 @@ async fn settle(
 }
 
 /// What a discard could not give up.
-fn still_late(settled: &Settled) -> String {
-    let or_more = if settled.late_jobs >= catch_up::MOST_LATE { " or more" } else { "" };
+fn still_late(settled: &SettledHold) -> String {
+    let or_more =
+        if settled.late_jobs >= catch_up::MAX_COUNTED_LATE_JOBS { " or more" } else { "" };
     format!(
         "{}{or_more} jobs are late and no scheduler has set them aside: they will be caught up by their \
          policies. sexton jobs catch-up --dry-run shows what would run; pause at once what must not \

@@ -4,7 +4,7 @@ use serde_json::json;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, DeleteError, Deleted, UnderWay};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 
 use super::{Delete, missing};
 use crate::confirm::confirm;
@@ -13,7 +13,7 @@ use crate::session::Session;
 
 pub(super) async fn run(arguments: &Delete, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     let request = jobs::Delete { name: &arguments.name, cancel: arguments.cancel, dry_run: true };
     let preview = call(&store, request, by).await?;
     if arguments.dry_run {
@@ -25,7 +25,11 @@ pub(super) async fn run(arguments: &Delete, session: &Session) -> Result<(), Fai
     tell(&done, arguments, session)
 }
 
-async fn call(store: &Store, request: jobs::Delete<'_>, by: By<'_>) -> Result<Deleted, Failure> {
+async fn call(
+    store: &Store,
+    request: jobs::Delete<'_>,
+    by: AuditContext<'_>,
+) -> Result<Deleted, Failure> {
     match jobs::delete(store, request, by, None).await {
         Ok(deleted) => Ok(deleted),
         Err(DeleteError::Missing(name)) => Err(missing(store, &name).await),

@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &Next, session: &Session) -> Result<(), Failu
     let store = session.store().await?;
     let Jobs { jobs, complete } = if arguments.names.is_empty() && arguments.from.is_none() {
         // Each firing that is among the soonest is of a job that is.
-        let names = jobs::soonest(&store, arguments.count as i64).await?;
+        let names = jobs::list_upcoming(&store, arguments.count as i64).await?;
         let jobs = if names.is_empty() { Vec::new() } else { of_names(&store, &names).await? };
         Jobs { jobs, complete: true }
     } else {

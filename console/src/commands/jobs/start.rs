@@ -6,7 +6,7 @@ use sexton_model::params::check;
 use sexton_service::fault;
 use sexton_store::Store;
 use sexton_store::jobs::{self, PauseError};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::trigger::{self as triggering, TriggerError};
 use uuid::Uuid;
 
@@ -83,9 +83,9 @@ pub(super) fn recorded<'a>(
     has_key: bool,
     arguments: &'a Trigger,
     session: &'a Session,
-) -> Option<By<'a>> {
+) -> Option<AuditContext<'a>> {
     let reason = arguments.reason.as_deref();
-    (!actor::is_program(has_key, reason)).then(|| By { actor: &session.actor, reason })
+    (!actor::is_program(has_key, reason)).then(|| AuditContext { actor: &session.actor, reason })
 }
 
 /// Executions are claimed, and nobody has been told.
@@ -126,7 +126,7 @@ fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
 pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let name = &arguments.name;
-    let by = By { actor: &session.actor, reason: Some(&arguments.reason) };
+    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     if let Err(error) = jobs::pause(&store, name, by, None).await {
         return Err(not_done(&store, error, session).await);
     }
@@ -142,7 +142,7 @@ pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Fa
 pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let name = &arguments.name;
-    let by = By { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let resumed = match jobs::resume(&store, name, by, None).await {
         Ok(resumed) => resumed,
         Err(error) => return Err(not_done(&store, error, session).await),

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Overlap;
 use sexton_model::{key, params};
-use sexton_store::trigger::{Each, PORTION, Portion, TriggerError, trigger_each as claim};
+use sexton_store::trigger::{
+    MAX_BATCH_TRIGGERS, TriggerError, TriggerItem, TriggeredBatch, trigger_many as claim,
+};
 use sexton_store::{Store, jobs};
 use uuid::Uuid;
 
@@ -55,13 +57,13 @@ pub(super) async fn trigger_each(
     let name = &arguments.name;
     fit(&store, name, &shown, &lines).await?;
     let (claimed_by, total) = (actor::asker(&session.actor), lines.len());
-    let each: Vec<Each> = lines.into_iter().map(|(_, one)| of(one)).collect();
+    let each: Vec<TriggerItem> = lines.into_iter().map(|(_, one)| of(one)).collect();
     let by = recorded(true, arguments, session);
-    let mut done = Portion::default();
-    for portion in each.chunks(PORTION) {
+    let mut done = TriggeredBatch::default();
+    for portion in each.chunks(MAX_BATCH_TRIGGERS) {
         let one = match claim(&store, name, portion, &claimed_by, by, None).await {
             Ok(one) => one,
-            Err(TriggerError::Missing(name)) if done == Portion::default() => {
+            Err(TriggerError::Missing(name)) if done == TriggeredBatch::default() => {
                 return Err(missing(&store, &name).await);
             }
             Err(error) => return Err(broken_off(&error, &done, total)),
@@ -75,18 +77,18 @@ pub(super) async fn trigger_each(
     tell(session, name, &done)
 }
 
-fn of(line: Line) -> Each {
-    Each { id: ExecutionId::new(Uuid::now_v7()), key: line.key, params: line.params }
+fn of(line: Line) -> TriggerItem {
+    TriggerItem { id: ExecutionId::new(Uuid::now_v7()), key: line.key, params: line.params }
 }
 
-fn broken_off(error: &TriggerError, done: &Portion, total: usize) -> Failure {
+fn broken_off(error: &TriggerError, done: &TriggeredBatch, total: usize) -> Failure {
     Failure::Failed(format!(
         "{error}; {} of {total} executions were triggered, give the same command again for the rest",
         done.created + done.known
     ))
 }
 
-fn tell(session: &Session, name: &str, done: &Portion) -> Result<(), Failure> {
+fn tell(session: &Session, name: &str, done: &TriggeredBatch) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&json!({
             "job_name": name,

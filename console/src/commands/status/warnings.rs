@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use sexton_service::settings::FailedLimits;
 use sexton_store::catch_up::Hold;
-use sexton_store::raw::Overflow;
 use sexton_store::status::{Overview, PoolCounts};
+use sexton_store::unknown_messages::Overflow;
 
 use crate::raw::overflowing;
 use crate::show::{duration, instant, line};

@@ -1,7 +1,7 @@
 //! What RabbitMQ did to queues of its own accord, and by which policy it probably did.
 
 use sexton_model::incident::IncidentKind;
-use sexton_store::incidents::SeenIncident;
+use sexton_store::incidents::RecordedIncident;
 
 use super::some;
 use crate::doctor::facts::Facts;
@@ -26,7 +26,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
     }
 }
 
-fn code_of(incident: &SeenIncident) -> Option<Code> {
+fn code_of(incident: &RecordedIncident) -> Option<Code> {
     match incident.kind {
         IncidentKind::Missing if incident.times < MISSING_TIMES => None,
         IncidentKind::Expired | IncidentKind::Missing => Some(Code::MessagesExpired),
@@ -35,8 +35,8 @@ fn code_of(incident: &SeenIncident) -> Option<Code> {
     }
 }
 
-fn told(incident: &SeenIncident, last: &str) -> String {
-    let SeenIncident { queue, kind, messages, .. } = incident;
+fn told(incident: &RecordedIncident, last: &str) -> String {
+    let RecordedIncident { queue, kind, messages, .. } = incident;
     let what = match kind {
         IncidentKind::Expired => format!("{messages} messages expired in queue {queue}"),
         IncidentKind::Missing => {

@@ -4,11 +4,11 @@ use sexton_model::bulk::{CanaryCounts, MAX_CANARY, PORTION};
 use sqlx::PgConnection;
 
 use crate::StoreError;
-use crate::bounded::Bounded;
+use crate::client_timeout::WithTimeout;
 
 /// What a canary's executions say.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stands {
+pub(super) struct CanaryStatus {
     pub(super) counts: CanaryCounts,
     /// The errors of those that failed again, without repetition; at most three.
     pub(super) errors: Vec<String>,
@@ -16,11 +16,11 @@ pub(super) struct Stands {
 
 /// Reads them: the items that are done, while no more are than a canary has. `accounted`: how many items
 /// are not open any more; only a portion whose rows somebody held can lie before the last of those.
-pub(super) async fn stands(
+pub(super) async fn read_canary_status(
     connection: &mut PgConnection,
     bulk: i64,
     accounted: i64,
-) -> Result<Stands, StoreError> {
+) -> Result<CanaryStatus, StoreError> {
     let row = sqlx::query!(
         r#"-- canary_stands
         WITH c AS MATERIALIZED (
@@ -42,12 +42,12 @@ pub(super) async fn stands(
         accounted + i64::from(MAX_CANARY + PORTION),
         i64::from(MAX_CANARY)
     )
-    .fetch_one(Bounded(connection))
+    .fetch_one(WithTimeout(connection))
     .await?;
     let counts = CanaryCounts {
         under_way: row.under_way as u64,
         failed: row.failed as u64,
         succeeded: row.succeeded as u64,
     };
-    Ok(Stands { counts, errors: row.errors })
+    Ok(CanaryStatus { counts, errors: row.errors })
 }

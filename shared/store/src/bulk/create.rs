@@ -7,15 +7,15 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use uuid::Uuid;
 
-use crate::bounded::{Bounded, commit};
-use crate::listen::Wake;
-use crate::operator::moves::UNVERIFIED;
-use crate::operator::{By, wake};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::notifications::Notification;
+use crate::operator::transitions::UNVERIFIED;
+use crate::operator::{AuditContext, notify};
 use crate::{Store, StoreError};
 
 /// Which executions are meant.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Asked<'a> {
+pub enum BulkSelector<'a> {
     /// All that fit this filter, and had ended when it was asked.
     Filter(&'a Value),
     /// These, at these attempt numbers; at most 1,000.
@@ -30,7 +30,7 @@ pub struct NewBulk<'a> {
     /// What is to be done.
     pub kind: Kind,
     /// To which.
-    pub asked: Asked<'a>,
+    pub asked: BulkSelector<'a>,
     /// When the operator looked, by the database's clock: what ended later is not meant.
     pub asked_at: DateTime<Utc>,
     /// How fast; `None`: as fast as the tickets are published.
@@ -44,8 +44,8 @@ pub struct NewBulk<'a> {
     pub verify: Option<&'a str>,
 }
 
-impl Asked<'_> {
-    fn told(&self) -> Value {
+impl BulkSelector<'_> {
+    fn to_json(&self) -> Value {
         match self {
             Self::Filter(filter) => json!({"filter": filter}),
             Self::Ids(ids) => json!({"ids": ids.len()}),
@@ -60,12 +60,16 @@ impl Asked<'_> {
 /// # Errors
 ///
 /// Those of the database: then it is not known whether it was asked for; `bulks` has it, or not.
-pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64, StoreError> {
+pub async fn create(
+    store: &Store,
+    bulk: &NewBulk<'_>,
+    by: AuditContext<'_>,
+) -> Result<i64, StoreError> {
     let mut tx = store.begin().await?;
-    let asked = bulk.asked.told();
+    let asked = bulk.asked.to_json();
     let state = match bulk.asked {
-        Asked::Ids(_) => BulkState::Running,
-        Asked::Filter(_) | Asked::Bulk(_) => BulkState::Preparing,
+        BulkSelector::Ids(_) => BulkState::Running,
+        BulkSelector::Filter(_) | BulkSelector::Bulk(_) => BulkState::Preparing,
     };
     let rate = bulk.rate.map(|rate| rate.to_string());
     let row = sqlx::query!(
@@ -84,9 +88,9 @@ pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64
         bulk.verify.filter(|verify| *verify != UNVERIFIED),
         state.as_str()
     )
-    .fetch_one(Bounded(&mut *tx))
+    .fetch_one(WithTimeout(&mut *tx))
     .await?;
-    if let Asked::Ids(ids) = bulk.asked {
+    if let BulkSelector::Ids(ids) = bulk.asked {
         let (ids, seen): (Vec<Uuid>, Vec<i32>) =
             ids.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip();
         sqlx::query!(
@@ -99,9 +103,9 @@ pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64
             row.id,
             &ids,
             &seen,
-            first_state(bulk.verify)
+            initial_item_state(bulk.verify)
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?;
     }
     let after = json!({
@@ -118,14 +122,14 @@ pub async fn create(store: &Store, bulk: &NewBulk<'_>, by: By<'_>) -> Result<i64
         after,
         row.id
     )
-    .execute(Bounded(&mut *tx))
+    .execute(WithTimeout(&mut *tx))
     .await?;
-    wake(&mut tx, Wake::Bulk).await?;
+    notify(&mut tx, Notification::Bulk).await?;
     commit(tx).await?;
     Ok(row.id)
 }
 
 /// In which an item begins.
-pub(super) fn first_state(verify: Option<&str>) -> &'static str {
+pub(super) fn initial_item_state(verify: Option<&str>) -> &'static str {
     if matches!(verify, Some("command" | "task")) { "unasked" } else { "waiting" }
 }

@@ -18,7 +18,7 @@ pub struct Item {
 
 /// Items of a bulk after the ordinal `after`, in their order; at most `limit`. `states`: only in these;
 /// empty: in any.
-pub async fn items(
+pub async fn list_items(
     store: &Store,
     bulk: i64,
     states: &[&str],
@@ -37,6 +37,6 @@ pub async fn items(
         after,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

@@ -6,10 +6,10 @@ use sexton_model::graveyard::Filter;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::create::first_state;
+use super::create::initial_item_state;
 use super::select;
-use crate::bounded::{Bounded, commit};
-use crate::error::known;
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
 use crate::{Now, Store, StoreError};
 
 /// What a portion has written.
@@ -21,7 +21,7 @@ pub struct Prepared {
     pub complete: bool,
 }
 
-struct Written {
+struct SelectedItems {
     selected: i64,
     complete: bool,
 }
@@ -41,21 +41,21 @@ pub async fn prepare(
         WHERE id = $1 AND state = 'preparing'",
         id
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let kind = known("bulks.kind", &row.kind, Kind::parse)?;
-    let first = first_state(row.verify.as_deref());
-    let other = row.asked.get("bulk").and_then(Value::as_i64);
-    let found = if other.is_some() {
+    let kind = parse_column("bulks.kind", &row.kind, Kind::parse)?;
+    let first = initial_item_state(row.verify.as_deref());
+    let source_bulk = row.asked.get("bulk").and_then(Value::as_i64);
+    let found = if source_bulk.is_some() {
         select::Page::default()
     } else {
-        let filter = read(&row.asked["filter"])?;
+        let filter = parse_filter(&row.asked["filter"])?;
         let after = row.cursor_at.zip(row.cursor_id);
         select::page(store, &filter, row.asked_at, after, limit).await?
     };
     let mut tx = store.begin().await?;
-    let mine = sqlx::query_scalar!(
+    let locked = sqlx::query_scalar!(
         "-- lock_bulk_to_prepare
         SELECT id FROM bulks
         WHERE id = $1 AND state = 'preparing' AND cursor_id IS NOT DISTINCT FROM $2
@@ -65,29 +65,29 @@ pub async fn prepare(
         row.cursor_id,
         row.cursor_item
     )
-    .fetch_optional(Bounded(&mut *tx))
+    .fetch_optional(WithTimeout(&mut *tx))
     .await?;
-    if mine.is_none() {
+    if locked.is_none() {
         return Ok(None);
     }
-    let page = match other {
-        Some(other) => of_bulk(&mut tx, id, other, first, limit).await?,
-        None => of_filter(&mut tx, id, kind, &found, first).await?,
+    let page = match source_bulk {
+        Some(source_bulk) => select_from_bulk(&mut tx, id, source_bulk, first, limit).await?,
+        None => select_by_filter(&mut tx, id, kind, &found, first).await?,
     };
     if page.complete {
-        prepared(&mut tx, id, now).await?;
+        mark_prepared(&mut tx, id, now).await?;
     }
     commit(tx).await?;
     Ok(Some(Prepared { selected: page.selected as usize, complete: page.complete }))
 }
 
 /// A filter of a version to come would mean more than was asked for.
-fn read(filter: &Value) -> Result<Filter, StoreError> {
+fn parse_filter(filter: &Value) -> Result<Filter, StoreError> {
     serde_json::from_value(filter.clone())
         .map_err(|_| StoreError::Inconsistent { place: "bulks.asked", value: filter.to_string() })
 }
 
-async fn prepared(connection: &mut PgConnection, id: i64, now: Now) -> Result<(), StoreError> {
+async fn mark_prepared(connection: &mut PgConnection, id: i64, now: Now) -> Result<(), StoreError> {
     sqlx::query!(
         "-- bulk_is_prepared
         UPDATE bulks SET prepared_at = coalesce($2, now()),
@@ -99,19 +99,19 @@ async fn prepared(connection: &mut PgConnection, id: i64, now: Now) -> Result<()
         BulkState::Done.as_str(),
         BulkState::Running.as_str()
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
 
 /// What the bulk `other` has done, in its order.
-async fn of_bulk(
+async fn select_from_bulk(
     connection: &mut PgConnection,
     id: i64,
-    other: i64,
+    source_bulk: i64,
     first: &str,
     limit: i64,
-) -> Result<Written, StoreError> {
+) -> Result<SelectedItems, StoreError> {
     let row = sqlx::query!(
         r#"-- items_of_bulk
         WITH p AS MATERIALIZED (
@@ -128,23 +128,23 @@ async fn of_bulk(
             WHERE id = $1)
         SELECT (SELECT count(*) FROM p) AS "read!", (SELECT count(*) FROM i) AS "selected!""#,
         id,
-        other,
+        source_bulk,
         first,
         limit
     )
-    .fetch_one(Bounded(connection))
+    .fetch_one(WithTimeout(connection))
     .await?;
-    Ok(Written { selected: row.selected, complete: row.read < limit })
+    Ok(SelectedItems { selected: row.selected, complete: row.read < limit })
 }
 
 /// What was found, at the attempt numbers that they have now; what has moved on since is not meant.
-async fn of_filter(
+async fn select_by_filter(
     connection: &mut PgConnection,
     id: i64,
     kind: Kind,
     found: &select::Page,
     first: &str,
-) -> Result<Written, StoreError> {
+) -> Result<SelectedItems, StoreError> {
     let ids: Vec<Uuid> = found.places.iter().map(|place| place.1).collect();
     let selected = sqlx::query_scalar!(
         r#"-- items_of_filter
@@ -166,7 +166,7 @@ async fn of_filter(
         found.last.map(|place| place.0),
         found.last.map(|place| place.1)
     )
-    .fetch_one(Bounded(connection))
+    .fetch_one(WithTimeout(connection))
     .await?;
-    Ok(Written { selected, complete: found.complete })
+    Ok(SelectedItems { selected, complete: found.complete })
 }

@@ -1,7 +1,7 @@
 //! What a bulk would mean, before it is asked for.
 //!
 //! Read page by page, along the same statement that selects a bulk's items, so that the preview cannot mean
-//! anything else. Looked at are at most [`MOST`]; where there are more, it says so and is about those that
+//! anything else. Looked at are at most [`MAX_PREVIEW_EXECUTIONS`]; where there are more, it says so and is about those that
 //! failed first.
 
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use serde::Serialize;
 use sexton_model::graveyard::Filter;
 use uuid::Uuid;
 
-use super::later::Later;
-use super::select::{self, Place};
-use crate::graveyard::{LeftOut, left_out};
+use super::later_success::LaterSuccesses;
+use super::select::{self, PagePosition};
+use crate::failures::{MutedMatches, count_muted};
 use crate::{Now, Store, StoreError, status};
 
 /// The most executions that are looked at.
-pub const MOST: u64 = 100_000;
+pub const MAX_PREVIEW_EXECUTIONS: u64 = 100_000;
 /// Executions of one page.
-const PAGE: i64 = 5_000;
+const PAGE_EXECUTIONS: i64 = 5_000;
 
 /// What is meant.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -42,7 +42,7 @@ pub struct Preview {
     /// How many are of jobs that have a verify task, which is asked of each first.
     pub verified: u64,
     /// What would fit, and is left out because its groups are muted.
-    pub muted: LeftOut,
+    pub muted: MutedMatches,
     /// By the database's clock, when it was made: what fails later is not meant.
     pub asked_at: DateTime<Utc>,
 }
@@ -52,7 +52,7 @@ struct Counts {
     verified: u64,
     jobs: BTreeMap<String, u64>,
     pools: BTreeMap<String, u64>,
-    later: Later,
+    later: LaterSuccesses,
 }
 
 /// Looks.
@@ -63,10 +63,10 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
     };
     let mut preview = Preview { asked_at, ..Preview::default() };
     let mut counts = Counts::default();
-    let mut after: Option<Place> = None;
+    let mut after: Option<PagePosition> = None;
     loop {
-        let page = select::page(store, filter, asked_at, after, PAGE).await?;
-        if preview.count >= MOST {
+        let page = select::page(store, filter, asked_at, after, PAGE_EXECUTIONS).await?;
+        if preview.count >= MAX_PREVIEW_EXECUTIONS {
             preview.more = !page.places.is_empty() || !page.complete;
             break;
         }
@@ -74,16 +74,16 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
         preview.newest = page.places.last().map(|place| place.0).or(preview.newest);
         preview.count += page.places.len() as u64;
         let ids: Vec<Uuid> = page.places.iter().map(|place| place.1).collect();
-        preview.succeeded_later += look(store, &ids, &mut counts).await?;
+        preview.succeeded_later += count_page(store, &ids, &mut counts).await?;
         if page.complete {
             break;
         }
         after = page.last;
     }
-    preview.muted = left_out(store, filter, Some(asked_at), MOST).await?;
+    preview.muted = count_muted(store, filter, Some(asked_at), MAX_PREVIEW_EXECUTIONS).await?;
     preview.verified = counts.verified;
-    preview.jobs = most_first(counts.jobs);
-    preview.pools = most_first(counts.pools);
+    preview.jobs = sort_by_count(counts.jobs);
+    preview.pools = sort_by_count(counts.pools);
     Ok(preview)
 }
 
@@ -91,37 +91,37 @@ pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
     let asked_at = status::clock(store).await?;
     let mut counts = Counts::default();
-    let succeeded_later = look(store, ids, &mut counts).await?;
+    let succeeded_later = count_page(store, ids, &mut counts).await?;
     let range = sqlx::query!(
         "-- preview_range
         SELECT min(finished_at) AS oldest, max(finished_at) AS newest FROM executions WHERE id = ANY ($1)",
         ids
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?;
     Ok(Preview {
         count: ids.len() as u64,
         more: false,
-        jobs: most_first(counts.jobs),
-        pools: most_first(counts.pools),
+        jobs: sort_by_count(counts.jobs),
+        pools: sort_by_count(counts.pools),
         oldest: range.oldest,
         newest: range.newest,
         succeeded_later,
         verified: counts.verified,
-        muted: LeftOut::default(),
+        muted: MutedMatches::default(),
         asked_at,
     })
 }
 
 /// How many of these are of jobs that have a verify task.
-pub async fn verified(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
+pub async fn count_with_verify_task(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
     let count = sqlx::query_scalar!(
         r#"-- verified_executions
         SELECT count(*) AS "count!" FROM executions e JOIN jobs j ON j.id = e.job_id
         WHERE e.id = ANY ($1) AND j.verify_task IS NOT NULL"#,
         ids
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?;
     Ok(count as u64)
 }
@@ -132,16 +132,16 @@ pub async fn verified(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
 /// # Errors
 ///
 /// Those of the database.
-pub async fn some_job_asks(store: &Store) -> Result<bool, StoreError> {
+pub async fn any_job_has_verify_task(store: &Store) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- some_job_asks
         SELECT EXISTS (SELECT FROM jobs WHERE verify_task IS NOT NULL) AS "some!""#
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
-async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
+async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, StoreError> {
     let rows = sqlx::query!(
         r#"-- preview_page
         SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
@@ -150,17 +150,17 @@ async fn look(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<u64, S
         GROUP BY 1, 2"#,
         ids
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     for row in rows {
         *counts.jobs.entry(row.job).or_default() += row.count as u64;
         *counts.pools.entry(row.pool).or_default() += row.count as u64;
         counts.verified += row.verified as u64;
     }
-    counts.later.of(store, ids).await
+    counts.later.count(store, ids).await
 }
 
-fn most_first(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+fn sort_by_count(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
     let mut all: Vec<(String, u64)> = counts.into_iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     all

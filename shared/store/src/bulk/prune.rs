@@ -2,7 +2,7 @@
 
 use sqlx::PgConnection;
 
-use crate::bounded::{Bounded, commit};
+use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes items of bulks that were done or stopped more than `days` ago, at most `most`; when fewer are left,
@@ -15,9 +15,9 @@ use crate::{Now, Store, StoreError};
 /// # Errors
 ///
 /// Those of the database; nothing of the batch was removed.
-pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64, StoreError> {
+pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let mut tx = store.begin().await?;
-    let questions = give_up_questions(&mut tx, days, most, now).await?;
+    let questions = give_up_questions(&mut tx, days, limit, now).await?;
     let items = sqlx::query!(
         "-- prune_bulk_items
         WITH b AS MATERIALIZED (
@@ -39,13 +39,13 @@ pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64,
         DELETE FROM bulk_items d USING i WHERE d.bulk_id = i.bulk_id AND d.ordinal = i.ordinal",
         now,
         f64::from(days),
-        most
+        limit
     )
-    .execute(Bounded(&mut *tx))
+    .execute(WithTimeout(&mut *tx))
     .await?
     .rows_affected();
     let mut bulks = 0;
-    if items < most.unsigned_abs() {
+    if items < limit.unsigned_abs() {
         bulks = sqlx::query!(
             "-- prune_bulks
             DELETE FROM bulks WHERE id IN (
@@ -55,9 +55,9 @@ pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64,
                 ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED)",
             now,
             f64::from(days),
-            most
+            limit
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?
         .rows_affected();
     }
@@ -70,7 +70,7 @@ pub async fn prune(store: &Store, days: i32, most: i64, now: Now) -> Result<u64,
 async fn give_up_questions(
     connection: &mut PgConnection,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
 ) -> Result<u64, StoreError> {
     let ended = sqlx::query!(
@@ -97,9 +97,9 @@ async fn give_up_questions(
         FROM q JOIN d ON d.id = q.id",
         now,
         f64::from(days),
-        most
+        limit
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(ended.rows_affected())
 }

@@ -17,8 +17,8 @@
 //! item is refused or left. A question that still waits after ten minutes, and that no worker at work in its pool
 //! offers, is taken back and is no answer.
 
-mod edited;
-mod hear;
+mod collect_answers;
+mod edited_params;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -28,26 +28,26 @@ use sexton_model::verify::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub(super) use self::edited::edited;
+pub(super) use self::edited_params::find_edited;
 use super::rows::write_items;
-use crate::bounded::{Bounded, commit};
-use crate::error::known;
-use crate::listen::Wake;
-use crate::offers::old_workers_on;
-use crate::operator::wake;
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
+use crate::notifications::Notification;
+use crate::offers::list_old_workers_on;
+use crate::operator::notify;
 use crate::{Now, Store, StoreError};
 
 /// A question that waits so long after it was asked, in minutes, is not waited for any more if no worker offers it.
-pub const LONGEST_WAIT_MINUTES: i32 = 10;
+pub const MAX_QUESTION_WAIT_MINUTES: i32 = 10;
 /// The longest run of a question, in milliseconds; the catalogue may say less.
-const TIMEOUT_MS: i64 = 60_000;
+const QUESTION_TIMEOUT_MS: i64 = 60_000;
 /// How often one that failed is tried again, and after how many milliseconds: an operator waits.
-const RETRIES: i32 = 2;
-const RETRY_MS: i64 = 2_000;
+const QUESTION_RETRIES: i32 = 2;
+const QUESTION_RETRY_MS: i64 = 2_000;
 
 /// What a round has done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asking {
+pub struct QuestionRound {
     /// Questions that were asked.
     pub asked: usize,
     /// Items whose effect had happened, and that are resolved.
@@ -59,7 +59,7 @@ pub struct Asking {
 }
 
 /// A running bulk, locked.
-struct Asker {
+struct LockedBulk {
     id: i64,
     actor: String,
     reason: Option<String>,
@@ -70,26 +70,26 @@ struct Asker {
 
 /// Hears what questions of a running bulk have said, and asks about further items; `None`: it asks no task, does
 /// not run, or another scheduler is at it. `fresh` is asked for the ids of questions and of their jobs.
-pub async fn asking(
+pub async fn process_questions(
     store: &Store,
     id: i64,
     fresh: impl FnMut() -> Uuid,
     now: Now,
-) -> Result<Option<Asking>, StoreError> {
+) -> Result<Option<QuestionRound>, StoreError> {
     let mut tx = store.begin().await?;
-    let Some(asker) = lock(&mut tx, id, now).await? else { return Ok(None) };
-    let mut done = Asking::default();
-    hear::hear(&mut tx, &asker, &mut done).await?;
-    ask(&mut tx, &asker, fresh, &mut done).await?;
+    let Some(asker) = lock_bulk(&mut tx, id, now).await? else { return Ok(None) };
+    let mut done = QuestionRound::default();
+    collect_answers::collect_answers(&mut tx, &asker, &mut done).await?;
+    ask_questions(&mut tx, &asker, fresh, &mut done).await?;
     commit(tx).await?;
     Ok(Some(done))
 }
 
-async fn lock(
+async fn lock_bulk(
     connection: &mut PgConnection,
     id: i64,
     now: Now,
-) -> Result<Option<Asker>, StoreError> {
+) -> Result<Option<LockedBulk>, StoreError> {
     let row = sqlx::query!(
         r#"-- lock_bulk_to_ask
         SELECT actor, reason, rate, CASE WHEN NOT canary_passed THEN canary END AS canary, done,
@@ -101,11 +101,13 @@ async fn lock(
         id,
         now
     )
-    .fetch_optional(Bounded(connection))
+    .fetch_optional(WithTimeout(connection))
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let rate =
-        row.rate.as_deref().map(|text| known("bulks.rate", text, |text| text.parse::<Rate>().ok()));
+    let rate = row
+        .rate
+        .as_deref()
+        .map(|text| parse_column("bulks.rate", text, |text| text.parse::<Rate>().ok()));
     let canary = row.canary.and_then(|size| u32::try_from(size).ok());
     let pace = rate.transpose()?.map(|rate| Pace {
         rate,
@@ -113,19 +115,19 @@ async fn lock(
         begun: row.paced.max(0) as u64,
     });
     let out = u32::try_from(row.done).unwrap_or(u32::MAX);
-    let ahead = ahead(pace, canary.map(|size| size.saturating_sub(out)), row.now);
-    Ok(Some(Asker { id, actor: row.actor, reason: row.reason, ahead, now: row.now }))
+    let ahead = max_ahead(pace, canary.map(|size| size.saturating_sub(out)), row.now);
+    Ok(Some(LockedBulk { id, actor: row.actor, reason: row.reason, ahead, now: row.now }))
 }
 
 /// So that an answer is acted upon while it is fresh: no more than what the canary still lacks, and than may begin
 /// within a minute.
-fn ahead(pace: Option<Pace>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
+fn max_ahead(pace: Option<Pace>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
     let paced = pace.map_or(PORTION, |pace| allowed(pace, now + chrono::Duration::minutes(1)).0);
     canary.map_or(paced, |lacks| paced.min(lacks))
 }
 
 /// An item that nobody has asked about.
-struct Unasked {
+struct UnaskedItem {
     ordinal: i64,
     execution_id: Uuid,
     /// As it was selected.
@@ -133,13 +135,13 @@ struct Unasked {
     verify_task: Option<String>,
 }
 
-async fn ask(
+async fn ask_questions(
     connection: &mut PgConnection,
-    asker: &Asker,
+    asker: &LockedBulk,
     fresh: impl FnMut() -> Uuid,
-    done: &mut Asking,
+    done: &mut QuestionRound,
 ) -> Result<(), StoreError> {
-    let unasked = next(connection, asker).await?;
+    let unasked = read_unasked_items(connection, asker).await?;
     let mut written: Vec<(i64, &str, Option<String>)> = Vec::new();
     let mut about = Vec::new();
     for item in unasked {
@@ -165,23 +167,26 @@ async fn ask(
             asker.id,
             left
         )
-        .execute(Bounded(&mut *connection))
+        .execute(WithTimeout(&mut *connection))
         .await?;
     }
     // Begun by a worker of the version before, a question would be asked under its own key instead.
-    let old = old_workers_on(Bounded(&mut *connection), Some(asker.now));
+    let old = list_old_workers_on(WithTimeout(&mut *connection), Some(asker.now));
     if !about.is_empty() && old.await?.is_empty() {
         done.asked = about.len();
-        insert(connection, asker, &about, fresh).await?;
-        wake(connection, Wake::Owed).await?;
+        insert_questions(connection, asker, &about, fresh).await?;
+        notify(connection, Notification::TicketsUnpublished).await?;
     }
     Ok(())
 }
 
 /// The next items to ask about, as many as there is room for.
-async fn next(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Unasked>, StoreError> {
+async fn read_unasked_items(
+    connection: &mut PgConnection,
+    asker: &LockedBulk,
+) -> Result<Vec<UnaskedItem>, StoreError> {
     Ok(sqlx::query_as!(
-        Unasked,
+        UnaskedItem,
         r#"-- items_to_ask
         SELECT i.ordinal, i.execution_id, coalesce(e.state = 'failed' AND e.attempt = i.seen, false) AS "meant!",
                j.verify_task
@@ -197,14 +202,14 @@ async fn next(connection: &mut PgConnection, asker: &Asker) -> Result<Vec<Unaske
         asker.id,
         i64::from(asker.ahead)
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?)
 }
 
 /// Writes questions, and the jobs that they are of where these are not there yet.
-async fn insert(
+async fn insert_questions(
     connection: &mut PgConnection,
-    asker: &Asker,
+    asker: &LockedBulk,
     about: &[(i64, Uuid, String)],
     mut fresh: impl FnMut() -> Uuid,
 ) -> Result<(), StoreError> {
@@ -225,12 +230,12 @@ async fn insert(
         &jobs,
         &tasks,
         VERIFY_PREFIX,
-        RETRIES,
-        RETRY_MS,
-        TIMEOUT_MS,
+        QUESTION_RETRIES,
+        QUESTION_RETRY_MS,
+        QUESTION_TIMEOUT_MS,
         asker.now
     )
-    .execute(Bounded(&mut *connection))
+    .execute(WithTimeout(&mut *connection))
     .await?;
     let questions: Vec<Uuid> = about.iter().map(|_| fresh()).collect();
     let (ordinals, executions): (Vec<i64>, Vec<Uuid>) =
@@ -262,13 +267,13 @@ async fn insert(
         claimed_by,
         VERIFY_PREFIX
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
 
 /// What a question has said, as its row has it.
-struct Heard {
+struct EndedQuestion {
     ordinal: i64,
     execution_id: Uuid,
     seen: i32,

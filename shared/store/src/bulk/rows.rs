@@ -8,18 +8,18 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::bounded::Bounded;
-use crate::open::number;
+use crate::client_timeout::WithTimeout;
+use crate::open::parse_attempt_number;
 
 /// An item that nothing was done about yet.
-pub(super) struct Open {
+pub(super) struct OpenItem {
     pub(super) ordinal: i64,
     pub(super) id: ExecutionId,
     pub(super) seen: AttemptNumber,
 }
 
 /// An execution, locked until the transaction ends.
-pub(super) struct Locked {
+pub(super) struct LockedExecution {
     pub(super) job: Uuid,
     pub(super) state: String,
     pub(super) attempt: i32,
@@ -27,12 +27,12 @@ pub(super) struct Locked {
 }
 
 /// The next items that wait, in their order; at most `most`.
-pub(super) async fn open_items(
+pub(super) async fn list_open_items(
     connection: &mut PgConnection,
     id: i64,
-    most: u32,
-) -> Result<Vec<Open>, StoreError> {
-    if most == 0 {
+    limit: u32,
+) -> Result<Vec<OpenItem>, StoreError> {
+    if limit == 0 {
         return Ok(Vec::new());
     }
     let rows = sqlx::query!(
@@ -40,14 +40,14 @@ pub(super) async fn open_items(
         SELECT ordinal, execution_id, seen FROM bulk_items
         WHERE bulk_id = $1 AND state = 'waiting' ORDER BY ordinal LIMIT $2",
         id,
-        i64::from(most)
+        i64::from(limit)
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     rows.into_iter()
         .map(|row| {
             let (ordinal, id) = (row.ordinal, ExecutionId::new(row.execution_id));
-            Ok(Open { ordinal, id, seen: number(row.seen)? })
+            Ok(OpenItem { ordinal, id, seen: parse_attempt_number(row.seen)? })
         })
         .collect()
 }
@@ -55,8 +55,8 @@ pub(super) async fn open_items(
 /// Locks their executions, but for those that somebody else has locked.
 pub(super) async fn lock_executions(
     connection: &mut PgConnection,
-    items: &[Open],
-) -> Result<HashMap<Uuid, Locked>, StoreError> {
+    items: &[OpenItem],
+) -> Result<HashMap<Uuid, LockedExecution>, StoreError> {
     let ids: Vec<Uuid> = items.iter().map(|item| item.id.get()).collect();
     let rows = sqlx::query!(
         r#"-- lock_executions_of_bulk
@@ -68,21 +68,25 @@ pub(super) async fn lock_executions(
         FROM executions WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"#,
         &ids
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     let locked = rows.into_iter().map(|row| {
-        let locked =
-            Locked { job: row.job_id, state: row.state, attempt: row.attempt, before: row.before };
+        let locked = LockedExecution {
+            job: row.job_id,
+            state: row.state,
+            attempt: row.attempt,
+            before: row.before,
+        };
         (row.id, locked)
     });
     Ok(locked.collect())
 }
 
 /// Of those that could not be locked, the ones that exist: somebody has them.
-pub(super) async fn there(
+pub(super) async fn find_existing(
     connection: &mut PgConnection,
-    items: &[Open],
-    locked: &HashMap<Uuid, Locked>,
+    items: &[OpenItem],
+    locked: &HashMap<Uuid, LockedExecution>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     let ids: Vec<Uuid> =
         items.iter().map(|item| item.id.get()).filter(|id| !locked.contains_key(id)).collect();
@@ -93,7 +97,7 @@ pub(super) async fn there(
         "-- executions_that_are_there\nSELECT id FROM executions WHERE id = ANY ($1)",
         &ids
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     Ok(rows.into_iter().collect())
 }
@@ -117,7 +121,7 @@ pub(super) async fn write_items(
         &states,
         &notes as &[Option<String>]
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

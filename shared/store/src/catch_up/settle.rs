@@ -5,20 +5,24 @@ use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::plan::{Gap, GapReason, Plan};
 use sqlx::PgConnection;
 
-use super::{Before, MOST_LATE, SettleError, Settled, Verdict, released};
-use crate::bounded::Bounded;
-use crate::firing::{Claim, ClaimTransaction, DueJob, GapBehind, GapRow, HeldRun};
-use crate::listen::Wake;
-use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
+use super::{
+    HoldDecision, MAX_COUNTED_LATE_JOBS, PrecedingRuns, SettleError, SettledHold, plan_release,
+};
+use crate::client_timeout::WithTimeout;
+use crate::firing::{Claim, ClaimTransaction, DueJob, GapCause, GapRow, HeldRun};
+use crate::notifications::Notification;
+use crate::operator::{
+    AuditContext, NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout,
+};
 use crate::{Now, Store, StoreError};
 
 /// Jobs that one transaction decides.
-const BATCH: i64 = 100;
+const MAX_BATCH_JOBS: i64 = 100;
 /// Rows after which no further job is decided in the same transaction. One job adds at most about a
 /// thousand for each run.
-const ENOUGH_ROWS: usize = 5_000;
+const MAX_BATCH_ROWS: usize = 5_000;
 /// How often the end of a hold is tried while planners go on setting firings aside.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 /// Decides what was set aside: of the jobs `names`, or of all, which ends the hold. `fresh_id` is asked
 /// for the id of each new execution, `claimed_by` is `<instance>:<pid>` of the caller.
@@ -28,19 +32,19 @@ const TRIES: usize = 5;
 /// [`SettleError`]; what was decided before it stays decided.
 pub async fn settle(
     store: &Store,
-    (verdict, names): (Verdict, Option<&[String]>),
-    (by, claimed_by): (By<'_>, &str),
+    (verdict, names): (HoldDecision, Option<&[String]>),
+    (by, claimed_by): (AuditContext<'_>, &str),
     mut fresh_id: impl FnMut() -> ExecutionId,
     now: Now,
-) -> Result<Settled, SettleError> {
-    let mut settled = Settled::default();
-    for _ in 0..TRIES {
+) -> Result<SettledHold, SettleError> {
+    let mut settled = SettledHold::default();
+    for _ in 0..MAX_TRIES {
         let mut after = None;
         loop {
             let mut transaction = ClaimTransaction::begin(store, now).await?;
             let batch = Batch { verdict, names, after, by, claimed_by };
             let done = batch.settle(&mut transaction, &mut fresh_id, &mut settled).await;
-            after = done.map_err(why)?;
+            after = done.map_err(settle_error)?;
             transaction.commit().await?;
             if after.is_none() {
                 break;
@@ -51,7 +55,7 @@ pub async fn settle(
         if names.is_some() || !settled.unreadable.is_empty() {
             break;
         }
-        if let Some(late_jobs) = end(store, verdict, by, now).await.map_err(why)? {
+        if let Some(late_jobs) = end(store, verdict, by, now).await.map_err(settle_error)? {
             settled.ended = true;
             settled.late_jobs = late_jobs;
             break;
@@ -60,19 +64,19 @@ pub async fn settle(
     Ok(settled)
 }
 
-fn why(error: StoreError) -> SettleError {
+fn settle_error(error: StoreError) -> SettleError {
     match error {
-        StoreError::Unavailable(error) if lock_timed_out(&error) => SettleError::Locked,
+        StoreError::Unavailable(error) if is_lock_timeout(&error) => SettleError::Locked,
         error => error.into(),
     }
 }
 
 /// What one transaction is to decide.
 struct Batch<'a> {
-    verdict: Verdict,
+    verdict: HoldDecision,
     names: Option<&'a [String]>,
     after: Option<JobId>,
-    by: By<'a>,
+    by: AuditContext<'a>,
     claimed_by: &'a str,
 }
 
@@ -82,24 +86,24 @@ struct Decided {
     claims: Vec<Claim>,
     gaps: Vec<GapRow>,
     forgotten: Vec<HeldRun>,
-    deeds: Vec<AuditDeed>,
+    actions: Vec<NewAction>,
 }
 
 impl Batch<'_> {
-    /// Decides up to [`BATCH`] jobs; returns the last, `None` after all of them.
+    /// Decides up to [`MAX_BATCH_JOBS`] jobs; returns the last, `None` after all of them.
     async fn settle(
         &self,
         transaction: &mut ClaimTransaction<'_>,
         fresh_id: &mut impl FnMut() -> ExecutionId,
-        settled: &mut Settled,
+        settled: &mut SettledHold,
     ) -> Result<Option<JobId>, StoreError> {
-        bound_waiting(transaction.connection()).await.map_err(StoreError::from)?;
-        let held = transaction.held_jobs(self.names, self.after, BATCH).await?;
+        set_lock_timeout(transaction.connection()).await.map_err(StoreError::from)?;
+        let held = transaction.held_jobs(self.names, self.after, MAX_BATCH_JOBS).await?;
         let mut decided = Decided::default();
         let mut last = held.last;
         let mut before = self.after;
         for job in &held.due.jobs {
-            if decided.claims.len() >= ENOUGH_ROWS {
+            if decided.claims.len() >= MAX_BATCH_ROWS {
                 last = before;
                 break;
             }
@@ -110,7 +114,7 @@ impl Batch<'_> {
                 continue;
             }
             // Without a schedule that can be read it can only be given up.
-            if self.verdict == Verdict::Release && job.timetable().is_err() {
+            if self.verdict == HoldDecision::Release && job.timetable().is_err() {
                 settled.unreadable.push(job.name.clone());
                 continue;
             }
@@ -122,13 +126,13 @@ impl Batch<'_> {
             if runs.is_empty() {
                 continue;
             }
-            if self.verdict == Verdict::Release {
+            if self.verdict == HoldDecision::Release {
                 settled.unreadable.push(job.name.clone());
                 continue;
             }
             decided.gaps.extend(runs.iter().map(|run| self.given_up(run)));
             let firings = runs.iter().map(|run| u64::from(run.count)).sum();
-            decided.deeds.push(self.deed(job.id, firings, 0));
+            decided.actions.push(self.action(job.id, firings, 0));
             decided.forgotten.extend(runs.into_iter().cloned());
             settled.jobs += 1;
         }
@@ -146,8 +150,8 @@ impl Batch<'_> {
         settled.known += decided.claims.len() - inserted.len();
         settled.missed += decided.gaps.iter().map(|gap| u64::from(gap.count)).sum::<u64>();
         if let Some(at) = held.now {
-            record_deeds(transaction.connection(), self.by.actor, &decided.deeds, at).await?;
-            wake(transaction.connection(), Wake::Jobs).await?;
+            record_actions(transaction.connection(), self.by.actor, &decided.actions, at).await?;
+            notify(transaction.connection(), Notification::Jobs).await?;
         }
         Ok(last)
     }
@@ -159,46 +163,46 @@ impl Batch<'_> {
         fresh_id: &mut impl FnMut() -> ExecutionId,
         decided: &mut Decided,
     ) -> Result<(), StoreError> {
-        let mut before = Before::first_of(job);
+        let mut before = PrecedingRuns::first_of(job);
         let (mut firings, mut claimed) = (0, 0);
         for run in runs {
             firings += u64::from(run.count);
             decided.forgotten.push((*run).clone());
-            if self.verdict == Verdict::Discard {
+            if self.verdict == HoldDecision::Discard {
                 decided.gaps.push(self.given_up(run));
                 continue;
             }
-            let plan = released(job, run, before)?;
+            let plan = plan_release(job, run, before)?;
             before.add(&plan);
-            let into_key = stands_for(job, run, &plan);
+            let into_key = coalescing_key(job, run, &plan);
             decided.gaps.extend(plan.gaps.iter().map(|gap| {
                 let into_key = into_key.clone().filter(|_| gap.reason == GapReason::Coalesced);
-                GapRow::of(job.id, gap).with(GapBehind { into_key, ..GapBehind::default() })
+                GapRow::of(job.id, gap).with_cause(GapCause { into_key, ..GapCause::default() })
             }));
             for firing in plan.firings {
                 claimed += 1;
                 decided.claims.push(Claim::of(job, firing, fresh_id()));
             }
         }
-        decided.deeds.push(self.deed(job.id, firings, claimed));
+        decided.actions.push(self.action(job.id, firings, claimed));
         Ok(())
     }
 
     fn given_up(&self, run: &HeldRun) -> GapRow {
         let HeldRun { first, last, count, .. } = *run;
         let gap = Gap { first, last, count, reason: GapReason::Held };
-        GapRow::of(run.job_id, &gap).with(GapBehind {
+        GapRow::of(run.job_id, &gap).with_cause(GapCause {
             actor: Some(self.by.actor.to_owned()),
             why: self.by.reason.map(str::to_owned),
             into_key: None,
         })
     }
 
-    fn deed(&self, job: JobId, firings: u64, claimed: usize) -> AuditDeed {
-        AuditDeed {
+    fn action(&self, job: JobId, firings: u64, claimed: usize) -> NewAction {
+        NewAction {
             action: match self.verdict {
-                Verdict::Release => "release_catch_up",
-                Verdict::Discard => "discard_catch_up",
+                HoldDecision::Release => "release_catch_up",
+                HoldDecision::Discard => "discard_catch_up",
             },
             job_id: job.get(),
             execution_id: None,
@@ -211,7 +215,7 @@ impl Batch<'_> {
 
 /// The key of the firing that runs for those of a run that are coalesced: one of the run, or the next
 /// one after it, which was on time.
-fn stands_for(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
+fn coalescing_key(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
     if let Some(firing) = plan.firings.first() {
         return Some(firing.key.clone());
     }
@@ -220,40 +224,40 @@ fn stands_for(job: &DueJob, run: &HeldRun, plan: &Plan) -> Option<String> {
 }
 
 /// Ends the hold if nothing is set aside any more. Planners that are setting something aside are
-/// waited for, and those that come later find no hold. Returns what [`Settled::late_jobs`] says; `None`
+/// waited for, and those that come later find no hold. Returns what [`SettledHold::late_jobs`] says; `None`
 /// if something is set aside.
 async fn end(
     store: &Store,
-    verdict: Verdict,
-    by: By<'_>,
+    verdict: HoldDecision,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<Option<i64>, StoreError> {
     let mut transaction = ClaimTransaction::begin(store, now).await?;
     let connection = transaction.connection();
-    bound_waiting(&mut *connection).await.map_err(StoreError::from)?;
+    set_lock_timeout(&mut *connection).await.map_err(StoreError::from)?;
     sqlx::query!("-- lock_hold\nSELECT id FROM holds WHERE released_at IS NULL FOR UPDATE")
-        .fetch_optional(Bounded(&mut *connection))
+        .fetch_optional(WithTimeout(&mut *connection))
         .await?;
     let left = sqlx::query_scalar!(
         r#"-- anything_held
         SELECT EXISTS (SELECT FROM held_firings) AS "left!""#
     )
-    .fetch_one(Bounded(&mut *connection))
+    .fetch_one(WithTimeout(&mut *connection))
     .await?;
     if left {
         return Ok(None);
     }
     let late = match verdict {
-        Verdict::Release => 0,
-        Verdict::Discard => late_jobs(&mut *connection, now).await?,
+        HoldDecision::Release => 0,
+        HoldDecision::Discard => late_jobs(&mut *connection, now).await?,
     };
     end_hold(connection, verdict, by, now).await?;
-    wake(connection, Wake::Jobs).await?;
+    notify(connection, Notification::Jobs).await?;
     transaction.commit().await?;
     Ok(Some(late))
 }
 
-/// Active jobs whose firings are late, at most [`MOST_LATE`] of them.
+/// Active jobs whose firings are late, at most [`MAX_COUNTED_LATE_JOBS`] of them.
 async fn late_jobs(connection: &mut PgConnection, now: Now) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- late_jobs
@@ -262,16 +266,16 @@ async fn late_jobs(connection: &mut PgConnection, now: Now) -> Result<i64, Store
             WHERE status = 'active' AND next_fire_at < coalesce($1, now()) - interval '1 minute'
             LIMIT $2) late"#,
         now,
-        MOST_LATE
+        MAX_COUNTED_LATE_JOBS
     )
-    .fetch_one(Bounded(connection))
+    .fetch_one(WithTimeout(connection))
     .await?)
 }
 
 async fn end_hold(
     connection: &mut PgConnection,
-    verdict: Verdict,
-    by: By<'_>,
+    verdict: HoldDecision,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), StoreError> {
     sqlx::query!(
@@ -292,7 +296,7 @@ async fn end_hold(
         verdict.as_str(),
         by.reason
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

@@ -5,12 +5,17 @@
 
 use serde_json::json;
 
-use crate::bounded::{Bounded, commit};
-use crate::operator::By;
+use crate::client_timeout::{WithTimeout, commit};
+use crate::operator::AuditContext;
 use crate::{Now, Store, StoreError};
 
 /// Records that a finding is about to be put right.
-pub async fn record(store: &Store, finding: &str, by: By<'_>, now: Now) -> Result<(), StoreError> {
+pub async fn record(
+    store: &Store,
+    finding: &str,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<(), StoreError> {
     sqlx::query!(
         "-- record_doctor_fix
         INSERT INTO operator_actions (at, actor, action, reason, after)
@@ -20,14 +25,14 @@ pub async fn record(store: &Store, finding: &str, by: By<'_>, now: Now) -> Resul
         by.reason,
         json!({"finding": finding})
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?;
     Ok(())
 }
 
 /// Marks processes as stopped that were not heard of for `silent_ms`, and that hold no open attempt.
 /// One that lives after all says so with its next heartbeat. Returns their names.
-pub async fn stop_silent(
+pub async fn mark_silent_stopped(
     store: &Store,
     silent_ms: i64,
     now: Now,
@@ -43,7 +48,7 @@ pub async fn stop_silent(
         silent_ms as f64,
         now
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?;
     commit(tx).await?;
     Ok(names)

@@ -43,13 +43,13 @@ pub async fn processes(store: &Store, now: Now) -> Result<Vec<Process>, StoreErr
         ORDER BY kind, name, started_at DESC LIMIT 1000"#,
         now
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// Open attempts whose lease is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Leases {
+pub struct OverdueLeases {
     /// How many.
     pub overdue: i64,
     /// Since when the first of them.
@@ -57,9 +57,13 @@ pub struct Leases {
 }
 
 /// Counts the leases that were over `grace_ms` ago already.
-pub async fn leases(store: &Store, grace_ms: i64, now: Now) -> Result<Leases, StoreError> {
+pub async fn count_overdue_leases(
+    store: &Store,
+    grace_ms: i64,
+    now: Now,
+) -> Result<OverdueLeases, StoreError> {
     Ok(sqlx::query_as!(
-        Leases,
+        OverdueLeases,
         r#"-- doctor_leases
         SELECT count(*) AS "overdue!", min(lease_until) AS oldest FROM executions
         WHERE state = 'running'
@@ -67,7 +71,7 @@ pub async fn leases(store: &Store, grace_ms: i64, now: Now) -> Result<Leases, St
         grace_ms as f64,
         now
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }
 
@@ -77,6 +81,6 @@ pub async fn newest_tz_data(store: &Store) -> Result<Option<String>, StoreError>
         "-- doctor_tz_data
         SELECT max(tz_version) FROM jobs WHERE deleted_at IS NULL"
     )
-    .fetch_one(store.bounded())
+    .fetch_one(store.with_timeout())
     .await?)
 }

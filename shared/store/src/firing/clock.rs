@@ -23,27 +23,27 @@ use uuid::Uuid;
 
 use super::ClaimTransaction;
 use crate::StoreError;
-use crate::bounded::Bounded;
+use crate::client_timeout::WithTimeout;
 
 /// How old the last instant seen becomes before it is written again.
-const BEAT: TimeDelta = TimeDelta::seconds(5);
+const CLOCK_WRITE_INTERVAL: TimeDelta = TimeDelta::seconds(5);
 
 /// What a look at the clock showed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Look {
+pub struct ClockReading {
     /// The instant of the transaction.
     pub now: DateTime<Utc>,
     /// Whether catch-up is held.
     pub held: bool,
     /// The jump for which it is held from this transaction on.
-    pub noticed: Option<Noticed>,
+    pub noticed: Option<ClockJump>,
     /// Whether there is something to commit, also if nothing is claimed.
     pub wrote: bool,
 }
 
 /// A jump of the database's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Noticed {
+pub struct ClockJump {
     /// How far, and in which direction.
     pub jump: Jump,
     /// From here.
@@ -56,53 +56,57 @@ impl ClaimTransaction<'_> {
     /// Looks at the clock, before anything is claimed. After a jump of more than `limit`, or back,
     /// catch-up is held; `None` notices no jump, and still keeps to a hold that there is. `by` is
     /// `<instance>:<pid>`.
-    pub async fn look_at_clock(
+    pub async fn read_clock(
         &mut self,
         limit: Option<Duration>,
         by: &str,
-    ) -> Result<Look, StoreError> {
+    ) -> Result<ClockReading, StoreError> {
         let row = sqlx::query!(
             r#"-- look_at_clock
             SELECT coalesce($1, now()) AS "now!", (SELECT seen_at FROM planner_clock) AS seen_at,
                    EXISTS (SELECT FROM holds WHERE released_at IS NULL) AS "held!""#,
             self.now
         )
-        .fetch_one(Bounded(&mut *self.tx))
+        .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
-        let mut look = Look { now: row.now, held: row.held, noticed: None, wrote: false };
+        let mut look = ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
         match limit.filter(|limit| judge(row.seen_at, row.now, *limit).is_some()) {
             Some(limit) => {
-                look.noticed = self.notice(limit, by).await?;
+                look.noticed = self.record_jump(limit, by).await?;
                 (look.held, look.wrote) = (true, true);
             }
-            None if row.seen_at.is_none_or(|seen| row.now - seen >= BEAT) => {
-                look.wrote = self.beat(row.now).await?;
+            None if row.seen_at.is_none_or(|seen| row.now - seen >= CLOCK_WRITE_INTERVAL) => {
+                look.wrote = self.write_seen_at(row.now).await?;
             }
             None => {}
         }
-        look.held = look.held && self.keep_hold().await?;
+        look.held = look.held && self.lock_hold().await?;
         Ok(look)
     }
 
     /// Judges again, alone with the row and by the clock of that moment.
-    async fn notice(&mut self, limit: Duration, by: &str) -> Result<Option<Noticed>, StoreError> {
+    async fn record_jump(
+        &mut self,
+        limit: Duration,
+        by: &str,
+    ) -> Result<Option<ClockJump>, StoreError> {
         let row = sqlx::query!(
             r#"-- lock_planner_clock
             SELECT seen_at, coalesce($1, clock_timestamp()) AS "now!" FROM planner_clock FOR UPDATE"#,
             self.now
         )
-        .fetch_one(Bounded(&mut *self.tx))
+        .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
         let Some(jump) = judge(Some(row.seen_at), row.now, limit) else { return Ok(None) };
         let mut begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
-        if !begun && !self.keep_hold().await? {
+        if !begun && !self.lock_hold().await? {
             // The hold that was there has ended meanwhile, by somebody who knew nothing of this jump.
             begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
         }
         sqlx::query!("-- planner_clock_jumped\nUPDATE planner_clock SET seen_at = $1", row.now)
-            .execute(Bounded(&mut *self.tx))
+            .execute(WithTimeout(&mut *self.tx))
             .await?;
-        let noticed = Noticed { jump, last_seen: row.seen_at, now: row.now };
+        let noticed = ClockJump { jump, last_seen: row.seen_at, now: row.now };
         Ok(begun.then_some(noticed))
     }
 
@@ -123,13 +127,13 @@ impl ClaimTransaction<'_> {
             now,
             by
         )
-        .execute(Bounded(&mut *self.tx))
+        .execute(WithTimeout(&mut *self.tx))
         .await?;
         Ok(begun.rows_affected() == 1)
     }
 
     /// Writes the instant down; whoever finds somebody else writing leaves it to him.
-    async fn beat(&mut self, now: DateTime<Utc>) -> Result<bool, StoreError> {
+    async fn write_seen_at(&mut self, now: DateTime<Utc>) -> Result<bool, StoreError> {
         sqlx::query!(
             "-- planner_clock_beat
             WITH l AS MATERIALIZED (
@@ -140,23 +144,23 @@ impl ClaimTransaction<'_> {
             ON CONFLICT DO NOTHING",
             now
         )
-        .execute(Bounded(&mut *self.tx))
+        .execute(WithTimeout(&mut *self.tx))
         .await?;
         Ok(true)
     }
 
     /// Whether there still is a hold; it does not end before this transaction does.
-    async fn keep_hold(&mut self) -> Result<bool, StoreError> {
+    async fn lock_hold(&mut self) -> Result<bool, StoreError> {
         let hold = sqlx::query_scalar!(
             "-- keep_hold\nSELECT id FROM holds WHERE released_at IS NULL FOR SHARE"
         )
-        .fetch_optional(Bounded(&mut *self.tx))
+        .fetch_optional(WithTimeout(&mut *self.tx))
         .await?;
         Ok(hold.is_some())
     }
 
     /// Sets late firings aside, in the transaction that moves their jobs' cursors past them.
-    pub async fn set_aside(&mut self, held: &[(JobId, Gap)]) -> Result<(), StoreError> {
+    pub async fn hold_firings(&mut self, held: &[(JobId, Gap)]) -> Result<(), StoreError> {
         if held.is_empty() {
             return Ok(());
         }
@@ -179,7 +183,7 @@ impl ClaimTransaction<'_> {
             &counts,
             self.now
         )
-        .execute(Bounded(&mut *self.tx))
+        .execute(WithTimeout(&mut *self.tx))
         .await?;
         Ok(())
     }

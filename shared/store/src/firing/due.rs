@@ -15,7 +15,7 @@ use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::error::known;
+use crate::error::parse_column;
 
 /// A job whose next firing is due, locked by the transaction that read it.
 #[derive(Clone, PartialEq, Debug)]
@@ -74,11 +74,11 @@ impl DueJob {
     /// [`TimetableError`]: the row was written by hand or by another version.
     pub fn timetable(&self) -> Result<Timetable, TimetableError> {
         let timetable = Timetable::new(&self.name, &self.schedule, self.timezone, self.dst)?;
-        Ok(self.under_its_terms(timetable))
+        Ok(self.apply_terms(timetable))
     }
 
     /// The timetable of its schedule, under the terms that this job has.
-    pub fn under_its_terms(&self, timetable: Timetable) -> Timetable {
+    pub fn apply_terms(&self, timetable: Timetable) -> Timetable {
         timetable.under(&self.terms, &self.name).since(self.planned_until)
     }
 }
@@ -95,7 +95,7 @@ pub struct DueJobs {
     pub paused: Vec<FailingJob>,
     /// Due as well, but their firings replace what is under way, and somebody has just locked a row of
     /// that. They stay due; ask again in a moment.
-    pub put_off: Vec<JobId>,
+    pub deferred: Vec<JobId>,
 }
 
 /// A job that was paused because its last executions failed.
@@ -137,7 +137,7 @@ impl DueJobs {
 
 /// The rate in a row of `jobs`.
 pub(crate) fn rate(text: Option<&str>) -> Result<Option<Rate>, StoreError> {
-    text.map(|text| known("jobs.misfire_rate", text, |text| text.parse().ok())).transpose()
+    text.map(|text| parse_column("jobs.misfire_rate", text, |text| text.parse().ok())).transpose()
 }
 
 /// A due job as it stands in its row. The params come as text, because one that this program cannot
@@ -201,7 +201,8 @@ impl DueRow {
             Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &terms);
         let outdated = self.tz_version.as_deref().is_none_or(|by| by < tz_data_version());
         let outdated_since = self.planned_until.filter(|_| outdated && depends_on_zones(&schedule));
-        let policy = known("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?;
+        let policy =
+            parse_column("jobs.misfire_policy", &self.misfire_policy, MisfirePolicy::parse)?;
         Ok(DueJob {
             id: JobId::new(self.id),
             name: self.name,
@@ -209,16 +210,18 @@ impl DueRow {
             terms,
             runs_used: self.runs_used.max(0) as u32,
             planned_until: self.planned_until,
-            timezone: known("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
-            dst: known("jobs.dst", &self.dst, Dst::parse)?,
+            timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
+            dst: parse_column("jobs.dst", &self.dst, Dst::parse)?,
             outdated_since,
             tz_version: self.tz_version,
             task_type: self.task_type,
             target: self.target,
-            params: known("jobs.params", &self.params, |text| serde_json::from_str(text).ok())?,
-            pool: known("jobs.pool", &self.pool, |text| text.parse().ok())?,
+            params: parse_column("jobs.params", &self.params, |text| {
+                serde_json::from_str(text).ok()
+            })?,
+            pool: parse_column("jobs.pool", &self.pool, |text| text.parse().ok())?,
             idempotency_template: self.idempotency_template,
-            overlap: known("jobs.overlap", &self.overlap, Overlap::parse)?,
+            overlap: parse_column("jobs.overlap", &self.overlap, Overlap::parse)?,
             misfire: Misfire {
                 policy,
                 window: Duration::from_millis(self.misfire_window_ms as u64),

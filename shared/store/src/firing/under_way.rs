@@ -24,10 +24,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{DueJob, DueJobs};
-use crate::bounded::Bounded;
-use crate::error::known;
-use crate::listen::Wake;
-use crate::operator::wake;
+use crate::client_timeout::WithTimeout;
+use crate::error::parse_column;
+use crate::notifications::Notification;
+use crate::operator::notify;
 use crate::{Now, StoreError};
 
 /// What a claim replaced.
@@ -42,7 +42,7 @@ pub struct Replaced {
 
 /// Fills in what is under way, and puts off the jobs whose rows somebody has locked. Without
 /// `replaces` nothing is locked and no job put off: nothing can be replaced then.
-pub(super) async fn look(
+pub(super) async fn fill_in_under_way(
     connection: &mut PgConnection,
     due: &mut DueJobs,
     replaces: bool,
@@ -52,23 +52,23 @@ pub(super) async fn look(
     };
     let skipping = such(&due.jobs, |policy| policy == Overlap::Skip);
     if !skipping.is_empty() {
-        let busy = busy(connection, &skipping).await?;
+        let busy = find_busy_jobs(connection, &skipping).await?;
         for job in &mut due.jobs {
             job.under_way.ready = busy.contains(&job.id.get());
         }
     }
-    let alone = such(&due.jobs, Overlap::one_at_a_time);
-    if alone.is_empty() {
+    let one_at_a_time = such(&due.jobs, Overlap::one_at_a_time);
+    if one_at_a_time.is_empty() {
         return Ok(());
     }
     let mut replacing = such(&due.jobs, |policy| policy == Overlap::Replace);
     replacing.retain(|_| replaces);
-    let locked = lock(connection, &replacing).await?;
+    let locked = lock_under_way(connection, &replacing).await?;
     let mut found: HashMap<Uuid, UnderWay> = HashMap::new();
-    let mut put_off: HashSet<Uuid> = HashSet::new();
-    for row in read(connection, &alone).await? {
+    let mut deferred: HashSet<Uuid> = HashSet::new();
+    for row in read_under_way(connection, &one_at_a_time).await? {
         if replacing.contains(&row.job_id) && !locked.contains(&row.id) {
-            put_off.insert(row.job_id);
+            deferred.insert(row.job_id);
         }
         let under_way = found.entry(row.job_id).or_default();
         match row.waits {
@@ -83,13 +83,16 @@ pub(super) async fn look(
             job.under_way = *under_way;
         }
     }
-    due.put_off = put_off.iter().map(|job| JobId::new(*job)).collect();
-    due.jobs.retain(|job| !put_off.contains(&job.id.get()));
+    due.deferred = deferred.iter().map(|job| JobId::new(*job)).collect();
+    due.jobs.retain(|job| !deferred.contains(&job.id.get()));
     Ok(())
 }
 
 /// Which of the jobs have anything under way.
-async fn busy(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+async fn find_busy_jobs(
+    connection: &mut PgConnection,
+    jobs: &[Uuid],
+) -> Result<HashSet<Uuid>, StoreError> {
     let busy = sqlx::query_scalar!(
         r#"-- busy_jobs
         SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
@@ -98,13 +101,16 @@ async fn busy(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<HashSet<Uu
                       AND e.overlap_override IS NULL)"#,
         jobs
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     Ok(busy.into_iter().collect())
 }
 
 /// Locks what is under way of the jobs, as far as nobody else has.
-async fn lock(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+async fn lock_under_way(
+    connection: &mut PgConnection,
+    jobs: &[Uuid],
+) -> Result<HashSet<Uuid>, StoreError> {
     if jobs.is_empty() {
         return Ok(HashSet::new());
     }
@@ -116,13 +122,13 @@ async fn lock(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<HashSet<Uu
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         jobs
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     Ok(locked.into_iter().collect())
 }
 
 /// A row that has not ended.
-struct Unended {
+struct UnderWayRow {
     id: Uuid,
     job_id: Uuid,
     state: State,
@@ -130,7 +136,10 @@ struct Unended {
     waits: Option<Waits>,
 }
 
-async fn read(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<Vec<Unended>, StoreError> {
+async fn read_under_way(
+    connection: &mut PgConnection,
+    jobs: &[Uuid],
+) -> Result<Vec<UnderWayRow>, StoreError> {
     let rows = sqlx::query!(
         r#"-- read_under_way
         SELECT id, job_id, state,
@@ -140,24 +149,24 @@ async fn read(connection: &mut PgConnection, jobs: &[Uuid]) -> Result<Vec<Unende
           AND overlap_override IS NULL"#,
         jobs
     )
-    .fetch_all(Bounded(connection))
+    .fetch_all(WithTimeout(connection))
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok(Unended {
+            Ok(UnderWayRow {
                 id: row.id,
                 job_id: row.job_id,
-                state: known("executions.state", &row.state, State::parse)?,
+                state: parse_column("executions.state", &row.state, State::parse)?,
                 waits: row
                     .waits
-                    .map(|waits| known("executions.waits", &waits, Waits::parse))
+                    .map(|waits| parse_column("executions.waits", &waits, Waits::parse))
                     .transpose()?,
             })
         })
         .collect()
 }
 
-/// Puts the new executions in the place of what is under way. The rows were locked by [`look`]; the
+/// Puts the new executions in the place of what is under way. The rows were locked by [`fill_in_under_way`]; the
 /// one that is new is nobody else's yet. What people asked for and what still waits stays.
 pub(super) async fn replace(
     connection: &mut PgConnection,
@@ -199,10 +208,10 @@ pub(super) async fn replace(
         at,
         REPLACED
     )
-    .fetch_one(Bounded(&mut *connection))
+    .fetch_one(WithTimeout(&mut *connection))
     .await?;
     if row.running > 0 {
-        wake(connection, Wake::Cancel).await?;
+        notify(connection, Notification::Cancel).await?;
     }
     Ok(Replaced { running: row.running as u64, cancelled: row.cancelled as u64 })
 }

@@ -10,7 +10,7 @@
 //! Applying never pauses a job that is there (except by `prune`) and never resumes one. A new job whose
 //! file says `paused` is created paused, in the same transaction.
 
-pub(super) mod place;
+pub(super) mod cursor_placement;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -25,20 +25,20 @@ use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use super::{Job, JobFilter, read};
-use crate::bounded::{Bounded, commit};
-use crate::firing::{GapBehind, GapRow};
-use crate::listen::Wake;
-use crate::operator::{AuditDeed, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::firing::{GapCause, GapRow};
+use crate::notifications::Notification;
+use crate::operator::{NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout};
 use crate::{Now, Store, StoreError, gaps};
 
-use place::{Place, Ready};
+use cursor_placement::{CursorPlacement, PreparedJob};
 
 /// The most jobs that one call takes.
-pub const MAX_APPLIED: usize = 20_000;
+pub const MAX_APPLIED_JOBS: usize = 20_000;
 /// Jobs in one statement.
-const BATCH: usize = 1_000;
+const MAX_BATCH_JOBS: usize = 1_000;
 /// Applies take turns on this key: "sexton a" in ASCII.
-const TURN: i64 = 0x7365_7874_6f6e_2061;
+const APPLY_LOCK_KEY: i64 = 0x7365_7874_6f6e_2061;
 
 /// What is to be applied, and how.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub struct Apply<'a> {
 
 /// A job that was there and differs.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Changed {
+pub struct ChangedJob {
     /// Its name.
     pub name: String,
     /// In which fields.
@@ -68,7 +68,7 @@ pub struct Applied {
     /// New jobs.
     pub created: Vec<String>,
     /// Changed jobs.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedJob>,
     /// Jobs that are as they should be.
     pub unchanged: Vec<String>,
     /// Jobs that `prune` paused.
@@ -83,8 +83,8 @@ pub struct Applied {
 /// Why nothing was applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// More than [`MAX_APPLIED`].
-    #[error("{0} jobs at once; {MAX_APPLIED} at most")]
+    /// More than [`MAX_APPLIED_JOBS`].
+    #[error("{0} jobs at once; {MAX_APPLIED_JOBS} at most")]
     TooMany(usize),
     /// Jobs that would never fire, or only in the past.
     #[error("{} of the jobs cannot be applied", .0.len())]
@@ -108,15 +108,15 @@ pub async fn apply(
     fresh_id: impl FnMut() -> JobId,
     now: Now,
 ) -> Result<Applied, ApplyError> {
-    if request.specs.len() > MAX_APPLIED {
+    if request.specs.len() > MAX_APPLIED_JOBS {
         return Err(ApplyError::TooMany(request.specs.len()));
     }
     // Before the transaction: thousands take a while, and a server ends one in which nothing happens.
     let timetables: Vec<_> = request.specs.iter().map(Timetable::of).collect();
     let mut tx = store.begin().await.map_err(StoreError::from)?;
-    let (at, existing) = match look(&mut tx, &request, now).await {
+    let (at, existing) = match lock_jobs(&mut tx, &request, now).await {
         Ok(found) => found,
-        Err(error) if lock_timed_out(&error) => return Err(ApplyError::Locked),
+        Err(error) if is_lock_timeout(&error) => return Err(ApplyError::Locked),
         Err(error) => return Err(StoreError::from(error).into()),
     };
     let jobs = existing_jobs(&mut tx, existing).await?;
@@ -124,41 +124,41 @@ pub async fn apply(
     let done = work.applied;
     let touched =
         if request.dry_run { false } else { write::touch(&mut tx, &work.over, at).await? };
-    if touched && work.deeds.is_empty() {
+    if touched && work.actions.is_empty() {
         commit(tx).await.map_err(StoreError::from)?;
-    } else if !request.dry_run && !work.deeds.is_empty() {
-        for batch in work.created.chunks(BATCH) {
+    } else if !request.dry_run && !work.actions.is_empty() {
+        for batch in work.created.chunks(MAX_BATCH_JOBS) {
             write::insert(&mut tx, batch, at).await?;
         }
-        for batch in work.changed.chunks(BATCH) {
+        for batch in work.changed.chunks(MAX_BATCH_JOBS) {
             write::update(&mut tx, batch, at).await?;
         }
         write::prune(&mut tx, &done.paused, request.actor, at).await?;
-        let behind = GapBehind { actor: Some(request.actor.to_owned()), ..GapBehind::default() };
+        let cause = GapCause { actor: Some(request.actor.to_owned()), ..GapCause::default() };
         let reason = GapReason::Rescheduled;
-        gaps::of_held(&mut tx, &work.rescheduled, reason, &behind, at).await?;
-        gaps::record(&mut tx, &work.gaps, Some(at)).await?;
-        for batch in work.deeds.chunks(BATCH) {
-            record_deeds(&mut tx, request.actor, batch, at).await?;
+        gaps::record_held(&mut tx, &work.rescheduled, reason, &cause, at).await?;
+        gaps::record_gaps(&mut tx, &work.gaps, Some(at)).await?;
+        for batch in work.actions.chunks(MAX_BATCH_JOBS) {
+            record_actions(&mut tx, request.actor, batch, at).await?;
         }
-        wake(&mut tx, Wake::Jobs).await?;
+        notify(&mut tx, Notification::Jobs).await?;
         commit(tx).await.map_err(StoreError::from)?;
     }
     Ok(done)
 }
 
 /// Takes turns, reads the clock and locks what is concerned, by name.
-async fn look(
+async fn lock_jobs(
     tx: &mut Transaction<'static, Postgres>,
     request: &Apply<'_>,
     now: Now,
 ) -> Result<(DateTime<Utc>, Vec<String>), sqlx::Error> {
-    bound_waiting(tx).await?;
+    set_lock_timeout(tx).await?;
     let names: Vec<String> = request.specs.iter().map(|spec| spec.name.clone()).collect();
     let reserved = RESERVED.map(str::to_owned);
     if !request.dry_run {
-        sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", TURN)
-            .execute(Bounded(&mut **tx))
+        sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", APPLY_LOCK_KEY)
+            .execute(WithTimeout(&mut **tx))
             .await?;
         sqlx::query_scalar!(
             "-- lock_jobs
@@ -170,7 +170,7 @@ async fn look(
             request.prune,
             &reserved
         )
-        .fetch_all(Bounded(&mut **tx))
+        .fetch_all(WithTimeout(&mut **tx))
         .await?;
     }
     let at = sqlx::query_scalar!(
@@ -178,7 +178,7 @@ async fn look(
         SELECT coalesce($1, clock_timestamp()) AS "now!""#,
         now
     )
-    .fetch_one(Bounded(&mut **tx))
+    .fetch_one(WithTimeout(&mut **tx))
     .await?;
     let concerned = sqlx::query_scalar!(
         "-- concerned_jobs
@@ -189,7 +189,7 @@ async fn look(
         request.prune,
         &reserved
     )
-    .fetch_all(Bounded(&mut **tx))
+    .fetch_all(WithTimeout(&mut **tx))
     .await?;
     Ok((at, concerned))
 }
@@ -205,14 +205,14 @@ async fn existing_jobs(
 
 /// Everything to be written.
 #[derive(Default)]
-struct Work {
+struct PlannedWrites {
     applied: Applied,
     created: Vec<Value>,
     changed: Vec<Value>,
     gaps: Vec<GapRow>,
     /// Jobs that were there and fire otherwise from now on.
     rescheduled: Vec<JobId>,
-    deeds: Vec<AuditDeed>,
+    actions: Vec<NewAction>,
     /// One-shot jobs that are over and stay as they are.
     over: Vec<Uuid>,
 }
@@ -223,12 +223,12 @@ fn decide(
     jobs: &[Job],
     mut fresh_id: impl FnMut() -> JobId,
     at: DateTime<Utc>,
-) -> Result<Work, ApplyError> {
+) -> Result<PlannedWrites, ApplyError> {
     let by_name: HashMap<&str, &Job> = jobs.iter().map(|job| (job.name.as_str(), job)).collect();
-    let mut work = Work::default();
+    let mut work = PlannedWrites::default();
     let mut rescheduled = Vec::new();
     for (spec, timetable) in request.specs.iter().zip(timetables) {
-        let ready = Ready { spec, timetable: timetable.as_ref().ok() };
+        let ready = PreparedJob { spec, timetable: timetable.as_ref().ok() };
         if let Some(job) = by_name.get(spec.name.as_str()) {
             let old = job.spec()?;
             let changes = diff(&old, spec);
@@ -258,9 +258,11 @@ fn decide(
         return Err(ApplyError::Problems(problems));
     }
     if request.prune {
-        let kept: HashSet<&str> = request.specs.iter().map(|spec| spec.name.as_str()).collect();
-        let gone = |job: &&Job| job.status == "active" && !kept.contains(job.name.as_str());
-        for job in jobs.iter().filter(gone) {
+        let listed_names: HashSet<&str> =
+            request.specs.iter().map(|spec| spec.name.as_str()).collect();
+        let is_removed =
+            |job: &&Job| job.status == "active" && !listed_names.contains(job.name.as_str());
+        for job in jobs.iter().filter(is_removed) {
             work.pause(job);
         }
     }
@@ -268,7 +270,7 @@ fn decide(
 }
 
 /// The definition as a row, for `jsonb_populate_recordset`.
-fn row(mut row: Value, id: JobId, place: &Place) -> Value {
+fn row(mut row: Value, id: JobId, place: &CursorPlacement) -> Value {
     row["id"] = json!(id);
     row["runs_used"] = json!(place.runs_used);
     row["next_fire_at"] = json!(place.cursor.map(|cursor| cursor.due));
@@ -278,20 +280,20 @@ fn row(mut row: Value, id: JobId, place: &Place) -> Value {
     row
 }
 
-impl Work {
-    fn create(&mut self, ready: Ready<'_>, id: JobId, actor: &str, at: DateTime<Utc>) {
+impl PlannedWrites {
+    fn create(&mut self, ready: PreparedJob<'_>, id: JobId, actor: &str, at: DateTime<Utc>) {
         let definition = ready.spec.to_json();
         self.applied.created.push(ready.spec.name.clone());
-        let mut row = row(definition.clone(), id, &Place::start(ready, 0, at));
+        let mut row = row(definition.clone(), id, &CursorPlacement::start(ready, 0, at));
         row["status"] = json!("active");
-        self.deeds.push(deed(id, None, Some(definition)));
+        self.actions.push(definition_action(id, None, Some(definition)));
         if ready.spec.paused {
             self.applied.still_paused.push(ready.spec.name.clone());
             row["status"] = json!("paused");
             row["paused_by"] = json!(actor);
-            row["paused_why"] = json!(CREATED_PAUSED);
+            row["paused_why"] = json!(CREATED_PAUSED_REASON);
             row["paused_at"] = json!(at);
-            self.deeds.push(paused(id, CREATED_PAUSED));
+            self.actions.push(pause_action(id, CREATED_PAUSED_REASON));
         }
         self.created.push(row);
     }
@@ -300,7 +302,7 @@ impl Work {
         &mut self,
         job: &Job,
         old: &JobSpec,
-        ready: Ready<'_>,
+        ready: PreparedJob<'_>,
         changes: Vec<FieldChange>,
         actor: &str,
         at: DateTime<Utc>,
@@ -310,45 +312,49 @@ impl Work {
         if !old.fires_as(spec) {
             self.rescheduled.push(id);
         }
-        let (place, gaps) = place::moved(job, old, ready, at)?;
+        let (place, gaps) = cursor_placement::reschedule(job, old, ready, at)?;
         self.gaps.extend(gaps.iter().map(|gap| {
             let (actor, why) = match gap.reason {
                 GapReason::Paused => (job.paused_by.clone(), job.paused_why.clone()),
                 GapReason::Rescheduled | GapReason::PastEnd => (Some(actor.to_owned()), None),
                 _ => (None, None),
             };
-            GapRow::of(id, gap).with(GapBehind { actor, why, into_key: None })
+            GapRow::of(id, gap).with_cause(GapCause { actor, why, into_key: None })
         }));
         self.changed.push(row(spec.to_json(), id, &place));
         let side = |pick: fn(&FieldChange) -> &Value| {
             let fields = changes.iter().map(|c| (c.field.to_owned(), pick(c).clone()));
             Some(Value::Object(fields.collect::<Map<_, _>>()))
         };
-        self.deeds.push(deed(id, side(|change| &change.from), side(|change| &change.to)));
-        self.applied.changed.push(Changed { name: spec.name.clone(), changes });
+        self.actions.push(definition_action(
+            id,
+            side(|change| &change.from),
+            side(|change| &change.to),
+        ));
+        self.applied.changed.push(ChangedJob { name: spec.name.clone(), changes });
         Ok(())
     }
 
     fn pause(&mut self, job: &Job) {
         self.applied.paused.push(job.name.clone());
-        self.deeds.push(paused(JobId::new(job.id), PRUNED));
+        self.actions.push(pause_action(JobId::new(job.id), PRUNE_REASON));
     }
 }
 
-const PRUNED: &str = "not in the applied files";
-const CREATED_PAUSED: &str = "the jobs file creates it paused";
+const PRUNE_REASON: &str = "not in the applied files";
+const CREATED_PAUSED_REASON: &str = "the jobs file creates it paused";
 
-fn paused(job: JobId, reason: &str) -> AuditDeed {
+fn pause_action(job: JobId, reason: &str) -> NewAction {
     let status = |status: &str| Some(json!({"status": status}));
-    AuditDeed {
+    NewAction {
         action: "pause",
         reason: Some(reason.to_owned()),
-        ..deed(job, status("active"), status("paused"))
+        ..definition_action(job, status("active"), status("paused"))
     }
 }
 
-fn deed(job: JobId, before: Option<Value>, after: Option<Value>) -> AuditDeed {
-    AuditDeed {
+fn definition_action(job: JobId, before: Option<Value>, after: Option<Value>) -> NewAction {
+    NewAction {
         action: "apply",
         job_id: job.get(),
         execution_id: None,

@@ -19,12 +19,12 @@ use sexton_model::verify::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::apply::place::left_behind;
-use super::pause::{PauseError, locked};
-use crate::bounded::{Bounded, bounded, commit};
-use crate::firing::{GapBehind, GapRow};
-use crate::listen::Wake;
-use crate::operator::{AuditDeed, By, lock_timed_out, record_deeds, wake};
+use super::apply::cursor_placement::left_behind;
+use super::pause::{PauseError, lock_job};
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::firing::{GapCause, GapRow};
+use crate::notifications::Notification;
+use crate::operator::{AuditContext, NewAction, is_lock_timeout, notify, record_actions};
 use crate::{Now, Store, StoreError, gaps};
 
 /// What is to be deleted, and how.
@@ -93,21 +93,21 @@ pub enum DeleteError {
 pub async fn delete(
     store: &Store,
     request: Delete<'_>,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<Deleted, DeleteError> {
     let name = request.name;
     if name.starts_with(VERIFY_PREFIX) {
         return Err(DeleteError::Reserved(name.to_owned()));
     }
-    let (mut tx, job, at) = locked(store, name, now).await.map_err(|error| match error {
+    let (mut tx, job, at) = lock_job(store, name, now).await.map_err(|error| match error {
         PauseError::Missing(name) => DeleteError::Missing(name),
         PauseError::Locked(name) => DeleteError::Locked(name),
         PauseError::Store(error) => DeleteError::Store(error),
         // Neither is asked here.
         PauseError::Paused(_) | PauseError::Active(_) => DeleteError::Locked(name.to_owned()),
     })?;
-    let under_way = count(&mut tx, job.id).await?;
+    let under_way = count_under_way(&mut tx, job.id).await?;
     if under_way.waiting + under_way.running > 0 && !request.cancel {
         return Err(DeleteError::UnderWay { name: name.to_owned(), under_way });
     }
@@ -121,28 +121,28 @@ pub async fn delete(
     let deleted = Deleted { id: job.id, under_way, passed };
     if request.dry_run {
         // Waited for, so that whoever asks next finds the job unlocked.
-        bounded(tx.rollback()).await.map_err(StoreError::from)?;
+        with_client_timeout(tx.rollback()).await.map_err(StoreError::from)?;
         return Ok(deleted);
     }
-    cancel(&mut tx, job.id, by, at).await.map_err(|error| {
-        if lock_timed_out(&error) {
+    cancel_under_way(&mut tx, job.id, by, at).await.map_err(|error| {
+        if is_lock_timeout(&error) {
             DeleteError::Locked(name.to_owned())
         } else {
             DeleteError::Store(error.into())
         }
     })?;
-    let behind = GapBehind { actor, why, into_key: None };
-    gaps::of_held(&mut tx, &[JobId::new(job.id)], reason, &behind, at).await?;
+    let cause = GapCause { actor, why, into_key: None };
+    gaps::record_held(&mut tx, &[JobId::new(job.id)], reason, &cause, at).await?;
     let rows: Vec<GapRow> = left
         .iter()
         .map(|gap| match gap.reason {
             GapReason::Excluded => GapRow::of(JobId::new(job.id), gap),
-            _ => GapRow::of(JobId::new(job.id), gap).with(behind.clone()),
+            _ => GapRow::of(JobId::new(job.id), gap).with_cause(cause.clone()),
         })
         .collect();
-    gaps::record(&mut tx, &rows, Some(at)).await?;
-    bury(&mut tx, job.id, by, at).await?;
-    let deed = AuditDeed {
+    gaps::record_gaps(&mut tx, &rows, Some(at)).await?;
+    mark_deleted(&mut tx, job.id, by, at).await?;
+    let action = NewAction {
         action: "delete",
         job_id: job.id,
         execution_id: None,
@@ -150,14 +150,14 @@ pub async fn delete(
         before: Some(json!({"name": name, "status": job.status, "revision": job.revision})),
         after: Some(json!({"deleted_at": at})),
     };
-    record_deeds(&mut tx, by.actor, &[deed], at).await?;
-    wake(&mut tx, Wake::Jobs).await?;
-    wake(&mut tx, Wake::Cancel).await?;
+    record_actions(&mut tx, by.actor, &[action], at).await?;
+    notify(&mut tx, Notification::Jobs).await?;
+    notify(&mut tx, Notification::Cancel).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(deleted)
 }
 
-async fn count(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, StoreError> {
+async fn count_under_way(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, StoreError> {
     Ok(sqlx::query_as!(
         UnderWay,
         r#"-- executions_under_way
@@ -167,16 +167,16 @@ async fn count(connection: &mut PgConnection, job: Uuid) -> Result<UnderWay, Sto
         FROM executions WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying', 'failed')"#,
         job
     )
-    .fetch_one(Bounded(connection))
+    .fetch_one(WithTimeout(connection))
     .await?)
 }
 
 /// Ends what is under way, each with a line of its own in the audit. Rows are locked in the order of their
 /// ids; whoever holds one, a settlement or an open, holds nothing that this transaction has.
-async fn cancel(
+async fn cancel_under_way(
     connection: &mut PgConnection,
     job: Uuid,
-    by: By<'_>,
+    by: AuditContext<'_>,
     at: DateTime<Utc>,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
@@ -204,15 +204,15 @@ async fn cancel(
         by.actor,
         by.reason
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
 
-async fn bury(
+async fn mark_deleted(
     connection: &mut PgConnection,
     job: Uuid,
-    by: By<'_>,
+    by: AuditContext<'_>,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     sqlx::query!(
@@ -227,7 +227,7 @@ async fn bury(
         by.reason,
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

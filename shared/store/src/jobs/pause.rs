@@ -12,11 +12,13 @@ use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 
 use super::{Job, JobFilter, read};
-use crate::bounded::{Bounded, commit};
-use crate::firing::{GapBehind, GapRow};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::firing::{GapCause, GapRow};
 use crate::gaps;
-use crate::listen::Wake;
-use crate::operator::{AuditDeed, By, bound_waiting, lock_timed_out, record_deeds, wake};
+use crate::notifications::Notification;
+use crate::operator::{
+    AuditContext, NewAction, is_lock_timeout, notify, record_actions, set_lock_timeout,
+};
 use crate::{Now, Store, StoreError};
 
 /// Why a job was not paused or resumed.
@@ -53,8 +55,13 @@ pub struct Resumed {
 /// # Errors
 ///
 /// [`PauseError::Paused`] if it is paused already: by whom and why is kept.
-pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<(), PauseError> {
-    let (mut tx, job, at) = locked(store, name, now).await?;
+pub async fn pause(
+    store: &Store,
+    name: &str,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<(), PauseError> {
+    let (mut tx, job, at) = lock_job(store, name, now).await?;
     if job.status == "paused" {
         return Err(PauseError::Paused(Box::new(job)));
     }
@@ -68,10 +75,10 @@ pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<()
         by.reason,
         at
     )
-    .execute(Bounded(&mut *tx))
+    .execute(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    let deed = AuditDeed {
+    let action = NewAction {
         action: "pause",
         job_id: job.id,
         execution_id: None,
@@ -79,8 +86,8 @@ pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<()
         before: Some(json!({"status": "active"})),
         after: Some(json!({"status": "paused"})),
     };
-    record_deeds(&mut tx, by.actor, &[deed], at).await?;
-    wake(&mut tx, Wake::Jobs).await?;
+    record_actions(&mut tx, by.actor, &[action], at).await?;
+    notify(&mut tx, Notification::Jobs).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(())
 }
@@ -93,14 +100,14 @@ pub async fn pause(store: &Store, name: &str, by: By<'_>, now: Now) -> Result<()
 pub async fn resume(
     store: &Store,
     name: &str,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<Resumed, PauseError> {
-    let (mut tx, job, at) = locked(store, name, now).await?;
+    let (mut tx, job, at) = lock_job(store, name, now).await?;
     if job.status != "paused" {
         return Err(PauseError::Active(name.to_owned()));
     }
-    let Passed { gap, next, excluded } = passed(&job, at)?;
+    let PassedFirings { gap, next, excluded } = find_passed_firings(&job, at)?;
     let next_fire_at = next.map(|next| next.due);
     sqlx::query!(
         "-- resume_job
@@ -117,20 +124,20 @@ pub async fn resume(
         next.and_then(Cursor::nominal_if_other),
         next.map(|next| next.nominal)
     )
-    .execute(Bounded(&mut *tx))
+    .execute(WithTimeout(&mut *tx))
     .await
     .map_err(StoreError::from)?;
-    let behind = GapBehind {
+    let cause = GapCause {
         actor: job.paused_by.clone(),
         why: job.paused_why.clone(),
-        ..GapBehind::default()
+        ..GapCause::default()
     };
     let id = JobId::new(job.id);
-    let paused = gap.as_ref().map(|gap| GapRow::of(id, gap).with(behind));
+    let paused = gap.as_ref().map(|gap| GapRow::of(id, gap).with_cause(cause));
     let rows: Vec<GapRow> =
         paused.into_iter().chain(excluded.iter().map(|gap| GapRow::of(id, gap))).collect();
-    gaps::record(&mut tx, &rows, Some(at)).await?;
-    let deed = AuditDeed {
+    gaps::record_gaps(&mut tx, &rows, Some(at)).await?;
+    let action = NewAction {
         action: "resume",
         job_id: job.id,
         execution_id: None,
@@ -141,15 +148,15 @@ pub async fn resume(
         })),
         after: Some(json!({"status": "active", "next_fire_at": next_fire_at})),
     };
-    record_deeds(&mut tx, by.actor, &[deed], at).await?;
-    wake(&mut tx, Wake::Jobs).await?;
+    record_actions(&mut tx, by.actor, &[action], at).await?;
+    notify(&mut tx, Notification::Jobs).await?;
     commit(tx).await.map_err(StoreError::from)?;
     Ok(Resumed { next_fire_at, passed: gap.map_or(0, |gap| gap.count) })
 }
 
 /// What a pause leaves behind.
 #[derive(Default)]
-struct Passed {
+struct PassedFirings {
     /// What became due during it.
     gap: Option<Gap>,
     /// Where the job goes on.
@@ -158,8 +165,8 @@ struct Passed {
     excluded: Vec<Gap>,
 }
 
-fn passed(job: &Job, at: DateTime<Utc>) -> Result<Passed, StoreError> {
-    let Some(cursor) = job.cursor()? else { return Ok(Passed::default()) };
+fn find_passed_firings(job: &Job, at: DateTime<Utc>) -> Result<PassedFirings, StoreError> {
+    let Some(cursor) = job.cursor()? else { return Ok(PassedFirings::default()) };
     let timetable = job.timetable()?;
     let plan = pass_over(&timetable, cursor.nominal, at, GapReason::Paused);
     let next = plan.next_fire_at.map(|nominal| match nominal {
@@ -169,17 +176,17 @@ fn passed(job: &Job, at: DateTime<Utc>) -> Result<Passed, StoreError> {
     let from = job.planned_until.unwrap_or(cursor.nominal);
     let until = next.map_or(at, |next| next.nominal.min(at));
     let excluded = excluded(&timetable, from, until, next.is_none());
-    Ok(Passed { gap: plan.gaps.into_iter().next(), next, excluded })
+    Ok(PassedFirings { gap: plan.gaps.into_iter().next(), next, excluded })
 }
 
 /// The job as it is, locked, and the instant of the decision.
-pub(super) async fn locked(
+pub(super) async fn lock_job(
     store: &Store,
     name: &str,
     now: Now,
 ) -> Result<(Transaction<'static, Postgres>, Job, DateTime<Utc>), PauseError> {
     let mut tx = store.begin().await.map_err(StoreError::from)?;
-    bound_waiting(&mut tx).await.map_err(StoreError::from)?;
+    set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
     let found = sqlx::query_scalar!(
         r#"-- lock_job
         SELECT coalesce($2, now()) AS "now!" FROM jobs
@@ -187,11 +194,11 @@ pub(super) async fn locked(
         name,
         now
     )
-    .fetch_optional(Bounded(&mut *tx))
+    .fetch_optional(WithTimeout(&mut *tx))
     .await;
     let at = match found {
         Ok(at) => at.ok_or_else(|| PauseError::Missing(name.to_owned()))?,
-        Err(error) if lock_timed_out(&error) => return Err(PauseError::Locked(name.to_owned())),
+        Err(error) if is_lock_timeout(&error) => return Err(PauseError::Locked(name.to_owned())),
         Err(error) => return Err(StoreError::from(error).into()),
     };
     // Read after the lock: what stood there before it may be gone.

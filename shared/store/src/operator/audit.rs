@@ -8,8 +8,8 @@ use sqlx::PgConnection;
 use sqlx::error::DatabaseError;
 use uuid::Uuid;
 
-use crate::bounded::Bounded;
-use crate::listen::{CHANNEL, Wake};
+use crate::client_timeout::WithTimeout;
+use crate::notifications::{CHANNEL, Notification};
 use crate::{Store, StoreError};
 
 /// A row of `operator_actions`; the fields bear the columns' names.
@@ -32,7 +32,7 @@ pub struct OperatorAction {
 
 /// A deed to be recorded.
 #[derive(Debug)]
-pub(crate) struct Deed {
+pub(crate) struct NewAction {
     pub(crate) action: &'static str,
     pub(crate) job_id: Uuid,
     pub(crate) execution_id: Option<Uuid>,
@@ -42,29 +42,29 @@ pub(crate) struct Deed {
 }
 
 /// Records deeds in the caller's transaction, in one statement.
-pub(crate) async fn record(
+pub(crate) async fn record_actions(
     connection: &mut PgConnection,
     actor: &str,
-    deeds: &[Deed],
+    actions: &[NewAction],
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    record_of_bulk(connection, actor, None, deeds, at).await
+    record_bulk_actions(connection, actor, None, actions, at).await
 }
 
 /// The same of what a bulk has done.
-pub(crate) async fn record_of_bulk(
+pub(crate) async fn record_bulk_actions(
     connection: &mut PgConnection,
     actor: &str,
     bulk: Option<i64>,
-    deeds: &[Deed],
+    actions: &[NewAction],
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    let actions: Vec<String> = deeds.iter().map(|deed| deed.action.to_owned()).collect();
-    let jobs: Vec<Uuid> = deeds.iter().map(|deed| deed.job_id).collect();
-    let executions: Vec<Option<Uuid>> = deeds.iter().map(|deed| deed.execution_id).collect();
-    let reasons: Vec<Option<String>> = deeds.iter().map(|deed| deed.reason.clone()).collect();
-    let before: Vec<Option<Value>> = deeds.iter().map(|deed| deed.before.clone()).collect();
-    let after: Vec<Option<Value>> = deeds.iter().map(|deed| deed.after.clone()).collect();
+    let names: Vec<String> = actions.iter().map(|action| action.action.to_owned()).collect();
+    let jobs: Vec<Uuid> = actions.iter().map(|action| action.job_id).collect();
+    let executions: Vec<Option<Uuid>> = actions.iter().map(|action| action.execution_id).collect();
+    let reasons: Vec<Option<String>> = actions.iter().map(|action| action.reason.clone()).collect();
+    let before: Vec<Option<Value>> = actions.iter().map(|action| action.before.clone()).collect();
+    let after: Vec<Option<Value>> = actions.iter().map(|action| action.after.clone()).collect();
     sqlx::query!(
         "-- record_operator_actions
         INSERT INTO operator_actions (at, actor, bulk_id, action, job_id, execution_id, reason, before, after)
@@ -73,29 +73,32 @@ pub(crate) async fn record_of_bulk(
         at,
         actor,
         bulk,
-        &actions,
+        &names,
         &jobs,
         &executions as &[Option<Uuid>],
         &reasons as &[Option<String>],
         &before as &[Option<Value>],
         &after as &[Option<Value>]
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
 
 /// Wakes schedulers and workers when the caller's transaction commits.
-pub(crate) async fn wake(connection: &mut PgConnection, wake: Wake) -> Result<(), StoreError> {
+pub(crate) async fn notify(
+    connection: &mut PgConnection,
+    wake: Notification,
+) -> Result<(), StoreError> {
     sqlx::query!("-- wake\nSELECT pg_notify($1, $2)", CHANNEL, wake.as_str())
-        .execute(Bounded(connection))
+        .execute(WithTimeout(connection))
         .await?;
     Ok(())
 }
 
 /// Bounds how long the caller's transaction waits for a lock.
-pub(crate) async fn bound_waiting(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    sqlx::query("SET LOCAL lock_timeout = '5s'").execute(Bounded(connection)).await?;
+pub(crate) async fn set_lock_timeout(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("SET LOCAL lock_timeout = '5s'").execute(WithTimeout(connection)).await?;
     Ok(())
 }
 
@@ -105,7 +108,7 @@ pub(crate) fn is_lock_timeout(error: &sqlx::Error) -> bool {
 }
 
 /// What people did to an execution, oldest first.
-pub async fn of_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>, StoreError> {
+pub async fn list_by_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>, StoreError> {
     Ok(sqlx::query_as!(
         OperatorAction,
         "-- actions_of_execution
@@ -114,12 +117,12 @@ pub async fn of_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAction>
         FROM operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
         id
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }
 
 /// What people did to a job (not to its executions), newest first.
-pub async fn of_job(
+pub async fn list_by_job(
     store: &Store,
     id: Uuid,
     limit: i64,
@@ -133,6 +136,6 @@ pub async fn of_job(
         id,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?)
 }

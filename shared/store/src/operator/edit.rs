@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::Cause;
 
-use super::audit::{Deed, record, wake};
-use super::moves::{self, Terms};
-use super::{By, Locked, OperatorError};
-use crate::bounded::{Bounded, commit};
-use crate::listen::Wake;
+use super::audit::{NewAction, notify, record_actions};
+use super::transitions::{self, RequeueOptions};
+use super::{AuditContext, LockedExecution, OperatorError};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::notifications::Notification;
 use crate::{Now, Store, StoreError};
 
 /// What to change.
@@ -36,18 +36,18 @@ pub struct Edit<'a> {
 ///
 /// # Errors
 ///
-/// [`OperatorError::Moved`] unless the row is `failed` at the attempt `attempt`;
-/// [`OperatorError::Edited`] when somebody else has changed its params meanwhile.
+/// [`OperatorError::Conflict`] unless the row is `failed` at the attempt `attempt`;
+/// [`OperatorError::ParamsChanged`] when somebody else has changed its params meanwhile.
 pub async fn edit(
     store: &Store,
     id: ExecutionId,
     attempt: AttemptNumber,
     edit: Edit<'_>,
-    by: By<'_>,
+    by: AuditContext<'_>,
     now: Now,
 ) -> Result<(), OperatorError> {
-    let mut row = Locked::take(store, id, now).await?;
-    row.may(Cause::Requeue, Some(attempt))?;
+    let mut row = LockedExecution::acquire(store, id, now).await?;
+    row.check_transition(Cause::Requeue, Some(attempt))?;
     let pool = row.before["pool"].clone();
     let done = sqlx::query!(
         "-- edit_execution
@@ -59,13 +59,13 @@ pub async fn edit(
         edit.seen,
         edit.pool
     )
-    .execute(Bounded(&mut *row.tx))
+    .execute(WithTimeout(&mut *row.tx))
     .await
     .map_err(StoreError::from)?;
     if done.rows_affected() != 1 {
-        return Err(OperatorError::Edited(id));
+        return Err(OperatorError::ParamsChanged(id));
     }
-    let deed = |action, before, after| Deed {
+    let action = |action, before, after| NewAction {
         action,
         job_id: row.job_id,
         execution_id: Some(id.get()),
@@ -73,22 +73,24 @@ pub async fn edit(
         before: Some(before),
         after: Some(after),
     };
-    let mut deeds = vec![deed(
+    let mut actions = vec![action(
         "edit",
         json!({"params": edit.seen, "pool": pool}),
         json!({"params": edit.params, "pool": edit.pool.map_or(pool.clone(), |pool| json!(pool))}),
     )];
     if edit.requeue {
-        let terms = Terms { unverified: edit.unverified, ..Terms::default() };
-        let moved = moves::requeue(&mut row.tx, &[(id, attempt)], terms, row.now, row.now).await?;
+        let terms = RequeueOptions { unverified: edit.unverified, ..RequeueOptions::default() };
+        let moved =
+            transitions::requeue(&mut row.tx, &[(id, attempt)], terms, row.now, row.now).await?;
         if moved.ids.len() != 1 {
-            return Err(row.moved());
+            return Err(row.conflict());
         }
-        let news = if moved.waits > 0 { Wake::Jobs } else { Wake::Owed };
-        deeds.push(deed("requeue", row.before.clone(), moves::after_requeue(terms)));
-        wake(&mut row.tx, news).await?;
+        let notification =
+            if moved.waits > 0 { Notification::Jobs } else { Notification::TicketsUnpublished };
+        actions.push(action("requeue", row.before.clone(), transitions::after_requeue(terms)));
+        notify(&mut row.tx, notification).await?;
     }
-    record(&mut row.tx, by.actor, &deeds, row.now).await?;
+    record_actions(&mut row.tx, by.actor, &actions, row.now).await?;
     commit(row.tx).await.map_err(StoreError::from)?;
     Ok(())
 }

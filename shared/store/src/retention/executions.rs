@@ -13,8 +13,8 @@ use std::collections::HashSet;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::{OWN_KEY_DAYS, Portion, Position, ago, fence, present};
-use crate::bounded::{Bounded, commit};
+use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, fence, read_now};
+use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// So many rows are read for each that may be stripped: of most there is nothing left to strip after an upgrade.
@@ -26,11 +26,11 @@ pub(super) async fn remove(
     own_keys: bool,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let days = if own_keys { days.max(OWN_KEY_DAYS) } else { days };
-    let cut = ago(present(store, now).await?, days);
+) -> Result<PrunedBatch, StoreError> {
+    let days = if own_keys { days.max(OWN_KEY_RETENTION_DAYS) } else { days };
+    let cut = days_before(read_now(store, now).await?, days);
     let mut tx = store.begin().await?;
     fence(&mut tx, cut).await?;
     let rows = sqlx::query!(
@@ -43,22 +43,22 @@ pub(super) async fn remove(
         cut,
         position.at,
         position.id,
-        most
+        limit
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?;
     let Some(last) = rows.last() else {
-        return Ok(Portion { is_last: true, ..Portion::default() });
+        return Ok(PrunedBatch { is_last: true, ..PrunedBatch::default() });
     };
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let removed =
         sqlx::query!("-- delete_finished\nDELETE FROM executions WHERE id = ANY ($1)", &ids)
-            .execute(Bounded(&mut *tx))
+            .execute(WithTimeout(&mut *tx))
             .await?
             .rows_affected();
     commit(tx).await?;
     *position = Position { at: Some(last.finished_at), id: last.id, ..*position };
-    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
 /// An execution with a caller's own key.
@@ -74,15 +74,15 @@ pub(super) async fn strip(
     store: &Store,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let now = present(store, now).await?;
+) -> Result<PrunedBatch, StoreError> {
+    let now = read_now(store, now).await?;
     let mut from = *position;
     if from.at.is_none() {
         from = remembered(store, now).await?;
     }
-    let limit = most.saturating_mul(READ);
+    let limit = limit.saturating_mul(READ);
     let mut rows = sqlx::query_as!(
         Row,
         r#"-- retention_own_keys
@@ -94,31 +94,31 @@ pub(super) async fn strip(
         WHERE own_key AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $1 AND (finished_at, id) > (coalesce($2::timestamptz, '-infinity'), $3)
         ORDER BY finished_at, id LIMIT $4"#,
-        ago(now, days),
+        days_before(now, days),
         from.at,
         from.id,
         limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let mut is_last = (rows.len() as i64) < limit;
     let mut wanted = 0;
     let full = rows.iter().position(|row| {
         wanted += i64::from(row.has_more);
-        wanted > most
+        wanted > limit
     });
     if let Some(full) = full {
         rows.truncate(full);
         is_last = false;
     }
     let Some(last) = rows.last() else {
-        return Ok(Portion { is_last: true, ..Portion::default() });
+        return Ok(PrunedBatch { is_last: true, ..PrunedBatch::default() });
     };
     let to = Position { at: Some(last.finished_at), id: last.id, ..from };
     let wanted: Vec<Uuid> = rows.iter().filter(|row| row.has_more).map(|row| row.id).collect();
     let stripped = write(store, &rows, &wanted, from.left).await?;
     *position = Position { left: from.left || stripped < wanted.len(), ..to };
-    Ok(Portion { stripped: stripped as u64, is_last, removed: 0 })
+    Ok(PrunedBatch { stripped: stripped as u64, is_last, removed: 0 })
 }
 
 /// Up to where they are stripped; of a clock that was ahead nothing is taken over.
@@ -127,7 +127,7 @@ async fn remembered(store: &Store, now: DateTime<Utc>) -> Result<Position, Store
         "-- retention_stripped_to\nSELECT stripped_at, stripped_id FROM retention WHERE stripped_at <= $1",
         now
     )
-    .fetch_optional(store.bounded())
+    .fetch_optional(store.with_timeout())
     .await?;
     Ok(row.map_or_else(Position::default, |row| Position {
         at: row.stripped_at,
@@ -147,7 +147,7 @@ async fn write(
     let mut tx = store.begin().await?;
     // First of all, as where executions are removed, and in a backfill.
     sqlx::query!("-- retention_lock\nSELECT FROM retention FOR NO KEY UPDATE")
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?;
     let locked: HashSet<Uuid> = sqlx::query_scalar!(
         "-- retention_lock_own_keys
@@ -156,7 +156,7 @@ async fn write(
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         wanted
     )
-    .fetch_all(Bounded(&mut *tx))
+    .fetch_all(WithTimeout(&mut *tx))
     .await?
     .into_iter()
     .collect();
@@ -166,10 +166,10 @@ async fn write(
             "-- strip_finished\nUPDATE executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
             &ids
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?;
         sqlx::query!("-- strip_attempts\nDELETE FROM attempts WHERE execution_id = ANY ($1)", &ids)
-            .execute(Bounded(&mut *tx))
+            .execute(WithTimeout(&mut *tx))
             .await?;
     }
     // The next pass begins before the first that somebody else has.
@@ -181,7 +181,7 @@ async fn write(
             end.finished_at,
             end.id
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?;
     }
     commit(tx).await?;

@@ -8,8 +8,8 @@
 
 use uuid::Uuid;
 
-use super::{OWN_KEY_DAYS, Portion, Position, ago, present};
-use crate::bounded::{Bounded, commit};
+use super::{OWN_KEY_RETENTION_DAYS, Position, PrunedBatch, days_before, read_now};
+use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes jobs, of as many as are read behind the position.
@@ -17,19 +17,19 @@ pub(super) async fn remove(
     store: &Store,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let now = present(store, now).await?;
-    let (cut, over) = (ago(now, days), ago(now, days.max(OWN_KEY_DAYS)));
+) -> Result<PrunedBatch, StoreError> {
+    let now = read_now(store, now).await?;
+    let (cut, over) = (days_before(now, days), days_before(now, days.max(OWN_KEY_RETENTION_DAYS)));
     let rows = sqlx::query!(
         r#"-- retention_jobs
         SELECT id, (deleted_at IS NOT NULL OR (schedule_kind = 'once' AND next_fire_at IS NULL)) AS "may_go!"
         FROM jobs WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.id,
-        most
+        limit
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let ids: Vec<Uuid> = rows.iter().filter(|row| row.may_go).map(|row| row.id).collect();
     let mut removed = 0;
@@ -50,7 +50,7 @@ pub(super) async fn remove(
             cut,
             over
         )
-        .fetch_all(Bounded(&mut *tx))
+        .fetch_all(WithTimeout(&mut *tx))
         .await?;
         // Asked again: who had a job locked before may have claimed something of it. From now on nobody can.
         removed = sqlx::query!(
@@ -61,11 +61,11 @@ pub(super) async fn remove(
               AND NOT EXISTS (SELECT FROM held_firings WHERE job_id = j.id)",
             &locked
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?
         .rows_affected();
         commit(tx).await?;
     }
     position.id = rows.last().map_or(position.id, |row| row.id);
-    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }

@@ -5,8 +5,8 @@
 
 use uuid::Uuid;
 
-use super::{Portion, Position, ago, fence, present};
-use crate::bounded::{Bounded, commit};
+use super::{Position, PrunedBatch, days_before, fence, read_now};
+use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
 /// Removes gaps that were recorded before.
@@ -14,18 +14,18 @@ pub(super) async fn gaps(
     store: &Store,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let cut = ago(present(store, now).await?, days);
+) -> Result<PrunedBatch, StoreError> {
+    let cut = days_before(read_now(store, now).await?, days);
     let rows = sqlx::query!(
         r#"-- retention_gaps
         SELECT id, recorded_at < $3 AS "is_old!" FROM gaps WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.number,
-        most,
+        limit,
         cut
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let old: Vec<i64> = rows.iter().filter(|row| row.is_old).map(|row| row.id).collect();
     let mut removed = 0;
@@ -38,13 +38,13 @@ pub(super) async fn gaps(
                 SELECT id FROM gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
             &old
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?
         .rows_affected();
         commit(tx).await?;
     }
     position.number = rows.last().map_or(position.number, |row| row.id);
-    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
 /// Removes what is known of schedules that were changed before: of the firings that they had nothing is known either.
@@ -52,10 +52,10 @@ pub(super) async fn revisions(
     store: &Store,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let cut = ago(present(store, now).await?, days);
+) -> Result<PrunedBatch, StoreError> {
+    let cut = days_before(read_now(store, now).await?, days);
     let rows = sqlx::query!(
         r#"-- retention_revisions
         SELECT job_id, revision,
@@ -66,10 +66,10 @@ pub(super) async fn revisions(
         ORDER BY job_id, revision LIMIT $3"#,
         position.id,
         i32::try_from(position.number).unwrap_or(i32::MAX),
-        most,
+        limit,
         cut
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let old = rows.iter().filter(|row| row.is_old).map(|row| (row.job_id, row.revision));
     let (jobs, revisions): (Vec<Uuid>, Vec<i32>) = old.unzip();
@@ -84,7 +84,7 @@ pub(super) async fn revisions(
             &jobs,
             &revisions
         )
-        .execute(Bounded(&mut *tx))
+        .execute(WithTimeout(&mut *tx))
         .await?
         .rows_affected();
         commit(tx).await?;
@@ -92,7 +92,7 @@ pub(super) async fn revisions(
     if let Some(last) = rows.last() {
         (position.id, position.number) = (last.job_id, last.revision.into());
     }
-    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
 /// Removes instances that were last heard of before, with what they offered.
@@ -100,18 +100,18 @@ pub(super) async fn instances(
     store: &Store,
     position: &mut Position,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
-    let cut = ago(present(store, now).await?, days);
+) -> Result<PrunedBatch, StoreError> {
+    let cut = days_before(read_now(store, now).await?, days);
     let rows = sqlx::query!(
         r#"-- retention_instances
         SELECT id, heartbeat_at < $3 AS "is_old!" FROM instances WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.id,
-        most,
+        limit,
         cut
     )
-    .fetch_all(store.bounded())
+    .fetch_all(store.with_timeout())
     .await?;
     let old: Vec<Uuid> = rows.iter().filter(|row| row.is_old).map(|row| row.id).collect();
     let mut removed = 0;
@@ -124,30 +124,30 @@ pub(super) async fn instances(
             &old,
             cut
         )
-        .execute(store.bounded())
+        .execute(store.with_timeout())
         .await?
         .rows_affected();
     }
     position.id = rows.last().map_or(position.id, |row| row.id);
-    Ok(Portion { removed, is_last: (rows.len() as i64) < most, stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: (rows.len() as i64) < limit, stripped: 0 })
 }
 
 /// Removes holds of catch-up that were released before. There is one for each jump of the database's clock.
 pub(super) async fn holds(
     store: &Store,
     days: i32,
-    most: i64,
+    limit: i64,
     now: Now,
-) -> Result<Portion, StoreError> {
+) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_holds
         DELETE FROM holds WHERE id IN (
             SELECT id FROM holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
-        ago(present(store, now).await?, days),
-        most
+        days_before(read_now(store, now).await?, days),
+        limit
     )
-    .execute(store.bounded())
+    .execute(store.with_timeout())
     .await?
     .rows_affected();
-    Ok(Portion { removed, is_last: removed < most.unsigned_abs(), stripped: 0 })
+    Ok(PrunedBatch { removed, is_last: removed < limit.unsigned_abs(), stripped: 0 })
 }

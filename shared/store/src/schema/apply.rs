@@ -8,97 +8,101 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, SqlSafeStr as _, SqlStr};
 use tokio::time::{Instant, sleep};
 
-use super::{Say, index, ledger};
+use super::{ProgressLog, index, job_revisions};
 use crate::StoreError;
 
 /// The first line of a file whose statement is repeated until it changes no row.
-const PORTIONS: &str = "-- portions";
+const BATCHED_MARKER: &str = "-- portions";
 /// How long a transaction waits for a table's lock. Everybody who comes later waits behind it.
 const SET_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 /// The same as most files have it, for those who run them by other means. Ours is shorter, and tries again.
 const FILES_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '3s'";
 /// How often the lock is tried for.
-const TRIES: u32 = 5;
+const MAX_LOCK_TRIES: u32 = 5;
 /// Between two tries, for those who waited behind.
-const PAUSE: Duration = Duration::from_secs(1);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest rest between two portions; otherwise as long as the portion took.
-const REST: Duration = Duration::from_secs(1);
+const MAX_BATCH_PAUSE: Duration = Duration::from_secs(1);
 /// How often the portions are told of.
-const SAY_EVERY: Duration = Duration::from_secs(30);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Applies it and records that.
-pub(super) async fn file(
+pub(super) async fn apply_file(
     connection: &mut PgConnection,
     migration: &Migration,
-    say: Say<'_>,
+    log: ProgressLog<'_>,
 ) -> Result<(), StoreError> {
     let text = migration.sql.as_str();
-    if migration.version == ledger::VERSION {
-        ledger::apply(connection, migration, say).await
+    if migration.version == job_revisions::MIGRATION_VERSION {
+        job_revisions::apply(connection, migration, log).await
     } else if migration.no_tx {
         // No transaction, so no lock that others wait behind: it may wait itself for as long as it must.
         let began = Instant::now();
-        sqlx::raw_sql(migration.sql.clone()).execute(&mut *connection).await.map_err(failure)?;
+        sqlx::raw_sql(migration.sql.clone())
+            .execute(&mut *connection)
+            .await
+            .map_err(migration_error)?;
         index::must_be_valid(connection, text).await?;
-        Ok(record(connection, migration, began).await?)
-    } else if text.starts_with(PORTIONS) {
+        Ok(record_migration(connection, migration, began).await?)
+    } else if text.starts_with(BATCHED_MARKER) {
         let began = Instant::now();
         let name = format!("migration {} ({})", migration.version, migration.description);
-        portions(connection, migration.sql.clone(), &name, say).await?;
-        Ok(record(connection, migration, began).await?)
+        apply_in_batches(connection, migration.sql.clone(), &name, log).await?;
+        Ok(record_migration(connection, migration, began).await?)
     } else {
         let text = text.replace(FILES_LOCK_TIMEOUT, SET_LOCK_TIMEOUT);
-        transaction(connection, AssertSqlSafe(text).into_sql_str(), Some(migration), say).await?;
+        apply_in_transaction(connection, AssertSqlSafe(text).into_sql_str(), Some(migration), log)
+            .await?;
         Ok(())
     }
 }
 
 /// Repeats a statement, each time in a transaction of its own, until it changes no row, and leaves the others
 /// as much time as it takes. What it has done stays when it is interrupted.
-async fn portions(
+async fn apply_in_batches(
     connection: &mut PgConnection,
     statement: SqlStr,
     name: &str,
-    say: Say<'_>,
+    log: ProgressLog<'_>,
 ) -> Result<(), StoreError> {
-    let (mut rows, mut said) = (0, Instant::now());
+    let (mut rows, mut last_report) = (0, Instant::now());
     loop {
         let began = Instant::now();
-        let portion = transaction(connection, statement.clone(), None, say).await?;
-        if portion == 0 {
+        let changed = apply_in_transaction(connection, statement.clone(), None, log).await?;
+        if changed == 0 {
             return Ok(());
         }
-        rows += portion;
-        if said.elapsed() >= SAY_EVERY {
-            said = Instant::now();
-            say(&format!("{name}: {rows} rows are done"));
+        rows += changed;
+        if last_report.elapsed() >= PROGRESS_INTERVAL {
+            last_report = Instant::now();
+            log(&format!("{name}: {rows} rows are done"));
         }
-        sleep(began.elapsed().min(REST)).await;
+        sleep(began.elapsed().min(MAX_BATCH_PAUSE)).await;
     }
 }
 
 /// Runs it in a transaction, again for a while if a table is in use, and records `migration` in the same.
 /// Returns how many rows it changed.
-pub(super) async fn transaction(
+pub(super) async fn apply_in_transaction(
     connection: &mut PgConnection,
     text: SqlStr,
     migration: Option<&Migration>,
-    say: Say<'_>,
+    log: ProgressLog<'_>,
 ) -> Result<u64, StoreError> {
     let mut tries = 0;
     loop {
-        match once(connection, text.clone(), migration).await.map_err(failure) {
-            Err(StoreError::InUse(why)) if tries + 1 < TRIES => {
+        match try_apply(connection, text.clone(), migration).await.map_err(migration_error) {
+            Err(StoreError::InUse(why)) if tries + 1 < MAX_LOCK_TRIES => {
                 tries += 1;
-                say(&format!("a table is in use ({why}); tries again"));
-                sleep(PAUSE).await;
+                log(&format!("a table is in use ({why}); tries again"));
+                sleep(LOCK_RETRY_INTERVAL).await;
             }
             other => return other,
         }
     }
 }
 
-async fn once(
+async fn try_apply(
     connection: &mut PgConnection,
     text: SqlStr,
     migration: Option<&Migration>,
@@ -108,13 +112,13 @@ async fn once(
     sqlx::raw_sql(SET_LOCK_TIMEOUT).execute(&mut *tx).await?;
     let changed = sqlx::raw_sql(text).execute(&mut *tx).await?.rows_affected();
     if let Some(migration) = migration {
-        record(&mut tx, migration, began).await?;
+        record_migration(&mut tx, migration, began).await?;
     }
     tx.commit().await?;
     Ok(changed)
 }
 
-async fn record(
+async fn record_migration(
     connection: &mut PgConnection,
     migration: &Migration,
     began: Instant,
@@ -134,7 +138,7 @@ async fn record(
 }
 
 /// A lock that was not to be had, or that two of them had crosswise, is of somebody who uses the table.
-pub(super) fn failure(error: sqlx::Error) -> StoreError {
+pub(super) fn migration_error(error: sqlx::Error) -> StoreError {
     match error.as_database_error().and_then(DatabaseError::code).as_deref() {
         Some("55P03" | "40P01") => StoreError::InUse(error),
         // There is no time limit: a person ended it.

@@ -7,8 +7,8 @@ use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, PgExecutor};
 
-use super::apply::failure;
-use super::{MIGRATIONS, Say, names};
+use super::apply::migration_error;
+use super::{MIGRATIONS, ProgressLog, names};
 use crate::{Store, StoreError};
 
 /// An index of one of our tables that no question uses.
@@ -22,7 +22,7 @@ pub struct InvalidIndex {
 
 /// Those that nobody is building now.
 pub async fn invalid_indexes(store: &Store) -> Result<Vec<InvalidIndex>, StoreError> {
-    Ok(find(store.bounded(), &MIGRATIONS, false).await?)
+    Ok(find(store.with_timeout(), &MIGRATIONS, false).await?)
 }
 
 async fn find(
@@ -30,7 +30,7 @@ async fn find(
     migrator: &Migrator,
     also_being_built: bool,
 ) -> Result<Vec<InvalidIndex>, sqlx::Error> {
-    let tables = names::tables(migrator);
+    let tables = names::table_names(migrator);
     // Not checked at compile time, like everything that migrates: it is of the server's catalogue alone.
     let rows: Vec<(String, String)> = sqlx::query_as(
         "-- invalid_indexes
@@ -71,7 +71,7 @@ pub(super) async fn must_be_valid(
 pub(super) async fn repair(
     connection: &mut PgConnection,
     migrator: &Migrator,
-    say: Say<'_>,
+    log: ProgressLog<'_>,
 ) -> Result<(), StoreError> {
     for InvalidIndex { index, table } in find(&mut *connection, migrator, false).await? {
         // What a rebuild that was interrupted leaves beside the index.
@@ -83,12 +83,15 @@ pub(super) async fn repair(
         let statement = if leftover {
             format!("-- drop_leftover_index\nDROP INDEX CONCURRENTLY IF EXISTS {quoted}")
         } else {
-            say(&format!(
+            log(&format!(
                 "the build of the index {index} of {table} was interrupted; builds it again"
             ));
             format!("-- rebuild_index\nREINDEX INDEX CONCURRENTLY {quoted}")
         };
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *connection).await.map_err(failure)?;
+        sqlx::raw_sql(AssertSqlSafe(statement))
+            .execute(&mut *connection)
+            .await
+            .map_err(migration_error)?;
     }
     Ok(())
 }

@@ -8,21 +8,24 @@ use std::time::Duration;
 
 use sqlx::{PgConnection, Row as _};
 
-use super::Say;
+use super::ProgressLog;
 use crate::StoreError;
-use crate::bounded::bounded;
+use crate::client_timeout::with_client_timeout;
 
 /// Between two tries.
-const AGAIN: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// What sqlx multiplies the checksum of the database's name with.
-const FACTOR: i64 = 0x3d32_ad9e;
+const SQLX_LOCK_FACTOR: i64 = 0x3d32_ad9e;
 
 /// Takes the lock for the session. Waits for whoever has it: its caller limits that.
-pub(super) async fn take(connection: &mut PgConnection, say: Say<'_>) -> Result<(), StoreError> {
+pub(super) async fn acquire(
+    connection: &mut PgConnection,
+    log: ProgressLog<'_>,
+) -> Result<(), StoreError> {
     let name = sqlx::query_scalar("-- migrated_database\nSELECT current_database()::text");
-    let name: String = bounded(name.fetch_one(&mut *connection)).await?;
-    let key = FACTOR.wrapping_mul(i64::from(crc32(name.as_bytes())));
-    let mut said = false;
+    let name: String = with_client_timeout(name.fetch_one(&mut *connection)).await?;
+    let key = SQLX_LOCK_FACTOR.wrapping_mul(i64::from(crc32(name.as_bytes())));
+    let mut is_logged = false;
     loop {
         let ask = sqlx::query(
             "-- lock_migrations
@@ -30,15 +33,15 @@ pub(super) async fn take(connection: &mut PgConnection, say: Say<'_>) -> Result<
                    (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
                         AND (classid::bigint << 32 | objid::bigint) = $1 LIMIT 1)",
         );
-        let row = bounded(ask.bind(key).fetch_one(&mut *connection)).await?;
+        let row = with_client_timeout(ask.bind(key).fetch_one(&mut *connection)).await?;
         if row.try_get(0)? {
             return Ok(());
         }
-        if let (false, Some(pid)) = (said, row.try_get::<Option<i32>, _>(1)?) {
-            say(&format!("somebody else migrates (process {pid} of the server); waits for it"));
-            said = true;
+        if let (false, Some(pid)) = (is_logged, row.try_get::<Option<i32>, _>(1)?) {
+            log(&format!("somebody else migrates (process {pid} of the server); waits for it"));
+            is_logged = true;
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 

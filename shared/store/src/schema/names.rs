@@ -2,7 +2,7 @@
 
 use sqlx::migrate::Migrator;
 
-use super::ups;
+use super::up_migrations;
 
 /// What a migration creates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,16 +14,18 @@ pub(super) enum Kind {
 }
 
 /// Everything that the files create, in their order; what they drop again is among it.
-pub(super) fn created(migrator: &Migrator) -> Vec<(Kind, String)> {
+pub(super) fn created_names(migrator: &Migrator) -> Vec<(Kind, String)> {
     let of_file = |sql: &str| {
         sql.lines().filter_map(created_by).map(|(kind, name)| (kind, name.to_owned())).collect()
     };
-    ups(migrator).flat_map(|migration| -> Vec<_> { of_file(migration.sql.as_str()) }).collect()
+    up_migrations(migrator)
+        .flat_map(|migration| -> Vec<_> { of_file(migration.sql.as_str()) })
+        .collect()
 }
 
 /// The names of the tables.
-pub(super) fn tables(migrator: &Migrator) -> Vec<String> {
-    let tables = created(migrator).into_iter().filter(|(kind, _)| *kind == Kind::Table);
+pub(super) fn table_names(migrator: &Migrator) -> Vec<String> {
+    let tables = created_names(migrator).into_iter().filter(|(kind, _)| *kind == Kind::Table);
     tables.map(|(_, name)| name).collect()
 }
 
@@ -62,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_tables_of_our_migrations_are_known() {
-        let tables = tables(&MIGRATIONS);
+        let tables = table_names(&MIGRATIONS);
         assert!(
             ["jobs", "executions", "failures"]
                 .iter()

@@ -9,12 +9,12 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::Settlement;
-use crate::{HEAD_START_MS, Now};
+use crate::{Now, RELAY_DELAY_MS};
 
 /// Whether they are all plain.
-pub(super) fn all(settlements: &[Settlement]) -> bool {
+pub(super) fn are_plain(settlements: &[Settlement]) -> bool {
     settlements.iter().all(|one| {
-        let Settlement { held: _, verdict, outcome, error, exit_code: _, signal, output, result } =
+        let Settlement { fence: _, verdict, outcome, error, exit_code: _, signal, output, result } =
             one;
         *verdict == Verdict::Succeed
             && *outcome == "succeeded"
@@ -26,15 +26,15 @@ pub(super) fn all(settlements: &[Settlement]) -> bool {
 }
 
 /// Records them; returns the executions that have succeeded.
-pub(super) async fn run(
+pub(super) async fn settle_plain(
     executor: impl PgExecutor<'_>,
     settlements: &[Settlement],
     now: Now,
 ) -> Result<Vec<Uuid>, sqlx::Error> {
     let each = || settlements.iter();
-    let ids: Vec<Uuid> = each().map(|s| s.held.execution_id.get()).collect();
-    let attempts: Vec<i32> = each().map(|s| s.held.attempt.get()).collect();
-    let tokens: Vec<Uuid> = each().map(|s| s.held.token.get()).collect();
+    let ids: Vec<Uuid> = each().map(|s| s.fence.execution_id.get()).collect();
+    let attempts: Vec<i32> = each().map(|s| s.fence.attempt.get()).collect();
+    let tokens: Vec<Uuid> = each().map(|s| s.fence.token.get()).collect();
     let codes: Vec<Option<i32>> = each().map(|s| s.exit_code).collect();
     sqlx::query_scalar!(
         r#"-- settle_plain
@@ -65,7 +65,7 @@ pub(super) async fn run(
         &tokens,
         &codes as &[Option<i32>],
         now,
-        HEAD_START_MS as f64
+        RELAY_DELAY_MS as f64
     )
     .fetch_all(executor)
     .await

@@ -34,8 +34,8 @@ impl TaskFailure {
             "08P01" => "; a task's statement has $1 params, $2 idempotency key, $3 nominal time",
             _ => "",
         };
-        let message = format!("{}{hint}", said(known));
-        Self { reaction: reaction(&code), class: class(&code), message }
+        let message = format!("{}{hint}", full_message(known));
+        Self { reaction: reaction_to(&code), class: condition_name(&code), message }
     }
 
     pub(super) fn ended_by_itself() -> Self {
@@ -64,7 +64,7 @@ impl TaskFailure {
 }
 
 /// The message, with what the server adds for whoever mends it.
-fn said(error: &(dyn DatabaseError + 'static)) -> String {
+fn full_message(error: &(dyn DatabaseError + 'static)) -> String {
     let of_server = error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
     let more = of_server.and_then(|error| error.detail().or_else(|| error.hint()));
     match more {
@@ -74,7 +74,7 @@ fn said(error: &(dyn DatabaseError + 'static)) -> String {
 }
 
 /// By the SQLSTATE, of which the first two characters are the class.
-fn reaction(code: &str) -> Reaction {
+fn reaction_to(code: &str) -> Reaction {
     match code {
         "57014" => Reaction::Stopped,
         // A wrong number of parameters, and a constraint that was asked for at the commit.
@@ -97,7 +97,7 @@ fn reaction(code: &str) -> Reaction {
 }
 
 /// The condition's name, for the codes that tasks meet; `sqlstate_…` for others.
-fn class(code: &str) -> String {
+fn condition_name(code: &str) -> String {
     let name = match code {
         "08000" => "connection_exception",
         "08003" => "connection_does_not_exist",
@@ -174,20 +174,20 @@ mod tests {
         for code in
             ["40001", "40P01", "55P03", "08006", "53300", "57P01", "25P03", "P0001", "XX000"]
         {
-            assert_eq!(reaction(code), Reaction::Retry, "{code}");
+            assert_eq!(reaction_to(code), Reaction::Retry, "{code}");
         }
         for code in
             ["42601", "42P01", "42501", "23505", "22012", "2D000", "25001", "08P01", "0A000"]
         {
-            assert_eq!(reaction(code), Reaction::GiveUp, "{code}");
+            assert_eq!(reaction_to(code), Reaction::GiveUp, "{code}");
         }
-        assert_eq!(reaction("57014"), Reaction::Stopped);
+        assert_eq!(reaction_to("57014"), Reaction::Stopped);
     }
 
     #[test]
     fn a_failure_bears_the_name_of_its_condition() {
-        assert_eq!(class("40P01"), "deadlock_detected");
-        assert_eq!(class("ZZ123"), "sqlstate_ZZ123");
+        assert_eq!(condition_name("40P01"), "deadlock_detected");
+        assert_eq!(condition_name("ZZ123"), "sqlstate_ZZ123");
         let lost = TaskFailure::of(&sqlx::Error::PoolTimedOut);
         assert_eq!((lost.reaction, &*lost.class), (Reaction::Retry, "connection_failure"));
         let odd = TaskFailure::of(&sqlx::Error::Protocol("copy".to_owned()));

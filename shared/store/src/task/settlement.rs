@@ -3,9 +3,9 @@
 use sqlx::error::DatabaseError;
 use tokio::time::timeout;
 
-use super::{STEP_LIMIT, TaskFailure, TaskTransaction};
-use crate::answer::silence;
-use crate::settle::{Settled, Settlement, settle_on};
+use super::{STEP_TIMEOUT, TaskFailure, TaskTransaction};
+use crate::settle::{SettleOutcome, Settlement, settle_on};
+use crate::timeout::timeout_error;
 
 /// Why a commit was not confirmed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -21,17 +21,17 @@ pub enum CommitError {
 
 impl TaskTransaction {
     /// Records the attempt's end in the transaction, if it is still its worker's. Only
-    /// [`Self::commit`] is to follow, or, unless it is [`Settled::Done`], [`Self::rollback`];
-    /// [`Settled::Locked`] may be asked for again.
+    /// [`Self::commit`] is to follow, or, unless it is [`SettleOutcome::Done`], [`Self::rollback`];
+    /// [`SettleOutcome::Locked`] may be asked for again.
     ///
     /// # Errors
     ///
     /// [`TaskFailure`]: roll back.
-    pub async fn settle(&mut self, settlement: &Settlement) -> Result<Settled, TaskFailure> {
+    pub async fn settle(&mut self, settlement: &Settlement) -> Result<SettleOutcome, TaskFailure> {
         let connection = self.connection()?;
-        let settled = timeout(STEP_LIMIT, settle_on(connection, settlement)).await;
+        let settled = timeout(STEP_TIMEOUT, settle_on(connection, settlement)).await;
         settled
-            .unwrap_or_else(|_| Err(silence(STEP_LIMIT)))
+            .unwrap_or_else(|_| Err(timeout_error(STEP_TIMEOUT)))
             .map_err(|error| TaskFailure::of(&error))
     }
 
@@ -49,8 +49,8 @@ impl TaskTransaction {
             return Err(CommitError::RolledBack(TaskFailure::ended_by_itself()));
         };
         let committed = sqlx::raw_sql("-- commit_task\nCOMMIT").execute(&mut *connection);
-        let answer = timeout(STEP_LIMIT, committed).await;
-        match answer.unwrap_or_else(|_| Err(silence(STEP_LIMIT))) {
+        let answer = timeout(STEP_TIMEOUT, committed).await;
+        match answer.unwrap_or_else(|_| Err(timeout_error(STEP_TIMEOUT))) {
             Ok(_) => Ok(()),
             Err(error) => {
                 connection.close_on_drop();

@@ -54,18 +54,19 @@ fn decimal(bytes: &[u8]) -> Option<String> {
         let at = usize::try_from(i32::from(weight) - place).ok();
         at.and_then(|at| digits.get(at)).copied().unwrap_or(0)
     };
-    let whole: String = (0..=i32::from(weight).max(0)).rev().flat_map(|p| four(group(p))).collect();
+    let whole: String =
+        (0..=i32::from(weight).max(0)).rev().flat_map(|p| group_digits(group(p))).collect();
     let whole = whole.trim_start_matches('0');
     let whole = if whole.is_empty() { "0" } else { whole };
     let mut fraction: String =
-        (1..=scale.div_ceil(4)).flat_map(|p| four(group(-(p as i32)))).collect();
+        (1..=scale.div_ceil(4)).flat_map(|p| group_digits(group(-(p as i32)))).collect();
     fraction.truncate(scale);
     let point = if scale > 0 { "." } else { "" };
     Some(format!("{sign}{whole}{point}{fraction}"))
 }
 
 /// A group's digits.
-fn four(group: u16) -> [char; 4] {
+fn group_digits(group: u16) -> [char; 4] {
     [1000, 100, 10, 1].map(|unit| char::from(b'0' + (group / unit % 10) as u8))
 }
 

@@ -57,9 +57,9 @@ impl Scene {
     }
 
     async fn parked_as_failed(&self) -> bool {
-        let owed = "executions WHERE state = 'failed' AND ticket_published_at IS NULL";
+        let unpublished = "executions WHERE state = 'failed' AND ticket_published_at IS NULL";
         self.wire.depth(self.wire.failed()).await as usize == self.failed().await.len()
-            && count(&self.platform, owed).await == 0
+            && count(&self.platform, unpublished).await == 0
     }
 
     async fn failed(&self) -> Vec<String> {

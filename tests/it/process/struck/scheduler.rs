@@ -3,7 +3,7 @@
 use lapin::options::{QueueDeleteOptions, QueuePurgeOptions};
 use sexton_broker::names;
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_store::parked::fail_unopened;
+use sexton_store::parked_messages::fail_unopened;
 
 use super::{IN_THE_END, Scene, count, died};
 

@@ -13,7 +13,7 @@ use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_scheduler::step::Step;
 use sexton_store::backfill::{self, Backfill};
 use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::trigger::{Trigger, trigger};
 use uuid::Uuid;
 
@@ -62,8 +62,8 @@ impl<'a> Story<'a> {
         story
     }
 
-    fn by(actor: &str) -> By<'_> {
-        By { actor, reason: Some("because") }
+    fn by(actor: &str) -> AuditContext<'_> {
+        AuditContext { actor, reason: Some("because") }
     }
 
     async fn applied(&mut self) {
@@ -181,8 +181,9 @@ impl<'a> Story<'a> {
         loop {
             let fresh = || ExecutionId::new(Uuid::now_v7());
             let (store, by) = (self.f.db.store(), Self::by("ann"));
-            let batch =
-                backfill::batch(store, request, place, fresh, by, Some(self.now)).await.unwrap();
+            let batch = backfill::create_batch(store, request, place, fresh, by, Some(self.now))
+                .await
+                .unwrap();
             place = batch.next;
             if place.is_none() {
                 break;

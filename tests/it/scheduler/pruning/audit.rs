@@ -2,7 +2,7 @@
 
 use sexton_scheduler::pruner::{Pruner, Prunes};
 use sexton_scheduler::step::Step as _;
-use sexton_store::retention::Terms;
+use sexton_store::retention::RetentionPolicy;
 use tokio_util::sync::CancellationToken;
 
 use crate::scheduler::Fixture;
@@ -21,7 +21,7 @@ async fn actions(f: &Fixture, days: &[i32]) {
 
 async fn pass(f: &Fixture, audit_days: Option<i32>) -> u64 {
     sqlx::raw_sql("UPDATE retention SET passed_at = NULL").execute(f.db.pool()).await.unwrap();
-    let terms = Terms { days: 30, audit_days };
+    let terms = RetentionPolicy { days: 30, audit_days };
     let pruner = Pruner::new(f.store(), terms, CancellationToken::new());
     let Prunes::Pass(done) = pruner.run_once(None).await.unwrap() else { panic!("a pass was due") };
     assert!(done.complete);

@@ -6,7 +6,7 @@ use sexton_model::job::JobSpec;
 use sexton_model::jobs_file;
 use sexton_model::state::State;
 use sexton_store::jobs::{Applied, Apply, Delete, apply, delete};
-use sexton_store::operator::By;
+use sexton_store::operator::AuditContext;
 use sexton_store::trigger::{Trigger, TriggerError, trigger};
 use sexton_tests::factory::{NewExecution, NewJob};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::pruned;
 use crate::scheduler::{Fixture, at};
 
-const ANN: By<'static> = By { actor: "ann", reason: Some("test") };
+const ANN: AuditContext<'static> = AuditContext { actor: "ann", reason: Some("test") };
 
 async fn jobs(f: &Fixture) -> i64 {
     f.number("SELECT count(*) FROM jobs").await

@@ -211,7 +211,7 @@ async fn a_shorter_retention_counts_at_once_and_a_longer_one_from_the_next_night
     ended(&f, "succeeded", false, 1, 0).await;
     let time = Some(at(0) + Days::new(20));
     assert_eq!(pruned(&f, 20).await.deleted, 0);
-    let shorter = sexton_store::retention::Terms { days: 10, audit_days: Some(400) };
+    let shorter = sexton_store::retention::RetentionPolicy { days: 10, audit_days: Some(400) };
     let shorter = Pruner::new(f.store(), shorter, CancellationToken::new());
     let Prunes::Pass(done) = shorter.run_once(time).await.unwrap() else { panic!("it is due") };
     assert_eq!(done.deleted, 1);

@@ -2,7 +2,7 @@
 
 use sexton_broker::{Endpoint, Link, LinkSettings, Timeouts};
 use sexton_scheduler::step::StepError;
-use sexton_store::raw::discard;
+use sexton_store::unknown_messages::discard;
 use sexton_tests::namespace::{TestNamespace, amqp_url};
 use sexton_tests::proxy::Proxy;
 
@@ -26,7 +26,7 @@ async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
         .fetch_one(f.db.pool())
         .await
         .unwrap();
-    let by = By { actor: "tester", reason: Some("rubbish") };
+    let by = AuditContext { actor: "tester", reason: Some("rubbish") };
     discard(&f.store(), &id, false, by, now(150)).await.unwrap();
 
     let mut held = f.db.pool().begin().await.unwrap();

@@ -1,7 +1,9 @@
 //! A queue longer than a batch is seen whole, and nothing of it is remembered in memory.
 
 use chrono::{DateTime, Utc};
-use sexton_store::parked::{Owed, Place, begin_pass, keep, owe_unseen};
+use sexton_store::parked_messages::{
+    ScanPosition, UnpublishedScan, begin_pass, mark_unseen_unpublished, record_kept,
+};
 
 use super::*;
 
@@ -128,19 +130,19 @@ async fn a_pass_that_is_stopped_between_batches_owes_nothing_and_the_next_mends(
     assert_eq!(f.ready(&f.namespace.failed()).await, 6);
 }
 
-async fn lock(f: &Fixture, seconds: i64) -> Exclusive {
-    let lock = Exclusive::try_acquire(&f.store(), ExclusiveTask::Sweep, now(seconds)).await;
+async fn lock(f: &Fixture, seconds: i64) -> ExclusiveLock {
+    let lock = ExclusiveLock::try_acquire(&f.store(), ExclusiveTask::Sweep, now(seconds)).await;
     lock.unwrap().expect("nobody else has it")
 }
 
-async fn owes(f: &Fixture, pass: &Exclusive) -> Option<u64> {
-    owes_since(f, pass.began()).await
+async fn owes(f: &Fixture, pass: &ExclusiveLock) -> Option<u64> {
+    owes_since(f, pass.acquired_at()).await
 }
 
 async fn owes_since(f: &Fixture, began: DateTime<Utc>) -> Option<u64> {
     let store = f.store();
-    let owing = owe_unseen(&store, began, false, Place::START, 100, now(500));
-    owing.await.unwrap().map(|Owed { owed, .. }| owed)
+    let owing = mark_unseen_unpublished(&store, began, false, ScanPosition::START, 100, now(500));
+    owing.await.unwrap().map(|UnpublishedScan { unpublished, .. }| unpublished)
 }
 
 /// As when the server crashed: an unlogged table is empty then.
@@ -149,12 +151,12 @@ async fn a_pass_whose_memory_is_lost_takes_nothing_for_missing() {
     let f = Fixture::new().await;
     let [a, _] = parked_ids(&f).await;
     let pass = lock(&f, 100).await;
-    begin_pass(&f.store(), pass.began()).await.unwrap();
-    keep(&f.store(), pass.began(), &[a]).await.unwrap();
+    begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
+    record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();
     sqlx::query("TRUNCATE sweep_kept").execute(f.db.pool()).await.unwrap();
     assert_eq!(owes(&f, &pass).await, Some(0));
-    begin_pass(&f.store(), pass.began()).await.unwrap();
-    keep(&f.store(), pass.began(), &[a]).await.unwrap();
+    begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
+    record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();
     assert_eq!(owes(&f, &pass).await, Some(1));
 }
 
@@ -164,16 +166,16 @@ async fn a_pass_that_was_frozen_neither_hides_messages_from_the_next_nor_owes_an
     let f = Fixture::new().await;
     let [a, b] = parked_ids(&f).await;
     let frozen = lock(&f, 100).await;
-    begin_pass(&f.store(), frozen.began()).await.unwrap();
-    keep(&f.store(), frozen.began(), &[a]).await.unwrap();
-    let frozen_began = frozen.began();
+    begin_pass(&f.store(), frozen.acquired_at()).await.unwrap();
+    record_kept(&f.store(), frozen.acquired_at(), &[a]).await.unwrap();
+    let frozen_began = frozen.acquired_at();
     frozen.release().await.unwrap();
     let mut next = lock(&f, 200).await;
-    begin_pass(&f.store(), next.began()).await.unwrap();
-    keep(&f.store(), frozen_began, &[b]).await.unwrap();
-    let rows = sexton_store::parked::rows(&mut next, &[a, b]).await.unwrap();
+    begin_pass(&f.store(), next.acquired_at()).await.unwrap();
+    record_kept(&f.store(), frozen_began, &[b]).await.unwrap();
+    let rows = sexton_store::parked_messages::read_rows(&mut next, &[a, b]).await.unwrap();
     assert!(rows.len() == 2 && rows.values().all(|row| !row.kept), "{rows:?}");
     assert_eq!(owes_since(&f, frozen_began).await, Some(0));
-    keep(&f.store(), next.began(), &[a]).await.unwrap();
+    record_kept(&f.store(), next.acquired_at(), &[a]).await.unwrap();
     assert_eq!(owes(&f, &next).await, Some(1));
 }

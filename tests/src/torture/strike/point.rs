@@ -31,7 +31,7 @@ const FEED_EVERY: Duration = Duration::from_millis(700);
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     match name {
         "scheduler.sweep_failed" => sweep::failed(arena, name).await,
-        "scheduler.sweep_owed" => sweep::owed(arena, name).await,
+        "scheduler.sweep_owed" => sweep::unpublished(arena, name).await,
         "scheduler.sweep_declared" => sweep::declared(arena, name).await,
         _ if name.starts_with("scheduler.sweep_") => sweep::copies(arena, name).await,
         "scheduler.rescued" => lost::rescued(arena, name).await,

@@ -13,8 +13,8 @@ use sexton_model::pool::PoolName;
 use sexton_model::ticket::Foreign;
 use sexton_service::fault;
 use sexton_store::StoreError;
-use sexton_store::foreign::{self, Adopted, Claimed, FreshIds, claim};
-use sexton_store::offers::{self, InUse};
+use sexton_store::foreign::{self, Adopted, ClaimOutcome, FreshIds, claim};
+use sexton_store::offers::{self, OfferedSchema};
 use uuid::Uuid;
 
 use super::super::Slot;
@@ -81,9 +81,9 @@ impl Slot {
             // The message id is the key, so the message itself is the first ticket.
             return self.open(delivery, adopted.execution_id, AttemptNumber::FIRST, hold).await;
         }
-        if let Some(owed) = adopted.owed {
+        if let Some(unpublished) = adopted.unpublished {
             self.context.gate.open_written();
-            publish(&self.context, &owed).await;
+            publish(&self.context, &unpublished).await;
             fault::point("worker.adopted_paid");
         }
         let _ = delivery.ack().await;
@@ -98,10 +98,10 @@ async fn decide(
     delays: i64,
 ) -> Result<Fate, StoreError> {
     let (store, task_type) = (&context.store, &task.task_type);
-    let mut in_use = offers::recent(store, task_type, pool.as_str(), None).await?;
+    let mut in_use = offers::list_recent_schemas(store, task_type, pool.as_str(), None).await?;
     if let Some(own) = context.tasks.get(task_type).filter(|_| in_use.is_empty()) {
         // A restored backup has forgotten what this worker offers, until it says so again.
-        in_use.push(InUse { schema: own.params_schema.clone(), workers: Vec::new() });
+        in_use.push(OfferedSchema { schema: own.params_schema.clone(), workers: Vec::new() });
     }
     let instead = match admit(!in_use.is_empty(), context.foreign_types.list(task_type), delays) {
         Admission::Delay(delay) => Some(Fate::Delayed(delay)),
@@ -113,12 +113,12 @@ async fn decide(
     };
     if let Some(fate) = instead {
         let known = foreign::find(store, task).await?;
-        let adopted = |execution_id| Fate::Adopted(Adopted { execution_id, owed: None });
+        let adopted = |execution_id| Fate::Adopted(Adopted { execution_id, unpublished: None });
         return Ok(known.map_or(fate, adopted));
     }
     Ok(match claim(store, task, pool, ids, &context.writer.actor, None).await? {
-        Claimed::Adopted(adopted) => Fate::Adopted(adopted),
-        Claimed::NoRoom => Fate::Parked(no_room(task_type)),
+        ClaimOutcome::Adopted(adopted) => Fate::Adopted(adopted),
+        ClaimOutcome::NoRoom => Fate::Parked(no_room(task_type)),
     })
 }
 

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::jobs_file::{self, Problem};
 use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, same_minute};
-use sexton_store::jobs::run_times;
+use sexton_store::jobs::list_run_times;
 use uuid::Uuid;
 
 use super::{Lint, Placed};
@@ -157,7 +157,7 @@ pub(super) async fn database(
     let ids: Vec<Uuid> = jobs.iter().map(|job| job.row.id).collect();
     let mut took: HashMap<Uuid, RunTimes> = HashMap::new();
     for batch in ids.chunks(BATCH) {
-        took.extend(run_times(&store, batch).await?);
+        took.extend(list_run_times(&store, batch).await?);
     }
     let mut looked = Looked::default();
     for job in jobs {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use sexton_model::output::{Chunk, Line, Missing};
 use sexton_model::state::State;
-use sexton_store::output::{Stage, chunks, stages};
+use sexton_store::output::{AttemptStatus, list_attempt_statuses, list_chunks};
 use sexton_store::{Store, attempts};
 use uuid::Uuid;
 
@@ -101,7 +101,9 @@ impl Follower<'_> {
     async fn look_around(&mut self) -> Result<bool, Failure> {
         let from = self.now.number;
         // Asked first: what was written before an end is stored by then.
-        let Some((state, stages)) = stages(self.store, self.id, from, STAGES).await? else {
+        let Some((state, stages)) =
+            list_attempt_statuses(self.store, self.id, from, STAGES).await?
+        else {
             return Err(reference::missing(self.id));
         };
         for stage in &stages {
@@ -120,7 +122,7 @@ impl Follower<'_> {
     }
 
     /// Reads what an attempt has written since, and its end.
-    async fn look(&mut self, stage: &Stage) -> Result<(), Failure> {
+    async fn look(&mut self, stage: &AttemptStatus) -> Result<(), Failure> {
         if self.only.is_some_and(|only| only != stage.number) {
             return Ok(());
         }
@@ -131,7 +133,8 @@ impl Follower<'_> {
             return Ok(());
         }
         loop {
-            let read = chunks(self.store, self.id, stage.number, self.now.line, CHUNKS).await?;
+            let read =
+                list_chunks(self.store, self.id, stage.number, self.now.line, CHUNKS).await?;
             for chunk in &read {
                 self.read(chunk)?;
             }

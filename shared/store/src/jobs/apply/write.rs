@@ -6,9 +6,9 @@ use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::PRUNED;
+use super::PRUNE_REASON;
 use crate::StoreError;
-use crate::bounded::Bounded;
+use crate::client_timeout::WithTimeout;
 
 pub(super) async fn insert(
     connection: &mut PgConnection,
@@ -37,7 +37,7 @@ pub(super) async fn insert(
         Value::from(rows),
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
@@ -71,7 +71,7 @@ pub(super) async fn update(
         Value::from(rows),
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }
@@ -93,7 +93,7 @@ pub(super) async fn touch(
         over,
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(done.rows_affected() > 0)
 }
@@ -111,10 +111,10 @@ pub(super) async fn prune(
         WHERE name = ANY ($1) AND status = 'active'",
         names,
         actor,
-        PRUNED,
+        PRUNE_REASON,
         at
     )
-    .execute(Bounded(connection))
+    .execute(WithTimeout(connection))
     .await?;
     Ok(())
 }

@@ -62,7 +62,7 @@ pub(super) async fn copies(arena: &mut Arena, name: &str) -> Result<Outcome> {
 }
 
 /// A parked message was taken away.
-pub(super) async fn owed(arena: &mut Arena, name: &str) -> Result<Outcome> {
+pub(super) async fn unpublished(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let doomed = Doomed::at(name).alone(arena);
     let id = park(arena).await?;
     arena.kill(Program::Scheduler, Seat::Victim);

@@ -1,0 +1,88 @@
+//! What the questions of bulks wait for that no time brings: a worker that offers the verify task, or the end of the
+//! last one of a version that knows nothing of questions.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::offers::{OldWorker, list_old_workers};
+use crate::{Now, Store, StoreError};
+
+/// Pools and verify tasks that are told, of all the bulks together.
+const MAX_BLOCKED_TASKS: i64 = 100;
+
+/// Questions that no worker at work can answer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct UnofferedQuestions {
+    /// The verify task.
+    pub task_type: String,
+    /// The pool in which no worker at work offers it.
+    pub pool: String,
+    /// How many questions of the bulk wait for one.
+    pub questions: i64,
+}
+
+/// What the questions of a bulk wait for; never empty.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct BlockedQuestions {
+    /// Where no worker at work offers what is to be asked; the most questions first.
+    pub unheard: Vec<UnofferedQuestions>,
+    /// Workers of a version that knows nothing of questions, as `name version`; nothing further is asked while one
+    /// of them is at work.
+    pub old_workers: Vec<String>,
+}
+
+/// Of each bulk among `bulks` that runs and whose questions wait for a worker that is not there, or that must not
+/// be there: for which.
+pub async fn list_blocked_questions(
+    store: &Store,
+    bulks: &[i64],
+    now: Now,
+) -> Result<HashMap<i64, BlockedQuestions>, StoreError> {
+    let mut all: HashMap<i64, BlockedQuestions> = HashMap::new();
+    let unheard = sqlx::query!(
+        r#"-- questions_unheard
+        SELECT q.bulk_id, e.task_type, e.pool, count(*) AS "questions!"
+        FROM bulk_questions q JOIN bulks b ON b.id = q.bulk_id JOIN executions e ON e.id = q.question
+        WHERE q.bulk_id = ANY ($1) AND q.answer IS NULL AND b.state = 'running'
+          AND e.state IN ('pending', 'retrying')
+          AND NOT EXISTS (SELECT FROM offers f JOIN instances w ON w.id = f.instance_id
+              WHERE f.task_type = e.task_type AND e.pool = ANY (w.pools) AND w.stopped_at IS NULL
+                AND w.heartbeat_at > coalesce($2, now()) - interval '1 minute')
+        GROUP BY q.bulk_id, e.task_type, e.pool ORDER BY count(*) DESC, e.task_type, e.pool LIMIT $3"#,
+        bulks,
+        now,
+        MAX_BLOCKED_TASKS
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    for row in unheard {
+        let (task_type, pool, questions) = (row.task_type, row.pool, row.questions);
+        let waits = all.entry(row.bulk_id).or_default();
+        waits.unheard.push(UnofferedQuestions { task_type, pool, questions });
+    }
+    let old = list_old_workers(store, now).await?;
+    if old.is_empty() {
+        return Ok(all);
+    }
+    let names: Vec<String> =
+        old.into_iter().map(|OldWorker { name, version }| format!("{name} {version}")).collect();
+    for bulk in list_unasked_bulks(store, bulks).await? {
+        all.entry(bulk).or_default().old_workers.clone_from(&names);
+    }
+    Ok(all)
+}
+
+/// Those that run and have items of which nothing was asked yet.
+async fn list_unasked_bulks(store: &Store, bulks: &[i64]) -> Result<Vec<i64>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- bulks_not_asked
+        SELECT b.id FROM bulks b
+        WHERE b.id = ANY ($1) AND b.state = 'running' AND b.verify = 'task'
+          AND EXISTS (SELECT FROM bulk_items i WHERE i.bulk_id = b.id AND i.state = 'unasked'
+              AND NOT EXISTS (SELECT FROM bulk_questions q WHERE q.bulk_id = b.id AND q.ordinal = i.ordinal))",
+        bulks
+    )
+    .fetch_all(store.with_timeout())
+    .await?)
+}

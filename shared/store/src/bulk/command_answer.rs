@@ -1,0 +1,95 @@
+//! What a command has said of an item: whether its effect has happened.
+//!
+//! The command runs on the operator's machine; here is only its answer. One transaction for each: the item is
+//! locked, and counts only if nobody has answered for it before. So the command that asks may die at any time:
+//! what it had asked and not recorded is asked again.
+
+use serde_json::{Value, json};
+use sexton_model::id::ExecutionId;
+use sexton_model::verify::Answer;
+
+use crate::client_timeout::{WithTimeout, commit};
+use crate::notifications::Notification;
+use crate::open::parse_attempt_number;
+use crate::operator::{AuditContext, NewAction, notify, record_bulk_actions, transitions};
+use crate::{Now, Store, StoreError};
+
+/// Records an answer; returns whether it counted: `false` if somebody else has answered before, or the bulk
+/// was stopped. `asked` are the params that were asked about: of others the answer says nothing, and the execution is
+/// left. What is resolved by it is the deed of `by`, who asked the command, for his reason or else the
+/// bulk's.
+pub async fn record_answer(
+    store: &Store,
+    bulk: i64,
+    ordinal: i64,
+    answer: &Answer,
+    asked: &Value,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<bool, StoreError> {
+    let mut tx = store.begin().await?;
+    // The bulk first, as a portion does: its counts are changed by one at a time.
+    let row = sqlx::query!(
+        r#"-- lock_unasked_item
+        SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!",
+               (SELECT e.params <> $4 FROM executions e WHERE e.id = i.execution_id) AS edited
+        FROM bulks b JOIN bulk_items i ON i.bulk_id = b.id
+        WHERE b.id = $1 AND b.state IN ('preparing', 'running') AND i.ordinal = $2
+          AND i.state = 'unasked' FOR NO KEY UPDATE OF b, i"#,
+        bulk,
+        ordinal,
+        now,
+        asked
+    )
+    .fetch_optional(WithTimeout(&mut *tx))
+    .await?;
+    let Some(row) = row else { return Ok(false) };
+    let (state, note) = match answer {
+        Answer::Happened | Answer::NotYet if row.edited == Some(true) => {
+            ("left", Some("its params were changed while the command was asked".to_owned()))
+        }
+        Answer::NotYet => ("waiting", None),
+        Answer::Unknown(why) => ("left", Some(why.clone())),
+        Answer::Happened => {
+            let seen = (ExecutionId::new(row.execution_id), parse_attempt_number(row.seen)?);
+            let moved = transitions::resolve(&mut tx, &[seen], row.now).await?;
+            if moved.is_empty() {
+                ("refused", Some("it was not failed any more, or failed once more".to_owned()))
+            } else {
+                let job = sqlx::query_scalar!(
+                    "-- job_of_item\nSELECT job_id FROM executions WHERE id = $1",
+                    row.execution_id
+                )
+                .fetch_one(WithTimeout(&mut *tx))
+                .await?;
+                let action = NewAction {
+                    action: "resolve",
+                    job_id: job,
+                    execution_id: Some(row.execution_id),
+                    reason: by.reason.map(str::to_owned).or(row.reason),
+                    before: Some(json!({"state": "failed", "attempt": row.seen})),
+                    after: Some(json!({"state": "succeeded", "outcome": "verified"})),
+                };
+                record_bulk_actions(&mut tx, by.actor, Some(bulk), &[action], row.now).await?;
+                ("resolved", None)
+            }
+        }
+    };
+    sqlx::query!(
+        "-- judge_item
+        WITH i AS (
+            UPDATE bulk_items SET state = $3, note = $4 WHERE bulk_id = $1 AND ordinal = $2)
+        UPDATE bulks SET resolved = resolved + ($3 = 'resolved')::int,
+            refused = refused + ($3 = 'refused')::int, left_alone = left_alone + ($3 = 'left')::int
+        WHERE id = $1",
+        bulk,
+        ordinal,
+        state,
+        note
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?;
+    notify(&mut tx, Notification::Bulk).await?;
+    commit(tx).await?;
+    Ok(true)
+}

@@ -1,0 +1,32 @@
+//! An answer about other params is none.
+
+use std::collections::HashSet;
+
+use sqlx::PgConnection;
+
+use crate::StoreError;
+use crate::client_timeout::WithTimeout;
+
+/// Which of these items are of executions whose params somebody has changed since their question was asked, or whose
+/// question retention has removed, so that nobody can tell. To be asked with the executions locked; an edit before
+/// the lock is seen, and none comes while it is held.
+pub(in crate::bulk) async fn find_edited(
+    connection: &mut PgConnection,
+    bulk: i64,
+    ordinals: &[i64],
+) -> Result<HashSet<i64>, StoreError> {
+    let rows = sqlx::query_scalar!(
+        "-- items_edited_since_asked
+        SELECT i.ordinal FROM bulk_questions q
+        JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
+        LEFT JOIN executions question ON question.id = q.question
+        JOIN executions e ON e.id = i.execution_id
+        WHERE q.bulk_id = $1 AND q.ordinal = ANY ($2)
+          AND (question.id IS NULL OR question.params IS DISTINCT FROM e.params)",
+        bulk,
+        ordinals
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?;
+    Ok(rows.into_iter().collect())
+}

@@ -1,0 +1,49 @@
+//! Verify tasks that nobody can be asked.
+
+use crate::{Now, Store, StoreError};
+
+/// A verify task that no worker at work in a pool offers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnofferedVerifyTask {
+    /// The verify task.
+    pub task_type: String,
+    /// The pool.
+    pub pool: String,
+    /// How many jobs of the pool name it.
+    pub jobs: i64,
+    /// The first of them, by name; none: only questions are there, of executions that were sent to the pool.
+    pub job: Option<String>,
+    /// How many questions of bulks wait for it there.
+    pub questions: i64,
+}
+
+/// The verify tasks of the jobs in force, paused or not, and of the questions that wait, that no worker at work in
+/// the same pool offers; at most 100.
+pub async fn list_unoffered_verify_tasks(
+    store: &Store,
+    now: Now,
+) -> Result<Vec<UnofferedVerifyTask>, StoreError> {
+    Ok(sqlx::query_as!(
+        UnofferedVerifyTask,
+        r#"-- doctor_verify_tasks
+        WITH wanted AS (
+            SELECT verify_task AS task_type, pool, count(*) AS jobs, min(name) AS job, 0 AS questions
+            FROM jobs WHERE deleted_at IS NULL AND verify_task IS NOT NULL GROUP BY verify_task, pool
+            UNION ALL
+            SELECT e.task_type, e.pool, 0, NULL, count(*)
+            FROM bulk_questions q JOIN executions e ON e.id = q.question
+            JOIN bulks b ON b.id = q.bulk_id AND b.state = 'running'
+            WHERE q.answer IS NULL AND e.state IN ('pending', 'retrying') GROUP BY e.task_type, e.pool)
+        SELECT w.task_type AS "task_type!", w.pool AS "pool!", sum(w.jobs)::bigint AS "jobs!",
+               min(w.job) AS job, sum(w.questions)::bigint AS "questions!"
+        FROM wanted w
+        WHERE NOT EXISTS (SELECT FROM offers f JOIN instances i ON i.id = f.instance_id
+            WHERE f.task_type = w.task_type AND w.pool = ANY (i.pools) AND i.stopped_at IS NULL
+              AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute')
+        GROUP BY w.task_type, w.pool
+        ORDER BY sum(w.questions) DESC, w.task_type, w.pool LIMIT 100"#,
+        now
+    )
+    .fetch_all(store.with_timeout())
+    .await?)
+}

@@ -1,0 +1,124 @@
+//! Work that one replica does at a time: an advisory lock for as long as a transaction lives.
+//!
+//! The lock belongs to the transaction and goes with it: by [`ExclusiveLock::release`], by dropping it,
+//! or with the connection of a process that died. Between its statements the transaction holds no
+//! snapshot and no row, so it may live for minutes without being in the way of vacuum. What is asked on its
+//! connection is planned anew each time: long work changes how long tables are.
+//!
+//! It is a courtesy, not a fence: a process that was frozen for longer than the server lets a
+//! transaction idle (a minute) finds the lock gone at its next statement. What is done under it must
+//! be harmless when two do it.
+
+use chrono::{DateTime, Utc};
+use sqlx::{Acquire as _, PgConnection, PgPool, Postgres, Transaction};
+
+use crate::client_timeout::{WithTimeout, commit, with_client_timeout};
+use crate::{Now, Store, StoreError};
+
+/// First half of the keys, apart from every single-number key that tasks or other programs use.
+const LOCK_CLASS: i32 = 0x5358_544E;
+
+/// What is done by one replica at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExclusiveTask {
+    /// Keeping the failed queue in step with the rows.
+    Sweep,
+    /// Removing what is old.
+    Retention,
+    /// Adding up the groups of failures.
+    FailureAggregation,
+}
+
+impl ExclusiveTask {
+    const fn key(self) -> i32 {
+        match self {
+            Self::Sweep => 1,
+            Self::Retention => 2,
+            Self::FailureAggregation => 3,
+        }
+    }
+}
+
+/// The right to do it now. Takes a connection out of the pool while it lives, or has one of its own.
+#[derive(Debug)]
+pub struct ExclusiveLock {
+    tx: Transaction<'static, Postgres>,
+    acquired_at: DateTime<Utc>,
+}
+
+impl ExclusiveLock {
+    /// Takes the lock unless another replica has it (`None`). Never waits for it.
+    pub async fn try_acquire(
+        store: &Store,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
+        Self::acquire(store.begin().await?, task, now).await
+    }
+
+    /// The same on a connection of its own, for work that takes long: the pool lacks none meanwhile.
+    pub async fn try_acquire_dedicated(
+        store: &Store,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
+        // The connection keeps its place alive, and closes with it.
+        let alone: PgPool = store.single_connection_pool();
+        let begun = tokio::spawn(async move { with_client_timeout(Box::pin(alone.begin())).await });
+        let tx = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))?;
+        Self::acquire(tx, task, now).await
+    }
+
+    async fn acquire(
+        mut tx: Transaction<'static, Postgres>,
+        task: ExclusiveTask,
+        now: Now,
+    ) -> Result<Option<Self>, StoreError> {
+        let row = sqlx::query!(
+            r#"-- acquire_exclusive
+            SELECT pg_try_advisory_xact_lock($1, $2) AS "acquired!",
+                   coalesce($3, clock_timestamp()) AS "now!",
+                   set_config('plan_cache_mode', 'force_custom_plan', true)"#,
+            LOCK_CLASS,
+            task.key(),
+            now
+        )
+        .fetch_one(WithTimeout(&mut *tx))
+        .await?;
+        Ok(row.acquired.then_some(Self { tx, acquired_at: row.now }))
+    }
+
+    /// When it was taken, by the database's clock.
+    pub const fn acquired_at(&self) -> DateTime<Utc> {
+        self.acquired_at
+    }
+
+    /// Fails if the lock is lost. To be asked at least every half minute in which nothing else is
+    /// asked on this connection: the server ends a transaction that idles for a minute.
+    pub async fn confirm(&mut self) -> Result<(), StoreError> {
+        sqlx::query("SELECT 1").execute(WithTimeout(&mut *self.tx)).await?;
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub async fn release(self) -> Result<(), StoreError> {
+        Ok(with_client_timeout(self.tx.rollback()).await?)
+    }
+
+    /// Commits what was done on its connection, and gives it back.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        Ok(commit(self.tx).await?)
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// For a look at tables: rolled back, it gives their locks back, which the transaction would otherwise keep for as
+    /// long as it lives, in the way of whoever alters them.
+    pub(crate) async fn begin_savepoint(
+        &mut self,
+    ) -> Result<Transaction<'_, Postgres>, sqlx::Error> {
+        with_client_timeout(self.tx.begin()).await
+    }
+}

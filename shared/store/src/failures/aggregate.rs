@@ -1,0 +1,134 @@
+//! Adding up what became more or less.
+//!
+//! One statement takes changes out of `failure_changes` and adds them to the counts, so that each is in
+//! one of the two at any time, whatever is killed. One scheduler folds at a time; who finds another at it
+//! does nothing.
+
+use sexton_model::fingerprint::pattern;
+
+use crate::client_timeout::WithTimeout;
+use crate::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use crate::{Now, Store, StoreError};
+
+/// For how long the hours are kept that trends are drawn from, in days.
+const TREND_RETENTION_DAYS: i32 = 8;
+/// For how long a group is remembered whose last failure is gone, in days; one that somebody decided
+/// about, for [`DECIDED_GROUP_RETENTION_DAYS`].
+const GROUP_RETENTION_DAYS: i32 = 30;
+const DECIDED_GROUP_RETENTION_DAYS: i32 = 400;
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Aggregated {
+    /// Changes that were added up.
+    pub changes: i64,
+}
+
+/// Adds up at most `limit` changes, the oldest first; nothing while another replica does.
+pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated, StoreError> {
+    let Some(mut lock) =
+        ExclusiveLock::try_acquire(store, ExclusiveTask::FailureAggregation, now).await?
+    else {
+        return Ok(Aggregated::default());
+    };
+    let changes = sqlx::query_scalar!(
+        r#"-- fold_failure_changes
+        WITH taken AS (
+            DELETE FROM failure_changes WHERE id IN (
+                SELECT id FROM failure_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+            RETURNING *),
+        counted AS (
+            INSERT INTO failure_counts AS c (fingerprint, job_id, standing)
+            SELECT fingerprint, job_id, sum(change) FROM taken GROUP BY 1, 2 ORDER BY 1, 2
+            ON CONFLICT (fingerprint, job_id) DO UPDATE SET standing = c.standing + EXCLUDED.standing),
+        hours AS (
+            INSERT INTO failure_hours AS h (fingerprint, hour, failed)
+            SELECT fingerprint, date_trunc('hour', failed_at, 'UTC'), count(*) FROM taken
+            WHERE failed_at > coalesce($2, now()) - $3 * interval '1 day' GROUP BY 1, 2 ORDER BY 1, 2
+            ON CONFLICT (fingerprint, hour) DO UPDATE SET failed = h.failed + EXCLUDED.failed),
+        groups AS (
+            INSERT INTO failure_groups AS g (fingerprint, example, first_seen, last_seen)
+            SELECT fingerprint, (array_agg(execution_id ORDER BY change DESC, id DESC))[1],
+                   min(failed_at), max(failed_at)
+            FROM taken GROUP BY 1 ORDER BY 1
+            ON CONFLICT (fingerprint) DO UPDATE SET example = EXCLUDED.example,
+                first_seen = least(g.first_seen, EXCLUDED.first_seen),
+                last_seen = greatest(g.last_seen, EXCLUDED.last_seen))
+        SELECT count(*) AS "changes!" FROM taken"#,
+        limit,
+        now,
+        f64::from(TREND_RETENTION_DAYS)
+    )
+    .fetch_one(WithTimeout(lock.connection()))
+    .await?;
+    lock.commit().await?;
+    Ok(Aggregated { changes })
+}
+
+/// Gives groups their class and pattern, of the example as far as it is still what it was; at most
+/// `limit`. Returns how many were looked at.
+pub async fn name_groups(store: &Store, limit: i64) -> Result<usize, StoreError> {
+    let groups = sqlx::query!(
+        r#"-- groups_without_pattern
+        SELECT g.fingerprint, coalesce(a.error_class, e.error_class, '') AS "class!",
+               coalesce(a.error_message, e.error_message, '') AS "message!"
+        FROM failure_groups g JOIN executions e ON e.id = g.example
+        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1
+        WHERE g.pattern IS NULL AND e.fingerprint = g.fingerprint
+        ORDER BY g.fingerprint LIMIT $1"#,
+        limit
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    let fingerprints: Vec<String> = groups.iter().map(|group| group.fingerprint.clone()).collect();
+    let classes: Vec<String> = groups.iter().map(|group| group.class.clone()).collect();
+    let patterns: Vec<String> = groups.iter().map(|group| pattern(&group.message)).collect();
+    sqlx::query!(
+        "-- name_groups
+        UPDATE failure_groups g SET error_class = n.class, pattern = n.pattern
+        FROM unnest($1::text[], $2::text[], $3::text[]) AS n (fingerprint, class, pattern)
+        WHERE g.fingerprint = n.fingerprint AND g.pattern IS NULL",
+        &fingerprints,
+        &classes,
+        &patterns
+    )
+    .execute(store.with_timeout())
+    .await?;
+    Ok(groups.len())
+}
+
+/// Removes what nobody asks for any more: old hours, counts of zero, and groups that have had no failure
+/// for long. Returns the groups that went. Harmless beside a fold: what a change needs it makes again.
+pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
+    let Some(mut lock) =
+        ExclusiveLock::try_acquire(store, ExclusiveTask::FailureAggregation, now).await?
+    else {
+        return Ok(0);
+    };
+    sqlx::query!("-- tidy_failure_counts\nDELETE FROM failure_counts WHERE standing = 0")
+        .execute(WithTimeout(lock.connection()))
+        .await?;
+    sqlx::query!(
+        "-- tidy_failure_hours
+        DELETE FROM failure_hours WHERE hour < coalesce($1, now()) - $2 * interval '1 day'",
+        now,
+        f64::from(TREND_RETENTION_DAYS)
+    )
+    .execute(WithTimeout(lock.connection()))
+    .await?;
+    let gone = sqlx::query!(
+        "-- tidy_failure_groups
+        DELETE FROM failure_groups g
+        WHERE coalesce(greatest(g.last_seen, g.decided_at), '-infinity') < coalesce($1, now()) - interval '1 day'
+                * CASE WHEN g.state = 'open' AND g.note IS NULL THEN $2::int ELSE $3::int END
+          AND NOT EXISTS (SELECT FROM failure_counts c WHERE c.fingerprint = g.fingerprint)
+          AND NOT EXISTS (SELECT FROM failure_changes c WHERE c.fingerprint = g.fingerprint)",
+        now,
+        GROUP_RETENTION_DAYS,
+        DECIDED_GROUP_RETENTION_DAYS
+    )
+    .execute(WithTimeout(lock.connection()))
+    .await?;
+    lock.commit().await?;
+    Ok(gone.rows_affected())
+}

@@ -1,0 +1,84 @@
+//! What failed before the table `failures` was there, brought in portion by portion.
+//!
+//! Executions are walked by their ids, once, from the first to the last that was there; what fails
+//! meanwhile the trigger brings in. A portion that was done twice, after a crash or by two schedulers,
+//! writes the same again.
+
+use uuid::Uuid;
+
+use super::missing_fingerprints::{MissingFingerprint, record_fingerprints};
+use crate::{Store, StoreError};
+
+/// What a portion did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BackfillProgress {
+    /// Failed and discarded executions that were brought in.
+    pub buried: u64,
+    /// Whether that was the last portion.
+    pub done: bool,
+}
+
+/// Whether all of them are in. Until then lists of the graveyard lack some.
+pub async fn is_backfilled(store: &Store) -> Result<bool, StoreError> {
+    let done = sqlx::query_scalar!(
+        r#"-- failures_filled
+        SELECT EXISTS (SELECT FROM failures_fill WHERE done_at IS NOT NULL) AS "done!""#
+    )
+    .fetch_one(store.with_timeout())
+    .await?;
+    Ok(done)
+}
+
+/// Brings in what failed among the next `limit` executions.
+///
+/// # Errors
+///
+/// [`StoreError::TooSlow`] when somebody keeps one of them locked: the portion is done again.
+pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProgress, StoreError> {
+    let from = sqlx::query_scalar!(
+        r#"-- failures_to_fill
+        SELECT coalesce(filled_to, '00000000-0000-0000-0000-000000000000') AS "from!"
+        FROM failures_fill WHERE done_at IS NULL"#
+    )
+    .fetch_optional(store.with_timeout())
+    .await?;
+    let Some(from) = from else { return Ok(BackfillProgress { buried: 0, done: true }) };
+    let rows = sqlx::query!(
+        r#"-- failures_to_bring_in
+        SELECT e.id, e.attempt, e.state IN ('failed', 'discarded') AS "is_failure!",
+               coalesce(a.error_class, e.error_class, '') AS "class!",
+               coalesce(a.error_message, e.error_message, '') AS "message!"
+        FROM (SELECT * FROM executions WHERE id > $1 ORDER BY id LIMIT $2) e
+        LEFT JOIN attempts a ON e.state IN ('failed', 'discarded')
+                             AND a.execution_id = e.id AND a.number = e.attempt - 1
+        ORDER BY e.id"#,
+        from,
+        limit
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    let done = (rows.len() as i64) < limit;
+    let to: Option<Uuid> = rows.last().map(|row| row.id);
+    let failures: Vec<MissingFingerprint> = rows
+        .into_iter()
+        .filter(|row| row.is_failure)
+        .map(|row| MissingFingerprint {
+            id: row.id,
+            attempt: row.attempt,
+            class: row.class,
+            message: row.message,
+        })
+        .collect();
+    let buried = record_fingerprints(store, &failures).await?;
+    sqlx::query!(
+        "-- note_failures_filled
+        UPDATE failures_fill SET filled_to = greatest(filled_to, $1),
+            done_at = CASE WHEN $2 THEN now() END
+        WHERE done_at IS NULL",
+        to,
+        done
+    )
+    .execute(store.with_timeout())
+    .await?;
+    Ok(BackfillProgress { buried, done })
+}

@@ -1,0 +1,183 @@
+//! What operators note and decide about a group.
+//!
+//! One transaction: the group's row, and the audit. A crash before the commit leaves nothing; after it, the
+//! command again says that it is so already. Of two operators at once the second finds what the first did.
+
+use chrono::{DateTime, Utc};
+use serde_json::json;
+use sexton_model::graveyard::Decision;
+
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
+use crate::operator::{AuditContext, is_lock_timeout, set_lock_timeout};
+use crate::{Now, Store, StoreError};
+
+/// The longest note, in characters.
+pub const MAX_NOTE_CHARS: usize = 2_000;
+
+/// What is to be changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupChange<'a> {
+    /// Its note; an empty one takes it away. At most [`MAX_NOTE_CHARS`] are kept.
+    Note(&'a str),
+    /// What is decided about it.
+    Decide(Decision),
+}
+
+/// How the group stands now.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupStatus {
+    /// What is decided.
+    pub decision: Decision,
+    /// The note.
+    pub note: Option<String>,
+}
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum DecideError {
+    /// No failure was ever of this group, or it is forgotten.
+    #[error("there is no group {0}; `sexton failed groups --all` lists those there are")]
+    Missing(String),
+    /// It is so already.
+    #[error("group {fingerprint} is {what} already{}", by.as_deref().map(|by| format!(", by {by}")).unwrap_or_default())]
+    Already {
+        /// The group.
+        fingerprint: String,
+        /// As what.
+        what: &'static str,
+        /// Who did it.
+        by: Option<String>,
+    },
+    /// Somebody kept the row locked for 5 s. Try again.
+    #[error("group {0} is locked by somebody else; try again")]
+    Locked(String),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<sqlx::Error> for DecideError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Changes a group's note or what is decided about it.
+///
+/// # Errors
+///
+/// [`DecideError`]; nothing was changed then.
+pub async fn decide(
+    store: &Store,
+    fingerprint: &str,
+    change: GroupChange<'_>,
+    by: AuditContext<'_>,
+    now: Now,
+) -> Result<GroupStatus, DecideError> {
+    let mut tx = store.begin().await?;
+    set_lock_timeout(&mut tx).await?;
+    // A group of which nothing is folded yet has no row.
+    let made = sqlx::query!(
+        "-- make_failure_group
+        INSERT INTO failure_groups (fingerprint)
+        SELECT $1::text WHERE EXISTS (SELECT FROM failure_changes WHERE fingerprint = $1)
+        ON CONFLICT (fingerprint) DO NOTHING",
+        fingerprint
+    )
+    .execute(WithTimeout(&mut *tx));
+    let locked = |error: sqlx::Error| {
+        if is_lock_timeout(&error) {
+            DecideError::Locked(fingerprint.to_owned())
+        } else {
+            error.into()
+        }
+    };
+    made.await.map_err(locked)?;
+    let row = sqlx::query!(
+        r#"-- lock_failure_group
+        SELECT state, note, decided_by, coalesce($2, clock_timestamp()) AS "now!"
+        FROM failure_groups WHERE fingerprint = $1 FOR NO KEY UPDATE"#,
+        fingerprint,
+        now
+    )
+    .fetch_optional(WithTimeout(&mut *tx))
+    .await
+    .map_err(locked)?;
+    let row = row.ok_or_else(|| DecideError::Missing(fingerprint.to_owned()))?;
+    let was = parse_column("failure_groups.state", &row.state, Decision::parse)?;
+    let already = |what, by: Option<String>| DecideError::Already {
+        fingerprint: fingerprint.to_owned(),
+        what,
+        by,
+    };
+    let (action, decision, note, decided) = match change {
+        GroupChange::Note(text) => {
+            let text: String = text.trim().chars().take(MAX_NOTE_CHARS).collect();
+            let note = Some(text).filter(|text| !text.is_empty());
+            if note == row.note {
+                return Err(already("noted so", None));
+            }
+            ("group_note", was, note, None)
+        }
+        // To resolve what has come back is to resolve it again.
+        GroupChange::Decide(decision) if decision == was && decision != Decision::Resolved => {
+            return Err(already(decision.as_str(), row.decided_by));
+        }
+        GroupChange::Decide(decision) => {
+            let action = match decision {
+                Decision::Open => "group_reopen",
+                Decision::Muted => "group_mute",
+                Decision::Resolved => "group_resolve",
+            };
+            (action, decision, row.note.clone(), Some(row.now))
+        }
+    };
+    let before = json!({"fingerprint": fingerprint, "state": was.as_str(), "note": row.note});
+    let after = json!({"fingerprint": fingerprint, "state": decision.as_str(), "note": note});
+    write(&mut tx, fingerprint, decision, note.as_deref(), decided, by).await?;
+    sqlx::query!(
+        "-- record_group_action
+        INSERT INTO operator_actions (at, actor, action, reason, before, after)
+        VALUES ($1, $2, $3, $4, $5, $6)",
+        row.now,
+        by.actor,
+        action,
+        by.reason,
+        before,
+        after
+    )
+    .execute(WithTimeout(&mut *tx))
+    .await?;
+    commit(tx).await?;
+    Ok(GroupStatus { decision, note })
+}
+
+async fn write(
+    connection: &mut sqlx::PgConnection,
+    fingerprint: &str,
+    decision: Decision,
+    note: Option<&str>,
+    decided: Option<DateTime<Utc>>,
+    by: AuditContext<'_>,
+) -> Result<(), DecideError> {
+    let done = sqlx::query!(
+        "-- change_failure_group
+        UPDATE failure_groups SET state = $2, note = $3,
+            decided_by = CASE WHEN $4::timestamptz IS NULL THEN decided_by ELSE $5 END,
+            decided_at = coalesce($4, decided_at)
+        WHERE fingerprint = $1",
+        fingerprint,
+        decision.as_str(),
+        note,
+        decided,
+        by.actor
+    )
+    .execute(WithTimeout(connection))
+    .await?;
+    if done.rows_affected() == 1 {
+        Ok(())
+    } else {
+        Err(DecideError::Missing(fingerprint.to_owned()))
+    }
+}

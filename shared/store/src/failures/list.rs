@@ -1,0 +1,63 @@
+//! A page of the graveyard.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sexton_model::graveyard::{Cursor, Filter, Order};
+use uuid::Uuid;
+
+use super::search;
+use crate::executions::{self, Execution};
+use crate::{Store, StoreError};
+
+/// A failed or discarded execution, with the worker that ran its last attempt.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FailedExecution {
+    /// The row.
+    #[serde(flatten)]
+    pub execution: Execution,
+    /// `failures.worker`.
+    pub worker: Option<String>,
+}
+
+/// The next executions that `filter` means, after `after`, and the cursor of the page behind them
+/// (`None`: there is none). What was requeued between the question and the reading of the rows is not
+/// among them, so a page may be shorter than `limit` and have a successor.
+///
+/// # Errors
+///
+/// As [`search()`].
+pub async fn list_page(
+    store: &Store,
+    filter: &Filter,
+    order: Order,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<(Vec<FailedExecution>, Option<Cursor>), StoreError> {
+    let found = search(store, filter, order, after, limit).await?;
+    let next = found.last().filter(|_| found.len() as i64 >= limit).map(|last| last.cursor(order));
+    let ids: Vec<Uuid> = found.iter().map(|found| found.execution_id).collect();
+    let mut workers = workers(store, &ids).await?;
+    let rows = executions::list_by_ids(store, &ids).await?;
+    let mut rows: HashMap<Uuid, Execution> = rows.into_iter().map(|row| (row.id, row)).collect();
+    let still = |execution: &Execution, found: &search::FoundFailure| {
+        execution.finished_at == Some(found.failed_at)
+            && execution.state == if filter.discarded { "discarded" } else { "failed" }
+    };
+    let page = found.iter().filter_map(|found| {
+        let execution = rows.remove(&found.execution_id).filter(|row| still(row, found))?;
+        Some(FailedExecution { execution, worker: workers.remove(&found.execution_id).flatten() })
+    });
+    Ok((page.collect(), next))
+}
+
+async fn workers(store: &Store, ids: &[Uuid]) -> Result<HashMap<Uuid, Option<String>>, StoreError> {
+    let rows = sqlx::query!(
+        "-- workers_of_failures
+        SELECT execution_id, worker FROM failures WHERE execution_id = ANY ($1)",
+        ids
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.execution_id, row.worker)).collect())
+}

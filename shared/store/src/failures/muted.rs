@@ -1,0 +1,61 @@
+//! What a filter leaves out because its groups are muted.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::graveyard::Filter;
+
+use super::search::{SearchQuery, begin_with_custom_plans};
+use super::statements;
+use crate::{Store, StoreError};
+
+/// The most muted groups that are counted.
+const MAX_MUTED_GROUPS: i64 = 1_000;
+
+/// Executions that would fit a filter, and are left out because their groups are muted.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct MutedMatches {
+    /// How many were counted.
+    pub count: u64,
+    /// Whether there may be more: then the groups are those of the ones that were counted.
+    pub more: bool,
+    /// How many of each group, by its fingerprint, the most first.
+    pub groups: Vec<(String, u64)>,
+}
+
+/// What `filter` leaves out of what had failed by `until`; `None`: until now. At most `most` are counted.
+///
+/// # Errors
+///
+/// As [`super::search()`].
+pub async fn count_muted(
+    store: &Store,
+    filter: &Filter,
+    until: Option<DateTime<Utc>>,
+    most: u64,
+) -> Result<MutedMatches, StoreError> {
+    if !filter.leaves_muted_out() {
+        return Ok(MutedMatches::default());
+    }
+    // By name: then the server knows how rare they are, and does not walk through all that failed.
+    let muted = muted_fingerprints(store).await?;
+    if muted.is_empty() {
+        return Ok(MutedMatches::default());
+    }
+    let with_muted = Filter { muted: true, ..filter.clone() };
+    let terms = SearchQuery::of(store, &with_muted, None, most as i64).await?;
+    let mut tx = begin_with_custom_plans(store).await?;
+    let groups = statements::count_by_group(&mut tx, &terms, &muted, until).await?;
+    let count: u64 = groups.iter().map(|(_, count)| count).sum();
+    let more = count >= most || muted.len() as i64 >= MAX_MUTED_GROUPS;
+    Ok(MutedMatches { count, more, groups })
+}
+
+async fn muted_fingerprints(store: &Store) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "-- muted_fingerprints
+        SELECT fingerprint FROM failure_groups WHERE state = 'muted' ORDER BY fingerprint LIMIT $1",
+        MAX_MUTED_GROUPS
+    )
+    .fetch_all(store.with_timeout())
+    .await?)
+}

@@ -1,0 +1,215 @@
+//! Which rows of `failures` a filter means.
+//!
+//! One set of conditions for every question. What an ordered index can tell (job, task type, pool, class,
+//! group, worker, time) is walked in the order of the list, so a page costs what it shows. Words and params
+//! have no ordered index: the newest rows are walked first, which finds what is common; what is rare is
+//! looked up in the inverted index and sorted. So are the rows of jobs with a label, where they are few.
+//!
+//! Statements are planned with the values that are asked for, each time: what is not asked for is not in
+//! the plan.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::graveyard::{Cursor, Filter, Order, ParamEquals, text_query};
+use sexton_model::id::JobId;
+use sqlx::{PgConnection, Postgres, Transaction};
+use uuid::Uuid;
+
+use super::statements::{
+    self, WalkStatistics, have_few_failures, look_up, read_walk_statistics, walk,
+};
+use crate::client_timeout::WithTimeout;
+use crate::{Store, StoreError};
+
+/// The most rows of one answer.
+pub const MAX_SEARCH_ROWS: i64 = 1_000;
+/// Conditions on params that the inverted index is asked for; further ones are compared.
+const INDEXED_CONDITIONS: usize = 3;
+
+/// An execution that a filter means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundFailure {
+    /// The execution.
+    pub execution_id: Uuid,
+    /// `executions.finished_at`.
+    pub failed_at: DateTime<Utc>,
+}
+
+impl FoundFailure {
+    /// Where a page that ends with it ends.
+    pub const fn cursor(&self, order: Order) -> Cursor {
+        Cursor { order, at: self.failed_at, id: self.execution_id }
+    }
+}
+
+/// The next executions that `filter` means, after `after`; at most `limit`, which is cut to
+/// [`MAX_SEARCH_ROWS`]. Fewer: there are no more. For pages, and for batches of what is done to all of them:
+/// [`Order::Oldest`] is then the order in which nothing new comes before the cursor.
+///
+/// # Errors
+///
+/// [`StoreError::TooSlow`] for a combination that no index fits, among millions; nothing is locked.
+pub async fn search(
+    store: &Store,
+    filter: &Filter,
+    order: Order,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<FoundFailure>, StoreError> {
+    let limit = limit.clamp(1, MAX_SEARCH_ROWS);
+    let mut terms = SearchQuery::of(store, filter, after, limit).await?;
+    let mut tx = begin_with_custom_plans(store).await?;
+    if terms.has_few_jobs_failures(&mut tx).await? {
+        return look_up(&mut tx, &terms, order, None).await;
+    }
+    let walked = walk(&mut tx, &terms, order, None).await?;
+    if !terms.searches || walked.len() as i64 == limit {
+        return Ok(walked);
+    }
+    let passed = read_walk_statistics(&mut tx, &terms, order).await?;
+    if passed.is_all() {
+        return Ok(walked);
+    }
+    terms.choose_index(passed);
+    look_up(&mut tx, &terms, order, None).await
+}
+
+/// How the server answers [`search`]: the plans of its statements, run, as `EXPLAIN` writes them. For
+/// benchmarks and tests.
+///
+/// # Errors
+///
+/// As [`search`].
+pub async fn explain(
+    store: &Store,
+    filter: &Filter,
+    order: Order,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<Vec<Value>, StoreError> {
+    let mut terms = SearchQuery::of(store, filter, after, limit.clamp(1, MAX_SEARCH_ROWS)).await?;
+    let mut tx = begin_with_custom_plans(store).await?;
+    let mut plans = Vec::new();
+    if terms.has_few_jobs_failures(&mut tx).await? {
+        look_up(&mut tx, &terms, order, Some(&mut plans)).await?;
+        return Ok(plans);
+    }
+    let walked = walk(&mut tx, &terms, order, None).await?;
+    walk(&mut tx, &terms, order, Some(&mut plans)).await?;
+    if terms.searches && (walked.len() as i64) < terms.limit {
+        let passed = read_walk_statistics(&mut tx, &terms, order).await?;
+        if !passed.is_all() {
+            terms.choose_index(passed);
+            look_up(&mut tx, &terms, order, Some(&mut plans)).await?;
+        }
+    }
+    Ok(plans)
+}
+
+/// How many executions `filter` means; at most `most` are counted.
+///
+/// # Errors
+///
+/// As [`search`].
+pub async fn count(store: &Store, filter: &Filter, most: i64) -> Result<i64, StoreError> {
+    let terms = SearchQuery::of(store, filter, None, most).await?;
+    let mut tx = begin_with_custom_plans(store).await?;
+    Ok(statements::count(&mut tx, &terms).await?)
+}
+
+/// A filter as the statements take it.
+pub(super) struct SearchQuery<'a> {
+    pub(super) filter: &'a Filter,
+    pub(super) job: Option<Uuid>,
+    /// Those of the labels.
+    pub(super) jobs: Option<Vec<Uuid>>,
+    pub(super) fingerprint: Option<String>,
+    pub(super) after: Option<Cursor>,
+    pub(super) words: Option<String>,
+    pub(super) shapes: [Option<Vec<Value>>; INDEXED_CONDITIONS],
+    pub(super) exact: Option<Value>,
+    /// Whether words or params are looked for.
+    pub(super) searches: bool,
+    pub(super) limit: i64,
+}
+
+impl<'a> SearchQuery<'a> {
+    pub(super) async fn of(
+        store: &Store,
+        filter: &'a Filter,
+        after: Option<Cursor>,
+        limit: i64,
+    ) -> Result<Self, StoreError> {
+        let words = filter.text.as_deref().map(|text| {
+            // Without words it would match everything.
+            text_query(text).ok_or_else(|| StoreError::Inconsistent {
+                place: "the filter's text",
+                value: text.chars().take(80).collect(),
+            })
+        });
+        let exact: Vec<Value> =
+            filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
+        let mut shapes = filter.params.iter().filter_map(ParamEquals::shapes);
+        Ok(Self {
+            filter,
+            job: filter.job.map(JobId::get),
+            jobs: find_labelled_jobs(store, filter).await?,
+            fingerprint: filter.fingerprint.map(|fingerprint| fingerprint.to_string()),
+            after,
+            words: words.transpose()?,
+            shapes: std::array::from_fn(|_| shapes.next()),
+            searches: filter.text.is_some() || !exact.is_empty(),
+            exact: (!exact.is_empty()).then_some(Value::Array(exact)),
+            limit,
+        })
+    }
+
+    /// Whether the labels' jobs have so few rows that a walk in the order of the list would pass over many
+    /// others, and to sort them all costs less.
+    async fn has_few_jobs_failures(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<bool, StoreError> {
+        match &self.jobs {
+            Some(jobs) if !self.searches => {
+                have_few_failures(connection, jobs, self.filter.discarded).await
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The server knows how many rows have a word, and not how many have a param. So params are compared
+    /// only, where the words tell more.
+    fn choose_index(&mut self, passed: WalkStatistics) {
+        if self.words.is_some() && passed.words_are_rarer() {
+            self.shapes = Default::default();
+        }
+    }
+}
+
+/// The jobs that have the filter's labels; `None`: it asks for none.
+async fn find_labelled_jobs(
+    store: &Store,
+    filter: &Filter,
+) -> Result<Option<Vec<Uuid>>, StoreError> {
+    if filter.labels.is_empty() {
+        return Ok(None);
+    }
+    let labels = json!(filter.labels);
+    let ids =
+        sqlx::query_scalar!("-- jobs_with_labels\nSELECT id FROM jobs WHERE labels @> $1", labels)
+            .fetch_all(store.with_timeout())
+            .await?;
+    Ok(Some(ids))
+}
+
+/// A transaction that only reads, whose statements are planned for their values. Dropped, it ends.
+pub(super) async fn begin_with_custom_plans(
+    store: &Store,
+) -> Result<Transaction<'static, Postgres>, StoreError> {
+    let mut tx = store.begin().await?;
+    sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan")
+        .execute(WithTimeout(&mut *tx))
+        .await?;
+    Ok(tx)
+}

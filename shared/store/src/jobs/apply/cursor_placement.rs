@@ -1,0 +1,103 @@
+//! Where a job's firings go on after an apply, and what becomes of those that it leaves behind. Pure.
+
+use chrono::{DateTime, Utc};
+use sexton_model::job::JobSpec;
+use sexton_model::plan::{Cursor, Gap, GapReason, Timetable, excluded, first_firing, give_up};
+use sexton_model::zone::tz_data_version;
+
+use crate::StoreError;
+use crate::jobs::Job;
+
+/// A job to be applied, and its schedule made ready; `None` for one that cannot be read.
+#[derive(Clone, Copy)]
+pub(super) struct PreparedJob<'a> {
+    pub(super) spec: &'a JobSpec,
+    pub(super) timetable: Option<&'a Timetable>,
+}
+
+/// Where a job's cursor stands, what it was computed by, and how many of its runs are used up.
+pub(super) struct CursorPlacement {
+    pub(super) cursor: Option<Cursor>,
+    pub(super) planned_until: Option<DateTime<Utc>>,
+    pub(super) tz_version: Option<String>,
+    pub(super) runs_used: i32,
+}
+
+impl CursorPlacement {
+    /// Of a job that starts under its schedule; one that cannot be read is refused elsewhere.
+    pub(super) fn start(ready: PreparedJob<'_>, runs_used: i32, at: DateTime<Utc>) -> Self {
+        let PreparedJob { spec, timetable } = ready;
+        let timetable = timetable.map(|timetable| timetable.clone().since(Some(at)));
+        let cursor = timetable.and_then(|timetable| {
+            first_firing(&timetable, at).map(|nominal| Cursor::on(&timetable, nominal))
+        });
+        Self {
+            cursor: cursor.filter(|_| runs_left(spec, runs_used) != Some(0)),
+            planned_until: Some(at),
+            tz_version: Some(tz_data_version().to_owned()),
+            runs_used,
+        }
+    }
+}
+
+fn runs_left(spec: &JobSpec, used: i32) -> Option<u32> {
+    spec.terms.runs_left(used.max(0) as u32)
+}
+
+/// What has its time up to `at` and is not accounted for, of a job that does not go on with it: one gap of
+/// that reason, and those of excluded days.
+pub(in crate::jobs) fn left_behind(
+    job: &Job,
+    cursor: Option<Cursor>,
+    reason: GapReason,
+    at: DateTime<Utc>,
+) -> Vec<Gap> {
+    // A schedule that cannot be read has no firings that could be counted.
+    let (Ok(timetable), Some(cursor)) = (job.timetable(), cursor) else { return Vec::new() };
+    let from = job.planned_until.unwrap_or(cursor.nominal);
+    let excluded = excluded(&timetable, from, at, false);
+    give_up(&timetable, cursor.nominal, at, reason).into_iter().chain(excluded).collect()
+}
+
+/// Where `job`, which was `old`, goes on as it is to be, and its gaps.
+///
+/// The runs that are used up stay so while there is a limit, whatever it is: a larger one lets a job go
+/// on that had come to its end.
+pub(super) fn reschedule(
+    job: &Job,
+    old: &JobSpec,
+    ready: PreparedJob<'_>,
+    at: DateTime<Utc>,
+) -> Result<(CursorPlacement, Vec<Gap>), StoreError> {
+    let spec = ready.spec;
+    let cursor = job.cursor()?;
+    let limited = old.terms.max_runs.is_some() && spec.terms.max_runs.is_some();
+    let runs_used = if limited { job.runs_used } else { 0 };
+    let given_up = |reason| left_behind(job, cursor, reason, at);
+    let had_ended = runs_left(old, job.runs_used) == Some(0);
+    let is_over = runs_left(spec, runs_used) == Some(0);
+    if !old.fires_as(spec) || (had_ended && !is_over) {
+        let reason = match job.status.as_str() {
+            "paused" => GapReason::Paused,
+            _ => GapReason::Rescheduled,
+        };
+        return Ok((CursorPlacement::start(ready, runs_used, at), given_up(reason)));
+    }
+    let mut place = CursorPlacement {
+        cursor,
+        planned_until: job.planned_until,
+        tz_version: job.tz_version.clone(),
+        runs_used,
+    };
+    if is_over {
+        place.cursor = None;
+        return Ok((place, given_up(GapReason::PastEnd)));
+    }
+    if old.terms.jitter != spec.terms.jitter
+        && let (Some(cursor), Some(timetable)) = (cursor, ready.timetable)
+    {
+        place.cursor =
+            Some(Cursor::on(&timetable.clone().since(job.planned_until), cursor.nominal));
+    }
+    Ok((place, Vec::new()))
+}

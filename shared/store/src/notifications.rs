@@ -1,0 +1,71 @@
+//! Wake-ups: job edits, triggers, requeues and cancels are told to the schedulers and workers.
+//!
+//! Never one per claim, open or settle. A notification can be lost with its connection, so every
+//! listener also polls.
+
+use sqlx::postgres::PgListener;
+
+use crate::{Store, StoreError};
+
+/// The one channel; the payload says what changed.
+pub const CHANNEL: &str = "sexton";
+
+/// What changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notification {
+    /// A job's schedule or status: the planner's sleep may be too long.
+    Jobs,
+    /// A ticket is owed and due now: the relay need not wait for its poll.
+    TicketsUnpublished,
+    /// A running execution is to be cancelled: the journal renews at once.
+    Cancel,
+    /// A bulk was asked for or steered: a scheduler carries it out.
+    Bulk,
+}
+
+impl Notification {
+    /// The payload.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::TicketsUnpublished => "owed",
+            Self::Cancel => "cancel",
+            Self::Bulk => "bulk",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Jobs, Self::TicketsUnpublished, Self::Cancel, Self::Bulk];
+        all.into_iter().find(|wake| wake.as_str() == text)
+    }
+}
+
+/// A listening connection, outside the pool: when it is dropped, its farewell to a server that has
+/// vanished may stay unanswered until TCP gives up, and would hold a place in the pool until then.
+#[derive(Debug)]
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// Connects and listens.
+    pub async fn connect(store: &Store) -> Result<Self, StoreError> {
+        let mut listener = PgListener::connect_with(&store.single_connection_pool()).await?;
+        // Whoever listens is to notice, and connects anew.
+        listener.eager_reconnect(false);
+        listener.listen(CHANNEL).await?;
+        Ok(Self(listener))
+    }
+
+    /// Waits for the next wake-up; payloads of other versions count as every kind of news (`None`).
+    /// Safe to drop and call again.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone, and notifications may have been missed: drop this listener, look for
+    /// work, connect anew.
+    pub async fn next(&mut self) -> Result<Option<Notification>, StoreError> {
+        match self.0.try_recv().await? {
+            Some(notification) => Ok(Notification::parse(notification.payload())),
+            None => Err(StoreError::Unavailable(sqlx::Error::PoolClosed)),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The moves that put failed executions right, of any number of them at once.
+//!
+//! The caller has locked the rows in the order of their ids, and records what he does in the same
+//! transaction. Each row is written only if it is still in the state, and at the attempt number, that was
+//! seen: whoever was faster has won, and his row is not among the answers.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::client_timeout::WithTimeout;
+use crate::tickets::{TicketRow, UnpublishedTicket};
+use crate::waiters::NOT_BEFORE_ADMISSION;
+
+/// An execution, and the attempt number that was seen.
+pub(crate) type SeenAttempt = (ExecutionId, AttemptNumber);
+
+/// What the audit says where a job's verify task was not asked, because the operator wanted it so.
+pub(crate) const UNVERIFIED: &str = "none";
+
+/// Under which terms an execution is requeued.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RequeueOptions<'a> {
+    /// To this pool; `None`: its own.
+    pub pool: Option<&'a str>,
+    /// Without asking the job's verify task, though it has one; the audit says so.
+    pub unverified: bool,
+}
+
+/// What a requeue has done.
+#[derive(Debug, Default)]
+pub(crate) struct Requeued {
+    /// Those that were.
+    pub(crate) ids: Vec<Uuid>,
+    /// Of those, the tickets to publish now.
+    pub(crate) tickets: Vec<UnpublishedTicket>,
+    /// How many of them wait for their job's turn.
+    pub(crate) waits: usize,
+}
+
+/// From failed to pending, with fresh budgets. The relay leaves their tickets to the caller until
+/// `relay_after`.
+pub(crate) async fn requeue(
+    connection: &mut PgConnection,
+    seen: &[SeenAttempt],
+    terms: RequeueOptions<'_>,
+    relay_after: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<Requeued, StoreError> {
+    let (ids, attempts) = to_columns(seen);
+    let rows = sqlx::query!(
+        r#"-- requeue
+        UPDATE executions e SET state = 'pending', rev = e.rev + 1, ticket_published_at = NULL,
+            relay_after = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
+                THEN $4::timestamptz ELSE $5 END,
+            waits = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
+                THEN 'turn' END, admitted_at = NULL,
+            next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
+            crashes_used = 0, snoozes_used = 0, cancel_requested = false, finished_at = NULL,
+            reconcile_count = 0, pool = coalesce($6, e.pool)
+        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt), jobs j
+        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' AND j.id = e.job_id
+        RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.attempt, e.rev,
+                  e.state, e.pool, e.task_type, e.target, e.params, e.execution_key, e.idempotency_key,
+                  e.scheduled_for, e.next_attempt_at, e.finished_at, e.error_message, e.retries_used,
+                  e.waits IS NOT NULL AS "waits!""#,
+        &ids,
+        &attempts,
+        now,
+        NOT_BEFORE_ADMISSION,
+        relay_after,
+        terms.pool
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?;
+    let mut requeued = Requeued::default();
+    for row in rows {
+        requeued.ids.push(row.id);
+        if row.waits {
+            requeued.waits += 1;
+            continue;
+        }
+        let ticket = TicketRow {
+            id: row.id,
+            job_id: row.job_id,
+            job_name: row.job_name,
+            attempt: row.attempt,
+            rev: row.rev,
+            state: row.state,
+            pool: row.pool,
+            task_type: row.task_type,
+            target: row.target,
+            params: row.params,
+            execution_key: row.execution_key,
+            idempotency_key: row.idempotency_key,
+            scheduled_for: row.scheduled_for,
+            next_attempt_at: row.next_attempt_at,
+            finished_at: row.finished_at,
+            error_message: row.error_message,
+            retries_used: row.retries_used,
+            now,
+        };
+        // One that cannot be read is owed all the same, and named by the relay.
+        requeued.tickets.extend(ticket.into_unpublished().ok());
+    }
+    Ok(requeued)
+}
+
+/// What the audit says of an execution after a requeue.
+pub(crate) fn after_requeue(terms: RequeueOptions<'_>) -> Value {
+    let mut after = json!({
+        "state": "pending", "retries_used": 0, "timeouts_used": 0, "crashes_used": 0, "snoozes_used": 0
+    });
+    if let Some(pool) = terms.pool {
+        after["pool"] = json!(pool);
+    }
+    if terms.unverified {
+        after["verify"] = json!(UNVERIFIED);
+    }
+    after
+}
+
+/// From failed to discarded. Returns those that were.
+pub(crate) async fn discard(
+    connection: &mut PgConnection,
+    seen: &[SeenAttempt],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
+    let (ids, attempts) = to_columns(seen);
+    Ok(sqlx::query_scalar!(
+        "-- discard
+        UPDATE executions e SET state = 'discarded', rev = e.rev + 1, finished_at = $3
+        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
+        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' RETURNING e.id",
+        &ids,
+        &attempts,
+        now
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?)
+}
+
+/// From failed to succeeded, without another attempt: their effect has happened. Returns those that were.
+pub(crate) async fn resolve(
+    connection: &mut PgConnection,
+    seen: &[SeenAttempt],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
+    let (ids, attempts) = to_columns(seen);
+    Ok(sqlx::query_scalar!(
+        "-- resolve
+        UPDATE executions e SET state = 'succeeded', rev = e.rev + 1, finished_at = $3, outcome = 'verified'
+        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
+        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' RETURNING e.id",
+        &ids,
+        &attempts,
+        now
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?)
+}
+
+/// From discarded to failed; their parked messages are owed. Returns those that were.
+pub(crate) async fn restore(
+    connection: &mut PgConnection,
+    seen: &[SeenAttempt],
+    now: DateTime<Utc>,
+) -> Result<Vec<Uuid>, StoreError> {
+    let (ids, attempts) = to_columns(seen);
+    Ok(sqlx::query_scalar!(
+        "-- restore
+        UPDATE executions e SET state = 'failed', rev = e.rev + 1, finished_at = $3,
+            ticket_published_at = NULL, relay_after = $3
+        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
+        WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'discarded' RETURNING e.id",
+        &ids,
+        &attempts,
+        now
+    )
+    .fetch_all(WithTimeout(connection))
+    .await?)
+}
+
+fn to_columns(seen: &[SeenAttempt]) -> (Vec<Uuid>, Vec<i32>) {
+    seen.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip()
+}

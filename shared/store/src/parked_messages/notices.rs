@@ -1,0 +1,44 @@
+//! What the rows say of tasks that were parked, for whoever tells of them.
+
+use sexton_model::id::{ExecutionId, JobId};
+use sexton_model::notice::Parked;
+use uuid::Uuid;
+
+use crate::open::parse_attempt_number;
+use crate::{Store, StoreError};
+
+/// Of these executions, the ones that are failed now. One that was requeued meanwhile is left out.
+pub async fn read_notices(store: &Store, ids: &[ExecutionId]) -> Result<Vec<Parked>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.get()).collect();
+    let rows = sqlx::query!(
+        r#"-- parked_notices
+        SELECT e.id, e.task_type, e.target, coalesce(j.deleted_name, j.name) AS "job!", e.job_id,
+               e.claimed_by, e.attempt, e.retries_used, e.finished_at AS "finished_at!",
+               coalesce(e.error_class, '') AS "class!", coalesce(e.error_message, '') AS "reason!"
+        FROM executions e JOIN jobs j ON j.id = e.job_id
+        WHERE e.id = ANY ($1) AND e.state = 'failed'"#,
+        &ids
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(Parked {
+                id: ExecutionId::new(row.id),
+                task_type: row.task_type,
+                target: row.target,
+                job: row.job,
+                job_id: JobId::new(row.job_id),
+                claimed_by: row.claimed_by,
+                attempt: parse_attempt_number(row.attempt)?,
+                retry_count: row.retries_used.max(0) as u32,
+                failed_at: row.finished_at,
+                class: row.class,
+                reason: row.reason,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! Triggers of many executions of one job, each with a key of the caller's own.
+//!
+//! A portion is one transaction: its rows, their audit if an operator asks for them, and the word to the relay. A crash in between leaves
+//! some portions triggered and the others not; given again, the same list triggers the rest, for a key never makes
+//! a second execution.
+
+use serde_json::{Map, Value, json};
+use sexton_model::id::ExecutionId;
+use sexton_model::job::Overlap;
+use sexton_model::key;
+use sqlx::postgres::PgConnection;
+use uuid::Uuid;
+
+use super::{JobColumns, TriggerError, lock_job, merge_params};
+use crate::client_timeout::{WithTimeout, commit};
+use crate::error::parse_column;
+use crate::notifications::Notification;
+use crate::operator::{AuditContext, NewAction, notify, record_actions, set_lock_timeout};
+use crate::waiters::NOT_BEFORE_ADMISSION;
+use crate::{Now, Store, StoreError};
+
+/// The most executions of one transaction.
+pub const MAX_BATCH_TRIGGERS: usize = 500;
+
+/// One of many.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TriggerItem {
+    /// Drawn by the caller; the execution's id if it is new.
+    pub id: ExecutionId,
+    /// The caller's own key.
+    pub key: String,
+    /// Replace the job's params of the same name, at the top level.
+    pub params: Map<String, Value>,
+}
+
+/// What became of a portion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TriggeredBatch {
+    /// Executions that are new.
+    pub created: u64,
+    /// Of those, the ones that wait until the job is free.
+    pub waiting: u64,
+    /// Keys that had an execution already.
+    pub known: u64,
+    /// Whether the job is paused: they run all the same.
+    pub paused: bool,
+}
+
+/// Claims up to [`MAX_BATCH_TRIGGERS`] executions of a job, in the order given where they run one at a time.
+///
+/// # Errors
+///
+/// [`TriggerError`]; nothing of the portion has been claimed then.
+pub async fn trigger_many(
+    store: &Store,
+    job_name: &str,
+    items: &[TriggerItem],
+    claimed_by: &str,
+    by: Option<AuditContext<'_>>,
+    now: Now,
+) -> Result<TriggeredBatch, TriggerError> {
+    for one in items {
+        key::check(&one.key)?;
+    }
+    let mut tx = store.begin().await.map_err(StoreError::from)?;
+    set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
+    let job = lock_job(&mut tx, job_name, now).await?;
+    let claims = Claims { job: &job, name: job_name, own_keys: true, by };
+    let created = claims.insert(&mut tx, items, claimed_by).await?;
+    commit(tx).await.map_err(StoreError::from)?;
+    Ok(TriggeredBatch {
+        created: created.len() as u64,
+        waiting: created.iter().filter(|row| row.waits).count() as u64,
+        known: (items.len() - created.len()) as u64,
+        paused: job.paused,
+    })
+}
+
+/// What is claimed together: of one job, which is locked, by one caller.
+pub(super) struct Claims<'a> {
+    pub(super) job: &'a JobColumns,
+    pub(super) name: &'a str,
+    /// Whether the keys are the caller's own, or made of the ids.
+    pub(super) own_keys: bool,
+    /// The operator; `None`: a program.
+    pub(super) by: Option<AuditContext<'a>>,
+}
+
+/// An execution that is new.
+pub(super) struct Created {
+    id: Uuid,
+    execution_key: String,
+    waits: bool,
+}
+
+impl Claims<'_> {
+    /// Inserts those whose key has no execution yet, records them in the audit if an operator asks, and wakes the relay. Of a job that
+    /// runs one at a time the first goes at once if nothing is under way; all others wait for their turn.
+    pub(super) async fn insert(
+        &self,
+        connection: &mut PgConnection,
+        all: &[TriggerItem],
+        claimed_by: &str,
+    ) -> Result<Vec<Created>, TriggerError> {
+        let Self { job, name, own_keys, by } = *self;
+        let template = job.idempotency_template.as_deref();
+        let ids: Vec<Uuid> = all.iter().map(|one| one.id.get()).collect();
+        let keys: Vec<String> = all.iter().map(|one| one.key.clone()).collect();
+        let idempotency: Vec<String> =
+            keys.iter().map(|key| key::idempotency(template, name, key)).collect();
+        let params: Vec<Value> = all
+            .iter()
+            .map(|one| merge_params(&job.params, &one.params))
+            .collect::<Result<_, _>>()?;
+        let created = sqlx::query_as!(
+            Created,
+            r#"-- insert_triggered
+            INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
+                                    state, next_attempt_at, task_type, pool, target, params, claimed_by,
+                                    claimed_at, relay_after, waits)
+            SELECT r.id, $1, r.key, $13, r.idempotency, $2, 'pending', $2, $4, $5, $6, r.params, $7, $2,
+                   CASE WHEN r.waits THEN $3::timestamptz ELSE $2 END, CASE WHEN r.waits THEN 'turn' END
+            FROM (SELECT t.*, $8::boolean AND (t.place > 1 OR EXISTS (
+                      SELECT FROM executions WHERE job_id = $1
+                        AND state IN ('pending', 'running', 'retrying')
+                        AND overlap_override IS NULL)) AS waits
+                  FROM unnest($9::uuid[], $10::text[], $11::text[], $12::jsonb[])
+                       WITH ORDINALITY AS t (id, key, idempotency, params, place)
+                  ORDER BY t.place) AS r
+            ON CONFLICT (job_id, execution_key) DO NOTHING
+            RETURNING id, execution_key, waits IS NOT NULL AS "waits!""#,
+            job.id,
+            job.now,
+            NOT_BEFORE_ADMISSION,
+            job.task_type,
+            job.pool,
+            job.target,
+            claimed_by,
+            parse_column("jobs.overlap", &job.overlap, Overlap::parse)?.one_at_a_time(),
+            &ids,
+            &keys,
+            &idempotency,
+            &params,
+            own_keys
+        )
+        .fetch_all(WithTimeout(&mut *connection))
+        .await
+        .map_err(StoreError::from)?;
+        if !created.is_empty() {
+            if let Some(by) = by {
+                let actions: Vec<NewAction> =
+                    created.iter().map(|one| one.action(job.id, by)).collect();
+                record_actions(connection, by.actor, &actions, job.now).await?;
+            }
+            notify(connection, Notification::TicketsUnpublished).await?;
+        }
+        Ok(created)
+    }
+}
+
+impl Created {
+    fn action(&self, job_id: Uuid, by: AuditContext<'_>) -> NewAction {
+        NewAction {
+            action: "trigger",
+            job_id,
+            execution_id: Some(self.id),
+            reason: by.reason.map(str::to_owned),
+            before: None,
+            after: Some(json!({"state": "pending", "execution_key": self.execution_key})),
+        }
+    }
+}
