@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _};
 
-use sexton_model::ticket::shorten;
+use sexton_model::ticket::truncate;
 
 /// The longest part of a name that is recorded, in bytes.
 const MAX_PART_BYTES: usize = 100;
@@ -83,5 +83,5 @@ fn host() -> String {
 
 fn plain(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
-    shorten(&text, MAX_PART_BYTES).to_owned()
+    truncate(&text, MAX_PART_BYTES).to_owned()
 }

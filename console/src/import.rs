@@ -31,7 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use sexton_model::echo::quoted;
+use sexton_model::quoting::quoted;
 use sexton_model::zone::Zone;
 
 pub use build::finish;

@@ -9,7 +9,9 @@ mod words;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::explain::{Disposition, NoFiring, RecordedGap, no_firing, of_nominal};
+use sexton_model::explain::{
+    Disposition, GapRecord, NotAFiring, classify_instant, nominal_disposition,
+};
 use sexton_store::jobs::{self, Job};
 use sexton_store::ledger::{FiringExecution, LedgerPage, LedgerQuery, read_page};
 use sexton_store::{Store, StoreError, attempts, executions, operator};
@@ -185,9 +187,9 @@ fn explained(
     execution: Option<&FiringExecution>,
 ) -> Explained {
     let recorded = execution.map(|execution| &execution.recorded);
-    let found = of_nominal(at, &page.history, recorded, &page.gaps, (&page.job, page.now));
+    let found = nominal_disposition(at, &page.history, recorded, &page.gaps, (&page.job, page.now));
     // The gap of an excluded day may lie within a longer one.
-    let is_such = |gap: &&RecordedGap| (gap.reason == "excluded") == (found.word() == "excluded");
+    let is_such = |gap: &&GapRecord| (gap.reason == "excluded") == (found.word() == "excluded");
     let mut gaps = page.gaps.iter().filter(is_such);
     let gap = gaps.find(|gap| (gap.first..=gap.last).contains(&at));
     let (mut actor, mut reason) = match (&found, gap) {
@@ -226,7 +228,7 @@ fn explained(
 }
 
 fn not_a_firing(page: &LedgerPage, at: DateTime<Utc>) -> NotFiring {
-    let what: NoFiring = no_firing(at, &page.history);
+    let what: NotAFiring = classify_instant(at, &page.history);
     let (before, after) = (page.history.before(at), page.history.after(at));
     NotFiring { disposition: what.word(), why: words::of_no_firing(what, page), before, after }
 }

@@ -10,7 +10,7 @@ use std::collections::btree_map::Entry;
 use serde::Serialize;
 use serde_json::Value;
 use sexton_model::job::JobSpec;
-use sexton_model::params_schema::Checker;
+use sexton_model::params_schema::SchemaValidator;
 use sexton_store::{Store, offers};
 
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ pub struct Wanted {
     /// Whether any worker at work offers it.
     offered: bool,
     several: bool,
-    schemas: Vec<(Checker, Vec<String>)>,
+    schemas: Vec<(SchemaValidator, Vec<String>)>,
     /// Whose schema this version cannot read.
     unread: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl Wanted {
         let (offered, several) = (!in_use.is_empty(), in_use.len() > 1);
         let (mut schemas, mut unread) = (Vec::new(), Vec::new());
         for one in in_use {
-            match one.schema.as_ref().map(Checker::new) {
+            match one.schema.as_ref().map(SchemaValidator::new) {
                 Some(Ok(checker)) => schemas.push((checker, one.workers)),
                 Some(Err(_)) => unread.extend(one.workers),
                 None => {}

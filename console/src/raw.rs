@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use sexton_model::graveyard::masked;
+use sexton_model::failures::mask_secrets;
 use sexton_store::unknown_messages::{self, Overflow, UnknownMessage};
 use sexton_store::{Store, StoreError};
 
@@ -90,11 +90,11 @@ pub fn without_secrets(body: &[u8]) -> Option<String> {
     // Other programs may write their params as a text of JSON.
     if let Some(params) = told.get_mut("params_scheduler")
         && let Some(Ok(object @ Value::Object(_))) = params.as_str().map(serde_json::from_str)
-        && masked(&object) != object
+        && mask_secrets(&object) != object
     {
         *params = object;
     }
-    let shown = masked(&told);
+    let shown = mask_secrets(&told);
     (shown != value).then(|| shown.to_string())
 }
 

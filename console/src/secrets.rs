@@ -1,21 +1,21 @@
-//! Rows as they are shown: without what looks like a secret, by the rule of [`masked`]. What is kept, and
+//! Rows as they are shown: without what looks like a secret, by the rule of [`mask_secrets`]. What is kept, and
 //! what is handed to a task, is whole.
 
-use sexton_model::graveyard::masked;
+use sexton_model::failures::mask_secrets;
 use sexton_store::executions::Execution;
 use sexton_store::operator::OperatorAction;
 
 /// Masks the params of executions.
 pub fn mask_executions(executions: &mut [Execution]) {
     for execution in executions {
-        execution.params = masked(&execution.params);
+        execution.params = mask_secrets(&execution.params);
     }
 }
 
 /// Masks what actions say of before and after.
 pub fn mask_actions(actions: &mut [OperatorAction]) {
     for action in actions {
-        action.before = action.before.as_ref().map(masked);
-        action.after = action.after.as_ref().map(masked);
+        action.before = action.before.as_ref().map(mask_secrets);
+        action.after = action.after.as_ref().map(mask_secrets);
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use chrono::SecondsFormat;
 use rustix::process::{Pid, Signal, kill_process_group};
-use sexton_model::verify::Answer;
+use sexton_model::verify_task::VerifyAnswer;
 use sexton_store::executions::Execution;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
@@ -42,12 +42,12 @@ impl Drop for Group {
 }
 
 /// Runs `command` for an execution. Dropped, it is killed, with all that it has started.
-pub async fn ask(command: &str, execution: &Execution) -> Answer {
+pub async fn ask(command: &str, execution: &Execution) -> VerifyAnswer {
     ask_within(command, execution, LIMIT).await
 }
 
-async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> Answer {
-    let unknown = |text: String| Answer::Unknown(text);
+async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> VerifyAnswer {
+    let unknown = |text: String| VerifyAnswer::Unknown(text);
     let Ok(document) = serde_json::to_vec(execution) else {
         return unknown("the execution is no JSON".to_owned());
     };
@@ -89,8 +89,8 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> An
         Ok(Ok(status)) => {
             group.let_go();
             match status.code() {
-                Some(0) => Answer::Happened,
-                Some(1) => Answer::NotYet,
+                Some(0) => VerifyAnswer::Happened,
+                Some(1) => VerifyAnswer::NotYet,
                 _ => unknown(format!(
                     "it ended with {status}; 0 says that it has happened, 1 that it has not"
                 )),

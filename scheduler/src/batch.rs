@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::plan::{
-    Cursor, Disposition, Due, Gap, GapReason, Plan, Timetable, excluded, first_firing, plan_at_most,
+    Cursor, Disposition, Gap, GapReason, Plan, PlanInput, Timetable, excluded_gaps, first_firing,
+    plan_at_most,
 };
 use sexton_store::cursors::MovedCursor;
 use sexton_store::firing::{Claim, CursorUpdate, DueJob, GapCause, GapRow, UnreadableJob};
@@ -62,8 +63,8 @@ impl Batch {
                         batch.cursors.push(CursorUpdate { job: job.id, next: None, runs: 0 });
                         continue;
                     };
-                    let left = job.terms.runs_left(job.runs_used);
-                    let due = Due {
+                    let left = job.constraints.runs_left(job.runs_used);
+                    let due = PlanInput {
                         timetable: &timetable,
                         overlap: job.overlap,
                         misfire: job.misfire,
@@ -194,8 +195,8 @@ fn excluded_until(job: &DueJob, timetable: &Timetable, next: Option<Cursor>) -> 
     let from = job.planned_until.unwrap_or(job.next_fire_at);
     let to = next.map_or(job.now, |next| next.nominal.min(job.now));
     // What comes after the last run that may be is past the end of the job, and no firing.
-    let is_last = next.is_none() && job.terms.runs_left(job.runs_used) != Some(0);
-    excluded(timetable, from, to, is_last)
+    let is_last = next.is_none() && job.constraints.runs_left(job.runs_used) != Some(0);
+    excluded_gaps(timetable, from, to, is_last)
 }
 
 #[cfg(test)]
@@ -276,7 +277,7 @@ mod tests {
     fn only_claims_that_became_rows_use_up_the_runs_of_a_job() {
         let limited = |runs_used| {
             let mut job = job(1, "* * * * * *");
-            job.terms.max_runs = Some(5);
+            job.constraints.max_runs = Some(5);
             job.runs_used = runs_used;
             job.now = job.next_fire_at + chrono::Duration::milliseconds(3_500);
             job

@@ -171,7 +171,7 @@ fn collect(done: Result<Sent, JoinError>, confirmed: &mut Vec<Published>) {
 fn marked(done: Result<Result<u64, StoreError>, JoinError>, database: &Reachability) {
     match done {
         Ok(Ok(_)) => {}
-        Ok(Err(error)) if error.is_transient() => database.failed(&error),
+        Ok(Err(error)) if error.is_transient() => database.record_failure(&error),
         Ok(Err(error)) => tracing::error!("published tickets could not be marked: {error}"),
         Err(error) => tracing::error!("marking published tickets broke off: {error}"),
     }

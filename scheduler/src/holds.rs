@@ -1,6 +1,6 @@
 //! Tells that catch-up is held: once, by the scheduler that noticed it, for whoever watches the logs.
 
-use sexton_model::hold::Jump;
+use sexton_model::time_jump::TimeJump;
 use sexton_store::firing::ClockJump;
 
 /// A warning with what was seen and what to do.
@@ -9,14 +9,14 @@ pub(crate) fn tell(noticed: &ClockJump) {
     let remedy =
         "sexton jobs catch-up --dry-run shows what is set aside; then --release or --discard";
     match noticed.jump {
-        Jump::Forward(_) => tracing::warn!(
+        TimeJump::Forward(_) => tracing::warn!(
             clock.last_seen = %noticed.last_seen,
             clock.now = %noticed.now,
             clock.jump_s = by_s,
             "catch-up is held: the database's time is {by_s} s ahead of when a scheduler last saw it \
              (a clock that was set, a backup, or an absence longer than CATCH_UP_HOLD_MS); {remedy}"
         ),
-        Jump::Backward(_) => tracing::warn!(
+        TimeJump::Backward(_) => tracing::warn!(
             clock.last_seen = %noticed.last_seen,
             clock.now = %noticed.now,
             clock.jump_s = -by_s,

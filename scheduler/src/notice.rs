@@ -1,7 +1,7 @@
 //! Telling of the tasks that a loop has parked.
 
 use sexton_model::id::ExecutionId;
-use sexton_service::notice;
+use sexton_service::parked_task;
 use sexton_store::Store;
 use sexton_store::parked_messages::read_notices;
 use sexton_store::timeout::with_timeout;
@@ -12,7 +12,7 @@ use crate::step::ANSWER;
 /// read, it says how many they might be: the rows are there without the lines.
 pub(crate) async fn tell_parked(store: &Store, ids: &[ExecutionId]) {
     match with_timeout(ANSWER, read_notices(store, ids)).await {
-        Ok(tasks) => tasks.iter().for_each(notice::parked),
+        Ok(tasks) => tasks.iter().for_each(parked_task::log_parked),
         Err(error) => tracing::error!(
             "up to {} executions are parked; their rows cannot be read now: {error}",
             ids.len()

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, outgoing};
+use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, publications};
 use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
 use sexton_service::clock;
@@ -149,7 +149,7 @@ impl Outbox {
     }
 
     fn publication(&self, unpublished: &UnpublishedTicket, now: Now) -> Publication {
-        outgoing::ticket(
+        publications::ticket(
             self.link.namespace(),
             &unpublished.pool,
             unpublished.state,

@@ -15,7 +15,7 @@ use sexton_model::retry::RetryPolicy;
 use sexton_model::zone::tz_data_version;
 use sexton_service::clock;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
-use sexton_service::lifecycle::{Ended, Lifecycle, Signals};
+use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
 use sexton_service::outage::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
 use sexton_store::instances::{self, InstanceRegistration};
@@ -56,7 +56,7 @@ pub async fn scheduler(
     settings: SchedulerSettings,
     jobs: Vec<JobSpec>,
     signals: Signals,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ExitOutcome> {
     let service = &settings.service;
     let lifecycle = Lifecycle::new(service.shutdown_grace);
     let (readiness, liveness) = (Readiness::new(), Liveness::new());

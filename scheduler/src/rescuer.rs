@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
-use sexton_model::lease::{Observed, is_over};
-use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
+use sexton_model::lease::{LeaseObserver, is_expired};
+use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
 use sexton_service::fault;
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::running_attempts::{self, LeaseRenewal, RunningAttempt};
@@ -43,7 +43,7 @@ pub struct Rescuer {
     defaults: RetryPolicy,
     relay: Arc<Notify>,
     stopwatch: Stopwatch,
-    observed: Mutex<Observed<ExecutionId, LeaseRenewal>>,
+    observed: Mutex<LeaseObserver<ExecutionId, LeaseRenewal>>,
     page: usize,
     most: usize,
     complaint: Throttle,
@@ -87,9 +87,9 @@ impl Rescuer {
         Self { page: page.max(1), most: most.max(1), ..self }
     }
 
-    fn verdict(&self, overdue: &LostAttempt) -> Verdict {
+    fn verdict(&self, overdue: &LostAttempt) -> Decision {
         let policy = self.defaults.with(&overdue.retry);
-        decide(Ending::Lost, LOST, overdue.used, &policy, draw::fraction())
+        decide(AttemptEnd::Lost, LOST, overdue.used, &policy, draw::fraction())
     }
 
     /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
@@ -109,13 +109,13 @@ impl Rescuer {
                 page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
             let since = {
                 let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
-                observed.take_in(after, &keys, whole, read_by)
+                observed.observe_page(after, &keys, whole, read_by)
             };
             after = keys.last().map(|(id, _)| *id).or(after);
             let over = page
                 .into_iter()
                 .zip(since)
-                .filter(|(one, since)| !one.alive && is_over(*since, read_by, one.lease));
+                .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
             silent.extend(over.map(|(one, _)| one));
             if full && self.complaint.permits(tokio::time::Instant::now()) {
                 tracing::warn!(

@@ -140,12 +140,14 @@ impl Around {
     ) -> Pause {
         match outcome {
             Ok(pause) => {
-                self.database.answered();
+                self.database.record_success();
                 return pause;
             }
             // The link tells it, and the database was not asked.
             Err(StepError::BrokerAway | StepError::Broker(_)) => {}
-            Err(StepError::Store(error)) if is_outage(&error) => self.database.failed(&error),
+            Err(StepError::Store(error)) if is_outage(&error) => {
+                self.database.record_failure(&error)
+            }
             Err(error) => {
                 if complaint.permits(Instant::now()) {
                     tracing::error!(loop.name = name, "the {name} cannot do its work: {error}");

@@ -48,10 +48,12 @@ pub async fn start_up(
     loop {
         match timeout(LIMIT, attempt(store, jobs, actor)).await {
             Ok(Ok(())) => {
-                database.answered();
+                database.record_success();
                 return Ok(());
             }
-            Ok(Err(ApplyError::Store(error))) if is_outage(&error) => database.failed(&error),
+            Ok(Err(ApplyError::Store(error))) if is_outage(&error) => {
+                database.record_failure(&error)
+            }
             // Another replica applies the same jobs.
             Ok(Err(ApplyError::Locked)) => {}
             Ok(Err(ApplyError::Store(error))) => return Err(StartError::Store(error)),
@@ -61,7 +63,9 @@ pub async fn start_up(
             Ok(Err(error @ ApplyError::TooMany(_))) => {
                 return Err(StartError::Jobs(error.to_string()));
             }
-            Err(_) => database.failed(&format_args!("no answer within {} s", LIMIT.as_secs())),
+            Err(_) => {
+                database.record_failure(&format_args!("no answer within {} s", LIMIT.as_secs()))
+            }
         }
         sleep(RETRY.mul_f64(0.5 + draw::fraction())).await;
     }

@@ -93,7 +93,7 @@ impl Sweep {
         stop: CancellationToken,
     ) -> Self {
         let last = Mutex::new(LastPass::new(Instant::now(), 0));
-        let every = fault::time(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
+        let every = fault::test_override(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
         let (raw_limit, batch) = (sexton_store::unknown_messages::MAX_STORED, BATCH);
         let (steps, failures) = (AtomicU64::default(), Mutex::default());
         Self { store, link, publisher, relay, stop, last, every, raw_limit, batch, steps, failures }
@@ -210,6 +210,6 @@ impl Step for Sweep {
     }
 
     fn pause(&self, _: &Swept) -> Pause {
-        Pause::AtMost(fault::time(POLL, "SWEEP_POLL_MS"))
+        Pause::AtMost(fault::test_override(POLL, "SWEEP_POLL_MS"))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use sexton_model::cron::{Dst, depends_on_name};
-use sexton_model::job::{Schedule, Terms};
+use sexton_model::job::{Schedule, ScheduleConstraints};
 use sexton_model::plan::{Timetable, TimetableError};
 use sexton_model::zone::Zone;
 use sexton_store::firing::DueJob;
@@ -42,7 +42,7 @@ impl Timetables {
         let known = self.0.get(&key).cloned();
         let bare = known.map_or_else(|| self.parse(key, job), Ok)?;
         // Few jobs have terms, and the terms are the job's own.
-        if job.terms == Terms::default() {
+        if job.constraints == ScheduleConstraints::default() {
             return Ok(bare);
         }
         Ok(Arc::new(job.apply_terms(Timetable::clone(&bare))))

@@ -53,7 +53,7 @@ impl Wakes {
             };
             if let Err(error) = outcome {
                 if is_outage(&error) {
-                    around.database.failed(&error);
+                    around.database.record_failure(&error);
                 } else {
                     tracing::debug!(%error, "listening for news broke off and begins anew");
                 }

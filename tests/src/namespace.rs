@@ -97,8 +97,8 @@ impl TestNamespace {
     }
 
     /// A delay queue of the pool `default`.
-    pub fn retry(&self, step_ms: u64) -> String {
-        retry_queue(&self.namespace, &PoolName::default_pool(), step_ms)
+    pub fn retry(&self, delay_ms: u64) -> String {
+        retry_queue(&self.namespace, &PoolName::default_pool(), delay_ms)
     }
 
     /// The failed queue.

@@ -9,7 +9,7 @@
 //!
 //! An instant is a whole hour: firings lie at hours 1 to [`FIRINGS`], the clock goes that far, and an hour
 //! without a look is the longest that is no jump. What is a jump is asked of
-//! [`sexton_model::hold::judge`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
+//! [`sexton_model::time_jump::detect_jump`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
 
 mod explore;
 mod operator;

@@ -16,7 +16,7 @@ mod steps;
 mod tell;
 
 use sexton_model::job::Overlap;
-use sexton_model::overlap::{UnderWay, Waits};
+use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
 pub use explore::{Broken, Found, explore};
@@ -124,7 +124,7 @@ impl Property {
             Self::OneLetGo => count(|one| one.is_let_go() && !one.by_hand) > 1,
             Self::OneTask => count(|one| one.task == Task::Runs && !one.by_hand) > 1,
             Self::OneFiringWaits => {
-                count(|one| matches!(one.waits, Some(Waits::Queue | Waits::Replace))) > 1
+                count(|one| matches!(one.waits, Some(WaitReason::Queue | WaitReason::Replace))) > 1
             }
             Self::ReplacedNeverSucceeds => {
                 count(|one| one.condemned && one.state == Some(State::Succeeded)) > 0
@@ -156,7 +156,7 @@ pub struct Execution {
     /// `state`; `None`: it is not claimed.
     pub state: Option<State>,
     /// Of a waiter: why it waits.
-    pub waits: Option<Waits>,
+    pub waits: Option<WaitReason>,
     /// `cancel_requested`.
     pub cancel: bool,
     /// `replaced_by IS NOT NULL`.

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use sexton_model::id::AttemptNumber;
-use sexton_model::open::{self, Answer};
-use sexton_model::retry::{self, RetryPolicy, Used, Verdict};
+use sexton_model::open::{self, OpenDecision};
+use sexton_model::retry::{self, Decision, RetryPolicy, Usage};
 use sexton_model::state::{Cause, State, next};
 
 use crate::fences::{Fence, Fences};
@@ -214,15 +214,15 @@ impl World {
     }
 
     /// `look_at_unopened`, and the real answer.
-    pub(crate) fn answer(&self, worker: usize, offered: bool, fences: Fences) -> Answer {
+    pub(crate) fn answer(&self, worker: usize, offered: bool, fences: Fences) -> OpenDecision {
         let row = self.row;
         let mine = row.holder == Holder::Worker(worker as u8) || !fences.has(Fence::Worker);
-        let seen = open::Row {
+        let seen = open::ExecutionRow {
             state: row.state,
             attempt: CURRENT,
             mine: row.state == State::Running && mine,
             due_in: if row.due { Duration::ZERO } else { A_WHILE },
-            overdue: if row.long_due { open::NOT_OFFERED_FOR } else { Duration::ZERO },
+            overdue: if row.long_due { open::UNOFFERED_TIMEOUT } else { Duration::ZERO },
             offered,
             waits: false,
         };
@@ -231,7 +231,7 @@ impl World {
         } else {
             CURRENT
         };
-        open::answer(ticket, row.claimed.then_some(&seen))
+        open::decide_unopened(ticket, row.claimed.then_some(&seen))
     }
 
     /// `renew_leases`, or its condition, which is the settlement's too. `false`: fenced.
@@ -247,13 +247,13 @@ impl World {
     pub(crate) fn settle(&mut self, worker: usize, ending: Ending, fences: Fences) -> bool {
         let fits = self.renews(worker, fences);
         let ending = match ending {
-            Ending::Success => retry::Ending::Success,
-            Ending::Retryable => retry::Ending::Retryable { after: None },
-            Ending::Permanent => retry::Ending::Permanent,
-            Ending::TimedOut => retry::Ending::TimedOut,
-            Ending::Crashed => retry::Ending::Crashed,
-            Ending::Interrupted => retry::Ending::Interrupted,
-            Ending::Snoozed => retry::Ending::Snoozed { after: A_WHILE },
+            Ending::Success => retry::AttemptEnd::Success,
+            Ending::Retryable => retry::AttemptEnd::Retryable { after: None },
+            Ending::Permanent => retry::AttemptEnd::Permanent,
+            Ending::TimedOut => retry::AttemptEnd::TimedOut,
+            Ending::Crashed => retry::AttemptEnd::Crashed,
+            Ending::Interrupted => retry::AttemptEnd::Interrupted,
+            Ending::Snoozed => retry::AttemptEnd::Snoozed { after: A_WHILE },
         };
         fits && self.end(ending, true, fences)
     }
@@ -267,17 +267,17 @@ impl World {
             let by_database = self.row.clock_ahead && !fences.has(Fence::Observation);
             self.row.lease_over || by_database || !fences.has(Fence::Lease)
         };
-        self.row.state == State::Running && gone && self.end(retry::Ending::Lost, false, fences)
+        self.row.state == State::Running && gone && self.end(retry::AttemptEnd::Lost, false, fences)
     }
 
-    fn end(&mut self, ending: retry::Ending, head_start: bool, fences: Fences) -> bool {
-        let used = Used::from(self.row.used);
+    fn end(&mut self, ending: retry::AttemptEnd, head_start: bool, fences: Fences) -> bool {
+        let used = Usage::from(self.row.used);
         let verdict = retry::decide(ending, "", used, &POLICY, 0.5);
         let (cause, due, used) = match verdict {
-            Verdict::Succeed => (Cause::Succeed, true, used),
+            Decision::Succeed => (Cause::Succeed, true, used),
             _ if self.row.cancel => (Cause::Cancel, true, used),
-            Verdict::Retry { after, used } => (Cause::Retry, after.is_zero(), used),
-            Verdict::Fail { used } => (Cause::Fail, true, used),
+            Decision::Retry { after, used } => (Cause::Retry, after.is_zero(), used),
+            Decision::Fail { used } => (Cause::Fail, true, used),
         };
         if !self.change(cause, fences) {
             return false;
@@ -287,9 +287,9 @@ impl World {
             self.owe(head_start);
             self.row.due = due;
             if self.row.state == State::Retrying && fences.works(Part::Budget) {
-                let before = Used::from(self.row.used).snoozes;
+                let before = Usage::from(self.row.used).snoozes;
                 let snoozes = if fences.works(Part::Patience) { used.snoozes } else { before };
-                self.row.used = Used { snoozes, ..used }.into();
+                self.row.used = Usage { snoozes, ..used }.into();
             }
         }
         true

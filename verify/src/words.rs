@@ -3,7 +3,7 @@
 //! The model knows only whether a number is the row's own. Told as a history, numbers can be counted:
 //! the row's begins with 1, and grows whenever an attempt ends without a final state.
 
-use sexton_model::open::Answer;
+use sexton_model::open::OpenDecision;
 use sexton_model::state::State;
 
 use crate::action::{Action, Clock, Deed, Fault, SchedulerStep, SweepStep, WorkerStep};
@@ -173,19 +173,19 @@ impl Line<'_> {
         let offered = self.protocol.bounds.offers[index];
         let answer = self.before.answer(index, offered, self.protocol.fences);
         let told = match answer {
-            Answer::Run if opens => "that it is its own: it starts the task".into(),
-            Answer::Run => "that it opened it before".into(),
-            Answer::Spent => "that it is spent".into(),
-            Answer::Stale => "that it is stale".into(),
-            Answer::Wait(_) if offered => "to wait: it is early".into(),
-            Answer::Wait(_) => "to wait: it lacks the task type".into(),
-            Answer::NeverOffered => {
+            OpenDecision::Run if opens => "that it is its own: it starts the task".into(),
+            OpenDecision::Run => "that it opened it before".into(),
+            OpenDecision::AlreadyOpened => "that it is spent".into(),
+            OpenDecision::Stale => "that it is stale".into(),
+            OpenDecision::Wait(_) if offered => "to wait: it is early".into(),
+            OpenDecision::Wait(_) => "to wait: it lacks the task type".into(),
+            OpenDecision::Unoffered => {
                 format!("that nobody had the task type for an hour{}", self.became())
             }
-            Answer::ParkAgain => "to park it again: it lacks the task type".into(),
+            OpenDecision::Repark => "to park it again: it lacks the task type".into(),
             other => format!("{other:?}"),
         };
-        if opens && answer != Answer::Run {
+        if opens && answer != OpenDecision::Run {
             return format!(
                 "{name} opens attempt {} again with {ticket} and starts the task",
                 self.number

@@ -5,9 +5,9 @@
 //! than whether the number it holds is still the row's ([`Number`]), and whether the revision is
 //! ([`Debt::fresh`]). Tokens are only compared with the row's too: it names the worker that holds it.
 
-use sexton_model::retry::Used;
+use sexton_model::retry::Usage;
 use sexton_model::state::State;
-use sexton_model::sweep::Verdict;
+use sexton_model::sweep::SweepDecision;
 
 /// An attempt number, seen from the row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,16 +79,16 @@ pub struct Spent {
     snoozes: u8,
 }
 
-impl From<Used> for Spent {
-    fn from(used: Used) -> Self {
-        let Used { retries, timeouts, crashes, snoozes } = used;
+impl From<Usage> for Spent {
+    fn from(used: Usage) -> Self {
+        let Usage { retries, timeouts, crashes, snoozes } = used;
         let [retries, timeouts, crashes, snoozes] =
             [retries, timeouts, crashes, snoozes].map(|count| count as u8);
         Self { retries, timeouts, crashes, snoozes }
     }
 }
 
-impl From<Spent> for Used {
+impl From<Spent> for Usage {
     fn from(spent: Spent) -> Self {
         let Spent { retries, timeouts, crashes, snoozes } = spent;
         let [retries, timeouts, crashes, snoozes] =
@@ -287,13 +287,13 @@ pub enum Fate {
     Fail,
 }
 
-impl From<Verdict> for Fate {
-    fn from(verdict: Verdict) -> Self {
+impl From<SweepDecision> for Fate {
+    fn from(verdict: SweepDecision) -> Self {
         match verdict {
-            Verdict::Keep => Self::Keep,
+            SweepDecision::Keep => Self::Keep,
             // Of policies, which the model does not have.
-            Verdict::Remove | Verdict::OweAgain => Self::Remove,
-            Verdict::Fail(_) => Self::Fail,
+            SweepDecision::Remove | SweepDecision::Republish => Self::Remove,
+            SweepDecision::Fail(_) => Self::Fail,
         }
     }
 }

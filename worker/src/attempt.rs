@@ -11,9 +11,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sexton_broker::outgoing;
+use sexton_broker::publications;
 use sexton_model::result::check;
-use sexton_model::retry::{Verdict, decide};
+use sexton_model::retry::{Decision, decide};
 use sexton_model::state::State;
 use sexton_service::{clock, fault};
 use sexton_store::lease::AttemptFence;
@@ -121,7 +121,7 @@ async fn record(
     let Recorded::Within(transaction) = how else {
         return record_alone(context, opened, settlement, meaning, perhaps).await;
     };
-    if settlement.verdict != Verdict::Succeed {
+    if settlement.verdict != Decision::Succeed {
         // Effects that were committed with anything but a success would happen again.
         transaction.rollback().await;
         return record_alone(context, opened, settlement, meaning, false).await;
@@ -187,7 +187,7 @@ async fn record_alone(
         Some(_) if perhaps => match recorded(context, opened).await.as_deref() {
             Some("succeeded") => {
                 let meaning = Meaning::success();
-                tell(opened, &meaning, State::Succeeded, &Verdict::Succeed);
+                tell(opened, &meaning, State::Succeeded, &Decision::Succeed);
             }
             Some(_) => late(context, opened, meaning.outcome).await,
             // Nobody knows what this worker would be late with.
@@ -262,7 +262,7 @@ async fn last_moment(context: &Context) {
 
 /// Publishes a ticket that a row owes, and marks it. Failing leaves the debt to the relay.
 pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) {
-    let publication = outgoing::ticket(
+    let publication = publications::ticket(
         &context.namespace,
         &unpublished.pool,
         unpublished.state,
@@ -317,20 +317,22 @@ async fn late(context: &Context, opened: &Opened, outcome: &str) {
     );
 }
 
-fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Verdict) {
+fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Decision) {
     let (job, id, attempt) = (&opened.job, opened.execution_id, opened.attempt.get());
     let error = meaning.error_after(verdict);
     let reason = error.as_ref().map_or("", |(_, message)| message.as_str());
     match (state, verdict) {
-        (State::Retrying, Verdict::Retry { after, used }) if meaning.is_snooze() => tracing::info!(
-            job.name = job,
-            execution.id = %id,
-            attempt.number = attempt,
-            snooze.count = used.snoozes,
-            "attempt {attempt} of {job} was too early; the next is due in {} ms",
-            after.as_millis()
-        ),
-        (State::Retrying, Verdict::Retry { after, used }) => tracing::warn!(
+        (State::Retrying, Decision::Retry { after, used }) if meaning.is_snooze() => {
+            tracing::info!(
+                job.name = job,
+                execution.id = %id,
+                attempt.number = attempt,
+                snooze.count = used.snoozes,
+                "attempt {attempt} of {job} was too early; the next is due in {} ms",
+                after.as_millis()
+            )
+        }
+        (State::Retrying, Decision::Retry { after, used }) => tracing::warn!(
             job.name = job,
             execution.id = %id,
             attempt.number = attempt,

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use sexton_model::echo::escaped;
 use sexton_model::job::check_task_type;
+use sexton_model::quoting::escaped;
 use sexton_service::arguments::{self, EXIT_USAGE};
-use sexton_service::settings::{Program, WorkerSettings, no_setting, process_environment};
+use sexton_service::settings::{
+    Program, WorkerSettings, process_environment, unknown_setting_reason,
+};
 
 use crate::guard::main_if_asked;
 use crate::handler::{
@@ -157,7 +159,7 @@ impl WorkerBuilder {
         let mut problems = self.handlers.problems();
         problems.extend(self.settings.keys().filter_map(|name| {
             // Those that look like settings are among the environment's problems already.
-            let said = no_setting(Program::Worker, name)?;
+            let said = unknown_setting_reason(Program::Worker, name)?;
             let told = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
             (!told).then(|| format!("the setting `{}`: {said}", escaped(name)))
         }));

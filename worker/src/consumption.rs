@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sexton_broker::{Consuming, Link, PoolName, SlotConsumer};
+use sexton_broker::{ConsumerStatus, Link, PoolName, SlotConsumer};
 use sexton_service::fault;
 use sexton_service::health::{Heartbeat, Liveness};
 
@@ -31,7 +31,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// What one slot is at.
 #[derive(Clone, Debug)]
 pub(crate) struct Sign {
-    consuming: Consuming,
+    consuming: ConsumerStatus,
     busy: Arc<AtomicBool>,
 }
 
@@ -51,7 +51,7 @@ impl Sign {
     }
 
     fn is_well(&self) -> bool {
-        self.busy.load(Ordering::Relaxed) || self.consuming.is()
+        self.busy.load(Ordering::Relaxed) || self.consuming.is_consuming()
     }
 }
 
@@ -77,7 +77,7 @@ impl Consumption {
         link: Link,
         liveness: Liveness,
     ) -> Infallible {
-        let silence = fault::time(MAX_SILENCE, "CONSUME_SILENCE_MS");
+        let silence = fault::test_override(MAX_SILENCE, "CONSUME_SILENCE_MS");
         let pulse = |pool: &PoolName| {
             liveness.register(format!("slots of pool {pool}, which should consume"), MAX_PAUSE)
         };

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sexton_model::duration;
-use sexton_model::retry::{Ending, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Used, Verdict};
-use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+use sexton_model::retry::{AttemptEnd, Decision, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Usage};
+use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::executor::Outcome;
 
@@ -12,7 +12,7 @@ use crate::executor::Outcome;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Meaning {
     /// For the decision.
-    pub(crate) ending: Ending,
+    pub(crate) ending: AttemptEnd,
     /// For the record; a word.
     pub(crate) outcome: &'static str,
     /// Class and message, unless it ended well.
@@ -27,13 +27,13 @@ impl Meaning {
     }
 
     pub(crate) const fn is_snooze(&self) -> bool {
-        matches!(self.ending, Ending::Snoozed { .. })
+        matches!(self.ending, AttemptEnd::Snoozed { .. })
     }
 
     /// Class and message, in the light of what follows: a snooze too many is a failure of its own.
-    pub(crate) fn error_after(&self, verdict: &Verdict) -> Option<(String, String)> {
+    pub(crate) fn error_after(&self, verdict: &Decision) -> Option<(String, String)> {
         match verdict {
-            Verdict::Fail { used: Used { snoozes, .. } } if self.is_snooze() => {
+            Decision::Fail { used: Usage { snoozes, .. } } if self.is_snooze() => {
                 let said = format!("it was put off {snoozes} times, and not once more is allowed");
                 Some((SNOOZED_TOO_OFTEN.to_owned(), said))
             }
@@ -43,14 +43,14 @@ impl Meaning {
 
     /// What needs no more words.
     pub(crate) const fn success() -> Self {
-        Self { ending: Ending::Success, outcome: "succeeded", error: None }
+        Self { ending: AttemptEnd::Success, outcome: "succeeded", error: None }
     }
 }
 
 /// Says what a task's end means; `None` where the attempt is not this worker's any more and there is
 /// nothing to record.
 pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
-    let retry = Ending::Retryable { after: None };
+    let retry = AttemptEnd::Retryable { after: None };
     let meaning = |ending, outcome, class: &str, message: &str| Meaning {
         ending,
         outcome,
@@ -59,41 +59,44 @@ pub(crate) fn meaning(outcome: &Outcome) -> Option<Meaning> {
     Some(match outcome {
         Outcome::Succeeded => Meaning::success(),
         Outcome::Retry { class, message, after } => {
-            meaning(Ending::Retryable { after: *after }, "error", class, message)
+            meaning(AttemptEnd::Retryable { after: *after }, "error", class, message)
         }
         Outcome::Failed { class, message } => meaning(retry, "error", class, message),
         Outcome::Snoozed { after } => {
             let after = snooze(*after);
             let said = format!("the task asked to be run again in {}", duration::format(after));
-            meaning(Ending::Snoozed { after }, "snoozed", SNOOZED, &said)
+            meaning(AttemptEnd::Snoozed { after }, "snoozed", SNOOZED, &said)
         }
         Outcome::Permanent { class, message } => {
-            meaning(Ending::Permanent, "permanent", class, message)
+            meaning(AttemptEnd::Permanent, "permanent", class, message)
         }
         Outcome::Signalled { signal, message } => {
             meaning(retry, "signal", &format!("signal_{signal}"), message)
         }
         // Like a crash: a task that takes its host down must not do so as often as one that fails.
         Outcome::OutOfMemory { message } => {
-            meaning(Ending::Crashed, "out_of_memory", "out_of_memory", message)
+            meaning(AttemptEnd::Crashed, "out_of_memory", "out_of_memory", message)
         }
-        Outcome::TimedOut => {
-            meaning(Ending::TimedOut, "timeout", "timeout", "it ran for longer than its timeout")
-        }
+        Outcome::TimedOut => meaning(
+            AttemptEnd::TimedOut,
+            "timeout",
+            "timeout",
+            "it ran for longer than its timeout",
+        ),
         // The row knows that a cancel was asked for; if that was taken back, the run was cut short.
         Outcome::Cancelled => {
-            meaning(Ending::Interrupted, "cancelled", "cancelled", "an operator cancelled it")
+            meaning(AttemptEnd::Interrupted, "cancelled", "cancelled", "an operator cancelled it")
         }
         Outcome::Interrupted => {
             let message = "the worker was stopped before the task had ended";
-            meaning(Ending::Interrupted, "interrupted", "interrupted", message)
+            meaning(AttemptEnd::Interrupted, "interrupted", "interrupted", message)
         }
         Outcome::CouldNotStart { message, retryable } => {
-            let ending = if *retryable { retry } else { Ending::Permanent };
+            let ending = if *retryable { retry } else { AttemptEnd::Permanent };
             let outcome = if *retryable { "error" } else { "permanent" };
             meaning(ending, outcome, "could_not_start", message)
         }
-        Outcome::GuardLost { message } => meaning(Ending::Lost, "lost", "guard_lost", message),
+        Outcome::GuardLost { message } => meaning(AttemptEnd::Lost, "lost", "guard_lost", message),
         Outcome::LeaseLost => return None,
     })
 }
@@ -128,7 +131,7 @@ fn snooze(asked: Duration) -> Duration {
 
 /// A text that the database can keep: bounded, without U+0000.
 pub(crate) fn sanitise(text: &str) -> String {
-    shorten(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
+    truncate(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]
@@ -147,7 +150,7 @@ mod tests {
         let permanent = Outcome::Permanent { class: "exit_65".into(), message: String::new() };
         let missing = Outcome::CouldNotStart { message: "no such file".into(), retryable: false };
         for outcome in [permanent, missing] {
-            assert_eq!(meaning(&outcome).map(|m| m.ending), Some(Ending::Permanent));
+            assert_eq!(meaning(&outcome).map(|m| m.ending), Some(AttemptEnd::Permanent));
         }
     }
 
@@ -155,7 +158,7 @@ mod tests {
     fn want_of_memory_counts_as_a_crash() {
         let message = "it used more than 64MiB of memory".to_owned();
         let meant = meaning(&Outcome::OutOfMemory { message }).unwrap();
-        assert_eq!((meant.ending, meant.outcome), (Ending::Crashed, "out_of_memory"));
+        assert_eq!((meant.ending, meant.outcome), (AttemptEnd::Crashed, "out_of_memory"));
         assert_eq!(meant.error.map(|error| error.0).as_deref(), Some("out_of_memory"));
     }
 
@@ -163,7 +166,7 @@ mod tests {
     fn the_wait_that_a_task_wishes_for_is_told_to_the_decision() {
         let after = Some(Duration::from_secs(7));
         let retry = Outcome::Retry { class: "http_503".into(), message: String::new(), after };
-        assert_eq!(meaning(&retry).map(|m| m.ending), Some(Ending::Retryable { after }));
+        assert_eq!(meaning(&retry).map(|m| m.ending), Some(AttemptEnd::Retryable { after }));
     }
 
     #[test]
@@ -171,13 +174,13 @@ mod tests {
         let meant = meaning(&Outcome::Snoozed { after: Duration::ZERO }).unwrap();
         assert_eq!(
             (meant.ending, meant.outcome),
-            (Ending::Snoozed { after: *SNOOZE.start() }, "snoozed")
+            (AttemptEnd::Snoozed { after: *SNOOZE.start() }, "snoozed")
         );
-        let used = Used { snoozes: 1_000, ..Used::default() };
+        let used = Usage { snoozes: 1_000, ..Usage::default() };
         let told = |verdict| meant.error_after(&verdict).unwrap();
-        let again = told(Verdict::Retry { after: *SNOOZE.start(), used });
+        let again = told(Decision::Retry { after: *SNOOZE.start(), used });
         assert_eq!((&*again.0, &*again.1), (SNOOZED, "the task asked to be run again in 1s"));
-        let parked = told(Verdict::Fail { used });
+        let parked = told(Decision::Fail { used });
         assert_eq!((&*parked.0, parked.1.contains("1000 times")), (SNOOZED_TOO_OFTEN, true));
     }
 

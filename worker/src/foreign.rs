@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sexton_model::params_schema::Checker;
+use sexton_model::params_schema::SchemaValidator;
 use sexton_store::offers::OfferedSchema;
 
 /// Schemas that stay compiled.
@@ -13,16 +13,16 @@ const MAX_TOLD: usize = 20;
 
 /// Compiled schemas, for the next message of the same type. At most [`MAX_COMPILED`].
 #[derive(Default)]
-pub(crate) struct Checkers(Mutex<Vec<(Value, Arc<Checker>)>>);
+pub(crate) struct Checkers(Mutex<Vec<(Value, Arc<SchemaValidator>)>>);
 
 impl Checkers {
     /// Compiles a schema, or finds it compiled. `None`: a newer version wrote it, and this one cannot read it.
-    fn get(&self, schema: &Value) -> Option<Arc<Checker>> {
+    fn get(&self, schema: &Value) -> Option<Arc<SchemaValidator>> {
         let mut compiled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, checker)) = compiled.iter().find(|(known, _)| known == schema) {
             return Some(Arc::clone(checker));
         }
-        let checker = Arc::new(Checker::new(schema).ok()?);
+        let checker = Arc::new(SchemaValidator::new(schema).ok()?);
         if compiled.len() >= MAX_COMPILED {
             compiled.remove(0);
         }

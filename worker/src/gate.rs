@@ -92,13 +92,13 @@ impl Gate {
 
     /// A statement failed.
     pub(crate) fn failed(&self, error: &dyn Display) {
-        self.reachability.failed(error);
+        self.reachability.record_failure(error);
         self.state.send_replace(State::Closed);
     }
 
     /// A statement succeeded.
     pub(crate) fn answered(&self) {
-        self.reachability.answered();
+        self.reachability.record_success();
     }
 
     /// The write that a delivery needs was not written, perhaps for no reason of the delivery's own; its failure was
@@ -220,7 +220,7 @@ impl Gate {
     }
 
     async fn run<F: Future<Output = Result<bool, StoreError>>>(&self, probe: impl Fn() -> F) {
-        let longest = fault::time(LONGEST_PAUSE, "GATE_PAUSE_MS");
+        let longest = fault::test_override(LONGEST_PAUSE, "GATE_PAUSE_MS");
         let mut next_trial = None;
         loop {
             self.wait_for(State::Closed).await;
@@ -258,10 +258,10 @@ impl Gate {
     async fn probe_succeeds(&self, probe: impl Future<Output = Result<bool, StoreError>>) -> bool {
         let probed = with_timeout(PROBE, probe).await;
         match &probed {
-            Ok(true) => self.reachability.answered(),
+            Ok(true) => self.reachability.record_success(),
             // A restored backup has forgotten the row; the next heartbeat inserts it.
             Ok(false) => {}
-            Err(error) => self.reachability.failed(error),
+            Err(error) => self.reachability.record_failure(error),
         }
         let succeeded = matches!(probed, Ok(true));
         self.takes_probes.store(succeeded, Ordering::Relaxed);

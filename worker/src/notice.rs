@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
-use sexton_service::notice;
+use sexton_service::parked_task;
 use sexton_store::Store;
 use sexton_store::parked_messages::read_notices;
 use sexton_store::timeout::with_timeout;
@@ -91,7 +91,7 @@ async fn run(
 async fn tell(store: &Store, ids: &[ExecutionId]) {
     match with_timeout(LIMIT, read_notices(store, ids)).await {
         // Fewer: requeued already, they wait for nobody.
-        Ok(tasks) => tasks.iter().for_each(notice::parked),
+        Ok(tasks) => tasks.iter().for_each(parked_task::log_parked),
         Err(error) => {
             for id in ids {
                 tracing::error!(

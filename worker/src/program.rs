@@ -80,7 +80,7 @@ async fn work(
 
 /// Shows in the liveness that tasks of this runtime get a thread.
 fn beat(liveness: &Liveness, name: &str, runtime: &Handle) {
-    let silence = fault::time(MAX_SILENCE, "RUNTIME_SILENCE_MS");
+    let silence = fault::test_override(MAX_SILENCE, "RUNTIME_SILENCE_MS");
     let heartbeat = liveness.register(name, silence);
     runtime.spawn(async move {
         loop {
@@ -171,6 +171,6 @@ fn options(
         },
         instance: service.instance.clone(),
         state_dir: Some(settings.state_dir.clone()),
-        ack_deadline: fault::time(ACK_DEADLINE, "ACK_DEADLINE_MS"),
+        ack_deadline: fault::test_override(ACK_DEADLINE, "ACK_DEADLINE_MS"),
     })
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sexton_broker::Link;
-use sexton_model::retry::{Ending, LOST, Verdict, decide};
+use sexton_model::retry::{AttemptEnd, Decision, LOST, decide};
 use sexton_service::fault;
 use sexton_service::health::Readiness;
 use sexton_store::instances::{InstanceRegistration, heartbeat, mark_stopped, predecessors};
@@ -146,7 +146,8 @@ impl Pulse {
                 .into_iter()
                 .map(|one| {
                     let policy = policy.with(&one.retry);
-                    let verdict = decide(Ending::Lost, LOST, one.used, &policy, Context::draw());
+                    let verdict =
+                        decide(AttemptEnd::Lost, LOST, one.used, &policy, Context::draw());
                     (one, verdict)
                 })
                 .collect();
@@ -159,8 +160,8 @@ impl Pulse {
             }
             for id in &settled {
                 tracing::warn!(execution.id = %id, "the attempt of a dead predecessor is lost");
-                let failed = |(one, verdict): &(LostAttempt, Verdict)| {
-                    one.execution_id == *id && matches!(verdict, Verdict::Fail { .. })
+                let failed = |(one, verdict): &(LostAttempt, Decision)| {
+                    one.execution_id == *id && matches!(verdict, Decision::Fail { .. })
                 };
                 if lost.iter().any(failed) {
                     self.context.notices.parked(*id);

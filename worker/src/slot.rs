@@ -11,12 +11,12 @@ mod unopened;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_broker::screen::Flaw;
+use sexton_broker::frame_filter::PropertiesFlaw;
 use sexton_broker::{Delivery, SlotConsumer};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::open::STALE;
+use sexton_model::open::STALE_REASON;
 use sexton_model::pool::PoolName;
-use sexton_model::ticket::{Envelope, Incoming, read};
+use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 use sexton_service::fault;
 use sexton_store::lease::Renewal;
 use sexton_store::open::{OpenRequest, Opened};
@@ -92,19 +92,19 @@ impl Slot {
         let _busy = self.sign.busy();
         fault::point("worker.received");
         let hold = self.hold(trial);
-        let incoming = read(Envelope {
+        let incoming = read_message(Envelope {
             message_id: delivery.properties.message_id.as_deref(),
             attempt: delivery.properties.attempt,
             schema: delivery.properties.schema,
-            flaw: delivery.properties.flaw.map(Flaw::as_str),
+            flaw: delivery.properties.flaw.map(PropertiesFlaw::as_str),
             body: &delivery.body,
         });
         match incoming {
-            Incoming::Ticket { execution_id, attempt } => {
+            IncomingMessage::Ticket { execution_id, attempt } => {
                 self.open(delivery, execution_id, attempt, hold).await;
             }
-            Incoming::Foreign(task) => Box::pin(self.adopt(delivery, task, hold)).await,
-            Incoming::Unreadable { reason } => self.park(delivery, &reason).await,
+            IncomingMessage::Foreign(task) => Box::pin(self.adopt(delivery, task, hold)).await,
+            IncomingMessage::Unreadable { reason } => self.park(delivery, &reason).await,
         }
     }
 
@@ -127,7 +127,7 @@ impl Slot {
             let Ok(opening) = opening else {
                 // Somebody has its row locked, or the database is silent, which the journal notices.
                 drop(hold);
-                let _ = delivery.give_back().await;
+                let _ = delivery.nack_requeue().await;
                 return;
             };
             let failure = match opening {
@@ -142,7 +142,7 @@ impl Slot {
                     fault::point("worker.skipped");
                     tracing::info!(
                         execution.id = %id,
-                        execution.skip_reason = STALE,
+                        execution.skip_reason = STALE_REASON,
                         "skipped execution {id}: it came later than its job wants it to be begun"
                     );
                     let _ = delivery.ack().await;
@@ -198,10 +198,10 @@ impl Slot {
         tokio::select! {
             () = &mut run => {
                 fault::point("worker.marked");
-                self.consumer.spend(delivery).await;
+                self.consumer.ack_batched(delivery).await;
                 fault::point("worker.acked");
             }
-            never = self.consumer.in_time() => match never {},
+            never = self.consumer.flush_acks_when_due() => match never {},
             () = tokio::time::sleep(context.ack_deadline) => {
                 // The ticket is spent since the open. Held any longer, the broker would take the
                 // slot for dead; from here on the lease alone keeps the attempt. The attempt goes on

@@ -192,11 +192,11 @@ async fn database_is_ready(
         };
         match checked {
             Ok(()) => {
-                database.answered();
+                database.record_success();
                 return Ok(true);
             }
             Err(error) if error.is_transient() || matches!(error, StoreError::Schema(_)) => {
-                database.failed(&error);
+                database.record_failure(&error);
             }
             Err(error) => return Err(error),
         }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sexton_store::dedicated_connection::DedicatedConnection;
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
@@ -88,7 +88,7 @@ fn settlement(request: &OpenRequest) -> Settlement {
     let OpenRequest { execution_id, attempt, token } = *request;
     Settlement {
         fence: AttemptFence { execution_id, attempt, token },
-        verdict: Verdict::Succeed,
+        verdict: Decision::Succeed,
         outcome: "succeeded",
         error: None,
         exit_code: None,

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sexton_broker::examine::version;
+use sexton_broker::diagnostics::server_version;
 use sexton_broker::{Endpoint, Link, LinkSettings, LinkState, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_store::scratch::{self, Server};
@@ -88,7 +88,7 @@ impl Ground {
 
     /// Which RabbitMQ it is; `None`: it does not say so.
     pub async fn broker_version(&self) -> Option<String> {
-        version(&self.endpoint, BROKER_LIMIT).await
+        server_version(&self.endpoint, BROKER_LIMIT).await
     }
 
     /// The namespace.

@@ -13,7 +13,7 @@ use sexton_model::zone::{Zone, tz_data_version};
 use sexton_service::clock;
 
 use anomalies::tell;
-use sexton_model::lint::ahead;
+use sexton_model::lint::lint_horizon;
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -90,7 +90,7 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
         .map_err(|error| Failure::Failed(error.to_string()))?;
     let firings: Vec<_> = expression.iter_after(from, next.tz, next.dst).take(next.count).collect();
     let anomalies =
-        next.anomalies.then(|| expression.anomalies(from, ahead(from), next.tz, next.dst));
+        next.anomalies.then(|| expression.anomalies(from, lint_horizon(from), next.tz, next.dst));
     if session.out.is_json() {
         let mut document = json!({
             "expression": text,
@@ -119,7 +119,7 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
         session.out.say(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
     }
     if let Some(anomalies) = anomalies {
-        tell(&anomalies, next.tz, ahead(from), session)?;
+        tell(&anomalies, next.tz, lint_horizon(from), session)?;
     }
     if next.job.is_none() && depends_on_name(text) {
         session

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_broker::examine::Examined;
+use sexton_broker::diagnostics::Diagnostics;
 use sexton_store::catch_up::Hold;
 use sexton_store::doctor::{
     Migrations, MissingPrivileges, OverdueLeases, Process, Server, UnofferedVerifyTask,
@@ -91,7 +91,7 @@ pub struct Broker {
     /// The user's name.
     pub user: String,
     /// What was found.
-    pub examined: Examined,
+    pub examined: Diagnostics,
 }
 
 impl Facts {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_broker::examine::examine;
+use sexton_broker::diagnostics::diagnose;
 use sexton_broker::{Endpoint, LinkSettings, Namespace, PoolName, Timeouts};
 use sexton_service::clock;
 use sexton_store::{
@@ -111,7 +111,7 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
 
 async fn broker(session: &Session, pools: &[PoolName]) -> Result<Broker, String> {
     let LinkSettings { endpoint, name, namespace, timeouts, .. } = link_settings(session, pools)?;
-    let examined = examine(&endpoint, &name, &namespace, pools, &timeouts).await?;
+    let examined = diagnose(&endpoint, &name, &namespace, pools, &timeouts).await?;
     Ok(Broker {
         place: endpoint.to_string(),
         local: is_local(endpoint.host()),

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use sexton_model::graveyard::{Filter, MAX_TEXT_CHARS, MAX_WORDS, ParamEquals, text_query};
+use sexton_model::failures::{
+    FailureFilter, MAX_TEXT_CHARS, MAX_WORDS, ParamCondition, text_query,
+};
 use sexton_model::id::JobId;
 use sexton_store::{Store, jobs};
 
@@ -81,9 +83,9 @@ impl FilterArguments {
         store: &Store,
         discarded: bool,
         now: DateTime<Utc>,
-    ) -> Result<Filter, Failure> {
+    ) -> Result<FailureFilter, Failure> {
         let mut read = Reading::default();
-        let mut filter = Filter {
+        let mut filter = FailureFilter {
             discarded,
             muted: self.muted,
             task_type: read.value("--task-type", self.task_type.as_deref()),
@@ -95,7 +97,7 @@ impl FilterArguments {
             until: read.instant("--until", self.until.as_deref(), now),
             labels: read.labels(&self.label),
             params: read.params(&self.params),
-            ..Filter::default()
+            ..FailureFilter::default()
         };
         if let (Some(since), Some(until)) = (filter.since, filter.until)
             && since >= until
@@ -197,7 +199,7 @@ impl Reading {
         labels
     }
 
-    fn params(&mut self, given: &[String]) -> Vec<ParamEquals> {
+    fn params(&mut self, given: &[String]) -> Vec<ParamCondition> {
         self.few("--params", given.len());
         let mut params = Vec::new();
         for text in given.iter().take(MAX_CONDITIONS) {
@@ -211,7 +213,7 @@ impl Reading {
         params
     }
 
-    fn end(mut self, filter: Filter) -> Result<Filter, Failure> {
+    fn end(mut self, filter: FailureFilter) -> Result<FailureFilter, Failure> {
         match self.problems.len() {
             0 => Ok(filter),
             1 => Err(self.problems.remove(0)),

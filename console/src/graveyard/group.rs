@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use sexton_model::fingerprint::{DIGITS, Fingerprint};
+use sexton_model::fingerprint::{FINGERPRINT_DIGITS, Fingerprint};
 use sexton_store::failures::{
     Group, GroupFilter, GroupOrder, TREND_HOURS, known_fingerprints, list_groups, trends,
 };
@@ -71,10 +71,10 @@ pub async fn one(store: &Store, fingerprint: &str) -> Result<Option<Told>, Failu
 /// has, with those that begin alike.
 pub async fn find(store: &Store, text: &str) -> Result<Fingerprint, Failure> {
     let digits = text.to_ascii_lowercase();
-    let fits = (MIN_DIGITS..=DIGITS).contains(&digits.len());
+    let fits = (MIN_DIGITS..=FINGERPRINT_DIGITS).contains(&digits.len());
     if !fits || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(Failure::Usage(format!(
-            "{:?} is no fingerprint; give the {DIGITS} digits that `sexton failed groups` shows, or at \
+            "{:?} is no fingerprint; give the {FINGERPRINT_DIGITS} digits that `sexton failed groups` shows, or at \
              least the first {MIN_DIGITS}",
             line(text, 60)
         )));

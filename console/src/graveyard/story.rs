@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::output::{Chunk, Line, Output};
-use sexton_model::ticket::{Parked, Ticket};
+use sexton_model::ticket::{ParkedDetails, Ticket};
 use sexton_store::attempts::{self, Attempt};
 use sexton_store::executions::{self, Execution};
 use sexton_store::operator::OperatorAction;
@@ -130,7 +130,7 @@ fn parked(execution: &Execution) -> Option<Message> {
         scheduled_for: execution.scheduled_for,
         idempotency_key: execution.idempotency_key.clone(),
     };
-    let parked = Parked {
+    let parked = ParkedDetails {
         failed_at: execution.finished_at?,
         failed_reason: execution.error_message.clone().unwrap_or_default(),
         retry_count: execution.retries_used.max(0) as u32,

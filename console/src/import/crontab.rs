@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::cron::{Dialect, Expression};
 use sexton_model::duration::format;
 use sexton_model::jobs_file::limits::{JITTER, MAX_DESCRIPTION_BYTES};
-use sexton_model::ticket::shorten;
+use sexton_model::ticket::truncate;
 use sexton_model::zone::Zone;
 
 use super::names::{Called, Names};
@@ -208,7 +208,7 @@ impl Reader<'_, '_> {
             line,
             task: name.clone(),
             name,
-            description: shorten(description, MAX_DESCRIPTION_BYTES).to_owned(),
+            description: truncate(description, MAX_DESCRIPTION_BYTES).to_owned(),
             schedule,
             zone,
             jitter: jitter(&delays, period),

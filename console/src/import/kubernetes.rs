@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sexton_model::echo::quoted;
+use sexton_model::quoting::quoted;
 use sexton_model::zone::Zone;
 
 use super::names::{Called, Names};

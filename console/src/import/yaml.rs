@@ -159,7 +159,7 @@ impl Tree {
                         if fields.iter().any(|(name, _)| *name == text) {
                             return Err(format!(
                                 "the key {} is there twice",
-                                sexton_model::echo::quoted(&text)
+                                sexton_model::quoting::quoted(&text)
                             ));
                         }
                         open.key = Some(text);

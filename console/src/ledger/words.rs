@@ -2,7 +2,7 @@
 //! sentence on a terminal makes it safe.
 
 use chrono::{DateTime, Utc};
-use sexton_model::explain::{Disposition, NoFiring, Unknown};
+use sexton_model::explain::{Disposition, NotAFiring, UnknownReason};
 use sexton_model::state::State;
 use sexton_store::ledger::{FiringExecution, LedgerPage};
 
@@ -60,13 +60,13 @@ pub(super) fn of_firing(
         }
         Disposition::NotYet => format!("it is due at {}", instant(at)),
         Disposition::Ended => "the job had fired for the last time before".to_owned(),
-        Disposition::Unknown(Unknown::Pruned) => {
+        Disposition::Unknown(UnknownReason::Pruned) => {
             let before = page.job.pruned_before.map_or_else(String::new, |at| {
                 format!(": what had ended before {} may be gone", instant(at))
             });
             format!("it is older than what retention keeps{before}")
         }
-        Disposition::Unknown(Unknown::Unaccounted) => {
+        Disposition::Unknown(UnknownReason::Unaccounted) => {
             "nothing is on record of it, and something should be: rows were removed, or a backup was \
              restored"
                 .to_owned()
@@ -75,19 +75,19 @@ pub(super) fn of_firing(
 }
 
 /// Of an instant that is none.
-pub(super) fn of_no_firing(what: NoFiring, page: &LedgerPage) -> String {
+pub(super) fn of_no_firing(what: NotAFiring, page: &LedgerPage) -> String {
     let oldest = page.history.oldest().map(|revision| instant(revision.from)).unwrap_or_default();
     match what {
-        NoFiring::Between => {
+        NotAFiring::Between => {
             "the schedule that the job had then has no firing at this instant".into()
         }
-        NoFiring::BeforeJob => format!("the job was made later, at {oldest}"),
-        NoFiring::BeforeRecords => {
+        NotAFiring::BeforeJob => format!("the job was made later, at {oldest}"),
+        NotAFiring::BeforeRecords => {
             format!(
                 "the job was changed at {oldest}, and its schedule before that is not known any more"
             )
         }
-        NoFiring::AfterDeletion => {
+        NotAFiring::AfterDeletion => {
             let at = page.history.until().map(instant).unwrap_or_default();
             format!("the job was deleted before, at {at}")
         }

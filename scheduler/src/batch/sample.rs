@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::{Misfire, Overlap, Schedule, Terms};
+use sexton_model::job::{Misfire, Overlap, Schedule, ScheduleConstraints};
 use sexton_model::overlap::UnderWay;
 use sexton_model::pool::PoolName;
 use sexton_model::zone::Zone;
@@ -17,7 +17,7 @@ pub(crate) fn job(number: u128, expression: &str) -> DueJob {
         id: JobId::new(Uuid::from_u128(number)),
         name: format!("job{number}"),
         schedule: Schedule::Cron { expression: expression.to_owned() },
-        terms: Terms::default(),
+        constraints: ScheduleConstraints::default(),
         runs_used: 0,
         planned_until: None,
         timezone: Zone::UTC,

@@ -9,13 +9,13 @@
 
 use std::collections::HashMap;
 
+use sexton_broker::frame_filter::PropertiesFlaw;
 use sexton_broker::names::is_main_queue;
-use sexton_broker::screen::Flaw;
-use sexton_broker::{FailedQueue, Parked, publish};
+use sexton_broker::{FailedQueue, ParkedMessage, publish};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::incident::IncidentKind;
-use sexton_model::sweep::{Claim, Known, Verdict, judge_together};
-use sexton_model::ticket::{Envelope, Incoming, read};
+use sexton_model::sweep::{KnownRow, MessageAttempt, SweepDecision, judge_batch};
+use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 use sexton_service::fault;
 use sexton_store::timeout::with_timeout;
 use sexton_store::unknown_messages::RecordOutcome;
@@ -28,14 +28,14 @@ use crate::notice::tell_parked;
 use crate::step::{ANSWER, StepError};
 
 /// Messages of a batch: as many as are copied in their order.
-pub(super) const BATCH: usize = publish::IN_ORDER;
+pub(super) const BATCH: usize = publish::MAX_ORDERED_BATCH;
 
 /// Messages of rows, judged, with their executions where they are kept.
 #[derive(Default)]
 struct Judged {
-    kept: Vec<Parked>,
+    kept: Vec<ParkedMessage>,
     ids: Vec<ExecutionId>,
-    removed: Vec<Parked>,
+    removed: Vec<ParkedMessage>,
     /// Tickets of waiting rows, whose messages go when they are owed again.
     returned: Vec<(ExecutionId, AttemptNumber)>,
 }
@@ -49,12 +49,12 @@ impl Pass<'_> {
             return Ok(false);
         }
         fault::point("scheduler.sweep_taken");
-        let read: Vec<Incoming> = taken.iter().map(incoming).collect();
+        let read: Vec<IncomingMessage> = taken.iter().map(incoming).collect();
         let deaths: Vec<_> = taken.iter().map(|one| self.death(one)).collect();
         let claims: Vec<_> =
             read.iter().zip(deaths).map(|(read, death)| claim(read, death)).collect();
         let rows = self.rows(&claims).await?;
-        let verdicts = judge_together(&claims, &rows);
+        let verdicts = judge_batch(&claims, &rows);
         let claimed: Vec<_> =
             claims.iter().map(|claim| claim.map(|it| (it.id, it.attempt))).collect();
         let mut judged = Judged::default();
@@ -62,17 +62,17 @@ impl Pass<'_> {
             taken.into_iter().zip(&read).zip(verdicts).zip(claimed)
         {
             match (verdict, claimed) {
-                (Some(Verdict::Keep), Some((id, _))) => {
+                (Some(SweepDecision::Keep), Some((id, _))) => {
                     judged.kept.push(message);
                     judged.ids.push(id);
                 }
-                (Some(Verdict::Fail(class)), Some((id, attempt))) => {
+                (Some(SweepDecision::Fail(class)), Some((id, attempt))) => {
                     self.still_held().await?;
                     self.fail(id, attempt, class).await?;
                     // What failed its execution is spent by that, or had been spent before.
                     judged.removed.push(message);
                 }
-                (Some(Verdict::OweAgain), Some(ticket)) => {
+                (Some(SweepDecision::Republish), Some(ticket)) => {
                     judged.returned.push(ticket);
                     judged.removed.push(message);
                 }
@@ -95,14 +95,14 @@ impl Pass<'_> {
     }
 
     /// Why the broker took a message out of a main queue, if it did. What a policy did is remembered.
-    fn death<'m>(&self, message: &'m Parked) -> Option<&'m str> {
+    fn death<'m>(&self, message: &'m ParkedMessage) -> Option<&'m str> {
         let (link, delivery) = (&self.sweep.link, &message.delivery);
         let queue = delivery.last_death_queue.as_deref()?;
         let reason = delivery.last_death.as_deref()?;
         if !is_main_queue(link.namespace(), queue) {
             return None;
         }
-        if let Some(kind) = IncidentKind::of_death(reason) {
+        if let Some(kind) = IncidentKind::from_dead_letter_reason(reason) {
             link.note_incident(queue, kind, 1);
         }
         Some(reason)
@@ -110,8 +110,8 @@ impl Pass<'_> {
 
     async fn rows(
         &mut self,
-        claims: &[Option<Claim<'_>>],
-    ) -> Result<HashMap<ExecutionId, Known>, StoreError> {
+        claims: &[Option<MessageAttempt<'_>>],
+    ) -> Result<HashMap<ExecutionId, KnownRow>, StoreError> {
         let ids: Vec<_> = claims.iter().flatten().map(|claim| claim.id).collect();
         if ids.is_empty() {
             return Ok(HashMap::new());
@@ -122,7 +122,11 @@ impl Pass<'_> {
     }
 
     /// Leaves messages of failed rows in the queue.
-    async fn keep(&mut self, kept: Vec<Parked>, ids: &[ExecutionId]) -> Result<(), StepError> {
+    async fn keep(
+        &mut self,
+        kept: Vec<ParkedMessage>,
+        ids: &[ExecutionId],
+    ) -> Result<(), StepError> {
         if kept.is_empty() {
             return Ok(());
         }
@@ -135,7 +139,7 @@ impl Pass<'_> {
     }
 
     /// Takes messages out of the queue for good.
-    async fn remove(&mut self, removed: Vec<Parked>) {
+    async fn remove(&mut self, removed: Vec<ParkedMessage>) {
         if removed.is_empty() {
             return;
         }
@@ -145,7 +149,11 @@ impl Pass<'_> {
     }
 
     /// Settles a message that no row knows: it stays, unless an operator has discarded it.
-    async fn unowned(&mut self, message: Parked, read: &Incoming) -> Result<(), StepError> {
+    async fn unowned(
+        &mut self,
+        message: ParkedMessage,
+        read: &IncomingMessage,
+    ) -> Result<(), StepError> {
         let (store, began) = (&self.sweep.store, self.lock.acquired_at());
         let noted = raw::note(store, &message, read, &mut self.room, began, self.now).await?;
         match noted {
@@ -187,7 +195,7 @@ impl Pass<'_> {
 }
 
 /// Leaves messages in the queue: those whose copy is confirmed at the tail, the others where they were.
-async fn leave(queue: &FailedQueue, messages: Vec<Parked>) -> Result<(), StepError> {
+async fn leave(queue: &FailedQueue, messages: Vec<ParkedMessage>) -> Result<(), StepError> {
     let (copied, failed) = queue.copy_to_tail(messages).await;
     fault::point("scheduler.sweep_copied");
     // Acks are not answered: one that is lost brings the message back, to be judged again.
@@ -196,18 +204,18 @@ async fn leave(queue: &FailedQueue, messages: Vec<Parked>) -> Result<(), StepErr
     failed.map_or(Ok(()), |error| Err(put_back(error)))
 }
 
-fn incoming(message: &Parked) -> Incoming {
+fn incoming(message: &ParkedMessage) -> IncomingMessage {
     let properties = &message.delivery.properties;
-    read(Envelope {
+    read_message(Envelope {
         message_id: properties.message_id.as_deref(),
         attempt: properties.attempt,
         schema: properties.schema,
-        flaw: properties.flaw.map(Flaw::as_str),
+        flaw: properties.flaw.map(PropertiesFlaw::as_str),
         body: &message.delivery.body,
     })
 }
 
-fn claim<'a>(read: &Incoming, last_death: Option<&'a str>) -> Option<Claim<'a>> {
-    let Incoming::Ticket { execution_id, attempt } = read else { return None };
-    Some(Claim { id: *execution_id, attempt: *attempt, last_death })
+fn claim<'a>(read: &IncomingMessage, last_death: Option<&'a str>) -> Option<MessageAttempt<'a>> {
+    let IncomingMessage::Ticket { execution_id, attempt } = read else { return None };
+    Some(MessageAttempt { id: *execution_id, attempt: *attempt, last_death })
 }

@@ -95,7 +95,7 @@ impl<'a> Pass<'a> {
         with_timeout(ANSWER, sexton_store::unknown_messages::write_overflow(store, over, began))
             .await?;
         if self.tally.complete {
-            self.queue.acks_arrived().await?;
+            self.queue.wait_for_acks().await?;
             with_timeout(ANSWER, sexton_store::unknown_messages::mark_gone(store, began, self.now))
                 .await?;
         }

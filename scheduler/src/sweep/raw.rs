@@ -4,9 +4,9 @@
 
 use ring::digest::{Context, SHA256};
 use serde_json::{Map, Value, json};
-use sexton_broker::screen::Flaw;
-use sexton_broker::{Parked, Properties, Publication};
-use sexton_model::ticket::Incoming;
+use sexton_broker::frame_filter::PropertiesFlaw;
+use sexton_broker::{ParkedMessage, Properties, Publication};
+use sexton_model::ticket::IncomingMessage;
 use sexton_service::fault;
 use sexton_store::exclusive_lock::ExclusiveLock;
 use sexton_store::timeout::with_timeout;
@@ -27,8 +27,8 @@ const RESTORED_AT_ONCE: u64 = 100;
 /// `room` is left, of which it takes what it needs.
 pub(super) async fn note(
     store: &Store,
-    message: &Parked,
-    incoming: &Incoming,
+    message: &ParkedMessage,
+    incoming: &IncomingMessage,
     room: &mut Capacity,
     pass: chrono::DateTime<chrono::Utc>,
     now: Now,
@@ -91,19 +91,19 @@ pub(super) async fn restore(
     Ok(count)
 }
 
-fn kind_and_reason(incoming: &Incoming, properties: &Properties) -> (&'static str, String) {
+fn kind_and_reason(incoming: &IncomingMessage, properties: &Properties) -> (&'static str, String) {
     match (incoming, properties.flaw) {
         (_, Some(flaw)) => ("unreadable", format!("its properties: {}", flaw.as_str())),
-        (Incoming::Ticket { execution_id, attempt }, _) => (
+        (IncomingMessage::Ticket { execution_id, attempt }, _) => (
             "ticket",
             format!("there is no execution {execution_id}, whose attempt {attempt} it names"),
         ),
         // A worker that did not adopt it has written why.
-        (Incoming::Foreign(task), _) => {
+        (IncomingMessage::Foreign(task), _) => {
             let plain = || format!("a task of another program, of the type {}", task.task_type);
             ("foreign", properties.failed_reason.clone().unwrap_or_else(plain))
         }
-        (Incoming::Unreadable { reason }, _) => ("unreadable", reason.clone()),
+        (IncomingMessage::Unreadable { reason }, _) => ("unreadable", reason.clone()),
     }
 }
 
@@ -156,7 +156,7 @@ fn properties(document: &str) -> Properties {
         traceparent: text("traceparent"),
         failed_reason: text("sexton-failed-reason"),
         failed_at: text("sexton-failed-at"),
-        flaw: None::<Flaw>,
+        flaw: None::<PropertiesFlaw>,
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn equal_messages_have_one_digest_and_others_have_others() {
-        let flawed = Properties { flaw: Some(Flaw::Form), ..Properties::default() };
+        let flawed = Properties { flaw: Some(PropertiesFlaw::Malformed), ..Properties::default() };
         let plain = document(&Properties::default()).to_string();
         assert_eq!(document(&flawed).to_string(), plain, "a copy of it has no flaw");
         let digests = [

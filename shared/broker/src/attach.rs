@@ -14,13 +14,13 @@ pub(crate) async fn attach(
     link: &Link,
     queue: &str,
     prefetch: u16,
-    kept: Option<(u64, Channel)>,
+    reusable: Option<(u64, Channel)>,
 ) -> Result<(u64, Channel, Consumer), String> {
-    let kept = kept.filter(|(generation, channel)| {
+    let reusable = reusable.filter(|(generation, channel)| {
         *generation == link.generation() && channel.status().connected()
     });
-    let (generation, channel) = match kept {
-        Some(kept) => kept,
+    let (generation, channel) = match reusable {
+        Some(reusable) => reusable,
         None => link.channel().await.map_err(|error| error.to_string())?,
     };
     let words = |error: lapin::Error| error.to_string();

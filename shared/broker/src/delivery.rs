@@ -12,7 +12,7 @@ use crate::properties::{Properties, last_death};
 
 /// A received message.
 ///
-/// The broker considers it taken until [`Delivery::ack`] or [`Delivery::give_back`]. Dropped without
+/// The broker considers it taken until [`Delivery::ack`] or [`Delivery::nack_requeue`]. Dropped without
 /// either, it stays taken until its channel closes, and then comes again, to whomever.
 #[derive(Debug)]
 pub struct Delivery {
@@ -27,11 +27,11 @@ pub struct Delivery {
     /// Out of which queue the broker moved it then.
     pub last_death_queue: Option<String>,
     acker: Acker,
-    limit: Duration,
+    ack_timeout: Duration,
     // An ack must go to the channel of the delivery: it stays open while a delivery needs it, even
     // if the slot has moved on to another.
     _channel: Channel,
-    held: Held,
+    held: HeldGuard,
 }
 
 /// What became of an acknowledgement.
@@ -49,8 +49,8 @@ impl Delivery {
     pub(crate) fn new(
         raw: lapin::message::Delivery,
         channel: Channel,
-        hands: &Arc<Hands>,
-        limit: Duration,
+        held_deliveries: &Arc<HeldDeliveries>,
+        ack_timeout: Duration,
     ) -> Self {
         let (last_death, last_death_queue) = last_death(&raw.properties).unzip();
         Self {
@@ -60,37 +60,38 @@ impl Delivery {
             body: raw.data,
             redelivered: raw.redelivered,
             acker: raw.acker,
-            limit,
+            ack_timeout,
             _channel: channel,
-            held: Held::new(hands),
+            held: HeldGuard::new(held_deliveries),
         }
     }
 
     /// Says that the message has been dealt with for good.
     pub async fn ack(mut self) -> AckOutcome {
         self.held.answered = true;
-        outcome(&timeout(self.limit, self.acker.ack(BasicAckOptions::default())).await)
+        outcome(&timeout(self.ack_timeout, self.acker.ack(BasicAckOptions::default())).await)
     }
 
     /// The same, of every message before it on its channel as well.
     pub(crate) async fn ack_up_to(self) -> AckOutcome {
-        let Self { acker, limit, _channel, mut held, .. } = self;
+        let Self { acker, ack_timeout, _channel, mut held, .. } = self;
         held.answered = true;
         drop(held);
-        outcome(&timeout(limit, acker.ack(BasicAckOptions { multiple: true })).await)
+        outcome(&timeout(ack_timeout, acker.ack(BasicAckOptions { multiple: true })).await)
     }
 
     /// It is acknowledged together with a later one.
-    pub(crate) fn covered(mut self) {
+    pub(crate) fn mark_covered(mut self) {
         self.held.answered = true;
     }
 
-    /// Whether every message that its slot was handed before it has been answered; `covered`: how many of those that it
+    /// Whether every message that its slot was handed before it has been answered; `mark_covered`: how many of those that it
     /// holds will be, together with this one.
     pub(crate) fn is_next(&self, covered: usize) -> bool {
-        let hands = &self.held.hands;
+        let held_deliveries = &self.held.held_deliveries;
         // In this order: whoever is counted as held no longer has said by then whether it was answered.
-        hands.held.load(Ordering::Acquire) == 1 + covered && !hands.lost_any.load(Ordering::Relaxed)
+        held_deliveries.held.load(Ordering::Acquire) == 1 + covered
+            && !held_deliveries.any_unanswered.load(Ordering::Relaxed)
     }
 
     /// Gives the message back to its queue, for a message that was never begun.
@@ -98,9 +99,9 @@ impl Delivery {
     /// As a negative acknowledgement, never as a rejection: from RabbitMQ 4.3 on only the latter
     /// counts towards the delivery limit. Never an answer to a message that was looked at: it comes
     /// back at once.
-    pub async fn give_back(mut self) -> AckOutcome {
+    pub async fn nack_requeue(mut self) -> AckOutcome {
         self.held.answered = true;
-        outcome(&timeout(self.limit, return_to_queue(&self.acker)).await)
+        outcome(&timeout(self.ack_timeout, return_to_queue(&self.acker)).await)
     }
 }
 
@@ -117,14 +118,14 @@ fn outcome<E>(answer: &Result<lapin::Result<bool>, E>) -> AckOutcome {
 
 /// What a slot holds.
 #[derive(Debug, Default)]
-pub(crate) struct Hands {
+pub(crate) struct HeldDeliveries {
     /// Deliveries that live.
     held: AtomicUsize,
     /// Whether any was dropped without an answer.
-    lost_any: AtomicBool,
+    any_unanswered: AtomicBool,
 }
 
-impl Hands {
+impl HeldDeliveries {
     /// How many messages the slot has in its hands.
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Relaxed)
@@ -134,23 +135,23 @@ impl Hands {
 /// Counts a delivery as held while it lives, so that the watchdog does not take a slot with full
 /// hands for one that is passed over.
 #[derive(Debug)]
-struct Held {
-    hands: Arc<Hands>,
+struct HeldGuard {
+    held_deliveries: Arc<HeldDeliveries>,
     answered: bool,
 }
 
-impl Held {
-    fn new(hands: &Arc<Hands>) -> Self {
-        hands.held.fetch_add(1, Ordering::Relaxed);
-        Self { hands: Arc::clone(hands), answered: false }
+impl HeldGuard {
+    fn new(held_deliveries: &Arc<HeldDeliveries>) -> Self {
+        held_deliveries.held.fetch_add(1, Ordering::Relaxed);
+        Self { held_deliveries: Arc::clone(held_deliveries), answered: false }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldGuard {
     fn drop(&mut self) {
         if !self.answered {
-            self.hands.lost_any.store(true, Ordering::Relaxed);
+            self.held_deliveries.any_unanswered.store(true, Ordering::Relaxed);
         }
-        self.hands.held.fetch_sub(1, Ordering::Release);
+        self.held_deliveries.held.fetch_sub(1, Ordering::Release);
     }
 }

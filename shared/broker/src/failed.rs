@@ -8,7 +8,7 @@
 //! published before their originals were acknowledged are duplicates, as many as were copied together at the
 //! most, and duplicates of a ticket are harmless.
 
-mod appetite;
+mod batch_size;
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use lapin::Channel;
 use lapin::options::BasicGetOptions;
 use tokio::time::timeout;
 
-use appetite::Appetite;
+use batch_size::BatchSize;
 
-use crate::delivery::{AckOutcome, Delivery, Hands};
+use crate::delivery::{AckOutcome, Delivery, HeldDeliveries};
 use crate::inspect::{InspectError, ask, is_missing};
 use crate::link::Link;
 use crate::names::failed_queue;
@@ -34,21 +34,21 @@ pub struct FailedQueue {
     queue: String,
     channel: Channel,
     left: u32,
-    hands: Arc<Hands>,
-    appetite: Appetite,
+    held_deliveries: Arc<HeldDeliveries>,
+    batch_size: BatchSize,
 }
 
 /// A parked message, taken from the queue and not yet decided upon. Dropped undecided, it goes back
 /// to the queue when the pass ends.
 #[derive(Debug)]
-pub struct Parked {
+pub struct ParkedMessage {
     /// The message. Its properties may be changed before [`FailedQueue::copy_to_tail`].
     pub delivery: Delivery,
 }
 
 /// A parked message that has a copy at the tail of the queue. Dropped, original and copy both stay.
 #[derive(Debug)]
-pub struct Copied {
+pub struct CopiedMessage {
     original: Delivery,
 }
 
@@ -63,9 +63,9 @@ impl FailedQueue {
         let (_, channel) = opened.map_err(|error| InspectError::Unavailable(error.to_string()))?;
         let queue = failed_queue(link.namespace());
         let left = ask(link, &channel, &queue).await?.ready;
-        let (hands, appetite) = (Arc::default(), Appetite::NEW);
+        let (held_deliveries, batch_size) = (Arc::default(), BatchSize::INITIAL);
         let (link, publisher) = (link.clone(), publisher.clone());
-        Ok(Self { link, publisher, queue, channel, left, hands, appetite })
+        Ok(Self { link, publisher, queue, channel, left, held_deliveries, batch_size })
     }
 
     /// How many messages the pass will still take at most.
@@ -73,46 +73,47 @@ impl FailedQueue {
         self.left
     }
 
-    /// Takes the next messages, at most `most` of them, and fewer where they are long; none at the end of the
+    /// Takes the next messages, at most `max_messages` of them, and fewer where they are long; none at the end of the
     /// pass. They are asked for together, and come in their order. Dropping the future ends the pass: messages
     /// may have been taken unseen, which only the end of the channel gives back.
     ///
     /// # Errors
     ///
     /// [`InspectError`]; the pass is over.
-    pub async fn take(&mut self, most: usize) -> Result<Vec<Parked>, InspectError> {
+    pub async fn take(&mut self, max_messages: usize) -> Result<Vec<ParkedMessage>, InspectError> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         loop {
-            let wanted = (most - taken.len()).min(self.left as usize);
-            let asked = self.appetite.ask(wanted, taken.len(), bytes);
-            if asked == 0 {
+            let wanted = (max_messages - taken.len()).min(self.left as usize);
+            let requested = self.batch_size.next_size(wanted, taken.len(), bytes);
+            if requested == 0 {
                 return Ok(taken);
             }
-            let came = self.get(asked).await?;
-            let lengths = came.iter().map(|parked| parked.delivery.body.len());
-            self.appetite.came(came.len(), lengths.clone().max().unwrap_or_default());
+            let received = self.get(requested).await?;
+            let lengths = received.iter().map(|parked| parked.delivery.body.len());
+            self.batch_size.record_batch(received.len(), lengths.clone().max().unwrap_or_default());
             bytes += lengths.sum::<usize>();
-            taken.extend(came);
+            taken.extend(received);
         }
     }
 
     /// Asks for so many at once. Fewer are all that there are, and the pass ends with them.
-    async fn get(&mut self, asked: usize) -> Result<Vec<Parked>, InspectError> {
+    async fn get(&mut self, requested: usize) -> Result<Vec<ParkedMessage>, InspectError> {
         // Restored only by the answers, so that a pass which lost one does not go on.
         let left = std::mem::take(&mut self.left);
         let one = || self.channel.basic_get((*self.queue).into(), BasicGetOptions::default());
-        let asking = join_all((0..asked).map(|_| one()));
+        let asking = join_all((0..requested).map(|_| one()));
         let Ok(answers) = timeout(self.link.timeouts().step, asking).await else {
             return Err(InspectError::Unavailable("no answer from the broker".to_owned()));
         };
         let close = self.link.timeouts().close;
-        let mut came = Vec::with_capacity(asked);
+        let mut received = Vec::with_capacity(requested);
         for answer in answers {
             match answer {
                 Ok(Some(taken)) => {
                     let channel = self.channel.clone();
-                    let delivery = Delivery::new(taken.delivery, channel, &self.hands, close);
-                    came.push(Parked { delivery });
+                    let delivery =
+                        Delivery::new(taken.delivery, channel, &self.held_deliveries, close);
+                    received.push(ParkedMessage { delivery });
                 }
                 Ok(None) => {}
                 Err(error) if is_missing(&error) => {
@@ -121,20 +122,23 @@ impl FailedQueue {
                 Err(error) => return Err(InspectError::Unavailable(error.to_string())),
             }
         }
-        if came.len() == asked {
-            self.left = left - asked as u32;
+        if received.len() == requested {
+            self.left = left - requested as u32;
         }
-        Ok(came)
+        Ok(received)
     }
 
     /// The first half of leaving messages in the queue: clean copies to the tail, confirmed, in their order as
-    /// far as there are at most [`crate::publish::IN_ORDER`]. The other half is [`Self::drop_originals`], of those
+    /// far as there are at most [`crate::publish::MAX_ORDERED_BATCH`]. The other half is [`Self::drop_originals`], of those
     /// whose copy was confirmed; with the first error of the others, which are held until the pass ends, as it
     /// should now.
-    pub async fn copy_to_tail(&self, parked: Vec<Parked>) -> (Vec<Copied>, Option<PublishError>) {
+    pub async fn copy_to_tail(
+        &self,
+        parked: Vec<ParkedMessage>,
+    ) -> (Vec<CopiedMessage>, Option<PublishError>) {
         let mut originals = Vec::with_capacity(parked.len());
         let mut publications = Vec::with_capacity(parked.len());
-        for Parked { mut delivery } in parked {
+        for ParkedMessage { mut delivery } in parked {
             let body = std::mem::take(&mut delivery.body);
             publications.push(Publication::copy(&*self.queue, body, delivery.properties.clone()));
             originals.push(delivery);
@@ -143,7 +147,7 @@ impl FailedQueue {
         let (mut copied, mut first) = (Vec::with_capacity(originals.len()), None);
         for (original, answer) in originals.into_iter().zip(answers) {
             match answer {
-                Ok(()) => copied.push(Copied { original }),
+                Ok(()) => copied.push(CopiedMessage { original }),
                 Err(error) => first = first.or(Some(error)),
             }
         }
@@ -151,12 +155,12 @@ impl FailedQueue {
     }
 
     /// Takes the originals out of the queue; their copies stay.
-    pub async fn drop_originals(&self, copied: Vec<Copied>) -> AckOutcome {
+    pub async fn drop_originals(&self, copied: Vec<CopiedMessage>) -> AckOutcome {
         acknowledge(copied.into_iter().map(|one| one.original)).await
     }
 
     /// Takes messages out of the queue for good.
-    pub async fn remove(&self, parked: Vec<Parked>) -> AckOutcome {
+    pub async fn remove(&self, parked: Vec<ParkedMessage>) -> AckOutcome {
         acknowledge(parked.into_iter().map(|one| one.delivery)).await
     }
 
@@ -166,7 +170,7 @@ impl FailedQueue {
     /// # Errors
     ///
     /// [`InspectError`]: what was acknowledged may be in the queue again.
-    pub async fn acks_arrived(&self) -> Result<(), InspectError> {
+    pub async fn wait_for_acks(&self) -> Result<(), InspectError> {
         ask(&self.link, &self.channel, &self.queue).await.map(|_| ())
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::incident::{IncidentKind, QueueIncident};
-use sexton_model::ladder::LADDER_MS;
 
 use crate::link::Link;
 use crate::names::{failed_queue, main_queue, retry_queue};
@@ -57,7 +57,9 @@ impl Link {
         queue == failed_queue(namespace)
             || self.pools().iter().any(|pool| {
                 queue == main_queue(namespace, pool)
-                    || LADDER_MS.iter().any(|step| queue == retry_queue(namespace, pool, *step))
+                    || DELAY_QUEUES_MS
+                        .iter()
+                        .any(|step| queue == retry_queue(namespace, pool, *step))
             })
     }
 }

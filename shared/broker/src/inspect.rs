@@ -39,8 +39,8 @@ impl Link {
     ///
     /// [`InspectError`].
     pub async fn depth(&self, queue: &str) -> Result<Depth, InspectError> {
-        let mut kept = self.inspection().lock().await;
-        let usable = kept.take().filter(|(generation, channel)| {
+        let mut cached = self.inspection().lock().await;
+        let usable = cached.take().filter(|(generation, channel)| {
             *generation == self.generation() && channel.status().connected()
         });
         let (generation, channel) = match usable {
@@ -52,7 +52,7 @@ impl Link {
         };
         // Put back only after an answer: a late one would be taken for the next question's.
         let depth = ask(self, &channel, queue).await?;
-        *kept = Some((generation, channel));
+        *cached = Some((generation, channel));
         Ok(depth)
     }
 }

@@ -18,19 +18,19 @@ use sexton_model::incident::IncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout, timeout_at};
 
+use crate::circuit_breaker::CircuitBreaker;
 use crate::link::Link;
 use crate::publish::{Publication, PublishError};
-use crate::silence::Silence;
 
 /// The most messages in flight on a channel, and so the most that are sent twice for one return.
-pub(crate) const WINDOW: usize = 256;
+pub(crate) const MAX_IN_FLIGHT: usize = 256;
 
 /// Requests taken at once; their messages are sent window by window.
-const REQUESTS: usize = 64;
+const MAX_REQUESTS_PER_ROUND: usize = 64;
 
 /// How old a channel is that is left because a queue refused a message: below the relay's first wait, so that each of its
 /// probes may have a channel of its own, and long enough that many refusals at once do not open as many channels.
-const REFUSED_CHANNEL: Duration = Duration::from_secs(1);
+const MIN_REFUSED_CHANNEL_AGE: Duration = Duration::from_secs(1);
 
 type Answer = Result<(), PublishError>;
 
@@ -45,7 +45,7 @@ pub(crate) struct Lane {
     link: Link,
     /// From writing a message to its confirm.
     confirm: Duration,
-    silence: Arc<Silence>,
+    circuit_breaker: Arc<CircuitBreaker>,
     channel: Option<(u64, Channel)>,
     /// When the channel was opened.
     opened: Option<Instant>,
@@ -60,17 +60,17 @@ enum Verdict {
 }
 
 impl Lane {
-    pub(crate) fn new(link: Link, confirm: Duration, silence: Arc<Silence>) -> Self {
-        Self { link, confirm, silence, channel: None, opened: None }
+    pub(crate) fn new(link: Link, confirm: Duration, circuit_breaker: Arc<CircuitBreaker>) -> Self {
+        Self { link, confirm, circuit_breaker, channel: None, opened: None }
     }
 
     /// Serves requests until every sender is gone.
     pub(crate) async fn run(mut self, mut requests: mpsc::Receiver<Request>) {
-        let mut taken = Vec::with_capacity(REQUESTS);
-        while requests.recv_many(&mut taken, REQUESTS).await > 0 {
+        let mut taken = Vec::with_capacity(MAX_REQUESTS_PER_ROUND);
+        while requests.recv_many(&mut taken, MAX_REQUESTS_PER_ROUND).await > 0 {
             let all: Vec<_> = taken.iter().flat_map(|request| &request.publications).collect();
             let mut answers = Vec::with_capacity(all.len());
-            for window in all.chunks(WINDOW) {
+            for window in all.chunks(MAX_IN_FLIGHT) {
                 answers.extend(self.send(window).await);
             }
             let mut answers = answers.into_iter();
@@ -87,9 +87,9 @@ impl Lane {
         });
         let generation = self.channel.as_ref().map(|(generation, _)| *generation);
         let answers = match channel {
-            Ok(channel) => match self.pipelined(&channel, window).await {
+            Ok(channel) => match self.send_pipelined(&channel, window).await {
                 Some(answers) => answers,
-                None => self.one_by_one(window).await,
+                None => self.send_one_by_one(window).await,
             },
             Err(error) => vec![Err(error); window.len()],
         };
@@ -97,10 +97,10 @@ impl Lane {
         if let Some(generation) = generation
             && answers.iter().any(Result::is_ok)
         {
-            self.silence.heard(generation, Instant::now());
+            self.circuit_breaker.record_confirm(generation, Instant::now());
         }
-        self.note(&answers);
-        self.leave_refused_channel(&answers);
+        self.record_incidents(&answers);
+        self.drop_refused_channel(&answers);
         let unroutable = |answer: &Answer| matches!(answer, Err(PublishError::Unroutable { .. }));
         if answers.iter().any(unroutable)
             && let Err(error) = self.link.redeclare().await
@@ -112,15 +112,15 @@ impl Lane {
 
     /// RabbitMQ remembers of each channel that a full queue refuses it, also when the policy that made it full is
     /// gone, until somebody takes a message out. A new channel asks anew.
-    fn leave_refused_channel(&mut self, answers: &[Answer]) {
+    fn drop_refused_channel(&mut self, answers: &[Answer]) {
         let refused = answers.iter().any(|it| matches!(it, Err(PublishError::Refused { .. })));
-        if refused && self.opened.is_none_or(|opened| opened.elapsed() >= REFUSED_CHANNEL) {
+        if refused && self.opened.is_none_or(|opened| opened.elapsed() >= MIN_REFUSED_CHANNEL_AGE) {
             self.channel = None;
         }
     }
 
     /// Remembers what queues did that a policy may be behind.
-    fn note(&self, answers: &[Answer]) {
+    fn record_incidents(&self, answers: &[Answer]) {
         for answer in answers {
             match answer {
                 Err(PublishError::Refused { queue }) => {
@@ -133,7 +133,7 @@ impl Lane {
     }
 
     /// Sends all, then awaits all. `None` if a message came back, and so no answer is certain.
-    async fn pipelined(
+    async fn send_pipelined(
         &mut self,
         channel: &Channel,
         window: &[&Publication],
@@ -142,7 +142,7 @@ impl Lane {
         let sending = join_all(window.iter().map(|publication| write(channel, publication)));
         let Ok(written) = timeout_at(deadline, sending).await else {
             self.channel = None;
-            return Some(window.iter().map(|late| Err(self.timed_out(late))).collect());
+            return Some(window.iter().map(|late| Err(self.timeout_error(late))).collect());
         };
         let mut answers = Vec::with_capacity(window.len());
         let mut returned = false;
@@ -153,16 +153,16 @@ impl Lane {
             };
             answers.push(match answer {
                 Ok(Ok(Confirmation::Ack(None))) => Ok(()),
-                Ok(Ok(Confirmation::Nack(None))) => Err(refused(publication)),
+                Ok(Ok(Confirmation::Nack(None))) => Err(refused_error(publication)),
                 Ok(Ok(Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)))) => {
                     returned = true;
                     Err(PublishError::unavailable("a message of the same batch came back"))
                 }
-                Ok(Ok(Confirmation::NotRequested)) => Err(self.broken("no confirm mode")),
-                Ok(Err(error)) => Err(self.broken(&error.to_string())),
+                Ok(Ok(Confirmation::NotRequested)) => Err(self.channel_error("no confirm mode")),
+                Ok(Err(error)) => Err(self.channel_error(&error.to_string())),
                 Err(_) => {
                     self.channel = None;
-                    Err(self.timed_out(publication))
+                    Err(self.timeout_error(publication))
                 }
             });
         }
@@ -171,12 +171,12 @@ impl Lane {
         (!returned).then_some(answers)
     }
 
-    async fn one_by_one(&mut self, window: &[&Publication]) -> Vec<Answer> {
+    async fn send_one_by_one(&mut self, window: &[&Publication]) -> Vec<Answer> {
         let mut answers = Vec::with_capacity(window.len());
         for publication in window {
-            let answer = match self.alone(publication).await {
+            let answer = match self.send_alone(publication).await {
                 Verdict::Settled(answer) => answer,
-                Verdict::OutOfStep => Err(self.broken("a confirm for another message")),
+                Verdict::OutOfStep => Err(self.channel_error("a confirm for another message")),
             };
             let gone = match &answer {
                 Err(error @ (PublishError::Unavailable { .. } | PublishError::TimedOut { .. })) => {
@@ -201,7 +201,7 @@ impl Lane {
     }
 
     /// Publishes one message with nothing else in flight.
-    async fn alone(&mut self, publication: &Publication) -> Verdict {
+    async fn send_alone(&mut self, publication: &Publication) -> Verdict {
         let channel = match self.channel().await {
             Ok(channel) => channel,
             Err(error) => return Verdict::Settled(Err(error)),
@@ -209,10 +209,10 @@ impl Lane {
         let whole = async { write(&channel, publication).await?.await };
         match timeout(self.confirm, whole).await {
             Ok(Ok(confirmation)) => judge(confirmation, publication),
-            Ok(Err(error)) => Verdict::Settled(Err(self.broken(&error.to_string()))),
+            Ok(Err(error)) => Verdict::Settled(Err(self.channel_error(&error.to_string()))),
             Err(_) => {
                 self.channel = None;
-                Verdict::Settled(Err(self.timed_out(publication)))
+                Verdict::Settled(Err(self.timeout_error(publication)))
             }
         }
     }
@@ -241,12 +241,12 @@ impl Lane {
         }
     }
 
-    fn broken(&mut self, reason: &str) -> PublishError {
+    fn channel_error(&mut self, reason: &str) -> PublishError {
         self.channel = None;
         PublishError::unavailable(reason)
     }
 
-    fn timed_out(&self, publication: &Publication) -> PublishError {
+    fn timeout_error(&self, publication: &Publication) -> PublishError {
         PublishError::TimedOut {
             queue: publication.queue().to_owned(),
             after_ms: self.confirm.as_millis() as u64,
@@ -265,7 +265,7 @@ async fn write(channel: &Channel, publication: &Publication) -> lapin::Result<Pu
 fn judge(confirmation: Confirmation, publication: &Publication) -> Verdict {
     Verdict::Settled(match confirmation {
         Confirmation::Ack(None) => Ok(()),
-        Confirmation::Nack(None) => Err(refused(publication)),
+        Confirmation::Nack(None) => Err(refused_error(publication)),
         Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned)) => {
             let id = returned.properties.message_id().as_ref().map(ShortString::as_str);
             if id != publication.properties().message_id.as_deref() {
@@ -280,7 +280,7 @@ fn judge(confirmation: Confirmation, publication: &Publication) -> Verdict {
     })
 }
 
-fn refused(publication: &Publication) -> PublishError {
+fn refused_error(publication: &Publication) -> PublishError {
     PublishError::Refused { queue: publication.queue().to_owned() }
 }
 

@@ -6,51 +6,51 @@
 //! here, never the record: whatever is lost or doubled on the way is put right by the rows.
 //!
 //! Reading order: [`names`] and [`topology`] (what exists on the broker), [`link`] (a connection
-//! that comes back by itself), [`publish`], [`consume`], [`inspect`], [`failed`] and [`examine`].
+//! that comes back by itself), [`publish`], [`slot_consumer`], [`inspect`], [`failed`] and [`diagnostics`].
 //!
 //! The client library reports its own troubles through `tracing` under the target `lapin`, with the
 //! bodies of returned messages in them. Programs must switch that target off; everything worth
 //! telling is told by this crate, once.
 
+mod ack_batch;
 mod attach;
-pub mod consume;
-mod consuming;
+mod circuit_breaker;
+mod consumer_status;
 pub mod delivery;
+pub mod diagnostics;
 pub mod endpoint;
-pub mod examine;
 pub mod failed;
+pub mod frame_filter;
 mod incidents;
 pub mod inspect;
 mod lane;
-mod life;
 pub mod link;
+mod liveness_probe;
 mod mismatch;
 pub mod names;
 mod outage;
-pub mod outgoing;
 pub mod properties;
+pub mod publications;
 pub mod publish;
 mod reconnect;
 mod removal;
-pub mod screen;
 mod session;
-mod silence;
-mod spent;
+pub mod slot_consumer;
 mod supervisor;
 pub mod timeouts;
 pub mod topology;
 
-pub use consume::SlotConsumer;
-pub use consuming::Consuming;
+pub use consumer_status::ConsumerStatus;
 pub use delivery::{AckOutcome, Delivery};
 pub use endpoint::{Endpoint, EndpointError};
-pub use failed::{Copied, FailedQueue, Parked};
+pub use failed::{CopiedMessage, FailedQueue, ParkedMessage};
 pub use inspect::{Depth, InspectError};
 pub use link::{Link, LinkSettings, LinkState};
 pub use names::{Namespace, NamespaceError};
 pub use properties::Properties;
 pub use publish::{MAX_BODY_BYTES, Publication, PublishError, Publisher};
-pub use sexton_model::ladder::LADDER_MS;
+pub use sexton_model::delay_queues::DELAY_QUEUES_MS;
 pub use sexton_model::pool::PoolName;
+pub use slot_consumer::SlotConsumer;
 pub use timeouts::Timeouts;
 pub use topology::TopologyError;

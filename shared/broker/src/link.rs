@@ -303,11 +303,11 @@ impl Shared {
         if let Ok(mut inspection) = self.inspection.try_lock() {
             *inspection = None;
         }
-        self.pass_to(state);
+        self.set_state(state);
     }
 
     /// Changes the state, but never from a fatal one: that is the last word.
-    pub(crate) fn pass_to(&self, state: LinkState) {
+    pub(crate) fn set_state(&self, state: LinkState) {
         self.state.send_if_modified(|now| {
             let open = !matches!(now, LinkState::Fatal(_));
             if open {

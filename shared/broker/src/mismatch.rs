@@ -13,7 +13,7 @@ pub(crate) struct Mismatch {
 }
 
 /// Finds the parts; `None` if the text is another complaint.
-pub(crate) fn read(text: &str) -> Option<Mismatch> {
+pub(crate) fn parse(text: &str) -> Option<Mismatch> {
     let (_, rest) = text.split_once("inequivalent arg '")?;
     let (argument, rest) = rest.split_once('\'')?;
     let values = rest.split_once(": received ").map_or("", |(_, values)| values);
@@ -63,9 +63,9 @@ mod tests {
             ),
         ];
         for (text, (argument, ours, theirs)) in table {
-            let found = read(text).unwrap();
+            let found = parse(text).unwrap();
             assert_eq!((&*found.argument, &*found.ours, &*found.theirs), (argument, ours, theirs));
         }
-        assert_eq!(read("PRECONDITION_FAILED - unknown delivery tag 1"), None);
+        assert_eq!(parse("PRECONDITION_FAILED - unknown delivery tag 1"), None);
     }
 }

@@ -103,10 +103,10 @@ pub fn is_main_queue(namespace: &Namespace, queue: &str) -> bool {
     }
 }
 
-/// The delay queue that gives tickets back to a pool after `step_ms`, one of
-/// [`LADDER_MS`](crate::LADDER_MS).
-pub fn retry_queue(namespace: &Namespace, pool: &PoolName, step_ms: u64) -> String {
-    format!("{}_retry.{step_ms}", main_queue(namespace, pool))
+/// The delay queue that gives tickets back to a pool after `delay_ms`, one of
+/// [`DELAY_QUEUES_MS`](crate::DELAY_QUEUES_MS).
+pub fn retry_queue(namespace: &Namespace, pool: &PoolName, delay_ms: u64) -> String {
+    format!("{}_retry.{delay_ms}", main_queue(namespace, pool))
 }
 
 /// The queue of parked tickets, one for all pools.
@@ -127,8 +127,8 @@ pub fn exchange(namespace: &Namespace) -> String {
 pub const FAILED_KEY: &str = "failed";
 
 /// The exchange's routing key to a delay queue.
-pub fn retry_key(pool: &PoolName, step_ms: u64) -> String {
-    format!("retry.{pool}.{step_ms}")
+pub fn retry_key(pool: &PoolName, delay_ms: u64) -> String {
+    format!("retry.{pool}.{delay_ms}")
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::LADDER_MS;
+    use crate::DELAY_QUEUES_MS;
 
     fn pool(name: &str) -> PoolName {
         PoolName::new(name).unwrap()
@@ -180,9 +180,9 @@ mod tests {
             for pool in &pools {
                 assert!(seen.insert(main_queue(&ns, pool)));
                 assert!(is_main_queue(&ns, &main_queue(&ns, pool)));
-                for step_ms in LADDER_MS {
-                    assert!(seen.insert(retry_queue(&ns, pool, step_ms)));
-                    assert!(!is_main_queue(&ns, &retry_queue(&ns, pool, step_ms)));
+                for delay_ms in DELAY_QUEUES_MS {
+                    assert!(seen.insert(retry_queue(&ns, pool, delay_ms)));
+                    assert!(!is_main_queue(&ns, &retry_queue(&ns, pool, delay_ms)));
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The shortest time between two lines about the same outage.
-const REMINDER: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Remembers whether something is down and when that was last said.
 #[derive(Debug, Default)]
@@ -18,12 +18,12 @@ pub(crate) struct Outage {
 #[derive(Debug)]
 struct Down {
     since: Instant,
-    said: Instant,
+    last_logged: Instant,
 }
 
 /// Whether a failure is worth a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Say {
+pub(crate) enum LogDecision {
     /// The first failure after all was well.
     First,
     /// It has been down for so long.
@@ -34,22 +34,22 @@ pub(crate) enum Say {
 
 impl Outage {
     /// Notes a failure.
-    pub(crate) fn failed(&mut self, now: Instant) -> Say {
+    pub(crate) fn record_failure(&mut self, now: Instant) -> LogDecision {
         match &mut self.down {
             None => {
-                self.down = Some(Down { since: now, said: now });
-                Say::First
+                self.down = Some(Down { since: now, last_logged: now });
+                LogDecision::First
             }
-            Some(down) if now.duration_since(down.said) >= REMINDER => {
-                down.said = now;
-                Say::Still(now.duration_since(down.since))
+            Some(down) if now.duration_since(down.last_logged) >= LOG_INTERVAL => {
+                down.last_logged = now;
+                LogDecision::Still(now.duration_since(down.since))
             }
-            Some(_) => Say::Nothing,
+            Some(_) => LogDecision::Nothing,
         }
     }
 
     /// Notes a success; says how long it was down, if it was.
-    pub(crate) fn over(&mut self, now: Instant) -> Option<Duration> {
+    pub(crate) fn record_recovery(&mut self, now: Instant) -> Option<Duration> {
         self.down.take().map(|down| now.duration_since(down.since))
     }
 }
@@ -63,12 +63,13 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut outage = Outage::default();
-        assert_eq!(outage.over(at(0)), None);
-        assert_eq!(outage.failed(at(0)), Say::First);
-        let lines = (1..=600).filter(|&s| outage.failed(at(s)) != Say::Nothing).count();
+        assert_eq!(outage.record_recovery(at(0)), None);
+        assert_eq!(outage.record_failure(at(0)), LogDecision::First);
+        let lines =
+            (1..=600).filter(|&s| outage.record_failure(at(s)) != LogDecision::Nothing).count();
         assert_eq!(lines, 10);
-        assert_eq!(outage.failed(at(660)), Say::Still(Duration::from_mins(11)));
-        assert_eq!(outage.over(at(661)), Some(Duration::from_secs(661)));
-        assert_eq!(outage.failed(at(662)), Say::First);
+        assert_eq!(outage.record_failure(at(660)), LogDecision::Still(Duration::from_mins(11)));
+        assert_eq!(outage.record_recovery(at(661)), Some(Duration::from_secs(661)));
+        assert_eq!(outage.record_failure(at(662)), LogDecision::First);
     }
 }

@@ -7,8 +7,8 @@
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 
+use crate::frame_filter::{PropertiesFlaw, UNREADABLE_HEADER};
 use crate::publish::PublishError;
-use crate::screen::{Flaw, UNREADABLE_HEADER};
 
 /// Header: the number of the attempt that the ticket authorises.
 pub const ATTEMPT_HEADER: &str = "sexton-attempt";
@@ -61,7 +61,7 @@ pub struct Properties {
     pub failed_at: Option<String>,
     /// Why all others are missing, if the client library could not have read them. Written only where nothing else
     /// is, so that a copy which comes back is read as its original was.
-    pub flaw: Option<Flaw>,
+    pub flaw: Option<PropertiesFlaw>,
 }
 
 impl Properties {
@@ -82,7 +82,7 @@ impl Properties {
             traceparent: header(TRACEPARENT_HEADER).and_then(text),
             failed_reason: header(FAILED_REASON_HEADER).and_then(text),
             failed_at: header(FAILED_AT_HEADER).and_then(text),
-            flaw: header(UNREADABLE_HEADER).and_then(text).map(|flaw| Flaw::named(&flaw)),
+            flaw: header(UNREADABLE_HEADER).and_then(text).map(|flaw| PropertiesFlaw::named(&flaw)),
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_flaw_is_read_again_from_a_copy() {
-        for flaw in Flaw::ALL {
+        for flaw in PropertiesFlaw::ALL {
             let flawed = Properties { flaw: Some(flaw), ..Properties::default() };
             assert_eq!(Properties::read(&flawed.write().unwrap()), flawed);
         }

@@ -14,10 +14,10 @@ use sexton_model::incident::IncidentKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Duration, Instant, timeout};
 
-use crate::lane::{Lane, Request, WINDOW};
+use crate::circuit_breaker::{CircuitBreaker, Route};
+use crate::lane::{Lane, MAX_IN_FLIGHT, Request};
 use crate::link::Link;
 use crate::properties::Properties;
-use crate::silence::{Advice, Silence};
 use crate::timeouts::Timeouts;
 
 /// The largest body of a ticket: 1 MiB. Params are limited far below; this is the last line of
@@ -32,7 +32,7 @@ const LANE_BACKLOG: usize = 64;
 
 /// A batch of at most so many is not worth splitting between lanes. So it arrives in its order, but for what is
 /// sent again.
-pub const IN_ORDER: usize = 64;
+pub const MAX_ORDERED_BATCH: usize = 64;
 
 /// A message to be published.
 #[derive(Clone, Debug)]
@@ -144,33 +144,35 @@ pub struct Publisher {
     probes: Arc<[mpsc::Sender<Request>]>,
     /// For queues that were silent while the broker may have been. With the whole time for a confirm, so that a broker
     /// that is only slow is heard.
-    apart: Arc<[mpsc::Sender<Request>]>,
-    silence: Arc<Silence>,
+    isolated: Arc<[mpsc::Sender<Request>]>,
+    circuit_breaker: Arc<CircuitBreaker>,
 }
 
 impl Publisher {
     /// Starts `lanes` (at least one) lanes on the current tokio runtime; see [`DEFAULT_LANES`].
     pub fn start(link: &Link, lanes: usize) -> Self {
-        let silence = Arc::<Silence>::default();
+        let circuit_breaker = Arc::<CircuitBreaker>::default();
         let start_one = |confirm| {
             let (sender, receiver) = mpsc::channel(LANE_BACKLOG);
-            tokio::spawn(Lane::new(link.clone(), confirm, Arc::clone(&silence)).run(receiver));
+            tokio::spawn(
+                Lane::new(link.clone(), confirm, Arc::clone(&circuit_breaker)).run(receiver),
+            );
             sender
         };
         let Timeouts { confirm, probe, .. } = *link.timeouts();
         let lanes = (0..lanes.max(1)).map(|_| start_one(confirm)).collect();
-        let (probes, apart) = ([start_one(probe)].into(), [start_one(confirm)].into());
-        Self { link: link.clone(), lanes, turn: Arc::default(), probes, apart, silence }
+        let (probes, isolated) = ([start_one(probe)].into(), [start_one(confirm)].into());
+        Self { link: link.clone(), lanes, turn: Arc::default(), probes, isolated, circuit_breaker }
     }
 
     /// Publishes a batch and waits for its confirms; one answer per publication, in their order.
     ///
     /// Fails fast while there is no connection or the broker has stopped reading. Messages of one
-    /// batch of more than [`IN_ORDER`] may arrive in any order, and all may more than once.
+    /// batch of more than [`MAX_ORDERED_BATCH`] may arrive in any order, and all may more than once.
     ///
     /// Dropping the future does not take anything back: the batch may still be published.
     pub async fn publish(&self, batch: Vec<Publication>) -> Vec<Result<(), PublishError>> {
-        if let Some(error) = self.out_of_service() {
+        if let Some(error) = self.unavailability() {
             return batch.iter().map(|_| Err(error.clone())).collect();
         }
         let (generation, now) = (self.link.generation(), Instant::now());
@@ -181,24 +183,24 @@ impl Publisher {
             if answers[place].is_err() {
                 continue;
             }
-            match self.silence.advice(publication.queue(), generation, self.pause(), now) {
-                Advice::Send => good.push((place, publication)),
-                advice @ (Advice::Probe | Advice::SendApart) => {
+            match self.circuit_breaker.route(publication.queue(), generation, self.pause(), now) {
+                Route::Send => good.push((place, publication)),
+                route @ (Route::Probe | Route::SendSeparately) => {
                     doubted.push((place, publication.queue().to_owned()));
-                    let way = if advice == Advice::Probe { &mut probes } else { &mut suspects };
+                    let way = if route == Route::Probe { &mut probes } else { &mut suspects };
                     way.push((place, publication));
                 }
-                Advice::Refuse => answers[place] = Err(self.still_silent(publication.queue)),
+                Route::Reject => answers[place] = Err(self.timeout_error(publication.queue)),
             }
         }
         let (mut sent, separate, tried) = tokio::join!(
-            self.spread(good, &self.lanes),
-            self.spread(suspects, &self.apart),
-            self.spread(probes, &self.probes)
+            self.distribute(good, &self.lanes),
+            self.distribute(suspects, &self.isolated),
+            self.distribute(probes, &self.probes)
         );
         sent.extend(separate.into_iter().chain(tried));
         // What was refused here is nothing that a queue has said.
-        self.learn(sent.iter(), generation, now);
+        self.record_outcomes(sent.iter(), generation, now);
         for (place, answer) in sent {
             answers[place] = answer;
         }
@@ -206,14 +208,14 @@ impl Publisher {
             use PublishError::{TimedOut, Unavailable};
             // The latter is of the connection, not of the queue.
             if !matches!(answers[place], Err(TimedOut { .. } | Unavailable { .. })) {
-                self.silence.ended(&queue, generation);
+                self.circuit_breaker.reset(&queue, generation);
             }
         }
         answers
     }
 
     /// Remembers which queues were silent, of publications that were sent since `since`.
-    fn learn<'a>(
+    fn record_outcomes<'a>(
         &self,
         answers: impl Iterator<Item = &'a (usize, Result<(), PublishError>)> + Clone,
         generation: u64,
@@ -221,13 +223,13 @@ impl Publisher {
     ) {
         let now = Instant::now();
         if answers.clone().any(|(_, answer)| answer.is_ok()) {
-            self.silence.heard(generation, now);
+            self.circuit_breaker.record_confirm(generation, now);
         }
         for (_, answer) in answers {
             if let Err(PublishError::TimedOut { queue, .. }) = answer
                 && !self.link.is_blocked()
             {
-                self.silence.fell(queue, generation, since, now + self.pause());
+                self.circuit_breaker.record_timeout(queue, generation, since, now + self.pause());
             }
         }
     }
@@ -245,12 +247,12 @@ impl Publisher {
     /// Remembers for the doctor that a queue has not confirmed a message in time, if others have meanwhile: otherwise
     /// it is the broker that is silent.
     pub fn note_unconfirmed(&self, queue: &str) {
-        if self.silence.is_silent(queue, self.link.generation()) {
+        if self.circuit_breaker.is_open(queue, self.link.generation()) {
             self.link.note_incident(queue, IncidentKind::Refused, 1);
         }
     }
 
-    fn out_of_service(&self) -> Option<PublishError> {
+    fn unavailability(&self) -> Option<PublishError> {
         if !self.link.is_up() {
             return Some(PublishError::unavailable("there is no connection to the broker"));
         }
@@ -263,22 +265,22 @@ impl Publisher {
         self.link.timeouts().confirm
     }
 
-    fn still_silent(&self, queue: String) -> PublishError {
+    fn timeout_error(&self, queue: String) -> PublishError {
         PublishError::TimedOut { queue, after_ms: self.pause().as_millis() as u64 }
     }
 
     /// Deals pieces of a batch out to lanes and collects the answers, with each one's place.
-    async fn spread(
+    async fn distribute(
         &self,
         good: Vec<(usize, Publication)>,
         lanes: &[mpsc::Sender<Request>],
     ) -> Vec<(usize, Result<(), PublishError>)> {
-        let piece = good.len().div_ceil(lanes.len()).clamp(IN_ORDER, WINDOW);
+        let piece = good.len().div_ceil(lanes.len()).clamp(MAX_ORDERED_BATCH, MAX_IN_FLIGHT);
         let mut waiting = Vec::with_capacity(good.len().div_ceil(piece));
         let mut rest = good.into_iter().peekable();
         while rest.peek().is_some() {
             let (places, publications): (Vec<_>, Vec<_>) = rest.by_ref().take(piece).unzip();
-            waiting.push((places, self.hand_over(publications, lanes).await));
+            waiting.push((places, self.enqueue(publications, lanes).await));
         }
         let mut answers = Vec::new();
         for (places, handed) in waiting {
@@ -293,7 +295,7 @@ impl Publisher {
         answers
     }
 
-    async fn hand_over(
+    async fn enqueue(
         &self,
         publications: Vec<Publication>,
         lanes: &[mpsc::Sender<Request>],

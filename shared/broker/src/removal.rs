@@ -12,7 +12,7 @@ use crate::topology::{self, TopologyError};
 /// and in 3.10 two of those within five seconds all of them: then no queue with a dead-letter strategy works on that node
 /// until it is restarted (`rabbit_fifo_dlx_sup`, github.com/rabbitmq/rabbitmq-server issue 16652). Nothing that AMQP tells shows
 /// whether a declaration is under way; without load it takes milliseconds.
-const SETTLED: Duration = Duration::from_secs(2);
+const DECLARATION_SETTLE_TIME: Duration = Duration::from_secs(2);
 
 impl Link {
     /// Deletes the queues and the exchange of this link's namespace, with every message in them; what is not there is
@@ -23,7 +23,7 @@ impl Link {
     ///
     /// [`TopologyError`]; what was deleted before stays deleted, and the call can be repeated.
     pub async fn remove_namespace(&self, pools: &[PoolName]) -> Result<(), TopologyError> {
-        tokio::time::sleep(SETTLED).await;
+        tokio::time::sleep(DECLARATION_SETTLE_TIME).await;
         let opened = self.channel().await;
         let (_, channel) = opened.map_err(|error| TopologyError::Broker {
             what: format!("the removal of {}", self.namespace()),

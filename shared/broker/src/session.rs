@@ -8,27 +8,27 @@ use lapin::{Connection, ConnectionProperties, ErrorKind, Event};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::endpoint::Endpoint;
-use crate::life::sign_of_life;
-use crate::screen;
+use crate::frame_filter;
+use crate::liveness_probe::wait_until_responsive;
 use crate::timeouts::Timeouts;
 
 /// How often the connection's own word is asked for, in case an event was missed.
-const PULSE: Duration = Duration::from_secs(1);
+const STATUS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 const ACCESS_REFUSED: u16 = 403;
 const NOT_ALLOWED: u16 = 530;
 
 /// An attempt that is not answered for so long gets company: its beginning may be lost.
-const QUIET: Duration = Duration::from_secs(2);
+const SECOND_ATTEMPT_DELAY: Duration = Duration::from_secs(2);
 
 /// The way in to one broker: opens connections, one after the other.
 #[derive(Debug, Default)]
-pub(crate) struct Door {
+pub(crate) struct Connector {
     /// The last attempt was not answered.
-    silent: bool,
+    timed_out: bool,
 }
 
-impl Door {
+impl Connector {
     /// Opens a connection, within the limit for one.
     ///
     /// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
@@ -43,40 +43,42 @@ impl Door {
         name: &str,
         timeouts: &Timeouts,
     ) -> Result<Connection, String> {
-        let silence = || {
+        let timeout_message = || {
             format!(
                 "no answer from {endpoint} within {} s; check host and port in AMQP_URL",
                 timeouts.connect.as_secs()
             )
         };
-        if self.silent && timeout(timeouts.connect, sign_of_life(endpoint)).await.is_err() {
-            return Err(silence());
+        if self.timed_out
+            && timeout(timeouts.connect, wait_until_responsive(endpoint)).await.is_err()
+        {
+            return Err(timeout_message());
         }
-        let opened = timeout(timeouts.connect, open_either(endpoint, name)).await;
-        self.silent = opened.is_err();
+        let opened = timeout(timeouts.connect, open_with_second_attempt(endpoint, name)).await;
+        self.timed_out = opened.is_err();
         match opened {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(error)) => Err(explain(endpoint, &error)),
-            Err(_) => Err(silence()),
+            Err(_) => Err(timeout_message()),
         }
     }
 
     /// Whether the last attempt took all its time. No pause is needed before the next then.
-    pub(crate) const fn was_silence(&self) -> bool {
-        self.silent
+    pub(crate) const fn has_timed_out(&self) -> bool {
+        self.timed_out
     }
 }
 
 /// Opens a connection; and a second one if the first is not answered while the broker, asked anew, is
 /// there. Both go on, for a broker may just be slow.
-async fn open_either(endpoint: &Endpoint, name: &str) -> lapin::Result<Connection> {
+async fn open_with_second_attempt(endpoint: &Endpoint, name: &str) -> lapin::Result<Connection> {
     let open = || {
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        screen::connect(endpoint.uri(), properties)
+        frame_filter::connect(endpoint.uri(), properties)
     };
     let second = async {
-        sleep(QUIET).await;
-        sign_of_life(endpoint).await;
+        sleep(SECOND_ATTEMPT_DELAY).await;
+        wait_until_responsive(endpoint).await;
         open().await
     };
     tokio::select! {
@@ -108,10 +110,10 @@ fn explain(endpoint: &Endpoint, error: &lapin::Error) -> String {
 }
 
 /// Waits until the connection is lost; says why. An alarm on the broker is told meanwhile.
-pub(crate) async fn lost(connection: &Connection, name: &str) -> String {
+pub(crate) async fn wait_until_lost(connection: &Connection, name: &str) -> String {
     let mut events = pin!(connection.events_listener());
-    let mut pulse = interval(PULSE);
-    pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut status_checks = interval(STATUS_CHECK_INTERVAL);
+    status_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             event = events.next() => match event {
@@ -128,7 +130,7 @@ pub(crate) async fn lost(connection: &Connection, name: &str) -> String {
                 Some(_) => {}
                 None => return "the connection has ended".to_owned(),
             },
-            _ = pulse.tick() => if !connection.status().connected() {
+            _ = status_checks.tick() => if !connection.status().connected() {
                 return "the connection has ended".to_owned();
             },
         }

@@ -10,34 +10,34 @@ use lapin::Connection;
 use tokio::time::{Instant, timeout};
 
 use crate::link::{Current, LinkSettings, LinkState, Shared};
-use crate::outage::{Outage, Say};
-use crate::reconnect::Pauses;
-use crate::session::{self, Door};
+use crate::outage::{LogDecision, Outage};
+use crate::reconnect::ReconnectPauses;
+use crate::session::{self, Connector};
 use crate::topology::{self, TopologyError};
 
 /// A connection that lasted so long was a good one: the next pause is short again.
-const GOOD: Duration = Duration::from_secs(5);
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 
 /// The supervisor's loop: connect, serve, start again.
 pub(crate) async fn supervise(shared: Arc<Shared>) {
     let mut outage = Outage::default();
-    let mut pauses = Pauses::new();
-    let mut door = Door::default();
+    let mut pauses = ReconnectPauses::new();
+    let mut connector = Connector::default();
     let mut generation = 0;
     let stopped = shared.stop.clone().cancelled_owned();
     tokio::pin!(stopped);
     loop {
         let opened = tokio::select! {
             () = &mut stopped => break,
-            opened = connect(&shared, &mut door) => opened,
+            opened = connect(&shared, &mut connector) => opened,
         };
         let failure = match opened {
             Ok(connection) => {
                 generation += 1;
-                came_up(&shared, &mut outage, generation);
+                log_connected(&shared, &mut outage, generation);
                 let since = Instant::now();
                 let failure = serve(&shared, Arc::new(connection), generation).await;
-                if since.elapsed() >= GOOD {
+                if since.elapsed() >= STABLE_AFTER {
                     pauses.reset();
                 }
                 failure
@@ -46,29 +46,29 @@ pub(crate) async fn supervise(shared: Arc<Shared>) {
                 shared.state.send_replace(LinkState::Fatal(error));
                 return;
             }
-            Err(Failure::Passing(reason)) => Some(reason),
+            Err(Failure::Temporary(reason)) => Some(reason),
         };
         let Some(failure) = failure else { break };
-        if door.was_silence() {
+        if connector.has_timed_out() {
             pauses.reset();
         }
-        went_down(&shared, &mut outage, &failure);
+        report_disconnected(&shared, &mut outage, &failure);
         tokio::select! {
             () = &mut stopped => break,
             () = tokio::time::sleep(pauses.next()) => {}
         }
     }
-    shared.pass_to(LinkState::Closed);
+    shared.set_state(LinkState::Closed);
 }
 
 enum Failure {
     Fatal(TopologyError),
-    Passing(String),
+    Temporary(String),
 }
 
-async fn connect(shared: &Shared, door: &mut Door) -> Result<Connection, Failure> {
+async fn connect(shared: &Shared, connector: &mut Connector) -> Result<Connection, Failure> {
     let LinkSettings { endpoint, name, namespace, timeouts, .. } = &shared.settings;
-    let connection = door.open(endpoint, name, timeouts).await.map_err(Failure::Passing)?;
+    let connection = connector.open(endpoint, name, timeouts).await.map_err(Failure::Temporary)?;
     if !shared.declares {
         return Ok(connection);
     }
@@ -76,13 +76,13 @@ async fn connect(shared: &Shared, door: &mut Door) -> Result<Connection, Failure
         let opening = timeout(timeouts.step, connection.create_channel()).await;
         let channel = match opening {
             Ok(Ok(channel)) => channel,
-            Ok(Err(error)) => return Err(Failure::Passing(error.to_string())),
-            Err(_) => return Err(Failure::Passing("no channel within the limit".to_owned())),
+            Ok(Err(error)) => return Err(Failure::Temporary(error.to_string())),
+            Err(_) => return Err(Failure::Temporary("no channel within the limit".to_owned())),
         };
         match topology::declare(&channel, namespace, &shared.pools(), timeouts.step).await {
             Ok(()) => Ok(()),
             Err(error @ TopologyError::Mismatch { .. }) => Err(Failure::Fatal(error)),
-            Err(error @ TopologyError::Broker { .. }) => Err(Failure::Passing(error.to_string())),
+            Err(error @ TopologyError::Broker { .. }) => Err(Failure::Temporary(error.to_string())),
         }
     }
     .await;
@@ -98,7 +98,7 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) ->
     shared.set(Some(Current { generation, connection: Arc::clone(&connection) }));
     let failure = tokio::select! {
         () = shared.stop.cancelled() => None,
-        reason = session::lost(&connection, &shared.settings.name) => Some(reason),
+        reason = session::wait_until_lost(&connection, &shared.settings.name) => Some(reason),
         reason = shared.suspected(generation) => Some(reason),
     };
     shared.set(None);
@@ -106,9 +106,9 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) ->
     failure
 }
 
-fn came_up(shared: &Shared, outage: &mut Outage, generation: u64) {
+fn log_connected(shared: &Shared, outage: &mut Outage, generation: u64) {
     let LinkSettings { endpoint, name, .. } = &shared.settings;
-    let down_s = outage.over(Instant::now()).map_or(0.0, |down| down.as_secs_f64());
+    let down_s = outage.record_recovery(Instant::now()).map_or(0.0, |down| down.as_secs_f64());
     tracing::info!(
         link.name = name,
         link.generation = generation,
@@ -117,16 +117,18 @@ fn came_up(shared: &Shared, outage: &mut Outage, generation: u64) {
     );
 }
 
-fn went_down(shared: &Shared, outage: &mut Outage, failure: &str) {
+fn report_disconnected(shared: &Shared, outage: &mut Outage, failure: &str) {
     let name = &shared.settings.name;
-    shared.pass_to(LinkState::Down { reason: Some(failure.to_owned()) });
-    match outage.failed(Instant::now()) {
-        Say::First => tracing::warn!(link.name = name, "no connection to the broker: {failure}"),
-        Say::Still(down) => tracing::warn!(
+    shared.set_state(LinkState::Down { reason: Some(failure.to_owned()) });
+    match outage.record_failure(Instant::now()) {
+        LogDecision::First => {
+            tracing::warn!(link.name = name, "no connection to the broker: {failure}")
+        }
+        LogDecision::Still(down) => tracing::warn!(
             link.name = name,
             down_s = down.as_secs(),
             "still no connection to the broker, still trying: {failure}"
         ),
-        Say::Nothing => {}
+        LogDecision::Nothing => {}
     }
 }

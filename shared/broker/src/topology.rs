@@ -17,7 +17,7 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Channel, ErrorKind, ExchangeKind};
-use sexton_model::ladder::LADDER_MS;
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::pool::PoolName;
 use tokio::time::timeout;
 
@@ -63,7 +63,7 @@ pub enum TopologyError {
     },
 }
 
-const REMEDY: &str = "choose another namespace, or stop everything that uses this one, drain the \
+const MISMATCH_REMEDY: &str = "choose another namespace, or stop everything that uses this one, drain the \
                       queue, delete it and start again (never delete it while it is consumed)";
 
 /// Arguments of the failed queue: nothing in it expires, overflows or is given up.
@@ -81,10 +81,10 @@ pub fn main_arguments(namespace: &Namespace) -> FieldTable {
     table
 }
 
-/// Arguments of a delay queue: after `step_ms` back to the pool's main queue.
-pub fn retry_arguments(namespace: &Namespace, pool: &PoolName, step_ms: u64) -> FieldTable {
+/// Arguments of a delay queue: after `delay_ms` back to the pool's main queue.
+pub fn retry_arguments(namespace: &Namespace, pool: &PoolName, delay_ms: u64) -> FieldTable {
     let mut table = quorum();
-    set(&mut table, "x-message-ttl", AMQPValue::LongLongInt(step_ms as i64));
+    set(&mut table, "x-message-ttl", AMQPValue::LongLongInt(delay_ms as i64));
     set(&mut table, "x-delivery-limit", ENDLESS_DELIVERY_LIMIT.into());
     // The default exchange cannot be deleted and has no binding to lose.
     dead_letter(&mut table, "", &main_queue(namespace, pool));
@@ -124,7 +124,7 @@ pub async fn declare(
     pools: &[PoolName],
     step: Duration,
 ) -> Result<(), TopologyError> {
-    let declaring = Declaring { channel, exchange: exchange(namespace), step };
+    let declaring = Declarer { channel, exchange: exchange(namespace), step };
     let failed = failed_queue(namespace);
     declaring.queue(&failed, failed_arguments()).await?;
     declaring.exchange().await?;
@@ -133,10 +133,10 @@ pub async fn declare(
         declaring.queue(&main_queue(namespace, pool), main_arguments(namespace)).await?;
     }
     for pool in pools {
-        for step_ms in LADDER_MS {
-            let name = retry_queue(namespace, pool, step_ms);
-            declaring.queue(&name, retry_arguments(namespace, pool, step_ms)).await?;
-            declaring.bind(&name, &retry_key(pool, step_ms)).await?;
+        for delay_ms in DELAY_QUEUES_MS {
+            let name = retry_queue(namespace, pool, delay_ms);
+            declaring.queue(&name, retry_arguments(namespace, pool, delay_ms)).await?;
+            declaring.bind(&name, &retry_key(pool, delay_ms)).await?;
         }
     }
     Ok(())
@@ -155,29 +155,29 @@ pub async fn delete(
     step: Duration,
 ) -> Result<(), TopologyError> {
     let mains = pools.iter().map(|pool| main_queue(namespace, pool));
-    let ladders = pools.iter().flat_map(|pool| {
-        LADDER_MS.into_iter().map(|step_ms| retry_queue(namespace, pool, step_ms))
+    let delay_queues = pools.iter().flat_map(|pool| {
+        DELAY_QUEUES_MS.into_iter().map(|delay_ms| retry_queue(namespace, pool, delay_ms))
     });
-    for name in std::iter::once(failed_queue(namespace)).chain(mains).chain(ladders) {
+    for name in std::iter::once(failed_queue(namespace)).chain(mains).chain(delay_queues) {
         let deleting = channel.queue_delete((*name).into(), QueueDeleteOptions::default());
-        limited(step, deleting, &format!("queue {name}")).await?;
+        with_timeout(step, deleting, &format!("queue {name}")).await?;
     }
     let name = exchange(namespace);
     let deleting = channel.exchange_delete((*name).into(), ExchangeDeleteOptions::default());
-    limited(step, deleting, &format!("exchange {name}")).await
+    with_timeout(step, deleting, &format!("exchange {name}")).await
 }
 
-struct Declaring<'a> {
+struct Declarer<'a> {
     channel: &'a Channel,
     exchange: String,
     step: Duration,
 }
 
-impl Declaring<'_> {
+impl Declarer<'_> {
     async fn queue(&self, name: &str, arguments: FieldTable) -> Result<(), TopologyError> {
         let options = QueueDeclareOptions::durable();
         let declaring = self.channel.queue_declare(name.into(), options, arguments);
-        limited(self.step, declaring, &format!("queue {name}")).await.map(|_| ())
+        with_timeout(self.step, declaring, &format!("queue {name}")).await.map(|_| ())
     }
 
     async fn exchange(&self) -> Result<(), TopologyError> {
@@ -187,7 +187,7 @@ impl Declaring<'_> {
             ExchangeDeclareOptions { durable: true, ..Default::default() },
             FieldTable::default(),
         );
-        limited(self.step, declaring, &format!("exchange {}", self.exchange)).await
+        with_timeout(self.step, declaring, &format!("exchange {}", self.exchange)).await
     }
 
     async fn bind(&self, queue: &str, key: &str) -> Result<(), TopologyError> {
@@ -198,18 +198,19 @@ impl Declaring<'_> {
             QueueBindOptions::default(),
             FieldTable::default(),
         );
-        limited(self.step, binding, &format!("binding {key} of exchange {}", self.exchange)).await
+        with_timeout(self.step, binding, &format!("binding {key} of exchange {}", self.exchange))
+            .await
     }
 }
 
-async fn limited<T>(
+async fn with_timeout<T>(
     step: Duration,
-    doing: impl Future<Output = lapin::Result<T>>,
+    operation: impl Future<Output = lapin::Result<T>>,
     what: &str,
 ) -> Result<T, TopologyError> {
-    match timeout(step, doing).await {
+    match timeout(step, operation).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(error)) => Err(translate(what, &error)),
+        Ok(Err(error)) => Err(topology_error(what, &error)),
         Err(_) => Err(TopologyError::Broker {
             what: what.to_owned(),
             reason: format!("no answer within {} s", step.as_secs()),
@@ -217,16 +218,16 @@ async fn limited<T>(
     }
 }
 
-pub(crate) fn translate(what: &str, error: &lapin::Error) -> TopologyError {
+pub(crate) fn topology_error(what: &str, error: &lapin::Error) -> TopologyError {
     if let ErrorKind::ProtocolError(complaint) = error.kind()
-        && let Some(found) = mismatch::read(complaint.get_message().as_str())
+        && let Some(found) = mismatch::parse(complaint.get_message().as_str())
     {
         return TopologyError::Mismatch {
             queue: what.to_owned(),
             argument: found.argument,
             ours: found.ours,
             theirs: found.theirs,
-            remedy: REMEDY,
+            remedy: MISMATCH_REMEDY,
         };
     }
     TopologyError::Broker { what: what.to_owned(), reason: error.to_string() }
@@ -244,7 +245,7 @@ mod tests {
         let ns = Namespace::default();
         let pool = PoolName::default_pool();
         let mut tables = vec![failed_arguments(), main_arguments(&ns)];
-        tables.extend(LADDER_MS.map(|step_ms| retry_arguments(&ns, &pool, step_ms)));
+        tables.extend(DELAY_QUEUES_MS.map(|delay_ms| retry_arguments(&ns, &pool, delay_ms)));
         tables
     }
 

@@ -13,7 +13,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use sexton_model::cron::Dst;
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_model::overlap::UnderWay;
-use sexton_model::plan::{Due, Timetable, plan};
+use sexton_model::plan::{PlanInput, Timetable, plan};
 use sexton_model::zone::Zone;
 
 fn now() -> DateTime<Utc> {
@@ -44,7 +44,7 @@ fn absences(c: &mut Criterion) {
         for zone in ["UTC", "Europe/Vienna"] {
             let table = table(expression, zone);
             let next_fire_at = table.next_after(now() - absence).expect("it fires");
-            let due = Due {
+            let due = PlanInput {
                 timetable: &table,
                 overlap: Overlap::Allow,
                 misfire,

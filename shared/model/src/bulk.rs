@@ -11,13 +11,13 @@ use crate::rate::Rate;
 use crate::state::{Cause, State};
 
 /// The most executions of one portion.
-pub const PORTION: u32 = 500;
+pub const MAX_BATCH_EXECUTIONS: u32 = 500;
 /// The most executions that a canary may have.
-pub const MAX_CANARY: u32 = 1_000;
+pub const MAX_CANARY_EXECUTIONS: u32 = 1_000;
 
 /// What is done to each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum BulkKind {
     /// Run again.
     Requeue,
     /// Given up.
@@ -26,9 +26,9 @@ pub enum Kind {
     Restore,
 }
 
-text_enum!(Kind { Requeue => "requeue", Discard => "discard", Restore => "restore" });
+text_enum!(BulkKind { Requeue => "requeue", Discard => "discard", Restore => "restore" });
 
-impl Kind {
+impl BulkKind {
     /// The move in the table of states.
     pub const fn cause(self) -> Cause {
         match self {
@@ -118,19 +118,19 @@ pub struct Pace {
     pub begun: u64,
 }
 
-/// How many may begin at `now`, at most [`PORTION`], and when the next after those may. At no instant have
+/// How many may begin at `now`, at most [`MAX_BATCH_EXECUTIONS`], and when the next after those may. At no instant have
 /// more begun than the rate allows since its beginning; what a scheduler that was away has missed is made up
 /// for no further than by one portion.
-pub fn allowed(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
-    let count = backlog(pace, now).min(u64::from(PORTION)) as u32;
+pub fn allowance(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>) {
+    let count = backlog(pace, now).min(u64::from(MAX_BATCH_EXECUTIONS)) as u32;
     (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
 }
 
 /// From when on a pace counts after a portion in which so many have begun: where more had been due than one
 /// portion takes, from `now` on, so that the time in which nobody was at work does not come back as a flood.
 /// That is so however few have begun: what a canary or locked rows held back has not been earned either.
-pub fn went_on(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
-    if backlog(pace, now) > u64::from(PORTION) {
+pub fn advance_pace(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
+    if backlog(pace, now) > u64::from(MAX_BATCH_EXECUTIONS) {
         // The next is due one interval after this instant, as after any that has just begun.
         Pace { since: now, begun: u64::from(begun.min(1)), ..pace }
     } else {
@@ -140,7 +140,7 @@ pub fn went_on(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
 
 /// From when on a pace counts when its canary has passed: from `now` on, where anything was due. What became
 /// due while the canary ran is not made up for.
-pub fn after_canary(pace: Pace, now: DateTime<Utc>) -> Pace {
+pub fn reset_pace(pace: Pace, now: DateTime<Utc>) -> Pace {
     if backlog(pace, now) > 0 { Pace { since: now, begun: 0, ..pace } } else { pace }
 }
 
@@ -162,7 +162,7 @@ pub struct CanaryCounts {
 
 /// What a canary says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Canary {
+pub enum CanaryVerdict {
     /// It may have this many more.
     More(u32),
     /// It has not ended.
@@ -175,16 +175,16 @@ pub enum Canary {
 
 /// Judges a canary of `size` of which so many were done (and so many refused, which say nothing). One that
 /// fails is enough, also while others are under way. `left`: whether any item waits.
-pub const fn canary(size: u32, counts: CanaryCounts, left: bool) -> Canary {
+pub const fn judge_canary(size: u32, counts: CanaryCounts, left: bool) -> CanaryVerdict {
     let done = counts.under_way + counts.failed + counts.succeeded;
     if counts.failed > 0 {
-        Canary::Failed
+        CanaryVerdict::Failed
     } else if done < size as u64 && left {
-        Canary::More((size as u64 - done) as u32)
+        CanaryVerdict::More((size as u64 - done) as u32)
     } else if counts.under_way > 0 {
-        Canary::Wait
+        CanaryVerdict::Wait
     } else {
-        Canary::Passed
+        CanaryVerdict::Passed
     }
 }
 
@@ -203,9 +203,9 @@ mod tests {
     #[test]
     fn each_kind_is_a_move_of_the_table_from_the_state_that_it_names() {
         for (kind, to) in [
-            (Kind::Requeue, State::Pending),
-            (Kind::Discard, State::Discarded),
-            (Kind::Restore, State::Failed),
+            (BulkKind::Requeue, State::Pending),
+            (BulkKind::Discard, State::Discarded),
+            (BulkKind::Restore, State::Failed),
         ] {
             assert_eq!(next(kind.from(), kind.cause()), Some(to), "{kind:?}");
         }
@@ -226,25 +226,33 @@ mod tests {
     #[test]
     fn a_canary_waits_for_all_and_one_failure_is_enough() {
         let counts = |under_way, failed, succeeded| CanaryCounts { under_way, failed, succeeded };
-        assert_eq!(canary(10, counts(0, 0, 0), true), Canary::More(10));
-        assert_eq!(canary(10, counts(4, 0, 0), true), Canary::More(6));
-        assert_eq!(canary(10, counts(4, 0, 0), false), Canary::Wait, "there are no more");
-        assert_eq!(canary(10, counts(1, 0, 9), true), Canary::Wait);
-        assert_eq!(canary(10, counts(0, 0, 10), true), Canary::Passed);
-        assert_eq!(canary(10, counts(9, 1, 0), true), Canary::Failed);
-        assert_eq!(canary(10, counts(0, 0, 0), false), Canary::Passed, "all were refused");
+        assert_eq!(judge_canary(10, counts(0, 0, 0), true), CanaryVerdict::More(10));
+        assert_eq!(judge_canary(10, counts(4, 0, 0), true), CanaryVerdict::More(6));
+        assert_eq!(
+            judge_canary(10, counts(4, 0, 0), false),
+            CanaryVerdict::Wait,
+            "there are no more"
+        );
+        assert_eq!(judge_canary(10, counts(1, 0, 9), true), CanaryVerdict::Wait);
+        assert_eq!(judge_canary(10, counts(0, 0, 10), true), CanaryVerdict::Passed);
+        assert_eq!(judge_canary(10, counts(9, 1, 0), true), CanaryVerdict::Failed);
+        assert_eq!(
+            judge_canary(10, counts(0, 0, 0), false),
+            CanaryVerdict::Passed,
+            "all were refused"
+        );
     }
 
     #[test]
     fn an_absence_is_not_made_up_for_by_a_flood() {
         let pace = Pace { rate: "50/s".parse().unwrap(), since: at(0), begun: 0 };
         let hour = 3_600_000;
-        let (count, _) = allowed(pace, at(hour));
-        assert_eq!(count, PORTION);
-        let pace = went_on(pace, count, at(hour));
-        let (count, next) = allowed(pace, at(hour));
+        let (count, _) = allowance(pace, at(hour));
+        assert_eq!(count, MAX_BATCH_EXECUTIONS);
+        let pace = advance_pace(pace, count, at(hour));
+        let (count, next) = allowance(pace, at(hour));
         assert_eq!((count, next), (0, Some(at(hour + 20))));
-        assert_eq!(allowed(pace, at(hour + 1_000)).0, 50);
+        assert_eq!(allowance(pace, at(hour + 1_000)).0, 50);
     }
 
     #[test]
@@ -252,16 +260,16 @@ mod tests {
         let hour = 3_600_000;
         let pace = Pace { rate: "50/s".parse().unwrap(), since: at(0), begun: 10 };
         // One row of the portion was locked, or all of them.
-        for (begun, next) in [(PORTION - 1, 0), (1, 0), (0, 1)] {
-            let pace = went_on(pace, begun, at(hour));
-            assert_eq!(allowed(pace, at(hour)).0, next, "after {begun}");
-            assert_eq!(allowed(pace, at(hour + 1_000)).0, 50 + next, "after {begun}");
+        for (begun, next) in [(MAX_BATCH_EXECUTIONS - 1, 0), (1, 0), (0, 1)] {
+            let pace = advance_pace(pace, begun, at(hour));
+            assert_eq!(allowance(pace, at(hour)).0, next, "after {begun}");
+            assert_eq!(allowance(pace, at(hour + 1_000)).0, 50 + next, "after {begun}");
         }
-        let passed = after_canary(pace, at(hour));
-        assert_eq!((allowed(passed, at(hour)).0, allowed(passed, at(hour + 1_000)).0), (1, 51));
+        let passed = reset_pace(pace, at(hour));
+        assert_eq!((allowance(passed, at(hour)).0, allowance(passed, at(hour + 1_000)).0), (1, 51));
         // One that has nothing due is not given anything by it.
         let slow = Pace { rate: "1/h".parse().unwrap(), since: at(0), begun: 1 };
-        assert_eq!(after_canary(slow, at(1_000)), slow);
+        assert_eq!(reset_pace(slow, at(1_000)), slow);
     }
 
     proptest! {
@@ -276,9 +284,9 @@ mod tests {
             let (mut now, mut begun) = (0, 0_u64);
             for step in steps {
                 now += step;
-                let (more, next) = allowed(pace, at(now));
-                prop_assert!(next.is_none_or(|next| more == PORTION || next > at(now)));
-                pace = went_on(pace, more, at(now));
+                let (more, next) = allowance(pace, at(now));
+                prop_assert!(next.is_none_or(|next| more == MAX_BATCH_EXECUTIONS || next > at(now)));
+                pace = advance_pace(pace, more, at(now));
                 begun += u64::from(more);
                 prop_assert!(begun <= now as u64 * u64::from(count) / 1_000 + 1);
                 prop_assert_eq!(begun, now as u64 * u64::from(count) / 1_000 + 1);
@@ -290,26 +298,26 @@ mod tests {
         #[test]
         fn no_stretch_of_time_begins_more_than_its_rate_and_a_portion(
             count in 1_u32..=5_000,
-            steps in prop::collection::vec((0_i64..=4_000, 0_u32..=PORTION, 0_u8..20), 1..40),
+            steps in prop::collection::vec((0_i64..=4_000, 0_u32..=MAX_BATCH_EXECUTIONS, 0_u8..20), 1..40),
         ) {
             let rate: Rate = format!("{count}/s").parse().unwrap();
             let mut pace = Pace { rate, since: at(0), begun: 0 };
-            let (mut now, mut told) = (0, Vec::new());
+            let (mut now, mut batches) = (0, Vec::new());
             for (step, most, canary) in steps {
                 now += step;
                 if canary == 0 {
-                    pace = after_canary(pace, at(now));
+                    pace = reset_pace(pace, at(now));
                 }
-                let begun = allowed(pace, at(now)).0.min(most);
-                pace = went_on(pace, begun, at(now));
-                told.push((now, u64::from(begun)));
+                let begun = allowance(pace, at(now)).0.min(most);
+                pace = advance_pace(pace, begun, at(now));
+                batches.push((now, u64::from(begun)));
             }
-            for (index, (from, _)) in told.iter().enumerate() {
+            for (index, (from, _)) in batches.iter().enumerate() {
                 let mut begun = 0;
-                for (until, more) in &told[index..] {
+                for (until, more) in &batches[index..] {
                     begun += more;
                     let due = (until - from) as u64 * u64::from(count) / 1_000;
-                    prop_assert!(begun <= due + u64::from(PORTION) + 2, "{begun} from {from} to {until}");
+                    prop_assert!(begun <= due + u64::from(MAX_BATCH_EXECUTIONS) + 2, "{begun} from {from} to {until}");
                 }
             }
         }

@@ -31,7 +31,7 @@ pub const MAX_PATTERN_CHARS: usize = 160;
 /// The longest class that is told apart.
 const MAX_CLASS_BYTES: usize = 200;
 /// Digits of a fingerprint.
-pub const DIGITS: usize = 16;
+pub const FINGERPRINT_DIGITS: usize = 16;
 /// Placeholders may bring a text into a form that is read otherwise; it has settled long before this.
 const MAX_PASSES: usize = 8;
 
@@ -42,8 +42,10 @@ pub struct Fingerprint(u64);
 
 /// Not 16 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a fingerprint has {DIGITS} hexadecimal digits, as `sexton failed groups` shows them")]
-pub struct NoFingerprint;
+#[error(
+    "a fingerprint has {FINGERPRINT_DIGITS} hexadecimal digits, as `sexton failed groups` shows them"
+)]
+pub struct FingerprintError;
 
 /// The fingerprint of an error.
 pub fn fingerprint(class: &str, message: &str) -> Fingerprint {
@@ -75,10 +77,10 @@ fn pass(line: &str) -> String {
         if out.is_full() {
             break;
         }
-        if let Some(length) = quotes.matched(rest, out.last()) {
+        if let Some(length) = quotes.match_length(rest, out.last()) {
             out.put("<quoted>");
             rest = &rest[length..];
-        } else if let Some((placeholder, length)) = matchers::matched(rest, out.last()) {
+        } else if let Some((placeholder, length)) = matchers::match_placeholder(rest, out.last()) {
             out.put(placeholder);
             rest = &rest[length..];
         } else if character.is_alphanumeric() {
@@ -140,13 +142,13 @@ impl fmt::Display for Fingerprint {
 }
 
 impl FromStr for Fingerprint {
-    type Err = NoFingerprint;
+    type Err = FingerprintError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(NoFingerprint);
+        if text.len() != FINGERPRINT_DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(FingerprintError);
         }
-        u64::from_str_radix(text, 16).map(Self).map_err(|_| NoFingerprint)
+        u64::from_str_radix(text, 16).map(Self).map_err(|_| FingerprintError)
     }
 }
 
@@ -157,9 +159,9 @@ impl From<Fingerprint> for String {
 }
 
 impl TryFrom<String> for Fingerprint {
-    type Error = NoFingerprint;
+    type Error = FingerprintError;
 
-    fn try_from(text: String) -> Result<Self, NoFingerprint> {
+    fn try_from(text: String) -> Result<Self, FingerprintError> {
         text.parse()
     }
 }

@@ -42,7 +42,7 @@ struct Limit {
     /// Times in a row that nothing was accepted.
     failures: u32,
     /// Gets nothing before this.
-    rests_until: Option<DateTime<Utc>>,
+    paused_until: Option<DateTime<Utc>>,
 }
 
 /// The largest window, and that of a destination that is not limited.
@@ -51,22 +51,23 @@ pub const FULL_WINDOW: usize = 500;
 /// a full window once more.
 pub const MAX_LIMITED_DESTINATIONS: usize = 1_000;
 /// After the first refusal; doubled with each that follows.
-const FIRST_WAIT: chrono::Duration = chrono::Duration::seconds(5);
+const INITIAL_WAIT: chrono::Duration = chrono::Duration::seconds(5);
 /// The longest that a destination rests. One probe each half minute costs little, finds a queue that has
 /// room again soon, and bounds how long one ticket that is always refused delays the others.
-const LONGEST_REST: chrono::Duration = chrono::Duration::seconds(30);
+const MAX_DESTINATION_PAUSE: chrono::Duration = chrono::Duration::seconds(30);
 /// The longest that a refused ticket waits.
-const LONGEST_WAIT: chrono::Duration = chrono::Duration::minutes(5);
-/// Doublings of `FIRST_WAIT` that reach `LONGEST_WAIT`.
-const DOUBLINGS: u32 = 6;
+const MAX_TICKET_WAIT: chrono::Duration = chrono::Duration::minutes(5);
+/// Doublings of `INITIAL_WAIT` that reach `MAX_TICKET_WAIT`.
+const MAX_DOUBLINGS: u32 = 6;
 
 impl FlowControl {
     /// How many tickets the destination may get at `now`.
     pub fn window(&self, destination: &Destination, now: DateTime<Utc>) -> usize {
         let Some(limit) = self.0.get(destination) else { return FULL_WINDOW };
         // A clock that was set back must not make the rest longer.
-        let rests = limit.rests_until.is_some_and(|end| now < end && end - now <= LONGEST_REST);
-        if rests { 0 } else { limit.window }
+        let is_paused =
+            limit.paused_until.is_some_and(|end| now < end && end - now <= MAX_DESTINATION_PAUSE);
+        if is_paused { 0 } else { limit.window }
     }
 
     /// Whether the destination's queue has refused tickets lately. Fresh tickets for it are left to the
@@ -92,24 +93,25 @@ impl FlowControl {
                     if drained || window >= FULL_WINDOW {
                         self.0.remove(destination);
                     } else {
-                        self.limit(destination, Limit { window, failures: 0, rests_until: None });
+                        self.limit(destination, Limit { window, failures: 0, paused_until: None });
                     }
                 }
             }
             Response { accepted: 0, .. } => {
                 let failures = before.map_or(0, |limit| limit.failures);
-                let wait = (FIRST_WAIT * 2_i32.pow(failures.min(DOUBLINGS))).min(LONGEST_WAIT);
-                let failures = (failures + 1).min(DOUBLINGS);
-                let rests_until = Some(now + wait.min(LONGEST_REST));
-                self.limit(destination, Limit { window: 1, failures, rests_until });
+                let wait =
+                    (INITIAL_WAIT * 2_i32.pow(failures.min(MAX_DOUBLINGS))).min(MAX_TICKET_WAIT);
+                let failures = (failures + 1).min(MAX_DOUBLINGS);
+                let paused_until = Some(now + wait.min(MAX_DESTINATION_PAUSE));
+                self.limit(destination, Limit { window: 1, failures, paused_until });
                 return wait;
             }
             Response { accepted, .. } => {
                 let window = accepted.min(FULL_WINDOW);
-                self.limit(destination, Limit { window, failures: 0, rests_until: None });
+                self.limit(destination, Limit { window, failures: 0, paused_until: None });
             }
         }
-        FIRST_WAIT
+        INITIAL_WAIT
     }
 
     /// Forgets the destinations that `has_tickets` says no of: there is nothing left to probe them with, here or in
@@ -122,7 +124,7 @@ impl FlowControl {
     /// destination. What the relay has found out itself stays.
     pub fn suspect(&mut self, destination: &Destination) {
         if !self.is_limited(destination) {
-            self.limit(destination, Limit { window: 1, failures: 0, rests_until: None });
+            self.limit(destination, Limit { window: 1, failures: 0, paused_until: None });
         }
     }
 

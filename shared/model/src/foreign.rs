@@ -12,7 +12,7 @@ use crate::ticket::is_task_type;
 /// The most jobs `foreign.<type>` at the same time; deleted ones do not count.
 pub const MAX_FOREIGN_JOBS: i64 = 1_000;
 /// How long a message waits each time that no worker offers its type, before it is parked.
-pub const DELAYS: [Duration; 4] = [
+pub const UNOFFERED_DELAYS: [Duration; 4] = [
     Duration::from_secs(5),
     Duration::from_secs(15),
     Duration::from_secs(30),
@@ -40,7 +40,7 @@ pub fn admit(offered: bool, listed: bool, delays: i64) -> Admission {
     if offered || listed {
         return Admission::Adopt;
     }
-    let delay = usize::try_from(delays).ok().and_then(|count| DELAYS.get(count));
+    let delay = usize::try_from(delays).ok().and_then(|count| UNOFFERED_DELAYS.get(count));
     delay.map_or(Admission::Park, |delay| Admission::Delay(*delay))
 }
 
@@ -72,7 +72,7 @@ impl TypePatterns {
     }
 
     /// Whether an entry names `task_type`.
-    pub fn list(&self, task_type: &str) -> bool {
+    pub fn matches(&self, task_type: &str) -> bool {
         self.0.iter().any(|entry| match entry.strip_suffix('*') {
             Some(beginning) => task_type.starts_with(beginning),
             None => entry == task_type,
@@ -91,7 +91,7 @@ mod tests {
             assert_eq!(admit(false, true, delays), Admission::Adopt);
         }
         let waits: Vec<_> = (0..).map(|delays| admit(false, false, delays)).take(6).collect();
-        let expected = DELAYS.map(Admission::Delay);
+        let expected = UNOFFERED_DELAYS.map(Admission::Delay);
         assert_eq!(waits[..4], expected);
         assert_eq!(waits[4..], [Admission::Park, Admission::Park]);
         for impossible in [-1, i64::MIN, i64::MAX] {
@@ -105,10 +105,10 @@ mod tests {
         for (task_type, listed) in
             [("report", true), ("reports", false), ("billing.charge", true), ("billing", false)]
         {
-            assert_eq!(patterns.list(task_type), listed, "{task_type}");
+            assert_eq!(patterns.matches(task_type), listed, "{task_type}");
         }
-        assert!(TypePatterns::parse("*").unwrap().list("anything"));
-        assert!(!TypePatterns::default().list("anything"));
+        assert!(TypePatterns::parse("*").unwrap().matches("anything"));
+        assert!(!TypePatterns::default().matches("anything"));
         for wrong in ["", "a,,b", "a b", "*a", "a**", "ü", &"a,".repeat(200)] {
             assert!(TypePatterns::parse(wrong).is_err(), "{wrong:?}");
         }

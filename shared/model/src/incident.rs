@@ -32,12 +32,12 @@ impl IncidentKind {
     }
 
     /// The inverse of [`Self::as_str`].
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
     /// By the broker's own note of why it took a message out of a main queue.
-    pub fn of_death(reason: &str) -> Option<Self> {
+    pub fn from_dead_letter_reason(reason: &str) -> Option<Self> {
         match reason {
             "expired" => Some(Self::Expired),
             "maxlen" => Some(Self::Overflowed),
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn kinds_are_read_as_they_are_written() {
         for kind in IncidentKind::ALL {
-            assert_eq!(IncidentKind::named(kind.as_str()), Some(kind));
+            assert_eq!(IncidentKind::parse(kind.as_str()), Some(kind));
         }
-        assert_eq!(IncidentKind::named("other"), None);
-        assert_eq!(IncidentKind::of_death("delivery_limit"), None);
+        assert_eq!(IncidentKind::parse("other"), None);
+        assert_eq!(IncidentKind::from_dead_letter_reason("delivery_limit"), None);
     }
 }

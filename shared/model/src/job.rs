@@ -11,20 +11,20 @@ use crate::cron::Dst;
 use crate::moment::Moment;
 use crate::pool::PoolName;
 use crate::rate::Rate;
-use crate::verify::VERIFY_PREFIX;
+use crate::verify_task::VERIFY_PREFIX;
 use crate::zone::Zone;
 
 mod columns;
+mod constraints;
 mod diff;
 mod exclusions;
 mod name;
-mod terms;
 
-pub use columns::{COLUMNS, ColumnError, TermColumns};
+pub use columns::{COLUMNS, ColumnError, ConstraintColumns};
+pub use constraints::ScheduleConstraints;
 pub use diff::{FieldChange, diff};
-pub use exclusions::{Days, DaysError, Exclusions, MAX_EXCLUDED};
+pub use exclusions::{DateRange, DateRangeError, Exclusions, MAX_EXCLUSIONS};
 pub use name::{NameError, check_class, check_name, check_task_type};
-pub use terms::Terms;
 
 /// Longest job name, in bytes.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -44,7 +44,7 @@ pub const MAX_PAUSE_AFTER_FAILURES: u32 = 100;
 /// Prefix of the jobs that stand for tasks published by others; reserved.
 pub const FOREIGN_PREFIX: &str = "foreign.";
 /// What no job of a file may begin with: jobs that come into being by themselves.
-pub const RESERVED: [&str; 2] = [FOREIGN_PREFIX, VERIFY_PREFIX];
+pub const RESERVED_PREFIXES: [&str; 2] = [FOREIGN_PREFIX, VERIFY_PREFIX];
 /// Longest run of one attempt where the job does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_hours(1);
 /// The shortest period of [`Schedule::Every`]. Execution keys name the second of a firing, so two
@@ -55,7 +55,7 @@ pub const MAX_PERIOD: Duration = Duration::from_hours(366 * 24);
 
 /// Whether a job of this name came into being by itself, and is nobody's to define.
 pub fn is_reserved(name: &str) -> bool {
-    RESERVED.iter().any(|prefix| name.starts_with(prefix))
+    RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// A job's definition, as applied.
@@ -70,9 +70,9 @@ pub struct JobSpec {
     /// When it fires.
     pub schedule: Schedule,
     /// What its schedule is subject to.
-    pub terms: Terms,
+    pub constraints: ScheduleConstraints,
     /// What becomes of an instant that is past when the job is applied. Asked then and not kept.
-    pub past: Past,
+    pub past: PastPolicy,
     /// The zone whose clocks its schedule and its terms are about.
     pub timezone: Zone,
     /// What a change of those clocks means for a cron expression.
@@ -144,7 +144,7 @@ pub enum Schedule {
 
 /// What becomes of a job that fires once, and whose instant is past when it is applied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Past {
+pub enum PastPolicy {
     /// It is refused: mostly the instant is mistaken.
     #[default]
     Refuse,
@@ -160,8 +160,8 @@ impl JobSpec {
             description: String::new(),
             target: None,
             schedule,
-            terms: Terms::default(),
-            past: Past::default(),
+            constraints: ScheduleConstraints::default(),
+            past: PastPolicy::default(),
             timezone: Zone::UTC,
             dst: Dst::default(),
             task_type: task_type.into(),
@@ -187,9 +187,9 @@ impl JobSpec {
 impl JobSpec {
     /// Whether it has the same firings as `other` of the same name. When they become due, and how many
     /// of them may run, may differ.
-    pub fn fires_as(&self, other: &Self) -> bool {
+    pub fn has_same_firings(&self, other: &Self) -> bool {
         (&self.schedule, self.timezone, self.dst) == (&other.schedule, other.timezone, other.dst)
-            && self.terms.hold_as(&other.terms)
+            && self.constraints.has_same_firings(&other.constraints)
     }
 }
 
@@ -241,7 +241,7 @@ pub struct Misfire {
 
 impl Misfire {
     /// A firing noticed within this time is on time, not late.
-    pub const ON_TIME: Duration = Duration::from_mins(1);
+    pub const ON_TIME_GRACE: Duration = Duration::from_mins(1);
     /// The largest `limit`: what one catch-up may put into the queues at once.
     pub const MAX_LIMIT: u32 = 1_000;
 }
@@ -311,6 +311,6 @@ macro_rules! text_enum {
 }
 pub(crate) use text_enum;
 
-text_enum!(Past { Refuse => "refuse", Run => "run" });
+text_enum!(PastPolicy { Refuse => "refuse", Run => "run" });
 text_enum!(Overlap { Allow => "allow", Skip => "skip", Queue => "queue", Replace => "replace" });
 text_enum!(MisfirePolicy { Skip => "skip", FireOnce => "fire_once", FireAll => "fire_all" });

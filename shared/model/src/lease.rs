@@ -14,22 +14,22 @@ use std::time::{Duration, Instant};
 
 /// What one observer has seen of the open attempts: of each `K` its last renewal `R`, and since when.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Observed<K, R> {
+pub struct LeaseObserver<K, R> {
     seen: BTreeMap<K, (R, Instant)>,
 }
 
-impl<K, R> Default for Observed<K, R> {
+impl<K, R> Default for LeaseObserver<K, R> {
     fn default() -> Self {
         Self { seen: BTreeMap::new() }
     }
 }
 
-impl<K: Ord + Copy, R: PartialEq + Clone> Observed<K, R> {
+impl<K: Ord + Copy, R: PartialEq + Clone> LeaseObserver<K, R> {
     /// Takes in a page of a reading in the order of the keys: whatever there is behind `after` (from the start:
     /// `None`), up to the page's last key or, if `whole`, to the end of all. `read_by` is an instant *after* the
     /// answer had come. What stood in that range and is not in the page is forgotten. Returns since when each
     /// of the page was seen as it is now.
-    pub fn take_in(
+    pub fn observe_page(
         &mut self,
         after: Option<K>,
         page: &[(K, R)],
@@ -72,7 +72,7 @@ impl<K: Ord + Copy, R: PartialEq + Clone> Observed<K, R> {
 
 /// Whether a lease of this length is over by `now`, if the same renewal was seen `since` then. `now` is an
 /// instant *before* what acts on the answer is asked for.
-pub fn is_over(since: Instant, now: Instant, lease: Duration) -> bool {
+pub fn is_expired(since: Instant, now: Instant, lease: Duration) -> bool {
     now.saturating_duration_since(since) >= lease
 }
 
@@ -90,41 +90,41 @@ mod tests {
     fn a_lease_is_over_when_the_same_renewal_was_seen_for_its_whole_length() {
         let begin = Instant::now();
         let lease = Duration::from_secs(20);
-        let mut observed = Observed::default();
+        let mut observed = LeaseObserver::default();
         // An observer that has just started knows nothing, however old the renewal is.
-        assert_eq!(observed.take_in(None, &[(1, 'a')], true, begin), [begin]);
-        assert_eq!(observed.take_in(None, &[(1, 'a')], true, at(begin, 19)), [begin]);
-        assert!(!is_over(begin, at(begin, 19), lease));
-        assert!(is_over(begin, at(begin, 20), lease));
+        assert_eq!(observed.observe_page(None, &[(1, 'a')], true, begin), [begin]);
+        assert_eq!(observed.observe_page(None, &[(1, 'a')], true, at(begin, 19)), [begin]);
+        assert!(!is_expired(begin, at(begin, 19), lease));
+        assert!(is_expired(begin, at(begin, 20), lease));
         // A renewal at the last moment begins it anew.
-        let renewed = observed.take_in(None, &[(1, 'b')], true, at(begin, 21));
+        let renewed = observed.observe_page(None, &[(1, 'b')], true, at(begin, 21));
         assert_eq!(renewed, [at(begin, 21)]);
-        assert!(!is_over(renewed[0], at(begin, 40), lease));
-        assert!(is_over(renewed[0], at(begin, 41), lease));
+        assert!(!is_expired(renewed[0], at(begin, 40), lease));
+        assert!(is_expired(renewed[0], at(begin, 41), lease));
         // An instant from before the first look is no time at all.
-        assert!(!is_over(at(begin, 5), begin, Duration::from_millis(1)));
+        assert!(!is_expired(at(begin, 5), begin, Duration::from_millis(1)));
     }
 
     #[test]
     fn an_attempt_that_was_not_there_in_between_is_seen_anew() {
         let begin = Instant::now();
-        let mut observed = Observed::default();
-        observed.take_in(None, &[(1, 'a'), (2, 'a')], true, begin);
-        observed.take_in(None, &[(2, 'a')], true, at(begin, 1));
+        let mut observed = LeaseObserver::default();
+        observed.observe_page(None, &[(1, 'a'), (2, 'a')], true, begin);
+        observed.observe_page(None, &[(2, 'a')], true, at(begin, 1));
         assert_eq!(observed.len(), 1);
-        let again = observed.take_in(None, &[(1, 'a'), (2, 'a')], true, at(begin, 2));
+        let again = observed.observe_page(None, &[(1, 'a'), (2, 'a')], true, at(begin, 2));
         assert_eq!(again, [at(begin, 2), begin]);
     }
 
     #[test]
     fn a_reading_that_broke_off_forgets_nothing_of_what_it_did_not_reach() {
         let begin = Instant::now();
-        let mut observed = Observed::default();
-        observed.take_in(None, &[(1, 'a'), (3, 'a'), (5, 'a')], true, begin);
+        let mut observed = LeaseObserver::default();
+        observed.observe_page(None, &[(1, 'a'), (3, 'a'), (5, 'a')], true, begin);
         // The first page only: 3 is gone, 5 was not asked about.
-        observed.take_in(None, &[(1, 'a'), (4, 'a')], false, at(begin, 1));
-        assert_eq!(observed.take_in(None, &[], false, at(begin, 2)), []);
-        let since = observed.take_in(Some(4), &[(5, 'a')], true, at(begin, 3));
+        observed.observe_page(None, &[(1, 'a'), (4, 'a')], false, at(begin, 1));
+        assert_eq!(observed.observe_page(None, &[], false, at(begin, 2)), []);
+        let since = observed.observe_page(Some(4), &[(5, 'a')], true, at(begin, 3));
         assert_eq!((since, observed.len()), (vec![begin], 3));
     }
 
@@ -138,7 +138,7 @@ mod tests {
             size in 1_usize..4,
         ) {
             let begin = Instant::now();
-            let mut observed = Observed::default();
+            let mut observed = LeaseObserver::default();
             for (round, reading) in readings.iter().enumerate() {
                 let read_by = at(begin, round as u64);
                 let rows: Vec<(u8, u8)> = reading.iter().map(|(key, renewal)| (*key, *renewal)).collect();
@@ -148,7 +148,7 @@ mod tests {
                 loop {
                     let (page, more) = rest.split_at(size.min(rest.len()));
                     let whole = more.is_empty() && page.len() < size;
-                    since.extend(observed.take_in(after, page, whole, read_by));
+                    since.extend(observed.observe_page(after, page, whole, read_by));
                     after = page.last().map(|(key, _)| *key).or(after);
                     rest = more;
                     if whole { break; }

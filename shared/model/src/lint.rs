@@ -15,14 +15,14 @@ use serde::Serialize;
 use crate::job::text_enum;
 
 pub use job::{MIN_RUNS, RunTimes, of_expression, of_job};
-pub use many::{SAME_MINUTE, same_minute};
+pub use many::{DEFAULT_SAME_MINUTE_JOBS, same_minute};
 
 /// How far ahead changes of the clocks are looked for.
-const AHEAD: Months = Months::new(24);
+const LINT_HORIZON: Months = Months::new(24);
 
 /// The end of what is looked at from `now` on: two years later.
-pub fn ahead(now: DateTime<Utc>) -> DateTime<Utc> {
-    now.checked_add_months(AHEAD).unwrap_or(DateTime::<Utc>::MAX_UTC)
+pub fn lint_horizon(now: DateTime<Utc>) -> DateTime<Utc> {
+    now.checked_add_months(LINT_HORIZON).unwrap_or(DateTime::<Utc>::MAX_UTC)
 }
 
 /// How bad it is.

@@ -10,8 +10,8 @@ use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, Timelike, Utc};
 
-use crate::echo::quoted;
-use crate::zone::{Shown, Zone};
+use crate::quoting::quoted;
+use crate::zone::{WallTimeMapping, Zone};
 
 /// When, in whole milliseconds, in the years 1970 to 9999.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,10 +30,10 @@ pub struct MomentError(String);
 /// A wall time of which there is more or less than one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}", unclear(*wall, *zone, *shown))]
-pub struct Unclear {
+pub struct AmbiguousMoment {
     wall: NaiveDateTime,
     zone: Zone,
-    shown: Shown,
+    shown: WallTimeMapping,
 }
 
 impl Moment {
@@ -75,13 +75,13 @@ impl Moment {
     ///
     /// # Errors
     ///
-    /// [`Unclear`] names the instants that could be meant.
-    pub fn resolve(self, zone: Zone) -> Result<DateTime<Utc>, Unclear> {
+    /// [`AmbiguousMoment`] names the instants that could be meant.
+    pub fn resolve(self, zone: Zone) -> Result<DateTime<Utc>, AmbiguousMoment> {
         match self {
             Self::Instant(at) => Ok(at),
-            Self::Wall(wall) => match zone.shows(wall) {
-                Shown::Once(at) => Ok(at),
-                shown => Err(Unclear { wall, zone, shown }),
+            Self::Wall(wall) => match zone.map_wall_time(wall) {
+                WallTimeMapping::Once(at) => Ok(at),
+                shown => Err(AmbiguousMoment { wall, zone, shown }),
             },
         }
     }
@@ -91,7 +91,7 @@ impl Moment {
     pub fn instant(self, zone: Zone) -> DateTime<Utc> {
         match self {
             Self::Instant(at) => at,
-            Self::Wall(wall) => zone.shows(wall).one(),
+            Self::Wall(wall) => zone.map_wall_time(wall).one(),
         }
     }
 
@@ -132,19 +132,19 @@ impl fmt::Display for Moment {
     }
 }
 
-fn unclear(wall: NaiveDateTime, zone: Zone, shown: Shown) -> String {
+fn unclear(wall: NaiveDateTime, zone: Zone, shown: WallTimeMapping) -> String {
     let wall = Moment::Wall(wall);
     match shown {
-        Shown::Once(at) => format!("{wall} is {}", zone.told(at)),
-        Shown::Twice { first, second } => format!(
+        WallTimeMapping::Once(at) => format!("{wall} is {}", zone.format_with_offset(at)),
+        WallTimeMapping::Twice { first, second } => format!(
             "{wall} is there twice in {zone}, where the clocks are set back: write {} or {}",
-            zone.told(first),
-            zone.told(second)
+            zone.format_with_offset(first),
+            zone.format_with_offset(second)
         ),
-        Shown::Never { earlier, later, .. } => format!(
+        WallTimeMapping::Never { earlier, later, .. } => format!(
             "{wall} is not there in {zone}, where the clocks are set forward over it: write {} or {}",
-            zone.told(earlier),
-            zone.told(later)
+            zone.format_with_offset(earlier),
+            zone.format_with_offset(later)
         ),
     }
 }
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_unclear_wall_time_names_both_instants_and_how_to_choose() {
-        for (text, told) in [
+        for (text, expected) in [
             (
                 "2026-10-25T02:30:00",
                 "2026-10-25T02:30:00 is there twice in Europe/Vienna, where the clocks are set \
@@ -213,9 +213,9 @@ mod tests {
             ),
         ] {
             let moment = Moment::parse(text).unwrap();
-            assert_eq!(moment.resolve(vienna()).unwrap_err().to_string(), told);
+            assert_eq!(moment.resolve(vienna()).unwrap_err().to_string(), expected);
             // Whatever is suggested can be written.
-            for word in told.split(' ').filter(|word| word.contains('+')) {
+            for word in expected.split(' ').filter(|word| word.contains('+')) {
                 Moment::parse(word).unwrap().resolve(vienna()).unwrap();
             }
         }

@@ -11,7 +11,7 @@ use crate::state::State;
 
 /// What the unlocked read saw.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Row {
+pub struct ExecutionRow {
     /// The row's state.
     pub state: State,
     /// The row's attempt number.
@@ -30,57 +30,57 @@ pub struct Row {
 
 /// How long a ticket whose task type a worker does not have stays away before it is tried again,
 /// perhaps by a worker that has it.
-pub const NOT_OFFERED_WAIT: Duration = Duration::from_secs(30);
+pub const UNOFFERED_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// For how long that goes on after the ticket was due.
-pub const NOT_OFFERED_FOR: Duration = Duration::from_hours(1);
+pub const UNOFFERED_TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Why an execution is skipped whose first ticket comes later than the job's `stale_after` allows. The
 /// open decides it, in its statement and by the database's clock.
-pub const STALE: &str = "stale";
+pub const STALE_REASON: &str = "stale";
 
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Answer {
+pub enum OpenDecision {
     /// It was opened by this very request, whose answer was lost: run it.
     Run,
     /// Too early (the broker's clock, or a hand): to the ladder for the rest, ack. Not counted.
     Wait(Duration),
     /// Somebody held the row's lock for a moment: ask again in the next round.
-    AskAgain,
+    Retry,
     /// Opened already, whether its worker lives or not. The rescuer ends the attempt if nobody renews it: who
     /// is handed a ticket has not watched its lease. Ack.
-    Spent,
+    AlreadyOpened,
     /// A duplicate, or a ticket that was overtaken: ack, count.
     Stale,
     /// A ticket the database has forgotten (a restored backup): ack, count, warn. The row decides.
-    FromTheFuture,
+    Future,
     /// The message names an execution that does not exist: park it as it is, with the reason.
-    Unknown,
+    UnknownExecution,
     /// No worker with this task type came along for an hour: fail the execution, ack.
-    NeverOffered,
+    Unoffered,
     /// Somebody moved a parked message here, and this worker lacks its task type: back to the
     /// failed queue as it is, ack.
-    ParkAgain,
+    Repark,
 }
 
 /// Decides for a ticket with number `ticket` that opened nothing.
-pub fn answer(ticket: AttemptNumber, row: Option<&Row>) -> Answer {
-    let Some(row) = row else { return Answer::Unknown };
+pub fn decide_unopened(ticket: AttemptNumber, row: Option<&ExecutionRow>) -> OpenDecision {
+    let Some(row) = row else { return OpenDecision::UnknownExecution };
     if row.state.is_final() || row.state == State::Discarded || row.attempt > ticket {
-        return Answer::Stale;
+        return OpenDecision::Stale;
     }
     if row.attempt < ticket {
-        return Answer::FromTheFuture;
+        return OpenDecision::Future;
     }
     match row.state {
-        State::Running if row.mine => Answer::Run,
-        State::Running => Answer::Spent,
-        _ if row.waits => Answer::Stale,
-        _ if row.due_in > Duration::ZERO => Answer::Wait(row.due_in),
-        State::Failed if !row.offered => Answer::ParkAgain,
-        _ if !row.offered && row.overdue >= NOT_OFFERED_FOR => Answer::NeverOffered,
-        _ if !row.offered => Answer::Wait(NOT_OFFERED_WAIT),
-        _ => Answer::AskAgain,
+        State::Running if row.mine => OpenDecision::Run,
+        State::Running => OpenDecision::AlreadyOpened,
+        _ if row.waits => OpenDecision::Stale,
+        _ if row.due_in > Duration::ZERO => OpenDecision::Wait(row.due_in),
+        State::Failed if !row.offered => OpenDecision::Repark,
+        _ if !row.offered && row.overdue >= UNOFFERED_TIMEOUT => OpenDecision::Unoffered,
+        _ if !row.offered => OpenDecision::Wait(UNOFFERED_RETRY_DELAY),
+        _ => OpenDecision::Retry,
     }
 }
 
@@ -88,9 +88,9 @@ pub fn answer(ticket: AttemptNumber, row: Option<&Row>) -> Answer {
 mod tests {
     use super::*;
 
-    fn row(state: State, attempt: i32) -> Row {
+    fn row(state: State, attempt: i32) -> ExecutionRow {
         let attempt = AttemptNumber::new(attempt).unwrap();
-        Row {
+        ExecutionRow {
             state,
             attempt,
             mine: false,
@@ -101,55 +101,64 @@ mod tests {
         }
     }
 
-    fn ask(row: Row) -> Answer {
-        answer(AttemptNumber::new(2).unwrap(), Some(&row))
+    fn ask(row: ExecutionRow) -> OpenDecision {
+        decide_unopened(AttemptNumber::new(2).unwrap(), Some(&row))
     }
 
     #[test]
     fn a_running_attempt_is_its_own_token_s_alone() {
         let running = row(State::Running, 2);
-        assert_eq!(ask(Row { mine: true, ..running }), Answer::Run);
-        assert_eq!(ask(running), Answer::Spent);
+        assert_eq!(ask(ExecutionRow { mine: true, ..running }), OpenDecision::Run);
+        assert_eq!(ask(running), OpenDecision::AlreadyOpened);
     }
 
     #[test]
     fn a_row_with_the_same_number_waits_or_is_asked_again() {
         for state in [State::Pending, State::Retrying, State::Failed] {
-            assert_eq!(ask(row(state, 2)), Answer::AskAgain);
+            assert_eq!(ask(row(state, 2)), OpenDecision::Retry);
             let rest = Duration::from_secs(3);
-            assert_eq!(ask(Row { due_in: rest, ..row(state, 2) }), Answer::Wait(rest));
+            assert_eq!(
+                ask(ExecutionRow { due_in: rest, ..row(state, 2) }),
+                OpenDecision::Wait(rest)
+            );
         }
     }
 
     #[test]
     fn a_copy_of_the_ticket_of_who_waits_for_its_job_is_dropped() {
-        assert_eq!(ask(Row { waits: true, ..row(State::Pending, 2) }), Answer::Stale);
+        assert_eq!(
+            ask(ExecutionRow { waits: true, ..row(State::Pending, 2) }),
+            OpenDecision::Stale
+        );
     }
 
     #[test]
     fn a_task_type_nobody_offers_is_tried_for_an_hour_and_then_fails() {
-        let foreign = Row { offered: false, ..row(State::Pending, 2) };
-        assert_eq!(ask(foreign), Answer::Wait(NOT_OFFERED_WAIT));
-        assert_eq!(ask(Row { overdue: NOT_OFFERED_FOR, ..foreign }), Answer::NeverOffered);
+        let foreign = ExecutionRow { offered: false, ..row(State::Pending, 2) };
+        assert_eq!(ask(foreign), OpenDecision::Wait(UNOFFERED_RETRY_DELAY));
+        assert_eq!(
+            ask(ExecutionRow { overdue: UNOFFERED_TIMEOUT, ..foreign }),
+            OpenDecision::Unoffered
+        );
         // A parked message that was moved by hand goes back; the execution stays as it was.
-        assert_eq!(ask(Row { state: State::Failed, ..foreign }), Answer::ParkAgain);
+        assert_eq!(ask(ExecutionRow { state: State::Failed, ..foreign }), OpenDecision::Repark);
         // Its being early comes first, so that it is not asked about every half minute.
         let rest = Duration::from_mins(10);
-        assert_eq!(ask(Row { due_in: rest, ..foreign }), Answer::Wait(rest));
+        assert_eq!(ask(ExecutionRow { due_in: rest, ..foreign }), OpenDecision::Wait(rest));
     }
 
     #[test]
     fn overtaken_and_ended_tickets_are_stale_and_later_ones_from_the_future() {
         for state in State::ALL {
             let overtaken = ask(row(state, 3));
-            assert_eq!(overtaken, Answer::Stale, "{state:?}");
+            assert_eq!(overtaken, OpenDecision::Stale, "{state:?}");
             let forgotten = ask(row(state, 1));
             let ended = state.is_final() || state == State::Discarded;
-            assert_eq!(forgotten, if ended { Answer::Stale } else { Answer::FromTheFuture });
+            assert_eq!(forgotten, if ended { OpenDecision::Stale } else { OpenDecision::Future });
             if ended {
-                assert_eq!(ask(row(state, 2)), Answer::Stale);
+                assert_eq!(ask(row(state, 2)), OpenDecision::Stale);
             }
         }
-        assert_eq!(answer(AttemptNumber::FIRST, None), Answer::Unknown);
+        assert_eq!(decide_unopened(AttemptNumber::FIRST, None), OpenDecision::UnknownExecution);
     }
 }

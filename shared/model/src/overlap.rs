@@ -23,12 +23,12 @@ use crate::job::{Overlap, text_enum};
 use crate::plan::{Disposition, SkipReason};
 
 /// How an execution ended whose place a newer firing took.
-pub const REPLACED: &str = "replaced";
+pub const REPLACED_REASON: &str = "replaced";
 
 /// Why an execution waits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waits {
+pub enum WaitReason {
     /// A firing of a job whose policy is `queue`.
     Queue,
     /// A firing that replaced what still runs.
@@ -37,7 +37,7 @@ pub enum Waits {
     Turn,
 }
 
-text_enum!(Waits { Queue => "queue", Replace => "replace", Turn => "turn" });
+text_enum!(WaitReason { Queue => "queue", Replace => "replace", Turn => "turn" });
 
 /// What of a job has not ended when a firing comes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -50,13 +50,13 @@ pub struct UnderWay {
     /// A firing that waits.
     pub firing_waits: bool,
     /// One that somebody asked for, and that waits.
-    pub asked_waits: bool,
+    pub trigger_waits: bool,
 }
 
 impl UnderWay {
     /// Whether there is anything.
     pub const fn any(self) -> bool {
-        self.running || self.ready || self.firing_waits || self.asked_waits
+        self.running || self.ready || self.firing_waits || self.trigger_waits
     }
 }
 
@@ -82,12 +82,13 @@ impl Overlap {
             Self::Queue => under_way.any(),
             Self::Replace if !newest => return Disposition::Skipped(SkipReason::Replaced),
             // The others that are under way end with the claim.
-            Self::Replace => under_way.running || under_way.asked_waits,
+            Self::Replace => under_way.running || under_way.trigger_waits,
             Self::Allow | Self::Skip => false,
         };
         if waits {
             under_way.firing_waits = true;
-            let why = if matches!(self, Self::Queue) { Waits::Queue } else { Waits::Replace };
+            let why =
+                if matches!(self, Self::Queue) { WaitReason::Queue } else { WaitReason::Replace };
             Disposition::Waits(why)
         } else {
             under_way.ready = true;
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     const NOTHING: UnderWay =
-        UnderWay { running: false, ready: false, firing_waits: false, asked_waits: false };
+        UnderWay { running: false, ready: false, firing_waits: false, trigger_waits: false };
     const RUNNING: UnderWay = UnderWay { running: true, ..NOTHING };
     const READY: UnderWay = UnderWay { ready: true, ..NOTHING };
     const OVERLAP: Disposition = Disposition::Skipped(SkipReason::Overlap);
@@ -112,7 +113,7 @@ mod tests {
             running: bits & 1 > 0,
             ready: bits & 2 > 0,
             firing_waits: bits & 4 > 0,
-            asked_waits: bits & 8 > 0,
+            trigger_waits: bits & 8 > 0,
         })
     }
 
@@ -132,22 +133,22 @@ mod tests {
     fn one_firing_is_queued_and_those_behind_it_are_skipped() {
         let mut under_way = RUNNING;
         let each = [(); 3].map(|()| Overlap::Queue.disposition(&mut under_way, false));
-        assert_eq!(each, [Disposition::Waits(Waits::Queue), OVERLAP, OVERLAP]);
+        assert_eq!(each, [Disposition::Waits(WaitReason::Queue), OVERLAP, OVERLAP]);
         // What people asked for waits in front of it, and does not take its place.
-        let asked = UnderWay { asked_waits: true, ..NOTHING };
-        assert_eq!(of(Overlap::Queue, asked), Disposition::Waits(Waits::Queue));
+        let triggered = UnderWay { trigger_waits: true, ..NOTHING };
+        assert_eq!(of(Overlap::Queue, triggered), Disposition::Waits(WaitReason::Queue));
     }
 
     #[test]
     fn a_replacement_waits_only_for_what_the_claim_cannot_end() {
-        let waits = Disposition::Waits(Waits::Replace);
+        let waits = Disposition::Waits(WaitReason::Replace);
         assert_eq!(of(Overlap::Replace, RUNNING), waits);
         assert_eq!(of(Overlap::Replace, READY), Disposition::Run);
         assert_eq!(
             of(Overlap::Replace, UnderWay { firing_waits: true, ..NOTHING }),
             Disposition::Run
         );
-        assert_eq!(of(Overlap::Replace, UnderWay { asked_waits: true, ..NOTHING }), waits);
+        assert_eq!(of(Overlap::Replace, UnderWay { trigger_waits: true, ..NOTHING }), waits);
         let older = Overlap::Replace.disposition(&mut RUNNING.clone(), false);
         assert_eq!(older, Disposition::Skipped(SkipReason::Replaced));
     }

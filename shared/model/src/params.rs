@@ -24,29 +24,29 @@ pub enum ParamsError {
 ///
 /// [`ParamsError`].
 pub fn check(params: &Map<String, Value>) -> Result<(), ParamsError> {
-    inside(params, MAX_PARAMS_DEPTH)?;
+    check_fields(params, MAX_PARAMS_DEPTH)?;
     // Written only now: what is nested too deeply is not worth it.
     let bytes = serde_json::to_string(params).map_or(0, |text| text.len());
     if bytes > MAX_PARAMS_BYTES { Err(ParamsError::Large(bytes)) } else { Ok(()) }
 }
 
 /// `left` counts the levels that may still be; it bounds the recursion.
-fn inside(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
+fn check_fields(fields: &Map<String, Value>, left: usize) -> Result<(), ParamsError> {
     let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
     fields.iter().try_for_each(|(name, inside)| {
-        if name.contains('\0') { Err(ParamsError::Nul) } else { value(inside, left) }
+        if name.contains('\0') { Err(ParamsError::Nul) } else { check_value(inside, left) }
     })
 }
 
 /// The same for a value of any kind.
-pub(crate) fn value(of: &Value, left: usize) -> Result<(), ParamsError> {
+pub(crate) fn check_value(of: &Value, left: usize) -> Result<(), ParamsError> {
     match of {
         Value::String(text) if text.contains('\0') => Err(ParamsError::Nul),
         Value::Array(values) => {
             let left = left.checked_sub(1).ok_or(ParamsError::Deep)?;
-            values.iter().try_for_each(|inside| value(inside, left))
+            values.iter().try_for_each(|inside| check_value(inside, left))
         }
-        Value::Object(fields) => inside(fields, left),
+        Value::Object(fields) => check_fields(fields, left),
         _ => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use boon::{
 };
 use serde_json::Value;
 
-use crate::params::value;
+use crate::params::check_value;
 
 /// The most bytes of a schema as JSON.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
@@ -20,9 +20,9 @@ pub const MAX_SCHEMA_DEPTH: usize = 64;
 /// The most violations that are told.
 pub const MAX_VIOLATIONS: usize = 100;
 /// The most characters of one that are kept.
-const MAX_TOLD: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 /// What a schema is called while it is read.
-const NAME: &str = "schema:///params";
+const SCHEMA_URL: &str = "schema:///params";
 
 /// What is wrong with a schema: where, as a JSON Pointer (empty: at its top), and what.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -49,29 +49,29 @@ pub struct Violation {
 ///
 /// Everything that is wrong with it, [`MAX_VIOLATIONS`] at most.
 pub fn check(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
-    compiled(schema).map(drop)
+    compile(schema).map(drop)
 }
 
 /// A schema that was read, to be asked about params.
-pub struct Checker {
+pub struct SchemaValidator {
     schemas: Schemas,
     index: SchemaIndex,
 }
 
-impl fmt::Debug for Checker {
+impl fmt::Debug for SchemaValidator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checker").finish_non_exhaustive()
     }
 }
 
-impl Checker {
+impl SchemaValidator {
     /// Reads a schema.
     ///
     /// # Errors
     ///
     /// What is wrong with the schema; where it was checked when it was published, it is of another version.
     pub fn new(schema: &Value) -> Result<Self, Vec<SchemaProblem>> {
-        let (schemas, index) = compiled(schema)?;
+        let (schemas, index) = compile(schema)?;
         Ok(Self { schemas, index })
     }
 
@@ -79,34 +79,34 @@ impl Checker {
     pub fn violations(&self, params: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
         if let Err(error) = self.schemas.validate(params, self.index) {
-            leaves(&error, &mut |at, kind| found.push(Violation { at, what: told(kind) }));
+            leaves(&error, &mut |at, kind| found.push(Violation { at, what: describe(kind) }));
         }
         // Two branches of a schema may want the same.
-        let mut kept: Vec<Violation> = Vec::new();
+        let mut distinct: Vec<Violation> = Vec::new();
         for violation in found {
-            if !kept.contains(&violation) && kept.len() < MAX_VIOLATIONS {
-                kept.push(violation);
+            if !distinct.contains(&violation) && distinct.len() < MAX_VIOLATIONS {
+                distinct.push(violation);
             }
         }
-        kept
+        distinct
     }
 }
 
 /// Fetches nothing.
-struct Nothing;
+struct NoLoader;
 
-impl UrlLoader for Nothing {
+impl UrlLoader for NoLoader {
     fn load(&self, _: &str) -> Result<Value, Box<dyn std::error::Error>> {
         Err("a schema refers to nothing outside of it; put it under $defs".into())
     }
 }
 
-fn compiled(schema: &Value) -> Result<(Schemas, SchemaIndex), Vec<SchemaProblem>> {
+fn compile(schema: &Value) -> Result<(Schemas, SchemaIndex), Vec<SchemaProblem>> {
     let top = |what: String| vec![SchemaProblem { at: String::new(), what }];
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err(top("a schema is an object".to_owned()));
     }
-    if value(schema, MAX_SCHEMA_DEPTH).is_err() {
+    if check_value(schema, MAX_SCHEMA_DEPTH).is_err() {
         return Err(top(format!(
             "is nested more than {MAX_SCHEMA_DEPTH} levels deep, or holds the character U+0000"
         )));
@@ -118,10 +118,10 @@ fn compiled(schema: &Value) -> Result<(Schemas, SchemaIndex), Vec<SchemaProblem>
     let mut compiler = Compiler::new();
     compiler.set_default_draft(Draft::V2020_12);
     compiler.enable_format_assertions();
-    compiler.use_loader(Box::new(Nothing));
+    compiler.use_loader(Box::new(NoLoader));
     let mut schemas = Schemas::new();
-    compiler.add_resource(NAME, schema.clone()).map_err(|error| problems(&error))?;
-    let index = compiler.compile(NAME, &mut schemas).map_err(|error| problems(&error))?;
+    compiler.add_resource(SCHEMA_URL, schema.clone()).map_err(|error| problems(&error))?;
+    let index = compiler.compile(SCHEMA_URL, &mut schemas).map_err(|error| problems(&error))?;
     Ok((schemas, index))
 }
 
@@ -129,14 +129,16 @@ fn problems(error: &CompileError) -> Vec<SchemaProblem> {
     if let CompileError::ValidationError { src, .. } = error {
         let mut found = Vec::new();
         leaves(src, &mut |at, kind| {
-            let problem = SchemaProblem { at, what: clipped(&kind.to_string()) };
+            let problem = SchemaProblem { at, what: clip(&kind.to_string()) };
             if !found.contains(&problem) && found.len() < MAX_VIOLATIONS {
                 found.push(problem);
             }
         });
         return found;
     }
-    let what = clipped(&format!("{error:#}").replace(&format!("{NAME}#"), "#").replace(NAME, "#"));
+    let what = clip(
+        &format!("{error:#}").replace(&format!("{SCHEMA_URL}#"), "#").replace(SCHEMA_URL, "#"),
+    );
     let at = match error {
         CompileError::InvalidRegex { url, .. } => place(url),
         CompileError::ParseIdError { loc } | CompileError::ParseAnchorError { loc } => place(loc),
@@ -146,21 +148,21 @@ fn problems(error: &CompileError) -> Vec<SchemaProblem> {
 }
 
 fn place(url: &str) -> String {
-    url.split_once('#').map(|(_, pointer)| clipped(pointer)).unwrap_or_default()
+    url.split_once('#').map(|(_, pointer)| clip(pointer)).unwrap_or_default()
 }
 
 /// The innermost causes: what they are the causes of says nothing further.
-fn leaves(error: &ValidationError<'_, '_>, tell: &mut dyn FnMut(String, &ErrorKind<'_, '_>)) {
+fn leaves(error: &ValidationError<'_, '_>, visit: &mut dyn FnMut(String, &ErrorKind<'_, '_>)) {
     if error.causes.is_empty() {
-        tell(clipped(&error.instance_location.to_string()), &error.kind);
+        visit(clip(&error.instance_location.to_string()), &error.kind);
     }
     for cause in &error.causes {
-        leaves(cause, tell);
+        leaves(cause, visit);
     }
 }
 
 /// What is wanted, without what stands there.
-fn told(kind: &ErrorKind<'_, '_>) -> String {
+fn describe(kind: &ErrorKind<'_, '_>) -> String {
     let text = match kind {
         ErrorKind::Format { want, .. } => format!("is no valid {want}"),
         ErrorKind::Pattern { want, .. } => format!("does not match the pattern {want:?}"),
@@ -176,11 +178,11 @@ fn told(kind: &ErrorKind<'_, '_>) -> String {
         // Of the others the text names types, counts, names of fields and what the schema holds.
         other => other.to_string(),
     };
-    clipped(&text)
+    clip(&text)
 }
 
-fn clipped(text: &str) -> String {
-    text.chars().take(MAX_TOLD).collect()
+fn clip(text: &str) -> String {
+    text.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -207,7 +209,7 @@ mod tests {
     }
 
     fn places(params: &Value) -> Vec<(String, String)> {
-        let found = Checker::new(&charge()).unwrap().violations(params);
+        let found = SchemaValidator::new(&charge()).unwrap().violations(params);
         let mut found: Vec<_> = found.into_iter().map(|it| (it.at, it.what)).collect();
         found.sort();
         found
@@ -236,7 +238,10 @@ mod tests {
     #[test]
     fn what_is_told_is_bounded() {
         let params = json!({"customer": 1, "amount": {"cents": 1}, "lines": vec![json!({}); 500]});
-        assert_eq!(Checker::new(&charge()).unwrap().violations(&params).len(), MAX_VIOLATIONS);
+        assert_eq!(
+            SchemaValidator::new(&charge()).unwrap().violations(&params).len(),
+            MAX_VIOLATIONS
+        );
     }
 
     #[test]

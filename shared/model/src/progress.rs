@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How a progress line begins.
-const WORD: &str = "::progress ";
+const LINE_PREFIX: &str = "::progress ";
 /// The longest progress line, in bytes.
 pub const MAX_LINE_BYTES: usize = 1024;
 /// The most values.
@@ -39,7 +39,7 @@ pub struct Progress {
 impl Progress {
     /// What a program says of itself without a line, within the same limits: a percentage outside of 0 to
     /// 100 becomes the nearest, what is no number 0, and values that do not fit are left out.
-    pub fn bounded(percent: f64, values: BTreeMap<String, Value>, at: DateTime<Utc>) -> Self {
+    pub fn clamped(percent: f64, values: BTreeMap<String, Value>, at: DateTime<Utc>) -> Self {
         // In this order: what is no number passes through `clamp`.
         let percent = percent.clamp(0.0, 100.0).max(0.0);
         let mut bytes = 0;
@@ -52,7 +52,7 @@ impl Progress {
             let sound = is_name(name) && !text.is_empty() && !text.chars().any(char::is_control);
             // As they would stand in a line.
             let more = name.len() + text.len() + 2;
-            let room = sound && bytes + more <= MAX_LINE_BYTES - WORD.len();
+            let room = sound && bytes + more <= MAX_LINE_BYTES - LINE_PREFIX.len();
             bytes += if room { more } else { 0 };
             room
         };
@@ -76,7 +76,7 @@ impl fmt::Display for Progress {
 
 /// Reads a line without its end; `None`: it is ordinary output.
 pub fn parse(line: &str, at: DateTime<Utc>) -> Option<Progress> {
-    let rest = line.strip_prefix(WORD).filter(|_| line.len() <= MAX_LINE_BYTES)?;
+    let rest = line.strip_prefix(LINE_PREFIX).filter(|_| line.len() <= MAX_LINE_BYTES)?;
     let mut words = rest.split_ascii_whitespace();
     let percent = number(words.next()?).filter(|percent| (0.0..=100.0).contains(percent))?;
     let mut values = BTreeMap::new();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_progress_line_is_a_percentage_and_values() {
-        for (line, meant) in [
+        for (line, expected) in [
             ("::progress 40 records=1200", json!([40.0, {"records": 1200}])),
             ("::progress 0", json!([0.0, {}])),
             (
@@ -132,7 +132,7 @@ mod tests {
             ),
             ("::progress 100 who=Zoë id=007", json!([100.0, {"who": "Zoë", "id": "007"}])),
         ] {
-            assert_eq!(read(line), Some(meant), "{line}");
+            assert_eq!(read(line), Some(expected), "{line}");
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn what_a_program_says_without_a_line_is_kept_within_the_same_limits() {
         let bounded = |percent, values: Value| {
             let values = serde_json::from_value(values).unwrap();
-            let said = Progress::bounded(percent, values, DateTime::UNIX_EPOCH);
+            let said = Progress::clamped(percent, values, DateTime::UNIX_EPOCH);
             json!([said.percent, said.values])
         };
         let fine = json!({"records": 1200, "file": "two words.csv"});
@@ -195,7 +195,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_it_panic(rest in any::<String>()) {
-            let _ = parse(&format!("{WORD}{rest}"), DateTime::UNIX_EPOCH);
+            let _ = parse(&format!("{LINE_PREFIX}{rest}"), DateTime::UNIX_EPOCH);
         }
     }
 }

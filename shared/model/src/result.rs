@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::params::{ParamsError, value};
+use crate::params::{ParamsError, check_value};
 
 /// The most bytes of a result as JSON.
 pub const MAX_RESULT_BYTES: usize = 64 * 1024;
@@ -32,7 +32,7 @@ pub enum ResultError {
 ///
 /// [`ResultError`].
 pub fn check(result: &Value) -> Result<(), ResultError> {
-    value(result, MAX_RESULT_DEPTH).map_err(|error| match error {
+    check_value(result, MAX_RESULT_DEPTH).map_err(|error| match error {
         ParamsError::Nul => ResultError::Nul,
         ParamsError::Deep | ParamsError::Large(_) => ResultError::Deep,
     })?;

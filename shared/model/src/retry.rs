@@ -21,7 +21,7 @@ use crate::job::RetryOverrides;
 pub const MAX_SNOOZES: u32 = 1_000;
 /// For how long; what is outside becomes the nearest.
 pub const SNOOZE: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
-/// The class of an attempt that was [`Ending::Snoozed`].
+/// The class of an attempt that was [`AttemptEnd::Snoozed`].
 pub const SNOOZED: &str = "snoozed";
 /// The class of an execution that was parked for it.
 pub const SNOOZED_TOO_OFTEN: &str = "snoozed_too_often";
@@ -68,20 +68,20 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// These settings where `own` says nothing. The order of precedence is the order of the calls:
+    /// These settings where `overrides` says nothing. The order of precedence is the order of the calls:
     /// what is said last holds, so `defaults.with(catalogue's).with(job's)`.
     #[must_use]
-    pub fn with(&self, own: &RetryOverrides) -> Self {
+    pub fn with(&self, overrides: &RetryOverrides) -> Self {
         Self {
-            max_retries: own.max_retries.unwrap_or(self.max_retries),
-            delay: own.delay.unwrap_or(self.delay),
-            multiplier: own.multiplier.unwrap_or(self.multiplier),
-            max_delay: own.max_delay.unwrap_or(self.max_delay),
-            jitter: own.jitter.unwrap_or(self.jitter),
-            max_timeouts: own.max_timeouts.unwrap_or(self.max_timeouts),
-            max_crashes: own.max_crashes.unwrap_or(self.max_crashes),
+            max_retries: overrides.max_retries.unwrap_or(self.max_retries),
+            delay: overrides.delay.unwrap_or(self.delay),
+            multiplier: overrides.multiplier.unwrap_or(self.multiplier),
+            max_delay: overrides.max_delay.unwrap_or(self.max_delay),
+            jitter: overrides.jitter.unwrap_or(self.jitter),
+            max_timeouts: overrides.max_timeouts.unwrap_or(self.max_timeouts),
+            max_crashes: overrides.max_crashes.unwrap_or(self.max_crashes),
             max_snoozes: self.max_snoozes,
-            permanent: own.permanent.as_ref().unwrap_or(&self.permanent).clone(),
+            permanent: overrides.permanent.as_ref().unwrap_or(&self.permanent).clone(),
         }
     }
 
@@ -102,7 +102,7 @@ impl RetryPolicy {
 
 /// What an execution has used up since its claim or its last requeue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Used {
+pub struct Usage {
     /// Attempts that ended badly and were retried.
     pub retries: u32,
     /// Attempts that ran into their timeout.
@@ -115,7 +115,7 @@ pub struct Used {
 
 /// How an attempt ended, as far as the decision needs to know.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ending {
+pub enum AttemptEnd {
     /// Well.
     Success,
     /// Badly, and another try may help.
@@ -140,12 +140,12 @@ pub enum Ending {
     Lost,
 }
 
-/// The class of an attempt that was [`Ending::Lost`].
+/// The class of an attempt that was [`AttemptEnd::Lost`].
 pub const LOST: &str = "lost";
 
 /// What follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Decision {
     /// The execution succeeded.
     Succeed,
     /// Another attempt, after a wait.
@@ -153,12 +153,12 @@ pub enum Verdict {
         /// From now; zero means at once.
         after: Duration,
         /// What is used up then.
-        used: Used,
+        used: Usage,
     },
     /// The failed queue.
     Fail {
         /// What is used up then.
-        used: Used,
+        used: Usage,
     },
 }
 
@@ -167,39 +167,47 @@ pub enum Verdict {
 ///
 /// The first crash is retried at once: a worker that was killed says nothing about the task. A
 /// second one waits like any retry, so that a task that kills its workers cannot do so in a loop.
-pub fn decide(ending: Ending, class: &str, used: Used, policy: &RetryPolicy, draw: f64) -> Verdict {
+pub fn decide(
+    ending: AttemptEnd,
+    class: &str,
+    used: Usage,
+    policy: &RetryPolicy,
+    draw: f64,
+) -> Decision {
     let permanent = policy.permanent.iter().any(|one| one == class);
     match ending {
-        Ending::Success => Verdict::Succeed,
-        Ending::Permanent => Verdict::Fail { used },
-        Ending::Interrupted => Verdict::Retry { after: Duration::ZERO, used },
-        Ending::Snoozed { .. } if used.snoozes >= policy.max_snoozes => Verdict::Fail { used },
-        Ending::Snoozed { after } => Verdict::Retry {
+        AttemptEnd::Success => Decision::Succeed,
+        AttemptEnd::Permanent => Decision::Fail { used },
+        AttemptEnd::Interrupted => Decision::Retry { after: Duration::ZERO, used },
+        AttemptEnd::Snoozed { .. } if used.snoozes >= policy.max_snoozes => Decision::Fail { used },
+        AttemptEnd::Snoozed { after } => Decision::Retry {
             after: after.clamp(*SNOOZE.start(), *SNOOZE.end()),
-            used: Used { snoozes: used.snoozes + 1, ..used },
+            used: Usage { snoozes: used.snoozes + 1, ..used },
         },
-        Ending::Retryable { .. } if permanent => Verdict::Fail { used },
-        Ending::Retryable { .. } if used.retries >= policy.max_retries => Verdict::Fail { used },
-        Ending::Retryable { after } => {
-            let wait = policy.backoff(used.retries, draw).max(after.unwrap_or_default());
-            Verdict::Retry { after: wait, used: Used { retries: used.retries + 1, ..used } }
+        AttemptEnd::Retryable { .. } if permanent => Decision::Fail { used },
+        AttemptEnd::Retryable { .. } if used.retries >= policy.max_retries => {
+            Decision::Fail { used }
         }
-        Ending::TimedOut => {
-            let used = Used { timeouts: used.timeouts + 1, ..used };
+        AttemptEnd::Retryable { after } => {
+            let wait = policy.backoff(used.retries, draw).max(after.unwrap_or_default());
+            Decision::Retry { after: wait, used: Usage { retries: used.retries + 1, ..used } }
+        }
+        AttemptEnd::TimedOut => {
+            let used = Usage { timeouts: used.timeouts + 1, ..used };
             if permanent || used.timeouts >= policy.max_timeouts {
-                Verdict::Fail { used }
+                Decision::Fail { used }
             } else {
-                Verdict::Retry { after: policy.backoff(used.timeouts - 1, draw), used }
+                Decision::Retry { after: policy.backoff(used.timeouts - 1, draw), used }
             }
         }
-        Ending::Crashed | Ending::Lost => {
-            let used = Used { crashes: used.crashes + 1, ..used };
+        AttemptEnd::Crashed | AttemptEnd::Lost => {
+            let used = Usage { crashes: used.crashes + 1, ..used };
             if permanent || used.crashes >= policy.max_crashes {
-                Verdict::Fail { used }
+                Decision::Fail { used }
             } else if used.crashes == 1 {
-                Verdict::Retry { after: Duration::ZERO, used }
+                Decision::Retry { after: Duration::ZERO, used }
             } else {
-                Verdict::Retry { after: policy.backoff(used.crashes - 2, draw), used }
+                Decision::Retry { after: policy.backoff(used.crashes - 2, draw), used }
             }
         }
     }
@@ -223,23 +231,23 @@ mod tests {
         permanent: Vec::new(),
     };
 
-    fn chain(ending: Ending) -> Vec<Verdict> {
-        let mut used = Used::default();
+    fn chain(ending: AttemptEnd) -> Vec<Decision> {
+        let mut used = Usage::default();
         let mut seen = Vec::new();
         loop {
             let verdict = decide(ending, "", used, &POLICY, 0.5);
             seen.push(verdict);
             match verdict {
-                Verdict::Retry { used: next, .. } => used = next,
+                Decision::Retry { used: next, .. } => used = next,
                 _ => return seen,
             }
         }
     }
 
     /// The waits between the attempts that all end so; `None`: parked.
-    fn waits(ending: Ending) -> Vec<Option<u64>> {
+    fn waits(ending: AttemptEnd) -> Vec<Option<u64>> {
         let wait = |verdict| match verdict {
-            Verdict::Retry { after, .. } => Some(after.as_secs()),
+            Decision::Retry { after, .. } => Some(after.as_secs()),
             _ => None,
         };
         chain(ending).into_iter().map(wait).collect()
@@ -247,38 +255,38 @@ mod tests {
 
     #[test]
     fn a_failing_task_is_tried_once_and_then_as_often_as_the_budget_says() {
-        assert_eq!(waits(Ending::Retryable { after: None }), [Some(10), Some(30), None]);
+        assert_eq!(waits(AttemptEnd::Retryable { after: None }), [Some(10), Some(30), None]);
         let long = RetryPolicy { delay: Duration::from_hours(2), ..POLICY };
         assert_eq!(long.backoff(5, 0.5), Duration::from_hours(2));
     }
 
     #[test]
     fn a_poison_task_crashes_three_times_the_first_retry_at_once_and_is_parked() {
-        for ending in [Ending::Lost, Ending::Crashed] {
+        for ending in [AttemptEnd::Lost, AttemptEnd::Crashed] {
             assert_eq!(waits(ending), [Some(0), Some(10), None]);
             let once = RetryPolicy { max_crashes: 1, ..POLICY };
-            let verdict = decide(ending, "", Used::default(), &once, 0.5);
-            assert_eq!(verdict, Verdict::Fail { used: Used { crashes: 1, ..Used::default() } });
+            let verdict = decide(ending, "", Usage::default(), &once, 0.5);
+            assert_eq!(verdict, Decision::Fail { used: Usage { crashes: 1, ..Usage::default() } });
         }
     }
 
     #[test]
     fn a_task_that_takes_too_long_does_so_as_often_as_its_own_budget_says() {
-        assert_eq!(waits(Ending::TimedOut), [Some(10), Some(30), None]);
-        let spent = Used { retries: 2, timeouts: 2, crashes: 2, snoozes: 2 };
-        let verdict = decide(Ending::TimedOut, "timeout", spent, &POLICY, 0.5);
-        assert_eq!(verdict, Verdict::Fail { used: Used { timeouts: 3, ..spent } });
+        assert_eq!(waits(AttemptEnd::TimedOut), [Some(10), Some(30), None]);
+        let spent = Usage { retries: 2, timeouts: 2, crashes: 2, snoozes: 2 };
+        let verdict = decide(AttemptEnd::TimedOut, "timeout", spent, &POLICY, 0.5);
+        assert_eq!(verdict, Decision::Fail { used: Usage { timeouts: 3, ..spent } });
     }
 
     #[test]
     fn a_snooze_costs_no_budget_and_waits_as_long_as_it_says_but_not_for_ever() {
-        let ten = Ending::Snoozed { after: Duration::from_secs(10) };
+        let ten = AttemptEnd::Snoozed { after: Duration::from_secs(10) };
         assert_eq!(waits(ten), [Some(10), Some(10), None]);
-        let spent = Used { retries: 2, timeouts: 3, crashes: 3, snoozes: 0 };
+        let spent = Usage { retries: 2, timeouts: 3, crashes: 3, snoozes: 0 };
         let policy = RetryPolicy { permanent: vec![SNOOZED.into()], ..POLICY };
-        let verdict = |after| decide(Ending::Snoozed { after }, SNOOZED, spent, &policy, 0.9);
-        let used = Used { snoozes: 1, ..spent };
-        let waits = |after| Verdict::Retry { after, used };
+        let verdict = |after| decide(AttemptEnd::Snoozed { after }, SNOOZED, spent, &policy, 0.9);
+        let used = Usage { snoozes: 1, ..spent };
+        let waits = |after| Decision::Retry { after, used };
         assert_eq!(verdict(Duration::ZERO), waits(Duration::from_secs(1)));
         assert_eq!(verdict(Duration::MAX), waits(Duration::from_hours(7 * 24)));
     }
@@ -287,16 +295,16 @@ mod tests {
     fn no_budget_eats_another() {
         let all = [
             (
-                Ending::Retryable { after: None },
-                Used { retries: 0, timeouts: 3, crashes: 3, snoozes: 2 },
+                AttemptEnd::Retryable { after: None },
+                Usage { retries: 0, timeouts: 3, crashes: 3, snoozes: 2 },
             ),
-            (Ending::TimedOut, Used { retries: 2, timeouts: 0, crashes: 3, snoozes: 2 }),
-            (Ending::Crashed, Used { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
-            (Ending::Lost, Used { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
+            (AttemptEnd::TimedOut, Usage { retries: 2, timeouts: 0, crashes: 3, snoozes: 2 }),
+            (AttemptEnd::Crashed, Usage { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
+            (AttemptEnd::Lost, Usage { retries: 2, timeouts: 3, crashes: 0, snoozes: 2 }),
         ];
         for (ending, used) in all {
             let verdict = decide(ending, "", used, &POLICY, 0.0);
-            assert!(matches!(verdict, Verdict::Retry { .. }), "{ending:?}");
+            assert!(matches!(verdict, Decision::Retry { .. }), "{ending:?}");
         }
     }
 
@@ -321,9 +329,9 @@ mod tests {
     #[test]
     fn of_the_tasks_own_wish_and_the_policy_the_longer_wait_is_taken() {
         let wait = |wish| {
-            let ending = Ending::Retryable { after: Some(Duration::from_secs(wish)) };
-            match decide(ending, "", Used::default(), &POLICY, 0.5) {
-                Verdict::Retry { after, .. } => after.as_secs(),
+            let ending = AttemptEnd::Retryable { after: Some(Duration::from_secs(wish)) };
+            match decide(ending, "", Usage::default(), &POLICY, 0.5) {
+                Decision::Retry { after, .. } => after.as_secs(),
                 other => panic!("{other:?}"),
             }
         };
@@ -333,18 +341,18 @@ mod tests {
     #[test]
     fn a_class_that_is_called_permanent_parks_at_once_and_others_do_not() {
         let policy = RetryPolicy { permanent: vec!["exit_3".into(), "timeout".into()], ..POLICY };
-        let used = Used::default();
+        let used = Usage::default();
         let parks = |ending, class: &str| {
-            matches!(decide(ending, class, used, &policy, 0.0), Verdict::Fail { .. })
+            matches!(decide(ending, class, used, &policy, 0.0), Decision::Fail { .. })
         };
-        assert!(parks(Ending::Retryable { after: None }, "exit_3"));
-        assert!(!parks(Ending::Retryable { after: None }, "exit_33"));
-        assert!(parks(Ending::TimedOut, "timeout"));
-        assert!(!parks(Ending::Crashed, "out_of_memory"));
-        assert!(parks(Ending::Crashed, "exit_3"), "it is the class that counts");
+        assert!(parks(AttemptEnd::Retryable { after: None }, "exit_3"));
+        assert!(!parks(AttemptEnd::Retryable { after: None }, "exit_33"));
+        assert!(parks(AttemptEnd::TimedOut, "timeout"));
+        assert!(!parks(AttemptEnd::Crashed, "out_of_memory"));
+        assert!(parks(AttemptEnd::Crashed, "exit_3"), "it is the class that counts");
         // A shutdown says nothing about the task, whatever its class is called.
-        assert!(!parks(Ending::Interrupted, "exit_3"));
-        assert!(!parks(Ending::Success, "exit_3"));
+        assert!(!parks(AttemptEnd::Interrupted, "exit_3"));
+        assert!(!parks(AttemptEnd::Success, "exit_3"));
     }
 
     #[test]
@@ -369,12 +377,12 @@ mod tests {
 
     #[test]
     fn a_permanent_failure_parks_and_an_interruption_costs_nothing() {
-        let used = Used { retries: 1, timeouts: 1, crashes: 1, snoozes: 2 };
-        assert_eq!(decide(Ending::Permanent, "", used, &POLICY, 0.0), Verdict::Fail { used });
-        let spent = Used { retries: 2, timeouts: 3, crashes: 3, snoozes: 2 };
+        let used = Usage { retries: 1, timeouts: 1, crashes: 1, snoozes: 2 };
+        assert_eq!(decide(AttemptEnd::Permanent, "", used, &POLICY, 0.0), Decision::Fail { used });
+        let spent = Usage { retries: 2, timeouts: 3, crashes: 3, snoozes: 2 };
         assert_eq!(
-            decide(Ending::Interrupted, "", spent, &POLICY, 0.0),
-            Verdict::Retry { after: Duration::ZERO, used: spent }
+            decide(AttemptEnd::Interrupted, "", spent, &POLICY, 0.0),
+            Decision::Retry { after: Duration::ZERO, used: spent }
         );
     }
 

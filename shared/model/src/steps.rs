@@ -7,24 +7,24 @@
 pub(crate) const fn step() {}
 
 #[cfg(test)]
-pub(crate) use counted::{step, taken_by};
+pub(crate) use counted::{count_steps, step};
 
 #[cfg(test)]
 mod counted {
     use std::cell::Cell;
 
     thread_local! {
-        static TAKEN: Cell<u64> = const { Cell::new(0) };
+        static STEPS: Cell<u64> = const { Cell::new(0) };
     }
 
     pub(crate) fn step() {
-        TAKEN.set(TAKEN.get() + 1);
+        STEPS.set(STEPS.get() + 1);
     }
 
     /// How many steps `of` takes.
-    pub(crate) fn taken_by<T>(of: impl FnOnce() -> T) -> (u64, T) {
-        let before = TAKEN.get();
+    pub(crate) fn count_steps<T>(of: impl FnOnce() -> T) -> (u64, T) {
+        let before = STEPS.get();
         let answer = of();
-        (TAKEN.get() - before, answer)
+        (STEPS.get() - before, answer)
     }
 }

@@ -9,7 +9,7 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     known
         .iter()
         .map(|candidate| (distance(&letters, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= tolerated(&letters, candidate))
+        .filter(|(distance, candidate)| *distance <= max_distance(&letters, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -18,7 +18,7 @@ pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 pub(crate) fn nearness(word: &str, candidate: &str) -> Option<usize> {
     let letters = letters(word)?;
     let distance = distance(&letters, candidate);
-    (distance <= tolerated(&letters, candidate)).then_some(distance)
+    (distance <= max_distance(&letters, candidate)).then_some(distance)
 }
 
 fn letters(word: &str) -> Option<Vec<char>> {
@@ -26,7 +26,7 @@ fn letters(word: &str) -> Option<Vec<char>> {
     (letters.len() <= MAX_WORD_CHARS).then_some(letters)
 }
 
-fn tolerated(word: &[char], candidate: &str) -> usize {
+fn max_distance(word: &[char], candidate: &str) -> usize {
     (word.len().max(candidate.len()) / 3).max(1)
 }
 
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_misspelt_word_finds_the_one_that_was_meant() {
         let known = ["schedule", "timezone", "task", "lock_key", "at"];
-        for (word, meant) in [
+        for (word, expected) in [
             ("shedule", Some("schedule")),
             ("Timezone", Some("timezone")),
             ("lock-key", Some("lock_key")),
@@ -63,7 +63,7 @@ mod tests {
             ("colour", None),
             ("", None),
         ] {
-            assert_eq!(nearest(word, &known), meant, "{word}");
+            assert_eq!(nearest(word, &known), expected, "{word}");
         }
         assert_eq!(nearest(&"task".repeat(1_000), &known), None);
     }

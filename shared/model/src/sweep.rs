@@ -25,7 +25,7 @@ pub struct ParkedRow {
 
 /// What to do with a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Verdict {
+pub enum SweepDecision {
     /// It belongs here.
     Keep,
     /// It does not.
@@ -35,7 +35,7 @@ pub enum Verdict {
     Fail(&'static str),
     /// It is the ticket of a waiting execution, which a policy has taken out of its main queue: the row owes it
     /// again. This one goes.
-    OweAgain,
+    Republish,
 }
 
 /// Judges a message that names an attempt. `row` was read after the message was taken; `seen` says
@@ -45,32 +45,32 @@ pub enum Verdict {
 /// A waiting row with the message's number has two possible pasts. If the broker parked the ticket,
 /// the row does not know it yet; nor if a policy made the ticket expire there. Otherwise somebody requeued the execution, and the message is the
 /// parked copy that is no longer true: its ticket is owed or on its way in the main queue.
-pub fn judge(
+pub fn judge_message(
     attempt: AttemptNumber,
     row: Option<ParkedRow>,
     last_death: Option<&str>,
     seen: bool,
-) -> Verdict {
-    let Some(row) = row else { return Verdict::Keep };
+) -> SweepDecision {
+    let Some(row) = row else { return SweepDecision::Keep };
     if row.attempt != attempt {
-        return Verdict::Remove;
+        return SweepDecision::Remove;
     }
     let death = PARKED_BY_BROKER.into_iter().find(|reason| last_death == Some(*reason));
     match (row.state, death) {
-        (State::Failed, _) if !seen => Verdict::Keep,
-        (State::Pending | State::Retrying, Some(reason)) if !seen => Verdict::Fail(reason),
+        (State::Failed, _) if !seen => SweepDecision::Keep,
+        (State::Pending | State::Retrying, Some(reason)) if !seen => SweepDecision::Fail(reason),
         (State::Pending | State::Retrying, None)
-            if last_death.and_then(IncidentKind::of_death).is_some() =>
+            if last_death.and_then(IncidentKind::from_dead_letter_reason).is_some() =>
         {
-            Verdict::OweAgain
+            SweepDecision::Republish
         }
-        _ => Verdict::Remove,
+        _ => SweepDecision::Remove,
     }
 }
 
 /// What a message says of itself, if it names an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Claim<'a> {
+pub struct MessageAttempt<'a> {
     /// The execution.
     pub id: ExecutionId,
     /// The attempt.
@@ -81,7 +81,7 @@ pub struct Claim<'a> {
 
 /// A row behind some of the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Known {
+pub struct KnownRow {
     /// The row.
     pub row: ParkedRow,
     /// An earlier batch of the same pass has kept a message of it.
@@ -90,16 +90,16 @@ pub struct Known {
 
 /// Judges messages that were taken together, in their order, by rows that were all read after the last of them
 /// was taken; `None`: no row knows it. Of the messages of one row one is kept.
-pub fn judge_together<S: BuildHasher>(
-    messages: &[Option<Claim<'_>>],
-    rows: &HashMap<ExecutionId, Known, S>,
-) -> Vec<Option<Verdict>> {
+pub fn judge_batch<S: BuildHasher>(
+    messages: &[Option<MessageAttempt<'_>>],
+    rows: &HashMap<ExecutionId, KnownRow, S>,
+) -> Vec<Option<SweepDecision>> {
     let mut kept = HashSet::new();
-    let mut one = |claim: Claim<'_>| {
+    let mut one = |claim: MessageAttempt<'_>| {
         let known = rows.get(&claim.id)?;
         let seen = known.kept || kept.contains(&claim.id);
-        let verdict = judge(claim.attempt, Some(known.row), claim.last_death, seen);
-        if verdict == Verdict::Keep {
+        let verdict = judge_message(claim.attempt, Some(known.row), claim.last_death, seen);
+        if verdict == SweepDecision::Keep {
             kept.insert(claim.id);
         }
         Some(verdict)
@@ -121,35 +121,35 @@ mod tests {
         let limit = Some("delivery_limit");
         let table = [
             // The row is failed with that attempt: once.
-            (row(State::Failed, 2), None, false, Verdict::Keep),
-            (row(State::Failed, 2), limit, false, Verdict::Keep),
-            (row(State::Failed, 2), None, true, Verdict::Remove),
+            (row(State::Failed, 2), None, false, SweepDecision::Keep),
+            (row(State::Failed, 2), limit, false, SweepDecision::Keep),
+            (row(State::Failed, 2), None, true, SweepDecision::Remove),
             // The broker parked a ticket that was waiting.
-            (row(State::Pending, 2), limit, false, Verdict::Fail("delivery_limit")),
-            (row(State::Retrying, 2), limit, false, Verdict::Fail("delivery_limit")),
-            (row(State::Pending, 2), Some("rejected"), false, Verdict::Fail("rejected")),
+            (row(State::Pending, 2), limit, false, SweepDecision::Fail("delivery_limit")),
+            (row(State::Retrying, 2), limit, false, SweepDecision::Fail("delivery_limit")),
+            (row(State::Pending, 2), Some("rejected"), false, SweepDecision::Fail("rejected")),
             // A requeue: the parked copy is no longer true.
-            (row(State::Pending, 2), None, false, Verdict::Remove),
+            (row(State::Pending, 2), None, false, SweepDecision::Remove),
             // A policy's time limit or length limit.
-            (row(State::Pending, 2), Some("expired"), false, Verdict::OweAgain),
-            (row(State::Retrying, 2), Some("maxlen"), false, Verdict::OweAgain),
-            (row(State::Pending, 3), Some("expired"), false, Verdict::Remove),
-            (row(State::Running, 2), Some("expired"), false, Verdict::Remove),
-            (row(State::Failed, 2), Some("expired"), false, Verdict::Keep),
+            (row(State::Pending, 2), Some("expired"), false, SweepDecision::Republish),
+            (row(State::Retrying, 2), Some("maxlen"), false, SweepDecision::Republish),
+            (row(State::Pending, 3), Some("expired"), false, SweepDecision::Remove),
+            (row(State::Running, 2), Some("expired"), false, SweepDecision::Remove),
+            (row(State::Failed, 2), Some("expired"), false, SweepDecision::Keep),
             // Another number, or another state.
-            (row(State::Failed, 3), None, false, Verdict::Remove),
-            (row(State::Failed, 1), None, false, Verdict::Remove),
-            (row(State::Pending, 3), limit, false, Verdict::Remove),
-            (row(State::Running, 2), limit, false, Verdict::Remove),
-            (row(State::Discarded, 2), None, false, Verdict::Remove),
-            (row(State::Succeeded, 2), None, false, Verdict::Remove),
-            (row(State::Cancelled, 2), None, false, Verdict::Remove),
+            (row(State::Failed, 3), None, false, SweepDecision::Remove),
+            (row(State::Failed, 1), None, false, SweepDecision::Remove),
+            (row(State::Pending, 3), limit, false, SweepDecision::Remove),
+            (row(State::Running, 2), limit, false, SweepDecision::Remove),
+            (row(State::Discarded, 2), None, false, SweepDecision::Remove),
+            (row(State::Succeeded, 2), None, false, SweepDecision::Remove),
+            (row(State::Cancelled, 2), None, false, SweepDecision::Remove),
             // No row: perhaps a restored backup has forgotten it.
-            (None, limit, false, Verdict::Keep),
-            (None, None, true, Verdict::Keep),
+            (None, limit, false, SweepDecision::Keep),
+            (None, None, true, SweepDecision::Keep),
         ];
         for (row, last_death, seen, expected) in table {
-            let found = judge(number(2), row, last_death, seen);
+            let found = judge_message(number(2), row, last_death, seen);
             assert_eq!(found, expected, "{row:?} {last_death:?} {seen}");
         }
     }
@@ -157,10 +157,11 @@ mod tests {
     #[test]
     fn of_the_messages_of_a_row_one_is_kept_whether_they_come_together_or_not() {
         let [first, second, nobody] = [1, 2, 3].map(|n| ExecutionId::new(uuid::Uuid::from_u128(n)));
-        let claim = |id, attempt| Some(Claim { id, attempt: number(attempt), last_death: None });
+        let claim =
+            |id, attempt| Some(MessageAttempt { id, attempt: number(attempt), last_death: None });
         let row = ParkedRow { state: State::Failed, attempt: number(2) };
         let rows = |kept| {
-            let (known, new) = (Known { row, kept }, Known { row, kept: false });
+            let (known, new) = (KnownRow { row, kept }, KnownRow { row, kept: false });
             HashMap::from([(first, known), (second, new)])
         };
         let messages = [
@@ -171,10 +172,10 @@ mod tests {
             None,
             claim(first, 2),
         ];
-        let (keep, remove) = (Some(Verdict::Keep), Some(Verdict::Remove));
-        let found = judge_together(&messages, &rows(false));
+        let (keep, remove) = (Some(SweepDecision::Keep), Some(SweepDecision::Remove));
+        let found = judge_batch(&messages, &rows(false));
         assert_eq!(found, [remove, keep, None, keep, None, remove]);
-        let found = judge_together(&messages, &rows(true));
+        let found = judge_batch(&messages, &rows(true));
         assert_eq!(found, [remove, remove, None, keep, None, remove]);
     }
 }

@@ -9,14 +9,14 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::echo::quoted;
 use crate::id::{AttemptNumber, ExecutionId, JobId};
 use crate::job::MAX_TASK_TYPE_BYTES;
 use crate::jobs_file::limits::MAX_TARGET_BYTES;
+use crate::quoting::quoted;
 use crate::{key, params};
 
 /// The version of the body, and of the header `sexton-schema`.
-pub const SCHEMA: i64 = 1;
+pub const SCHEMA_VERSION: i64 = 1;
 /// Largest body that is looked into, in bytes.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// Longest reason written into a parked message, in bytes.
@@ -49,7 +49,7 @@ pub struct Ticket {
 
 /// What a parked ticket says besides.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Parked {
+pub struct ParkedDetails {
     /// When it was parked.
     pub failed_at: DateTime<Utc>,
     /// Why, for people.
@@ -60,22 +60,22 @@ pub struct Parked {
 
 impl Ticket {
     /// The body, with the documented names.
-    pub fn body(&self, parked: Option<&Parked>) -> Vec<u8> {
+    pub fn body(&self, parked: Option<&ParkedDetails>) -> Vec<u8> {
         let body = Body {
             attempt: self.attempt,
             execution_id: self.execution_id,
             execution_key: &self.execution_key,
-            failed_at: parked.map(|parked| instant(parked.failed_at)),
-            failed_reason: parked.map(|parked| shorten(&parked.failed_reason, MAX_REASON_BYTES)),
+            failed_at: parked.map(|parked| format_instant(parked.failed_at)),
+            failed_reason: parked.map(|parked| truncate(&parked.failed_reason, MAX_REASON_BYTES)),
             id: self.target.as_deref().map(Target::of),
             idempotency_key: &self.idempotency_key,
             job: &self.job,
             params_scheduler: &self.params,
             retry_count: parked.map(|parked| parked.retry_count),
-            scheduled_for: instant(self.scheduled_for),
+            scheduled_for: format_instant(self.scheduled_for),
             scheduler_id: self.job_id,
             task_type: &self.task_type,
-            v: SCHEMA,
+            v: SCHEMA_VERSION,
         };
         serde_json::to_vec(&body)
             .expect("texts, numbers and a value of JSON, under names that are texts")
@@ -120,12 +120,12 @@ impl<'a> Target<'a> {
 }
 
 /// RFC 3339 in UTC, to the millisecond where there is one.
-pub fn instant(at: DateTime<Utc>) -> String {
+pub fn format_instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }
 
 /// The longest prefix of `text` that fits `bytes`, cut between characters.
-pub fn shorten(text: &str, bytes: usize) -> &str {
+pub fn truncate(text: &str, bytes: usize) -> &str {
     if text.len() <= bytes {
         return text;
     }
@@ -153,7 +153,7 @@ pub struct Envelope<'a> {
 
 /// What a delivery turned out to be.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Incoming {
+pub enum IncomingMessage {
     /// A ticket: it names an execution and an attempt.
     Ticket {
         /// The execution.
@@ -162,7 +162,7 @@ pub enum Incoming {
         attempt: AttemptNumber,
     },
     /// A task that another system published in the documented form.
-    Foreign(Foreign),
+    Foreign(ForeignTask),
     /// Neither: parked as it is.
     Unreadable {
         /// What is wrong with it, for people.
@@ -172,7 +172,7 @@ pub enum Incoming {
 
 /// A task published by another system.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Foreign {
+pub struct ForeignTask {
     /// The body's `type`.
     pub task_type: String,
     /// The message id, which deduplicates; without one a crash between taking the message over and
@@ -185,19 +185,21 @@ pub struct Foreign {
 }
 
 /// Says what a delivery is. Never panics, whatever the bytes.
-pub fn read(envelope: Envelope<'_>) -> Incoming {
+pub fn read_message(envelope: Envelope<'_>) -> IncomingMessage {
     match try_read(envelope) {
         Ok(incoming) => incoming,
-        Err(reason) => Incoming::Unreadable { reason },
+        Err(reason) => IncomingMessage::Unreadable { reason },
     }
 }
 
-fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
+fn try_read(envelope: Envelope<'_>) -> Result<IncomingMessage, String> {
     if let Some(flaw) = envelope.flaw {
-        return Err(corrected(format!("the message's properties cannot be read: {flaw}")));
+        return Err(with_correction_hint(format!(
+            "the message's properties cannot be read: {flaw}"
+        )));
     }
     if let Some(schema) = envelope.schema
-        && schema != SCHEMA
+        && schema != SCHEMA_VERSION
     {
         return Err(unknown_version(&schema.to_string(), "the header sexton-schema"));
     }
@@ -209,9 +211,9 @@ fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
         })?;
         return ticket(id, number);
     }
-    let body = object(envelope.body).map_err(corrected)?;
+    let body = parse_object(envelope.body).map_err(with_correction_hint)?;
     if let Some(version) = body.get("v")
-        && version.as_i64() != Some(SCHEMA)
+        && version.as_i64() != Some(SCHEMA_VERSION)
     {
         let version = match version {
             Value::Number(number) => number.to_string(),
@@ -229,10 +231,10 @@ fn try_read(envelope: Envelope<'_>) -> Result<Incoming, String> {
             .map_err(|_| "the body's execution_id is not an execution's id".to_owned())?;
         return ticket(id, number);
     }
-    foreign(body, envelope.message_id).map(Incoming::Foreign).map_err(corrected)
+    foreign(body, envelope.message_id).map(IncomingMessage::Foreign).map_err(with_correction_hint)
 }
 
-fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
+fn parse_object(body: &[u8]) -> Result<Map<String, Value>, String> {
     if body.len() > MAX_BODY_BYTES {
         return Err(format!("the body has {} bytes, more than {MAX_BODY_BYTES}", body.len()));
     }
@@ -246,24 +248,24 @@ fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
 /// A newer program's message is whole: it only has to find a worker that reads it.
 fn unknown_version(version: &str, place: &str) -> String {
     format!(
-        "unknown version {version} in {place}; this worker reads {SCHEMA}: upgrade the workers, then \
+        "unknown version {version} in {place}; this worker reads {SCHEMA_VERSION}: upgrade the workers, then \
          move the message back to its queue"
     )
 }
 
-fn corrected(reason: String) -> String {
+fn with_correction_hint(reason: String) -> String {
     reason + "; publish it again, corrected"
 }
 
-fn ticket(id: Uuid, number: i64) -> Result<Incoming, String> {
+fn ticket(id: Uuid, number: i64) -> Result<IncomingMessage, String> {
     let attempt = i32::try_from(number)
         .ok()
         .and_then(AttemptNumber::new)
         .ok_or_else(|| format!("{number} is not an attempt number"))?;
-    Ok(Incoming::Ticket { execution_id: ExecutionId::new(id), attempt })
+    Ok(IncomingMessage::Ticket { execution_id: ExecutionId::new(id), attempt })
 }
 
-fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<Foreign, String> {
+fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<ForeignTask, String> {
     let task_type = match body.get("type") {
         Some(Value::String(text)) => text.clone(),
         Some(_) => return Err("the body's type is not a text".to_owned()),
@@ -288,7 +290,7 @@ fn foreign(mut body: Map<String, Value>, message_id: Option<&str>) -> Result<For
     }
     params::check(&params).map_err(|error| format!("the params {error}"))?;
     let params = Value::Object(params);
-    Ok(Foreign { task_type, key, target, params })
+    Ok(ForeignTask { task_type, key, target, params })
 }
 
 /// An object, or a text that holds one as JSON; absent and null are an empty object.

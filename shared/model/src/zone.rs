@@ -7,7 +7,7 @@
 //! # Guarantees
 //!
 //! A [`Zone`] is one that the data knows; none of its questions fails or panics. Between two changes
-//! of its clocks a zone's offset is constant, and never for less than [`SHORTEST_STRETCH_S`]: no
+//! of its clocks a zone's offset is constant, and never for less than [`MIN_OFFSET_SPAN_S`]: no
 //! data had a shorter one when this was written, and a test asks all of it.
 //!
 //! # What it does not do
@@ -19,13 +19,13 @@ use std::fmt;
 use chrono::{DateTime, FixedOffset, NaiveDateTime, Offset, TimeZone, Utc};
 use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
 
-use crate::echo::quoted;
+use crate::quoting::quoted;
 use crate::steps::step;
 use crate::suggest::nearness;
 
 /// No zone has a stretch of constant offset that is shorter, in seconds. The shortest known are a
 /// week less an hour (Recife in 2000, Gaza in 2040).
-pub const SHORTEST_STRETCH_S: i64 = 4 * 86_400;
+pub const MIN_OFFSET_SPAN_S: i64 = 4 * 86_400;
 
 /// No clock is farther from UTC than this, in seconds; the farthest known were 15 h 56 min behind
 /// (Manila until 1844).
@@ -36,14 +36,14 @@ pub(crate) const FARTHEST_OFFSET_S: i64 = 16 * 3600;
 pub(crate) const LONGEST_REPETITION_S: i64 = 24 * 3600;
 
 /// How far apart the offset is looked at, in seconds: what lies between two equal ones is equal too.
-const STEP_S: i64 = SHORTEST_STRETCH_S / 2;
+const PROBE_STEP_S: i64 = MIN_OFFSET_SPAN_S / 2;
 
 /// The most names that a refusal suggests.
 const MAX_SUGGESTED: usize = 3;
 
 mod wall;
 
-pub use wall::Shown;
+pub use wall::WallTimeMapping;
 
 /// The release of the time zone database in this build, such as `2025b`.
 pub const fn tz_data_version() -> &'static str {
@@ -56,7 +56,7 @@ pub struct Zone(Tz);
 
 /// A name that no zone has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not a time zone; {}", quoted(.name), advice(.near))]
+#[error("{} is not a time zone; {}", quoted(.name), format_suggestions(.near))]
 pub struct ZoneError {
     name: String,
     near: Vec<&'static str>,
@@ -74,7 +74,7 @@ impl Zone {
     pub fn parse(name: &str) -> Result<Self, ZoneError> {
         name.parse().map(Self).map_err(|_| ZoneError {
             // As much of it as is shown, and a character that tells that there was more.
-            name: name.chars().take(crate::echo::MAX_CHARS + 1).collect(),
+            name: name.chars().take(crate::quoting::MAX_CHARS + 1).collect(),
             near: suggestions(name),
         })
     }
@@ -116,7 +116,7 @@ impl Zone {
         let offset_s = self.offset_s(from_s);
         let mut same_s = from_s;
         while same_s < to_s {
-            let other_s = same_s.saturating_add(STEP_S).min(to_s);
+            let other_s = same_s.saturating_add(PROBE_STEP_S).min(to_s);
             if self.offset_s(other_s) != offset_s {
                 return Some(self.bisect(offset_s, same_s, other_s));
             }
@@ -180,7 +180,7 @@ fn suggestions(name: &str) -> Vec<&'static str> {
         .collect()
 }
 
-fn advice(near: &[&str]) -> String {
+fn format_suggestions(near: &[&str]) -> String {
     match near {
         [] => "write a name of the IANA database such as Europe/Vienna, or UTC".to_owned(),
         [one] => format!("did you mean {one}?"),

@@ -24,7 +24,7 @@ pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -
         Some(Answer::Refused(format!("{}: {wrong}\n", program.name())))
     });
     match answer? {
-        Answer::Told(text) => {
+        Answer::Text(text) => {
             let _ = std::io::stdout().write_all(text.as_bytes());
             Some(ExitCode::SUCCESS)
         }
@@ -37,7 +37,7 @@ pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -
 
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
-    Told(String),
+    Text(String),
     Refused(String),
 }
 
@@ -55,10 +55,10 @@ fn answer(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Op
         )));
     }
     if is_one_of(["--help", "-h"]) {
-        return Some(Answer::Told(help(program)));
+        return Some(Answer::Text(help(program)));
     }
     debug_assert!(first == "--version" || first == "-V");
-    Some(Answer::Told(format!("{} {}\n", program.name(), env!("CARGO_PKG_VERSION"))))
+    Some(Answer::Text(format!("{} {}\n", program.name(), env!("CARGO_PKG_VERSION"))))
 }
 
 #[cfg(test)]
@@ -76,10 +76,10 @@ mod tests {
 
     #[test]
     fn help_and_version_are_told() {
-        assert_eq!(answered(&["--help"]), Some(Answer::Told(help(Program::Worker))));
-        assert_eq!(answered(&["-V", "-h"]), Some(Answer::Told(help(Program::Worker))));
+        assert_eq!(answered(&["--help"]), Some(Answer::Text(help(Program::Worker))));
+        assert_eq!(answered(&["-V", "-h"]), Some(Answer::Text(help(Program::Worker))));
         let version = format!("worker {}\n", env!("CARGO_PKG_VERSION"));
-        assert_eq!(answered(&["--version"]), Some(Answer::Told(version)));
+        assert_eq!(answered(&["--version"]), Some(Answer::Text(version)));
     }
 
     #[test]

@@ -56,13 +56,13 @@ pub fn arm() -> Result<(), String> {
 
 /// A time that no test can wait for: `usual`.
 #[cfg(not(feature = "fault-points"))]
-pub const fn time(usual: Duration, _variable: &str) -> Duration {
+pub const fn test_override(usual: Duration, _variable: &str) -> Duration {
     usual
 }
 
 /// A time that no test can wait for: `usual`, or the milliseconds that the environment says.
 #[cfg(feature = "fault-points")]
-pub fn time(usual: Duration, variable: &str) -> Duration {
+pub fn test_override(usual: Duration, variable: &str) -> Duration {
     let said = std::env::var(variable).ok().and_then(|text| text.parse().ok());
     said.map_or(usual, Duration::from_millis)
 }

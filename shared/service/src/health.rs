@@ -108,7 +108,7 @@ async fn accept(listener: TcpListener, health: Health) {
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                 match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(converse(stream, health.clone()));
+                        connections.spawn(handle_connection(stream, health.clone()));
                     }
                     Err(error) => {
                         tracing::debug!(%error, "a health check could not be accepted");
@@ -120,7 +120,7 @@ async fn accept(listener: TcpListener, health: Health) {
     }
 }
 
-async fn converse(stream: TcpStream, health: Health) {
+async fn handle_connection(stream: TcpStream, health: Health) {
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let answer = answer(request.method(), request.uri().path(), &health, Instant::now());
         async move { Ok::<_, Infallible>(answer) }

@@ -8,7 +8,7 @@
 //! - [`health`]: `/livez` and `/readyz`.
 //! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
 //! - [`throttle`]: a complaint is logged at once, and then once a minute.
-//! - [`notice`]: what is said of a parked task.
+//! - [`parked_task`]: what is said of a parked task.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
 //! It knows neither PostgreSQL nor RabbitMQ nor what a job is.
@@ -18,8 +18,8 @@ pub mod clock;
 pub mod fault;
 pub mod health;
 pub mod lifecycle;
-pub mod notice;
 pub mod outage;
+pub mod parked_task;
 pub mod settings;
 pub mod telemetry;
 pub mod throttle;

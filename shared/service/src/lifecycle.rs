@@ -9,7 +9,7 @@
 //!   is cancelled only after the soft one.
 //! - Tasks live as long as the program. One that ends by itself, with whatever result, or panics,
 //!   triggers the shutdown and makes the exit status 1: a restart is better than half a program.
-//! - The program ends when all tasks have, and in any case [`HURRY_LIMIT`] after the hard stop.
+//! - The program ends when all tasks have, and in any case [`HARD_STOP_TIMEOUT`] after the hard stop.
 //!
 //! It does not abort tasks one by one: what is still running then ends with the runtime. A crash
 //! needs no shutdown at all; the leases see to that.
@@ -31,7 +31,7 @@ use phase::{Event, Phase};
 pub use signals::Signals;
 
 /// How long tasks may take to end after the hard stop.
-pub const HURRY_LIMIT: Duration = Duration::from_secs(10);
+pub const HARD_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program's shutdown and tasks. Cheap to clone; the clones are the same lifecycle.
 #[derive(Clone, Debug)]
@@ -58,18 +58,18 @@ struct State {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitOutcome {
     /// As asked; exit status 0.
     Cleanly,
     /// A task broke or did not end in time; exit status 1.
     Broken,
 }
 
-impl From<Ended> for ExitCode {
-    fn from(ended: Ended) -> Self {
+impl From<ExitOutcome> for ExitCode {
+    fn from(ended: ExitOutcome) -> Self {
         match ended {
-            Ended::Cleanly => Self::SUCCESS,
-            Ended::Broken => Self::FAILURE,
+            ExitOutcome::Cleanly => Self::SUCCESS,
+            ExitOutcome::Broken => Self::FAILURE,
         }
     }
 }
@@ -103,12 +103,12 @@ impl Lifecycle {
         let before = self.shared.lock().phase;
         let after = self.shared.apply(Event::Stop);
         match (before, after) {
-            (_, Phase::Running) | (Phase::Hurrying, _) => {}
+            (_, Phase::Running) | (Phase::HardStopping, _) => {}
             (_, Phase::Stopping) => tracing::info!(
                 shutdown.grace_ms = self.grace.as_millis() as u64,
                 "stopping ({why}): nothing new is begun, running work may end"
             ),
-            (_, Phase::Hurrying) => {
+            (_, Phase::HardStopping) => {
                 tracing::warn!("stopping at once ({why}): running work is ended");
             }
         }
@@ -122,7 +122,7 @@ impl Lifecycle {
         E: fmt::Display + Send + 'static,
     {
         let name = name.into();
-        let id = self.shared.enlist(name.clone());
+        let id = self.shared.register_task(name.clone());
         let shared = Arc::clone(&self.shared);
         // Two tasks, so that a panic of the inner one is a value to the outer one.
         let task = self.shared.tracker.spawn(future);
@@ -132,12 +132,12 @@ impl Lifecycle {
                 Ok(Err(error)) => Err(format!("failed: {error:#}")),
                 Err(error) => Err(format!("panicked: {error}")),
             };
-            shared.ended(id, &name, outcome);
+            shared.task_ended(id, &name, outcome);
         });
     }
 
     /// Waits for a signal or a task's end, then through the shutdown. The last thing `main` does.
-    pub async fn run_until_stopped(self, mut signals: Signals) -> Ended {
+    pub async fn run_until_stopped(self, mut signals: Signals) -> ExitOutcome {
         let forward = async {
             loop {
                 let name = signals.next().await;
@@ -145,14 +145,14 @@ impl Lifecycle {
             }
         };
         tokio::select! {
-            ended = self.ended() => ended,
+            ended = self.wait_until_ended() => ended,
             never = forward => match never as Infallible {},
         }
     }
 
     /// The same without signals: waits until [`Lifecycle::stop`] was called or a task ended, and
     /// then through the shutdown.
-    pub async fn ended(&self) -> Ended {
+    pub async fn wait_until_ended(&self) -> ExitOutcome {
         let shared = &self.shared;
         shared.soft.cancelled().await;
         shared.tracker.close();
@@ -168,7 +168,7 @@ impl Lifecycle {
                     shared.apply(Event::GraceOver);
                 }
             }
-            tokio::time::sleep(HURRY_LIMIT).await;
+            tokio::time::sleep(HARD_STOP_TIMEOUT).await;
         };
         let all_ended = tokio::select! {
             () = shared.tracker.wait() => true,
@@ -178,10 +178,10 @@ impl Lifecycle {
             tracing::error!(
                 tasks = %shared.names(),
                 "these did not end within {} s of the hard stop and are left behind",
-                HURRY_LIMIT.as_secs()
+                HARD_STOP_TIMEOUT.as_secs()
             );
         }
-        if all_ended && !shared.lock().faulty { Ended::Cleanly } else { Ended::Broken }
+        if all_ended && !shared.lock().faulty { ExitOutcome::Cleanly } else { ExitOutcome::Broken }
     }
 }
 
@@ -190,7 +190,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enlist(&self, name: String) -> u64 {
+    fn register_task(&self, name: String) -> u64 {
         let mut state = self.lock();
         let id = state.next_task;
         state.next_task += 1;
@@ -198,7 +198,7 @@ impl Shared {
         id
     }
 
-    fn ended(&self, id: u64, name: &str, outcome: Result<(), String>) {
+    fn task_ended(&self, id: u64, name: &str, outcome: Result<(), String>) {
         let event = if outcome.is_ok() { Event::TaskDone } else { Event::TaskBroke };
         let early = {
             let mut state = self.lock();
@@ -234,7 +234,7 @@ impl Shared {
         if phase != Phase::Running {
             self.soft.cancel();
         }
-        if phase == Phase::Hurrying {
+        if phase == Phase::HardStopping {
             self.hard.cancel();
         }
         phase

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::health::Condition;
 
 /// Between two lines about the same outage.
-const SAY_EVERY: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// Characters of an error that are repeated.
 const MAX_ERROR_CHARACTERS: usize = 500;
 
@@ -24,13 +24,13 @@ pub struct Outage {
     server: &'static str,
     since: Option<Instant>,
     failures: u64,
-    said_failing: bool,
-    last_said: Option<Instant>,
+    failure_logged: bool,
+    last_logged: Option<Instant>,
 }
 
 /// A line that is worth logging.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum OutageEvent {
     /// It began.
     Began {
         /// Such as `database`.
@@ -39,7 +39,7 @@ pub enum Said {
         error: String,
     },
     /// It goes on.
-    GoesOn {
+    Continues {
         /// Such as `database`.
         server: &'static str,
         /// The latest error.
@@ -60,13 +60,13 @@ pub enum Said {
     },
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for OutageEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Began { server, error } => {
                 write!(f, "cannot reach the {server}, will go on trying: {error}")
             }
-            Self::GoesOn { server, error, lasting, failures } => write!(
+            Self::Continues { server, error, lasting, failures } => write!(
                 f,
                 "still cannot reach the {server} after {} s and {failures} failures: {error}",
                 lasting.as_secs()
@@ -83,38 +83,42 @@ impl fmt::Display for Said {
 impl Outage {
     /// No outage yet. `server` is a word such as `database`.
     pub const fn new(server: &'static str) -> Self {
-        Self { server, since: None, failures: 0, said_failing: false, last_said: None }
+        Self { server, since: None, failures: 0, failure_logged: false, last_logged: None }
     }
 
     /// A try failed.
-    pub fn failed(&mut self, now: Instant, error: &dyn fmt::Display) -> Option<Said> {
+    pub fn record_failure(
+        &mut self,
+        now: Instant,
+        error: &dyn fmt::Display,
+    ) -> Option<OutageEvent> {
         let since = *self.since.get_or_insert(now);
         self.failures += 1;
         // Also across outages: a server that comes and goes each second is said once a minute.
         let recently =
-            self.last_said.is_some_and(|last| now.saturating_duration_since(last) < SAY_EVERY);
+            self.last_logged.is_some_and(|last| now.saturating_duration_since(last) < LOG_INTERVAL);
         if recently {
             return None;
         }
-        self.last_said = Some(now);
+        self.last_logged = Some(now);
         let error = error.to_string().chars().take(MAX_ERROR_CHARACTERS).collect();
         let began = self.failures == 1;
-        self.said_failing = true;
+        self.failure_logged = true;
         let server = self.server;
         Some(if began {
-            Said::Began { server, error }
+            OutageEvent::Began { server, error }
         } else {
             let lasting = now.saturating_duration_since(since);
-            Said::GoesOn { server, error, lasting, failures: self.failures }
+            OutageEvent::Continues { server, error, lasting, failures: self.failures }
         })
     }
 
     /// A try succeeded. Says so if the outage was said.
-    pub fn recovered(&mut self, now: Instant) -> Option<Said> {
+    pub fn record_recovery(&mut self, now: Instant) -> Option<OutageEvent> {
         let since = self.since.take()?;
         let failures = std::mem::take(&mut self.failures);
         let lasted = now.saturating_duration_since(since);
-        std::mem::take(&mut self.said_failing).then_some(Said::Ended {
+        std::mem::take(&mut self.failure_logged).then_some(OutageEvent::Ended {
             server: self.server,
             lasted,
             failures,
@@ -140,18 +144,18 @@ impl Reachability {
     }
 
     /// A try failed: logs at most a line a minute, and the program is not ready.
-    pub fn failed(&self, error: &dyn fmt::Display) {
+    pub fn record_failure(&self, error: &dyn fmt::Display) {
         self.condition.not_ready(&error.to_string(), clock::now());
-        if let Some(said) = self.lock().failed(Instant::now(), error) {
-            tracing::warn!(server.name = self.condition.name(), "{said}");
+        if let Some(event) = self.lock().record_failure(Instant::now(), error) {
+            tracing::warn!(server.name = self.condition.name(), "{event}");
         }
     }
 
     /// A try succeeded. Cheap while there is no outage.
-    pub fn answered(&self) {
+    pub fn record_success(&self) {
         self.condition.ready(clock::now());
-        if let Some(said) = self.lock().recovered(Instant::now()) {
-            tracing::info!(server.name = self.condition.name(), "{said}");
+        if let Some(event) = self.lock().record_recovery(Instant::now()) {
+            tracing::info!(server.name = self.condition.name(), "{event}");
         }
     }
 
@@ -174,10 +178,12 @@ mod tests {
         let mut outage = Outage::new("database");
         let mut lines = Vec::new();
         for second in 0..=130 {
-            let said = outage.failed(start + seconds(second), &"connection refused");
-            lines.extend(said.map(|said| (second, said.to_string())));
+            let event = outage.record_failure(start + seconds(second), &"connection refused");
+            lines.extend(event.map(|event| (second, event.to_string())));
         }
-        lines.extend(outage.recovered(start + seconds(131)).map(|said| (131, said.to_string())));
+        lines.extend(
+            outage.record_recovery(start + seconds(131)).map(|event| (131, event.to_string())),
+        );
         assert_eq!(
             lines,
             [
@@ -197,7 +203,7 @@ mod tests {
                 (131, "the database answers again after 131 s and 131 failures".to_owned()),
             ]
         );
-        assert_eq!(outage.recovered(start + seconds(132)), None);
+        assert_eq!(outage.record_recovery(start + seconds(132)), None);
     }
 
     #[test]
@@ -206,8 +212,9 @@ mod tests {
         let mut outage = Outage::new("broker");
         let mut lines = 0;
         for second in 0..600 {
-            lines += usize::from(outage.failed(start + seconds(second), &"reset").is_some());
-            lines += usize::from(outage.recovered(start + seconds(second)).is_some());
+            lines +=
+                usize::from(outage.record_failure(start + seconds(second), &"reset").is_some());
+            lines += usize::from(outage.record_recovery(start + seconds(second)).is_some());
         }
         assert_eq!(lines, 20);
     }
@@ -216,19 +223,20 @@ mod tests {
     fn a_second_outage_within_the_minute_is_said_when_the_minute_is_over() {
         let start = Instant::now();
         let mut outage = Outage::new("broker");
-        assert!(outage.failed(start, &"reset").is_some());
-        assert!(outage.recovered(start + seconds(1)).is_some());
-        assert_eq!(outage.failed(start + seconds(30), &"reset"), None);
-        let said = outage.failed(start + seconds(60), &"reset").unwrap();
+        assert!(outage.record_failure(start, &"reset").is_some());
+        assert!(outage.record_recovery(start + seconds(1)).is_some());
+        assert_eq!(outage.record_failure(start + seconds(30), &"reset"), None);
+        let event = outage.record_failure(start + seconds(60), &"reset").unwrap();
         assert!(
-            matches!(said, Said::GoesOn { lasting, failures: 2, .. } if lasting == seconds(30))
+            matches!(event, OutageEvent::Continues { lasting, failures: 2, .. } if lasting == seconds(30))
         );
-        assert!(outage.recovered(start + seconds(61)).is_some());
+        assert!(outage.record_recovery(start + seconds(61)).is_some());
     }
 
     #[test]
     fn an_endless_error_is_cut() {
-        let said = Outage::new("broker").failed(Instant::now(), &"x".repeat(10_000)).unwrap();
-        assert!(said.to_string().len() < 600);
+        let event =
+            Outage::new("broker").record_failure(Instant::now(), &"x".repeat(10_000)).unwrap();
+        assert!(event.to_string().len() < 600);
     }
 }

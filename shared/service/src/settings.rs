@@ -30,7 +30,7 @@ pub use programs::{
 pub use rule::LogFormat;
 pub use server_url::{ServerKind, ServerUrl, ServerUrlError};
 pub use setting::Program;
-pub use unknown::no_setting;
+pub use unknown::unknown_setting_reason;
 
 pub(crate) use unknown::nearest;
 

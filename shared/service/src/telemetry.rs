@@ -12,7 +12,7 @@ use crate::settings::{LogFormat, nearest};
 
 /// Libraries that tell what only their authors want to know; lapin also puts the bodies of returned
 /// messages, and so params, into its warnings. A filter that names them overrules this.
-const QUIET: &str = "lapin=off,sqlx=warn";
+const DEFAULT_DIRECTIVES: &str = "lapin=off,sqlx=warn";
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 /// Longest filter, in bytes.
 const MAX_FILTER_BYTES: usize = 4096;
@@ -34,12 +34,12 @@ pub struct LogFilter(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogFilterError {
     /// A lone word is taken for a target, and would silence everything else.
-    #[error("`{word}` is no level; did you mean `{meant}`?")]
+    #[error("`{word}` is no level; did you mean `{suggestion}`?")]
     Level {
         /// As written.
         word: String,
         /// The level most like it.
-        meant: &'static str,
+        suggestion: &'static str,
     },
     /// It cannot be read.
     #[error("not a log filter ({0})")]
@@ -64,14 +64,14 @@ impl LogFilter {
             if LEVELS.contains(&lower.as_str()) {
                 continue;
             }
-            if let Some(meant) = nearest(&lower, LEVELS.into_iter()) {
-                return Err(LogFilterError::Level { word: word.to_owned(), meant });
+            if let Some(suggestion) = nearest(&lower, LEVELS.into_iter()) {
+                return Err(LogFilterError::Level { word: word.to_owned(), suggestion });
             }
             if !word.contains(['=', '[']) && !word.chars().all(is_target_character) {
                 return Err(LogFilterError::Syntax("targets are separated by commas".to_owned()));
             }
         }
-        let whole = format!("{QUIET},{text}");
+        let whole = format!("{DEFAULT_DIRECTIVES},{text}");
         EnvFilter::builder()
             .parse(&whole)
             .map_err(|error| LogFilterError::Syntax(error.to_string()))?;
@@ -149,7 +149,7 @@ mod tests {
     fn a_misspelt_level_is_refused_instead_of_silencing_everything() {
         assert_eq!(
             LogFilter::parse("inof,sexton_worker=debug"),
-            Err(LogFilterError::Level { word: "inof".to_owned(), meant: "info" })
+            Err(LogFilterError::Level { word: "inof".to_owned(), suggestion: "info" })
         );
         for text in ["sexton_worker=loud", "=", "a=b=c", "info;debug", "info debug"] {
             assert!(LogFilter::parse(text).is_err(), "{text} was accepted");

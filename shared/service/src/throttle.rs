@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const EVERY: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Remembers when something was last said.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ impl Throttle {
     /// Whether to say it now; if so, the next minute is silent.
     pub fn permits(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let permitted = last.is_none_or(|last| now.saturating_duration_since(last) >= EVERY);
+        let permitted = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
         if permitted {
             *last = Some(now);
         }

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
-use sexton_model::explain::{History, Nominal};
+use sexton_model::explain::{NominalFiring, ScheduleHistory};
 use sexton_model::id::ExecutionId;
 use sexton_model::key;
 use sexton_model::rate::Rate;
@@ -257,7 +257,7 @@ async fn read_history(
     connection: &mut PgConnection,
     job: Uuid,
     from: DateTime<Utc>,
-) -> Result<History, BackfillError> {
+) -> Result<ScheduleHistory, BackfillError> {
     let mut revisions = ledger::read_revisions(connection, job).await?;
     revisions.sort_by_key(|revision| revision.number);
     if let Some(oldest) = revisions.first_mut()
@@ -268,13 +268,13 @@ async fn read_history(
         }
         oldest.from = from - TimeDelta::microseconds(1);
     }
-    Ok(History::new(revisions, None))
+    Ok(ScheduleHistory::new(revisions, None))
 }
 
 async fn find_known_keys(
     connection: &mut PgConnection,
     job: Uuid,
-    firings: &[Nominal],
+    firings: &[NominalFiring],
 ) -> Result<HashMap<String, Uuid>, StoreError> {
     let keys: Vec<String> = firings.iter().map(|firing| firing.key.clone()).collect();
     let rows = sqlx::query!(
@@ -289,7 +289,7 @@ async fn find_known_keys(
 }
 
 fn backfilled_firing(
-    firing: Nominal,
+    firing: NominalFiring,
     execution: Option<Uuid>,
     due_at: Option<DateTime<Utc>>,
 ) -> BackfilledFiring {
@@ -302,7 +302,7 @@ async fn insert(
     connection: &mut PgConnection,
     request: &Backfill<'_>,
     job: &JobColumns,
-    rows: &[(Uuid, Nominal, DateTime<Utc>)],
+    rows: &[(Uuid, NominalFiring, DateTime<Utc>)],
     by: AuditContext<'_>,
 ) -> Result<(), StoreError> {
     let overlap = request.allow_overlap.then_some("allow");

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use sexton_model::job::Overlap;
 use sexton_model::overlap::UnderWay;
-use sexton_model::plan::{Disposition, Due, Gap, GapReason, Plan, release_at_most};
+use sexton_model::plan::{Disposition, Gap, GapReason, Plan, PlanInput, release_at_most};
 
 use crate::firing::{DueJob, HeldRun};
 use crate::{Store, StoreError};
@@ -122,7 +122,7 @@ pub struct PrecedingRuns {
 impl PrecedingRuns {
     /// What the first run of `job` finds.
     pub fn first_of(job: &DueJob) -> Self {
-        Self { under_way: job.under_way, left: job.terms.runs_left(job.runs_used), begun: 0 }
+        Self { under_way: job.under_way, left: job.constraints.runs_left(job.runs_used), begun: 0 }
     }
 
     /// What the run after the one with this plan finds.
@@ -177,7 +177,7 @@ pub fn plan_release(
         place: "jobs.schedule_expression",
         value: error.to_string(),
     })?;
-    let due = Due {
+    let due = PlanInput {
         timetable: &timetable,
         overlap: release_overlap(job.overlap),
         misfire: job.misfire,

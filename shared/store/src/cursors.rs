@@ -8,7 +8,7 @@
 use chrono::{DateTime, Utc};
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::{Schedule, TermColumns, Terms};
+use sexton_model::job::{ConstraintColumns, Schedule, ScheduleConstraints};
 use sexton_model::plan::{Cursor, Timetable, first_firing};
 use sexton_model::zone::{Zone, tz_data_version};
 use uuid::Uuid;
@@ -100,7 +100,7 @@ pub async fn recompute(
         .collect();
     let due: Vec<Option<DateTime<Utc>>> = next.iter().map(|next| next.map(|at| at.due)).collect();
     let nominal: Vec<Option<DateTime<Utc>>> =
-        next.iter().map(|next| next.and_then(Cursor::nominal_if_other)).collect();
+        next.iter().map(|next| next.and_then(Cursor::distinct_nominal)).collect();
     sqlx::query!(
         "-- recompute_cursors
         UPDATE jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
@@ -153,8 +153,8 @@ impl Row {
         Schedule::from_columns(&self.schedule_kind, expression).ok()
     }
 
-    fn terms(&self) -> Option<Terms> {
-        Terms::from_columns(TermColumns {
+    fn constraints(&self) -> Option<ScheduleConstraints> {
+        ScheduleConstraints::from_columns(ConstraintColumns {
             start: self.start_at.as_deref(),
             end: self.end_at.as_deref(),
             exclude: &self.exclude,
@@ -167,14 +167,18 @@ impl Row {
     fn timetable(&self) -> Option<Timetable> {
         let (zone, dst) = (Zone::parse(&self.timezone).ok()?, Dst::parse(&self.dst)?);
         let timetable = Timetable::new(&self.name, &self.schedule()?, zone, dst).ok()?;
-        Some(timetable.under(&self.terms()?, &self.name).since(Some(self.planned_until)))
+        Some(
+            timetable
+                .with_constraints(&self.constraints()?, &self.name)
+                .since(Some(self.planned_until)),
+        )
     }
 
     /// Where the cursor stands, by its nominal time.
     fn nominal(&self) -> Option<DateTime<Utc>> {
-        let (schedule, terms) = (self.schedule()?, self.terms()?);
+        let (schedule, constraints) = (self.schedule()?, self.constraints()?);
         let cursor =
-            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &terms);
+            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &constraints);
         Some(cursor.nominal)
     }
 

@@ -140,6 +140,6 @@ pub(crate) fn parse_column<T>(
 ) -> Result<T, StoreError> {
     parse(text).ok_or_else(|| StoreError::Inconsistent {
         place,
-        value: sexton_model::ticket::shorten(text, 80).to_owned(),
+        value: sexton_model::ticket::truncate(text, 80).to_owned(),
     })
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::key;
-use sexton_model::overlap::Waits;
+use sexton_model::overlap::WaitReason;
 use sexton_model::plan::{Cursor, Disposition, Firing, Gap};
 use sexton_model::state::State;
 use sexton_model::ticket::Ticket;
@@ -55,7 +55,7 @@ pub struct Claim {
     pub skip_reason: Option<String>,
     /// `None`: its ticket is owed at once. Otherwise it is held back until the job is free
     /// ([`crate::waiters`]). Of a claim that is not skipped.
-    pub waits: Option<Waits>,
+    pub waits: Option<WaitReason>,
     /// How long after the claim it may begin, in a catch-up with a rate: its ticket is left to the relay
     /// until then. Of a claim that does not wait for its job.
     pub after: Duration,

@@ -11,7 +11,7 @@ use sexton_model::job::FOREIGN_PREFIX;
 use sexton_model::key;
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
-use sexton_model::ticket::{Foreign, Ticket};
+use sexton_model::ticket::{ForeignTask, Ticket};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -60,7 +60,7 @@ const MAX_CLAIM_TRIES: usize = 3;
 /// Whether the task is to become an execution at all is decided before, by [`sexton_model::foreign::admit`].
 pub async fn claim(
     store: &Store,
-    task: &Foreign,
+    task: &ForeignTask,
     pool: &PoolName,
     ids: FreshIds,
     by: &str,
@@ -93,12 +93,12 @@ pub async fn claim(
 
 /// The execution that a task with a key has already, of the job that there is now. For a message that is not to
 /// be adopted: what was adopted before goes on.
-pub async fn find(store: &Store, task: &Foreign) -> Result<Option<ExecutionId>, StoreError> {
+pub async fn find(store: &Store, task: &ForeignTask) -> Result<Option<ExecutionId>, StoreError> {
     let Some(key) = &task.key else { return Ok(None) };
     find_on(store.with_timeout(), &job_name(task), key).await
 }
 
-fn job_name(task: &Foreign) -> String {
+fn job_name(task: &ForeignTask) -> String {
     format!("{FOREIGN_PREFIX}{}", task.task_type)
 }
 
@@ -121,7 +121,7 @@ async fn find_on<'c>(
 
 /// The values of one claim.
 struct Claim<'a> {
-    task: &'a Foreign,
+    task: &'a ForeignTask,
     pool: &'a PoolName,
     ids: FreshIds,
     by: &'a str,
@@ -139,7 +139,7 @@ struct Inserted {
 }
 
 impl<'a> Claim<'a> {
-    fn of(task: &'a Foreign, pool: &'a PoolName, ids: FreshIds, by: &'a str, now: Now) -> Self {
+    fn of(task: &'a ForeignTask, pool: &'a PoolName, ids: FreshIds, by: &'a str, now: Now) -> Self {
         let job_name = job_name(task);
         let execution_key =
             task.key.clone().unwrap_or_else(|| format!("foreign-{}", ids.execution));

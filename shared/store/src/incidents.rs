@@ -94,7 +94,7 @@ pub async fn list_last_day(store: &Store, now: Now) -> Result<Vec<RecordedIncide
     rows.into_iter()
         .map(|row| {
             Ok(RecordedIncident {
-                kind: parse_column("queue_incidents.kind", &row.kind, IncidentKind::named)?,
+                kind: parse_column("queue_incidents.kind", &row.kind, IncidentKind::parse)?,
                 queue: row.queue,
                 messages: row.messages,
                 times: row.times,

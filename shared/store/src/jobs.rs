@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::job::{
-    JobSpec, Misfire, MisfirePolicy, Overlap, Past, RetryOverrides, Schedule, TermColumns, Terms,
+    ConstraintColumns, JobSpec, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
+    Schedule, ScheduleConstraints,
 };
 use sexton_model::plan::{Cursor, Timetable};
 use sexton_model::zone::Zone;
@@ -106,8 +107,8 @@ impl Job {
             description: self.description.clone(),
             target: self.target.clone(),
             schedule: self.schedule()?,
-            terms: self.terms()?,
-            past: Past::default(),
+            constraints: self.constraints()?,
+            past: PastPolicy::default(),
             timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,
             dst: parse_column("jobs.dst", &self.dst, Dst::parse)?,
             task_type: self.task_type.clone(),
@@ -156,8 +157,8 @@ impl Job {
         )
     }
 
-    fn terms(&self) -> Result<Terms, StoreError> {
-        Terms::from_columns(TermColumns {
+    fn constraints(&self) -> Result<ScheduleConstraints, StoreError> {
+        ScheduleConstraints::from_columns(ConstraintColumns {
             start: self.start_at.as_deref(),
             end: self.end_at.as_deref(),
             exclude: &self.exclude,
@@ -177,8 +178,8 @@ impl Job {
     /// As [`Job::spec`].
     pub fn cursor(&self) -> Result<Option<Cursor>, StoreError> {
         let Some(due) = self.next_fire_at else { return Ok(None) };
-        let (schedule, terms) = (self.schedule()?, self.terms()?);
-        Ok(Some(Cursor::from_columns(due, self.next_nominal_at, &schedule, &terms)))
+        let (schedule, constraints) = (self.schedule()?, self.constraints()?);
+        Ok(Some(Cursor::from_columns(due, self.next_nominal_at, &schedule, &constraints)))
     }
 
     pub(crate) fn timetable(&self) -> Result<Timetable, StoreError> {

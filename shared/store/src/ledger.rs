@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use sexton_model::explain::{History, Pause, Recorded, RecordedGap, Revision, Standing, Stretch};
+use sexton_model::explain::{
+    ExecutionRecord, FiringPage, GapRecord, JobSnapshot, Pause, Revision, ScheduleHistory,
+};
 use sexton_model::key;
 use sexton_model::plan::Timetable;
 use sexton_model::state::State;
@@ -46,15 +48,15 @@ pub struct LedgerPage {
     /// The instant of the answer.
     pub now: DateTime<Utc>,
     /// The job as it is.
-    pub job: Standing,
+    pub job: JobSnapshot,
     /// Its schedules.
-    pub history: History,
+    pub history: ScheduleHistory,
     /// Its firings, and what was claimed as one.
-    pub stretch: Stretch,
+    pub stretch: FiringPage,
     /// Their executions, by key.
     pub executions: HashMap<String, FiringExecution>,
     /// The gaps that hold some of them, oldest first.
-    pub gaps: Vec<RecordedGap>,
+    pub gaps: Vec<GapRecord>,
 }
 
 /// The execution of a firing.
@@ -64,7 +66,7 @@ pub struct FiringExecution {
     pub id: Uuid,
     pub execution_key: String,
     pub scheduled_for: DateTime<Utc>,
-    pub recorded: Recorded,
+    pub recorded: ExecutionRecord,
     pub attempt: i32,
     pub claimed_at: DateTime<Utc>,
     pub started_at: Option<DateTime<Utc>>,
@@ -94,7 +96,7 @@ pub async fn read_page(
         .await?;
     let Some(job) = read_standing(&mut tx, wanted.job, now).await? else { return Ok(None) };
     let revisions = read_revisions(&mut tx, wanted.job).await?;
-    let history = History::new(revisions, job.deleted_at);
+    let history = ScheduleHistory::new(revisions, job.deleted_at);
     let max_firings = wanted.max_firings.min(MAX_FIRINGS);
     let claimed = list_claimed(&mut tx, wanted, max_firings as i64 + 1).await?;
     let stretch =
@@ -113,7 +115,7 @@ pub async fn read_page(
 }
 
 struct LockedStanding {
-    standing: Standing,
+    standing: JobSnapshot,
     deleted_at: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 }
@@ -141,7 +143,7 @@ async fn read_standing(
     .fetch_optional(WithTimeout(connection))
     .await?;
     Ok(row.map(|row| LockedStanding {
-        standing: Standing {
+        standing: JobSnapshot {
             next_fire_at: row.next_fire_at,
             due_at: row.due_at,
             planned_until: row.planned_until,
@@ -247,7 +249,7 @@ async fn list_executions(
             id: row.id,
             execution_key: row.execution_key.clone(),
             scheduled_for: row.scheduled_for,
-            recorded: Recorded {
+            recorded: ExecutionRecord {
                 state: parse_column("executions.state", &row.state, State::parse)?,
                 skip_reason: row.skip_reason,
                 held: row.held,
@@ -277,9 +279,9 @@ async fn list_gaps(
     first: DateTime<Utc>,
     last: DateTime<Utc>,
     firings: usize,
-) -> Result<Vec<RecordedGap>, StoreError> {
+) -> Result<Vec<GapRecord>, StoreError> {
     let mut gaps = sqlx::query_as!(
-        RecordedGap,
+        GapRecord,
         r#"-- gaps_between
         SELECT g.first_firing AS first, g.last_firing AS last, g.reason, g.actor, g.why,
                coalesce(g.into_key, (
@@ -312,7 +314,7 @@ async fn list_gaps(
     .fetch_all(WithTimeout(connection))
     .await?;
     gaps.extend(
-        held.into_iter().map(|run| RecordedGap::set_aside(run.first_firing, run.last_firing)),
+        held.into_iter().map(|run| GapRecord::set_aside(run.first_firing, run.last_firing)),
     );
     Ok(gaps)
 }

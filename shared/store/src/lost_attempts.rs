@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId, ProcessId};
 use sexton_model::job::RetryOverrides;
-use sexton_model::retry::{LOST, Used, Verdict};
+use sexton_model::retry::{Decision, LOST, Usage};
 use uuid::Uuid;
 
 use crate::open::{RetryColumns, parse_attempt_number, parse_used};
@@ -30,7 +30,7 @@ pub struct LostAttempt {
     /// The worker that held it.
     pub worker: ProcessId,
     /// What the execution has used up.
-    pub used: Used,
+    pub used: Usage,
     /// The job's own retry settings, with the crash budget that its worker wrote down at the open.
     pub retry: RetryOverrides,
 }
@@ -135,7 +135,7 @@ pub async fn find(
 pub async fn settle(
     store: &Store,
     which: &LossGrounds<'_>,
-    lost: &[(LostAttempt, Verdict)],
+    lost: &[(LostAttempt, Decision)],
     now: Now,
 ) -> Result<Vec<ExecutionId>, StoreError> {
     if lost.is_empty() {
@@ -159,9 +159,9 @@ pub async fn settle(
         written_by.push(renewed.map(|renewed| renewed.written_by));
         servers.push(renewed.map(|renewed| renewed.server));
         let (state, wait_ms, used) = match verdict {
-            Verdict::Retry { after, used } => ("retrying", after.as_millis() as i64, *used),
-            Verdict::Fail { used } => ("failed", 0, *used),
-            Verdict::Succeed => ("failed", 0, one.used),
+            Decision::Retry { after, used } => ("retrying", after.as_millis() as i64, *used),
+            Decision::Fail { used } => ("failed", 0, *used),
+            Decision::Succeed => ("failed", 0, one.used),
         };
         states.push(state.to_owned());
         waits.push(wait_ms);

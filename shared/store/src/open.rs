@@ -15,8 +15,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
 use sexton_model::job::RetryOverrides;
-use sexton_model::open::{Row, STALE};
-use sexton_model::retry::{RetryPolicy, Used};
+use sexton_model::open::{ExecutionRow, STALE_REASON};
+use sexton_model::retry::{RetryPolicy, Usage};
 use sexton_model::state::State;
 use uuid::Uuid;
 
@@ -84,7 +84,7 @@ pub struct Opened {
     /// How long a renewal lasts.
     pub lease: Duration,
     /// What is used up.
-    pub used: Used,
+    pub used: Usage,
     /// The job's own retry settings, with the crash budget that was written down at the open.
     pub retry: RetryOverrides,
 }
@@ -197,7 +197,7 @@ pub async fn open(
         actor,
         &task_types,
         &crashes,
-        STALE
+        STALE_REASON
     )
     .fetch_all(on.executor())
     .await?;
@@ -252,14 +252,14 @@ pub async fn recover(
     rows.into_iter().map(OpenedRow::opened).collect()
 }
 
-/// Reads, without a lock, the rows that opened nothing, for [`sexton_model::open::answer`]. A
+/// Reads, without a lock, the rows that opened nothing, for [`sexton_model::open::decide_unopened`]. A
 /// request whose execution does not exist is absent from the answer.
 pub async fn read_unopened(
     mut on: impl ExecutorSource,
     offers: &[Offer],
     requests: &[OpenRequest],
     now: Now,
-) -> Result<Vec<(ExecutionId, Row)>, StoreError> {
+) -> Result<Vec<(ExecutionId, ExecutionRow)>, StoreError> {
     let ids: Vec<Uuid> = requests.iter().map(|request| request.execution_id.get()).collect();
     let tokens: Vec<Uuid> = requests.iter().map(|request| request.token.get()).collect();
     let task_types: Vec<String> = offers.iter().map(|offer| offer.task_type.clone()).collect();
@@ -285,7 +285,7 @@ pub async fn read_unopened(
             let early_ms = if row.early == Some(true) { due_in_ms.max(1) } else { 0 };
             Ok((
                 ExecutionId::new(row.id),
-                Row {
+                ExecutionRow {
                     state: parse_column("executions.state", &row.state, State::parse)?,
                     attempt: parse_attempt_number(row.attempt)?,
                     mine: row.mine,
@@ -374,7 +374,7 @@ pub(crate) fn parse_attempt_number(attempt: i32) -> Result<AttemptNumber, StoreE
 }
 
 /// Of the columns for retries, timeouts, crashes and snoozes.
-pub(crate) fn parse_used(columns: [i32; 4]) -> Used {
+pub(crate) fn parse_used(columns: [i32; 4]) -> Usage {
     let [retries, timeouts, crashes, snoozes] = columns.map(|count| count.max(0) as u32);
-    Used { retries, timeouts, crashes, snoozes }
+    Usage { retries, timeouts, crashes, snoozes }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_model::sweep::{Known, ParkedRow};
-use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+use sexton_model::sweep::{KnownRow, ParkedRow};
+use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 use uuid::Uuid;
 
 use crate::client_timeout::{WithTimeout, with_client_timeout};
@@ -36,7 +36,7 @@ pub use sweep_pass::{
 pub async fn read_rows(
     lock: &mut ExclusiveLock,
     ids: &[ExecutionId],
-) -> Result<HashMap<ExecutionId, Known>, StoreError> {
+) -> Result<HashMap<ExecutionId, KnownRow>, StoreError> {
     let (pass, ids) = (lock.acquired_at(), ids.iter().map(|id| id.get()).collect::<Vec<Uuid>>());
     let mut reading = lock.begin_savepoint().await?;
     let rows = sqlx::query!(
@@ -54,7 +54,7 @@ pub async fn read_rows(
         .map(|row| {
             let state = parse_column("executions.state", &row.state, State::parse)?;
             let parked = ParkedRow { state, attempt: parse_attempt_number(row.attempt)? };
-            Ok((ExecutionId::new(row.id), Known { row: parked, kept: row.kept }))
+            Ok((ExecutionId::new(row.id), KnownRow { row: parked, kept: row.kept }))
         })
         .collect()
 }
@@ -79,7 +79,7 @@ pub async fn fail_unopened(
     reason: &str,
     now: Now,
 ) -> Result<bool, StoreError> {
-    let reason = shorten(reason, MAX_REASON_BYTES);
+    let reason = truncate(reason, MAX_REASON_BYTES);
     let done = sqlx::query!(
         "-- fail_unopened
         UPDATE executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{ExecutionId, ProcessId};
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{Decision, Usage};
 use sexton_model::state::State;
 use sqlx::PgExecutor;
 use sqlx::postgres::PgConnection;
@@ -32,7 +32,7 @@ pub struct Settlement {
     pub fence: AttemptFence,
     /// What the pure decision says. An operator's cancel, known only to the row, comes before a
     /// retry or a failure; that a newer firing took its place, before a success as well.
-    pub verdict: Verdict,
+    pub verdict: Decision,
     /// How the attempt ended; a word.
     pub outcome: &'static str,
     /// Class and message of what went wrong.
@@ -68,13 +68,13 @@ pub enum SettleOutcome {
 }
 
 /// The state and wait a verdict asks for, as the statement takes them.
-fn verdict_columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
+fn verdict_columns(verdict: &Decision) -> (&'static str, i64, Option<Usage>) {
     match verdict {
-        Verdict::Succeed => (State::Succeeded.as_str(), 0, None),
-        Verdict::Retry { after, used } => {
+        Decision::Succeed => (State::Succeeded.as_str(), 0, None),
+        Decision::Retry { after, used } => {
             (State::Retrying.as_str(), after.as_millis() as i64, Some(*used))
         }
-        Verdict::Fail { used } => (State::Failed.as_str(), 0, Some(*used)),
+        Decision::Fail { used } => (State::Failed.as_str(), 0, Some(*used)),
     }
 }
 
@@ -82,7 +82,7 @@ fn verdict_columns(verdict: &Verdict) -> (&'static str, i64, Option<Used>) {
 /// statement tells besides.
 fn failure_fingerprint(settlement: &Settlement) -> Option<String> {
     let (class, message) = settlement.error.as_ref().map_or(("", ""), |error| (&error.0, &error.1));
-    matches!(settlement.verdict, Verdict::Fail { .. })
+    matches!(settlement.verdict, Decision::Fail { .. })
         .then(|| fingerprint(class, message).to_string())
 }
 
@@ -182,7 +182,7 @@ async fn run(
     let tokens: Vec<Uuid> = each().map(|s| s.fence.token.get()).collect();
     let states: Vec<String> = each().map(|s| verdict_columns(&s.verdict).0.to_owned()).collect();
     let waits: Vec<i64> = each().map(|s| verdict_columns(&s.verdict).1).collect();
-    let used = |count: fn(&Used) -> u32| -> Vec<Option<i32>> {
+    let used = |count: fn(&Usage) -> u32| -> Vec<Option<i32>> {
         each().map(|s| verdict_columns(&s.verdict).2.map(|used| count(&used) as i32)).collect()
     };
     let (retries, timeouts) = (used(|used| used.retries), used(|used| used.timeouts));

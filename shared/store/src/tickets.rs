@@ -6,7 +6,7 @@ use sexton_model::flow_control::Destination;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
-use sexton_model::ticket::{Parked, Ticket};
+use sexton_model::ticket::{ParkedDetails, Ticket};
 use uuid::Uuid;
 
 use crate::StoreError;
@@ -26,7 +26,7 @@ pub struct UnpublishedTicket {
     /// How long until it may be opened, by the database's clock; zero or less: due.
     pub due_in: chrono::Duration,
     /// What its body says besides, when it goes to the failed queue.
-    pub parked: Option<Parked>,
+    pub parked: Option<ParkedDetails>,
 }
 
 impl UnpublishedTicket {
@@ -65,7 +65,7 @@ impl TicketRow {
             AttemptNumber::new(self.attempt)
         })?;
         let pool = parse_column("executions.pool", &self.pool, |text| text.parse().ok())?;
-        let parked = (state == State::Failed).then(|| Parked {
+        let parked = (state == State::Failed).then(|| ParkedDetails {
             failed_at: self.finished_at.unwrap_or(self.now),
             failed_reason: self.error_message.unwrap_or_default(),
             retry_count: self.retries_used.max(0) as u32,

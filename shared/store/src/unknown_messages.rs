@@ -23,7 +23,7 @@ mod capacity;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::{Now, Store, StoreError};
 
@@ -84,7 +84,7 @@ pub async fn record_message(
 ) -> Result<RecordOutcome, StoreError> {
     let kept = &seen.body[..seen.body.len().min(MAX_BODY_BYTES)];
     // A text column holds any character but this one.
-    let reason = shorten(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
+    let reason = truncate(seen.reason, MAX_REASON_BYTES).replace('\0', "\u{fffd}");
     // A pass decides at the first copy: a mark that came between two of them is for the next. Where a pass
     // broke off that was removing, its count goes on, since what it removed is not met again.
     let row = sqlx::query!(

@@ -2,7 +2,7 @@
 //! job's name that it is meant for.
 
 use chrono::{DateTime, Months, TimeDelta, Timelike, Utc};
-use sexton_model::cron::{CronError, Dialect, Dst, ECHO_BYTES, Expression};
+use sexton_model::cron::{CronError, Dialect, Dst, Expression, MAX_ECHO_BYTES};
 use sexton_model::job::Schedule;
 use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
@@ -62,7 +62,7 @@ fn zone_of(name: &str) -> Zone {
 fn check_error(error: &CronError, text: &str) {
     said::check(&error.to_string(), MAX_SAID_BYTES);
     let Some(item) = error.item() else { return };
-    assert!(item.len() <= ECHO_BYTES);
+    assert!(item.len() <= MAX_ECHO_BYTES);
     // The place is inside of what was written.
     let plain = item.trim_end_matches("...");
     assert!(plain.contains('\\') || text.contains(plain), "{item:?} stands nowhere in the text");

@@ -7,9 +7,9 @@ use amq_protocol::frame::parsing::parse_frame;
 use amq_protocol::frame::{AMQPContentHeader, AMQPFrame, WriteContext, gen_frame};
 use lapin::BasicProperties;
 use sexton_broker::Properties;
+use sexton_broker::frame_filter::{FrameFilter, PropertiesFlaw};
 use sexton_broker::properties::MAX_HEADER_BYTES;
-use sexton_broker::screen::{Flaw, Screen};
-use sexton_model::ticket::{Envelope, Incoming, read};
+use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 
 use crate::said;
 
@@ -23,7 +23,7 @@ pub(crate) fn run(input: &[u8]) {
     let Some((piece, properties)) = input.split_first() else { return };
     let frame = frame(properties);
     let mut passed = Vec::new();
-    let mut screen = Screen::new(FRAME_MAX);
+    let mut screen = FrameFilter::new(FRAME_MAX);
     for part in frame.chunks(usize::from(*piece) + 1) {
         screen.take(part, &mut passed);
     }
@@ -64,25 +64,25 @@ fn parsed(bytes: &[u8]) -> BasicProperties {
 
 /// Whether a publisher has written the header that tells of a flaw.
 fn says_so(bytes: &[u8]) -> bool {
-    let name = sexton_broker::screen::UNREADABLE_HEADER.as_bytes();
+    let name = sexton_broker::frame_filter::UNREADABLE_HEADER.as_bytes();
     bytes.windows(name.len()).any(|window| window == name)
 }
 
 fn judge(properties: &Properties) {
     for body in [&b"{\"type\":\"report\"}"[..], b"\xff"] {
-        let incoming = read(Envelope {
+        let incoming = read_message(Envelope {
             message_id: properties.message_id.as_deref(),
             attempt: properties.attempt,
             schema: properties.schema,
-            flaw: properties.flaw.map(Flaw::as_str),
+            flaw: properties.flaw.map(PropertiesFlaw::as_str),
             body,
         });
         match incoming {
-            Incoming::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
-            Incoming::Ticket { attempt, .. } => {
+            IncomingMessage::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
+            IncomingMessage::Ticket { attempt, .. } => {
                 assert_eq!(Some(i64::from(attempt.get())), properties.attempt);
             }
-            Incoming::Foreign(foreign) => {
+            IncomingMessage::Foreign(foreign) => {
                 let id = properties.message_id.as_ref().filter(|id| !id.is_empty());
                 assert_eq!(foreign.key.as_ref(), id);
             }
@@ -118,7 +118,7 @@ fn on_the_wire(properties: &BasicProperties) {
         .expect("a buffer can be written")
         .into_inner()
         .0;
-    let (mut screen, mut passed) = (Screen::new(FRAME_MAX), Vec::new());
+    let (mut screen, mut passed) = (FrameFilter::new(FRAME_MAX), Vec::new());
     screen.take(&written, &mut passed);
     assert_eq!(passed, written);
     assert_eq!(&parsed(&passed), properties);

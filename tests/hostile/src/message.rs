@@ -6,7 +6,8 @@ use sexton_model::job::MAX_PARAMS_BYTES;
 use sexton_model::jobs_file::limits::MAX_TARGET_BYTES;
 use sexton_model::key;
 use sexton_model::ticket::{
-    Envelope, Foreign, Incoming, MAX_REASON_BYTES, Parked, SCHEMA, Ticket, is_task_type, read,
+    Envelope, ForeignTask, IncomingMessage, MAX_REASON_BYTES, ParkedDetails, SCHEMA_VERSION,
+    Ticket, is_task_type, read_message,
 };
 
 use crate::{said, shape};
@@ -20,18 +21,18 @@ pub(crate) fn run(body: &[u8]) {
     // The bytes as a message id: text of whatever length, of whatever characters.
     let text = String::from_utf8_lossy(body);
     judge(&Envelope { message_id: Some(&text), ..bare }, Some(&text));
-    judge(&Envelope { message_id: Some("m-1"), schema: Some(SCHEMA), ..bare }, Some("m-1"));
+    judge(&Envelope { message_id: Some("m-1"), schema: Some(SCHEMA_VERSION), ..bare }, Some("m-1"));
     let ticket = Envelope { message_id: Some(&text), attempt: Some(1), ..bare };
-    let is_foreign = matches!(read(ticket), Incoming::Foreign(_));
+    let is_foreign = matches!(read_message(ticket), IncomingMessage::Foreign(_));
     assert!(!is_foreign, "a message with the header of a ticket was taken for a foreign one");
     judge(&ticket, Some(&text));
 }
 
 fn judge(envelope: &Envelope<'_>, id: Option<&str>) {
-    match read(*envelope) {
-        Incoming::Ticket { attempt, .. } => assert!(attempt.get() >= 1),
-        Incoming::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
-        Incoming::Foreign(foreign) => {
+    match read_message(*envelope) {
+        IncomingMessage::Ticket { attempt, .. } => assert!(attempt.get() >= 1),
+        IncomingMessage::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
+        IncomingMessage::Foreign(foreign) => {
             check_limits(&foreign, id);
             the_same_message_again(&foreign);
             as_a_ticket(&foreign);
@@ -39,7 +40,7 @@ fn judge(envelope: &Envelope<'_>, id: Option<&str>) {
     }
 }
 
-fn check_limits(foreign: &Foreign, id: Option<&str>) {
+fn check_limits(foreign: &ForeignTask, id: Option<&str>) {
     assert!(is_task_type(&foreign.task_type));
     assert_eq!(foreign.key.as_deref(), id.filter(|id| !id.is_empty()));
     if let Some(key) = &foreign.key {
@@ -56,7 +57,7 @@ fn check_limits(foreign: &Foreign, id: Option<&str>) {
 }
 
 /// Published again with what was understood, it is understood as the same.
-fn the_same_message_again(foreign: &Foreign) {
+fn the_same_message_again(foreign: &ForeignTask) {
     let body = serde_json::json!({"type": foreign.task_type, "params_scheduler": foreign.params});
     let text = body.to_string();
     let envelope = Envelope {
@@ -66,7 +67,7 @@ fn the_same_message_again(foreign: &Foreign) {
         flaw: None,
         body: text.as_bytes(),
     };
-    let Incoming::Foreign(again) = read(envelope) else {
+    let IncomingMessage::Foreign(again) = read_message(envelope) else {
         panic!("what was understood is not when it is written again: {text:.400}")
     };
     assert_eq!(again.task_type, foreign.task_type);
@@ -75,7 +76,7 @@ fn the_same_message_again(foreign: &Foreign) {
 
 /// The execution that it becomes has a ticket that can be read without its headers, also when it is
 /// parked.
-fn as_a_ticket(foreign: &Foreign) {
+fn as_a_ticket(foreign: &ForeignTask) {
     let id = 0x019a_cb10_52c0_7d31_9a6f_0b2e_64d1_c7a5_u128;
     let ticket = Ticket {
         execution_id: ExecutionId::new(uuid(id)),
@@ -89,7 +90,7 @@ fn as_a_ticket(foreign: &Foreign) {
         scheduled_for: DateTime::UNIX_EPOCH,
         idempotency_key: "i".to_owned(),
     };
-    let parked = Parked {
+    let parked = ParkedDetails {
         failed_at: DateTime::UNIX_EPOCH,
         failed_reason: foreign.params.to_string(),
         retry_count: 3,
@@ -98,8 +99,8 @@ fn as_a_ticket(foreign: &Foreign) {
         let body = ticket.body(parked);
         let envelope =
             Envelope { message_id: None, attempt: None, schema: None, flaw: None, body: &body };
-        match read(envelope) {
-            Incoming::Ticket { execution_id, attempt } => {
+        match read_message(envelope) {
+            IncomingMessage::Ticket { execution_id, attempt } => {
                 assert_eq!((execution_id, attempt), (ticket.execution_id, ticket.attempt));
             }
             other => panic!("its own ticket is not read as one: {other:?}"),

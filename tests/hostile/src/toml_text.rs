@@ -42,13 +42,13 @@ fn job(job: &JobSpec) -> String {
             text(name, value);
         }
     }
-    for (name, value) in [("start", job.terms.start), ("end", job.terms.end)] {
+    for (name, value) in [("start", job.constraints.start), ("end", job.constraints.end)] {
         if let Some(value) = value {
             text(name, &value.to_string());
         }
     }
     let spans = [
-        ("jitter", job.terms.jitter),
+        ("jitter", job.constraints.jitter),
         ("lease", job.lease),
         ("expect_within", job.expect_within),
         ("stale_after", job.stale_after),
@@ -58,11 +58,12 @@ fn job(job: &JobSpec) -> String {
             text(name, &duration::format(value));
         }
     }
-    if let Some(most) = job.terms.max_runs {
+    if let Some(most) = job.constraints.max_runs {
         lines.push(format!("max_runs = {most}"));
     }
-    if !job.terms.exclude.is_empty() {
-        let days: Vec<_> = job.terms.exclude.to_texts().iter().map(|days| quoted(days)).collect();
+    if !job.constraints.exclude.is_empty() {
+        let days: Vec<_> =
+            job.constraints.exclude.to_texts().iter().map(|days| quoted(days)).collect();
         lines.push(format!("exclude = [{}]", days.join(", ")));
     }
     if let Some(number) = job.lock_key {

@@ -36,7 +36,7 @@ async fn what_a_bulk_does_comes_from_where_the_operator_was() {
     let f = Fixture::new().await;
     let id = f.failed(1).await;
     let filter = serde_json::json!({});
-    let asked = Fixture::asked(sexton_model::bulk::Kind::Discard, &filter);
+    let asked = Fixture::asked(sexton_model::bulk::BulkKind::Discard, &filter);
     sexton_store::bulk::create(&from(&f, "ops1:7 pts/3"), &asked, BY).await.unwrap();
     super::finish(&f.scheduler(), super::now(2_000)).await;
     let all = operator::list_by_execution(f.store(), id.get()).await.unwrap();

@@ -2,8 +2,8 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::BulkKind;
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::AttemptNumber;
 use sexton_model::state::State;
 use sexton_scheduler::step::Step as _;
@@ -158,8 +158,8 @@ async fn a_discard_of_many_can_be_taken_back_as_a_whole() {
     let f = Fixture::new().await;
     f.many(700).await;
     let other = f.failed(500).await;
-    let filter = json!(Filter { until: Some(at(10)), ..Filter::default() });
-    let discard = Fixture::asked(Kind::Discard, &filter);
+    let filter = json!(FailureFilter { until: Some(at(10)), ..FailureFilter::default() });
+    let discard = Fixture::asked(BulkKind::Discard, &filter);
     let discarded = bulk::create(f.store(), &discard, BY).await.unwrap();
     let scheduler = f.scheduler();
     finish(&scheduler, now(2_000)).await;
@@ -170,8 +170,10 @@ async fn a_discard_of_many_can_be_taken_back_as_a_whole() {
     assert_eq!(f.number(deeds).await, 700, "each says why");
     let one = f.number("SELECT count(*) FROM executions WHERE state = 'failed'").await;
     assert_eq!((one, f.state(other).await), (1, "failed/2".into()));
-    let restore =
-        NewBulk { asked: BulkSelector::Bulk(discarded), ..Fixture::asked(Kind::Restore, &filter) };
+    let restore = NewBulk {
+        asked: BulkSelector::Bulk(discarded),
+        ..Fixture::asked(BulkKind::Restore, &filter)
+    };
     let restored = bulk::create(f.store(), &restore, BY).await.unwrap();
     finish(&scheduler, now(2_001)).await;
     assert_eq!(f.stands(restored).await, "done 700/700/0");
@@ -186,7 +188,7 @@ async fn ids_are_meant_at_the_attempt_that_was_seen_and_can_be_sent_to_another_p
     let (one, two) = (f.failed(1).await, f.failed(2).await);
     let ids = [(one, second()), (two, AttemptNumber::FIRST)];
     let filter = json!(null);
-    let asked = Fixture::asked(Kind::Requeue, &filter);
+    let asked = Fixture::asked(BulkKind::Requeue, &filter);
     let asked = NewBulk { asked: BulkSelector::Ids(&ids), pool: Some("reserve"), ..asked };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     finish(&f.scheduler(), now(2_000)).await;
@@ -230,16 +232,20 @@ async fn a_preview_means_what_the_bulk_does_and_knows_of_later_successes() {
          WHERE j.id = e.job_id AND j.name = 'billing.run'",
     )
     .await;
-    let preview = bulk::preview(f.store(), &Filter::default(), now(1_000)).await.unwrap();
+    let preview = bulk::preview(f.store(), &FailureFilter::default(), now(1_000)).await.unwrap();
     assert_eq!((preview.count, preview.more), (32, false));
     assert_eq!(preview.jobs, [("shop.charge".to_owned(), 30), ("billing.run".to_owned(), 2)]);
     assert_eq!(preview.pools, [("default".to_owned(), 32)]);
     assert_eq!(preview.oldest.unwrap().timestamp_millis(), at(0).timestamp_millis() + 1);
     assert_eq!(preview.newest, Some(at(9)));
     assert_eq!(preview.succeeded_later, 1, "the other failed after it");
-    let text = Filter { text: Some("said NO".into()), job: Some(monthly), ..Filter::default() };
+    let text = FailureFilter {
+        text: Some("said NO".into()),
+        job: Some(monthly),
+        ..FailureFilter::default()
+    };
     assert_eq!(bulk::preview(f.store(), &text, now(1_000)).await.unwrap().count, 2);
-    let other = Filter { text: Some("no said".into()), ..Filter::default() };
+    let other = FailureFilter { text: Some("no said".into()), ..FailureFilter::default() };
     assert_eq!(bulk::preview(f.store(), &other, now(1_000)).await.unwrap().count, 0);
 }
 

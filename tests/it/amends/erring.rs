@@ -5,8 +5,8 @@ use std::time::Duration;
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use serde_json::json;
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::BulkKind;
+use sexton_model::failures::FailureFilter;
 use sexton_scheduler::step::{Pause, Step as _};
 use sexton_store::bulk::{self, NewBulk};
 
@@ -59,11 +59,11 @@ async fn a_bulk_whose_tickets_are_refused_rests_and_holds_up_no_other() {
     arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
     let options = QueueDeclareOptions::durable();
     raw.channel.queue_declare((*queue).into(), options, arguments).await.unwrap();
-    let filter = json!(Filter {
+    let filter = json!(FailureFilter {
         until: Some(super::at(0) + Duration::from_micros(1_500)),
-        ..Filter::default()
+        ..FailureFilter::default()
     });
-    let asked = NewBulk { pool: Some("full"), ..Fixture::asked(Kind::Requeue, &filter) };
+    let asked = NewBulk { pool: Some("full"), ..Fixture::asked(BulkKind::Requeue, &filter) };
     let refused = bulk::create(f.store(), &asked, BY).await.unwrap();
     let other = f.requeue_all().await;
     let scheduler = f.scheduler();

@@ -1,7 +1,7 @@
 //! Which executions a bulk means: those that a list of the same filter shows.
 
+use sexton_model::failures::{FailureFilter, GroupDecision, Order};
 use sexton_model::fingerprint::fingerprint;
-use sexton_model::graveyard::{Decision, Filter, Order};
 use sexton_store::failures::{GroupChange, decide, search};
 
 use super::{BY, Fixture, bulk, now};
@@ -25,15 +25,16 @@ async fn a_bulk_means_what_a_list_of_the_same_filter_shows() {
     .execute(f.db.pool())
     .await
     .unwrap();
-    let mute = GroupChange::Decide(Decision::Muted);
+    let mute = GroupChange::Decide(GroupDecision::Muted);
     decide(f.store(), &group.to_string(), mute, BY, None).await.unwrap();
-    let text = |text: &str| Filter { text: Some(text.to_owned()), ..Filter::default() };
+    let text =
+        |text: &str| FailureFilter { text: Some(text.to_owned()), ..FailureFilter::default() };
     for (filter, expected) in [
-        (Filter::default(), 2),
-        (Filter { muted: true, ..Filter::default() }, 4),
-        (Filter { fingerprint: Some(group), ..Filter::default() }, 2),
-        (Filter { muted: true, ..text("worker is") }, 2),
-        (Filter { muted: true, ..text("orker") }, 0),
+        (FailureFilter::default(), 2),
+        (FailureFilter { muted: true, ..FailureFilter::default() }, 4),
+        (FailureFilter { fingerprint: Some(group), ..FailureFilter::default() }, 2),
+        (FailureFilter { muted: true, ..text("worker is") }, 2),
+        (FailureFilter { muted: true, ..text("orker") }, 0),
     ] {
         let listed = search(f.store(), &filter, Order::Oldest, None, 100).await.unwrap();
         let previewed = bulk::preview(f.store(), &filter, now(1_000)).await.unwrap();

@@ -20,8 +20,8 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use sexton_broker::publish::DEFAULT_LANES;
 use sexton_broker::{Link, Publisher};
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::BulkKind;
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_scheduler::bulks::{Bulks, Carried};
@@ -101,7 +101,7 @@ impl Fixture {
         .unwrap();
     }
 
-    fn asked(kind: Kind, filter: &Value) -> NewBulk<'_> {
+    fn asked(kind: BulkKind, filter: &Value) -> NewBulk<'_> {
         let asked = BulkSelector::Filter(filter);
         let asked_at = at(1_000);
         NewBulk { kind, asked, asked_at, rate: None, canary: None, pool: None, verify: None }
@@ -109,14 +109,14 @@ impl Fixture {
 
     /// A requeue of everything that had failed by second 1,000.
     async fn requeue_all(&self) -> i64 {
-        let filter = json!(Filter::default());
-        bulk::create(self.store(), &Self::asked(Kind::Requeue, &filter), BY).await.unwrap()
+        let filter = json!(FailureFilter::default());
+        bulk::create(self.store(), &Self::asked(BulkKind::Requeue, &filter), BY).await.unwrap()
     }
 
     /// The same with so many first.
     async fn with_canary(&self, size: u32) -> i64 {
-        let filter = json!(Filter::default());
-        let asked = NewBulk { canary: Some(size), ..Self::asked(Kind::Requeue, &filter) };
+        let filter = json!(FailureFilter::default());
+        let asked = NewBulk { canary: Some(size), ..Self::asked(BulkKind::Requeue, &filter) };
         bulk::create(self.store(), &asked, BY).await.unwrap()
     }
 

@@ -1,9 +1,9 @@
 //! How fast a bulk goes.
 
 use serde_json::json;
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
-use sexton_model::verify::Answer;
+use sexton_model::bulk::BulkKind;
+use sexton_model::failures::FailureFilter;
+use sexton_model::verify_task::VerifyAnswer;
 use sexton_scheduler::step::Step as _;
 use sexton_store::bulk::{self, NewBulk};
 
@@ -11,9 +11,9 @@ use super::{BY, Fixture, now};
 
 /// A requeue of everything, so fast, prepared.
 async fn at_rate(f: &Fixture, rate: &str, canary: Option<u32>) -> i64 {
-    let filter = json!(Filter::default());
+    let filter = json!(FailureFilter::default());
     let rate = Some(rate.parse().unwrap());
-    let asked = NewBulk { rate, canary, ..Fixture::asked(Kind::Requeue, &filter) };
+    let asked = NewBulk { rate, canary, ..Fixture::asked(BulkKind::Requeue, &filter) };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     f.scheduler().run_once(now(2_000)).await.unwrap();
     id
@@ -98,9 +98,9 @@ async fn a_bulk_is_done_with_its_last_item_however_slow_its_pace() {
     assert_eq!(f.stands(id).await, "done 1/1/0");
     // Nor does it wait for its turn where the last was answered for, and not done.
     let (one, two) = (f.failed(2).await, f.failed(3).await);
-    let filter = json!(Filter::default());
+    let filter = json!(FailureFilter::default());
     let (rate, verify) = (Some("1/d".parse().unwrap()), Some("command"));
-    let asked = NewBulk { rate, verify, ..Fixture::asked(Kind::Requeue, &filter) };
+    let asked = NewBulk { rate, verify, ..Fixture::asked(BulkKind::Requeue, &filter) };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     scheduler.run_once(now(2_000)).await.unwrap();
     let judge = async |ordinal, verdict| {
@@ -110,10 +110,10 @@ async fn a_bulk_is_done_with_its_last_item_however_slow_its_pace() {
                 .unwrap()
         );
     };
-    judge(1, &Answer::NotYet).await;
+    judge(1, &VerifyAnswer::NotYet).await;
     scheduler.run_once(now(2_001)).await.unwrap();
     assert_eq!(f.stands(id).await, "running 2/1/0");
-    judge(2, &Answer::Happened).await;
+    judge(2, &VerifyAnswer::Happened).await;
     scheduler.run_once(now(2_002)).await.unwrap();
     assert_eq!(f.stands(id).await, "done 2/1/0");
     assert_eq!([f.state(one).await, f.state(two).await], ["pending/2", "succeeded/2"]);

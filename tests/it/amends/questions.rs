@@ -1,10 +1,10 @@
 //! Verify tasks: what becomes of questions that nobody answers, and of answers about something else.
 
 use serde_json::{Value, json};
-use sexton_model::bulk::Kind;
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::BulkKind;
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::verify::Answer;
+use sexton_model::verify_task::VerifyAnswer;
 use sexton_scheduler::step::Step as _;
 use sexton_store::bulk::{self, MAX_ACTIVE_BULKS, NewBulk};
 use sexton_store::operator::{Edit, edit};
@@ -14,8 +14,8 @@ use super::{BY, Fixture, now};
 /// A requeue of everything, of a job with a verify task.
 async fn asks(f: &Fixture) -> i64 {
     f.sql("UPDATE jobs SET verify_task = 'charged'").await;
-    let filter = json!(Filter::default());
-    let asked = NewBulk { verify: Some("task"), ..Fixture::asked(Kind::Requeue, &filter) };
+    let filter = json!(FailureFilter::default());
+    let asked = NewBulk { verify: Some("task"), ..Fixture::asked(BulkKind::Requeue, &filter) };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     let scheduler = f.scheduler();
     // Selects, then asks.
@@ -190,11 +190,12 @@ async fn questions_of_a_stopped_bulk_go_before_it_does() {
 /// A command is asked outside of any transaction: the params may change under it.
 #[tokio::test]
 async fn what_a_command_says_of_params_that_were_changed_meanwhile_counts_for_nothing() {
-    for answer in [Answer::Happened, Answer::NotYet] {
+    for answer in [VerifyAnswer::Happened, VerifyAnswer::NotYet] {
         let f = Fixture::new().await;
         let id = f.failed(10).await;
-        let filter = json!(Filter::default());
-        let asked = NewBulk { verify: Some("command"), ..Fixture::asked(Kind::Requeue, &filter) };
+        let filter = json!(FailureFilter::default());
+        let asked =
+            NewBulk { verify: Some("command"), ..Fixture::asked(BulkKind::Requeue, &filter) };
         let bulk = bulk::create(f.store(), &asked, BY).await.unwrap();
         f.scheduler().run_once(now(2_000)).await.unwrap();
         let seen: Value = sqlx::query_scalar("SELECT params FROM executions WHERE id = $1")

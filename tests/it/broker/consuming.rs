@@ -27,7 +27,7 @@ async fn a_message_given_back_comes_again_at_the_head() {
     let link = ns.link().await;
     publish(&link, &ns.main(), &["a", "b"]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 1);
-    assert_eq!(receive(&mut slot).await.give_back().await, AckOutcome::Written);
+    assert_eq!(receive(&mut slot).await.nack_requeue().await, AckOutcome::Written);
     let again = receive(&mut slot).await;
     assert_eq!((id(&again), again.redelivered), ("a", true));
 }
@@ -82,7 +82,7 @@ async fn a_suspended_slot_gives_back_what_it_has_not_returned_and_can_ack_what_i
 
     assert_eq!(held.ack().await, AckOutcome::Written);
     drop(other);
-    assert_eq!(next.give_back().await, AckOutcome::Written);
+    assert_eq!(next.nack_requeue().await, AckOutcome::Written);
     assert_eq!(id(&receive(&mut slot).await), "next", "the slot consumes again");
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sexton_broker::{Delivery, FailedQueue, Link, Publication, Publisher, SlotConsumer};
-use sexton_model::ladder::{Hop, hop};
+use sexton_model::delay_queues::{NextQueue, next_queue};
 use sexton_tests::namespace::TestNamespace;
 use tokio::time::Instant;
 
@@ -11,12 +11,12 @@ use super::{id, publish, receive, ticket};
 
 /// Sends a copy of a delivery on a hop of the ladder, as a retry does.
 async fn wait_for(ns: &TestNamespace, link: &Link, delivery: &Delivery, delay: Duration) {
-    let Hop::Step { step_ms, expiration_ms } = hop(delay, delay) else {
+    let NextQueue::Delay { delay_ms, expiration_ms } = next_queue(delay, delay) else {
         panic!("{delay:?} is no delay");
     };
     let mut properties = delivery.properties.clone();
     properties.expiration_ms = expiration_ms;
-    let copy = Publication::copy(ns.retry(step_ms), delivery.body.clone(), properties);
+    let copy = Publication::copy(ns.retry(delay_ms), delivery.body.clone(), properties);
     Publisher::start(link, 1).publish_one(copy).await.unwrap();
 }
 
@@ -61,7 +61,7 @@ async fn a_message_parked_by_the_broker_and_moved_back_passes_through_a_delay_qu
     for round in 0..=100 {
         let delivery = receive(&mut slot).await;
         assert_eq!(delivery.redelivered, round > 0);
-        let _ = delivery.give_back().await;
+        let _ = delivery.nack_requeue().await;
     }
     let mut parked = SlotConsumer::new(&link, ns.failed(), 1);
     let delivery = receive(&mut parked).await;

@@ -3,9 +3,9 @@
 use lapin::BasicProperties;
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
-use sexton_broker::publish::{DEFAULT_LANES, IN_ORDER};
+use sexton_broker::publish::{DEFAULT_LANES, MAX_ORDERED_BATCH};
 use sexton_broker::{
-    AckOutcome, Endpoint, FailedQueue, Link, Parked, Properties, Publication, PublishError,
+    AckOutcome, Endpoint, FailedQueue, Link, ParkedMessage, Properties, Publication, PublishError,
     Publisher, SlotConsumer,
 };
 use sexton_tests::namespace::{Raw, TestNamespace};
@@ -17,19 +17,19 @@ async fn pass(link: &Link) -> FailedQueue {
 }
 
 /// The next message, by itself.
-async fn next(failed: &mut FailedQueue) -> Option<Parked> {
+async fn next(failed: &mut FailedQueue) -> Option<ParkedMessage> {
     failed.take(1).await.unwrap().pop()
 }
 
 /// Leaves messages in the queue, as the sweep does.
-async fn keep(failed: &FailedQueue, parked: Vec<Parked>) -> AckOutcome {
+async fn keep(failed: &FailedQueue, parked: Vec<ParkedMessage>) -> AckOutcome {
     let count = parked.len();
     let (copied, failure) = failed.copy_to_tail(parked).await;
     assert_eq!((copied.len(), failure), (count, None));
     failed.drop_originals(copied).await
 }
 
-fn ids(parked: &[Parked]) -> Vec<&str> {
+fn ids(parked: &[ParkedMessage]) -> Vec<&str> {
     parked.iter().map(|one| id(&one.delivery)).collect()
 }
 
@@ -83,11 +83,11 @@ async fn messages_that_are_taken_together_come_and_stay_in_their_order() {
             FailedQueue::open(&link, &Publisher::start(&link, DEFAULT_LANES)).await.unwrap();
         let mut seen = Vec::new();
         loop {
-            let parked = failed.take(IN_ORDER).await.unwrap();
+            let parked = failed.take(MAX_ORDERED_BATCH).await.unwrap();
             if parked.is_empty() {
                 break;
             }
-            assert!(parked.len() == IN_ORDER || failed.left() == 0, "{}", parked.len());
+            assert!(parked.len() == MAX_ORDERED_BATCH || failed.left() == 0, "{}", parked.len());
             seen.extend(ids(&parked).into_iter().map(str::to_owned));
             assert_eq!(keep(&failed, parked).await, AckOutcome::Written);
         }
@@ -108,7 +108,7 @@ async fn of_long_messages_few_are_held_at_a_time() {
     let mut failed = pass(&link).await;
     let mut taken = Vec::new();
     while failed.left() > 0 {
-        let parked = failed.take(IN_ORDER).await.unwrap();
+        let parked = failed.take(MAX_ORDERED_BATCH).await.unwrap();
         taken.push(parked.len());
         let _ = keep(&failed, parked).await;
     }
@@ -231,11 +231,11 @@ async fn whether_acks_arrived_is_known_by_a_later_answer() {
     let mut failed = pass(&link).await;
     let parked = failed.take(1).await.unwrap();
     let _ = failed.remove(parked).await;
-    failed.acks_arrived().await.unwrap();
+    failed.wait_for_acks().await.unwrap();
     let parked = failed.take(1).await.unwrap();
     link.close().await;
     let _ = failed.remove(parked).await;
-    assert!(failed.acks_arrived().await.is_err(), "nobody has answered");
+    assert!(failed.wait_for_acks().await.is_err(), "nobody has answered");
     let mut slot = SlotConsumer::new(&ns.link().await, ns.failed(), 2);
     assert_eq!(id(&receive(&mut slot).await), "b");
 }

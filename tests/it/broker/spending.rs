@@ -51,7 +51,7 @@ async fn left(ns: &TestNamespace, link: Link) -> Vec<String> {
 async fn spend(slot: &mut SlotConsumer, count: usize) {
     for _ in 0..count {
         let delivery = receive(slot).await;
-        slot.spend(delivery).await;
+        slot.ack_batched(delivery).await;
     }
 }
 
@@ -72,12 +72,12 @@ async fn acknowledges(prefetch: u16, together: usize) {
     publish(&link, &ns.main(), &ids).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), prefetch);
     let first = filled(&mut slot, &link, &ns, MORE.into()).await;
-    slot.spend(first).await;
+    slot.ack_batched(first).await;
     spend(&mut slot, together - 2).await;
     let last = receive(&mut slot).await;
     // Nothing was acknowledged, so the broker has sent no more than the slot may hold.
     assert_eq!(link.depth(&ns.main()).await.unwrap().ready, u32::from(MORE));
-    slot.spend(last).await;
+    slot.ack_batched(last).await;
     ready(&link, &ns, u32::from(MORE).saturating_sub(together as u32)).await;
     assert_eq!(left(&ns, link).await, ids[together..]);
 }
@@ -112,7 +112,7 @@ async fn a_suspended_slot_owes_no_acknowledgement() {
     publish(&link, &ns.main(), &IDS).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 16);
     let first = filled(&mut slot, &link, &ns, 4).await;
-    slot.spend(first).await;
+    slot.ack_batched(first).await;
     spend(&mut slot, 1).await;
     let _third = receive(&mut slot).await;
     slot.suspend().await;
@@ -127,7 +127,7 @@ async fn what_is_spent_while_suspended_is_acknowledged_before_the_slot_consumes_
     let mut slot = SlotConsumer::new(&link, ns.main(), 16);
     let first = receive(&mut slot).await;
     slot.suspend().await;
-    slot.spend(first).await;
+    slot.ack_batched(first).await;
     let _second = receive(&mut slot).await;
     assert_eq!(left(&ns, link).await, IDS[1..2]);
 }
@@ -146,14 +146,14 @@ async fn an_acknowledgement_on_its_way_is_not_overtaken() {
         for round in 1..=40 {
             let first = receive(&mut slot).await;
             assert!(!first.redelivered);
-            slot.spend(first).await;
+            slot.ack_batched(first).await;
             let second = receive(&mut slot).await;
             sleep(Duration::from_millis(51)).await;
             // As when the task ends while the first is being acknowledged.
-            assert!(slot.in_time().now_or_never().is_none());
-            slot.spend(second).await;
+            assert!(slot.flush_acks_when_due().now_or_never().is_none());
+            slot.ack_batched(second).await;
             tokio::select! {
-                never = slot.in_time() => match never {},
+                never = slot.flush_acks_when_due() => match never {},
                 () = ready(&link, &ns, 92 - 2 * round) => {}
             }
         }
@@ -168,20 +168,20 @@ async fn while_a_task_runs_what_is_spent_is_acknowledged_all_the_same() {
     publish(&link, &ns.main(), &IDS[..10]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 8);
     let first = filled(&mut slot, &link, &ns, 2).await;
-    slot.spend(first).await;
+    slot.ack_batched(first).await;
     let second = receive(&mut slot).await;
     assert_eq!(link.depth(&ns.main()).await.unwrap().ready, 2);
     tokio::select! {
-        never = slot.in_time() => match never {},
+        never = slot.flush_acks_when_due() => match never {},
         () = ready(&link, &ns, 1) => {}
     }
-    slot.spend(second).await;
+    slot.ack_batched(second).await;
     let third = receive(&mut slot).await;
     // Dropped at any point it acknowledges nothing twice, which would cost the channel.
     for _ in 0..200 {
         tokio::select! {
             biased;
-            never = slot.in_time() => match never {},
+            never = slot.flush_acks_when_due() => match never {},
             () = sleep(Duration::from_millis(1)) => {}
         }
     }
@@ -224,7 +224,7 @@ async fn what_is_given_back_between_two_spent_messages_comes_again() {
     publish(&link, &ns.main(), &IDS[..6]).await;
     let mut slot = SlotConsumer::new(&link, ns.main(), 32);
     spend(&mut slot, 1).await;
-    assert_eq!(receive(&mut slot).await.give_back().await, AckOutcome::Written);
+    assert_eq!(receive(&mut slot).await.nack_requeue().await, AckOutcome::Written);
     let mut seen = Vec::new();
     for _ in 2..=6 {
         let delivery = receive(&mut slot).await;
@@ -234,7 +234,7 @@ async fn what_is_given_back_between_two_spent_messages_comes_again() {
             assert!(delivery.redelivered);
             drop(delivery);
         } else {
-            slot.spend(delivery).await;
+            slot.ack_batched(delivery).await;
         }
     }
     assert_eq!(seen, ["3", "4", "5", "6", "2"]);

@@ -5,7 +5,7 @@ use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::names::{exchange, main_queue, retry_queue};
 use sexton_broker::{
-    Endpoint, InspectError, LADDER_MS, Link, LinkState, PoolName, TopologyError, topology,
+    DELAY_QUEUES_MS, Endpoint, InspectError, Link, LinkState, PoolName, TopologyError, topology,
 };
 use sexton_tests::namespace::TestNamespace;
 
@@ -21,8 +21,8 @@ async fn everything_is_there_after_connecting_and_connecting_again_changes_nothi
         assert_eq!(link.depth(&ns.failed()).await.unwrap().ready, 0);
         for pool in [&batch, &PoolName::default_pool()] {
             link.depth(&main_queue(ns.namespace(), pool)).await.unwrap();
-            for step_ms in LADDER_MS {
-                link.depth(&retry_queue(ns.namespace(), pool, step_ms)).await.unwrap();
+            for delay_ms in DELAY_QUEUES_MS {
+                link.depth(&retry_queue(ns.namespace(), pool, delay_ms)).await.unwrap();
             }
         }
         link.close().await;
@@ -50,7 +50,7 @@ async fn deleting_leaves_nothing_and_can_be_repeated() {
     for _ in 0..2 {
         topology::delete(&raw.channel, ns.namespace(), ns.pools(), DEADLINE).await.unwrap();
     }
-    let names = LADDER_MS.map(|step_ms| ns.retry(step_ms)).into_iter();
+    let names = DELAY_QUEUES_MS.map(|delay_ms| ns.retry(delay_ms)).into_iter();
     for queue in names.chain([ns.main(), ns.failed()]) {
         assert_eq!(link.depth(&queue).await, Err(InspectError::Missing(queue)));
     }

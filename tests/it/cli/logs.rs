@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
 use sexton_model::output::{Chunk, Line, Stream};
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{Decision, Usage};
 use sexton_store::lease::AttemptFence;
 use sexton_store::output::{OutputPart, WriteOutcome, write};
 use sexton_store::settle::{SettleOutcome, Settlement, settle};
@@ -45,11 +45,11 @@ async fn written(console: &Console, held: AttemptFence, chunks: &[Chunk]) {
 
 /// Ends an attempt well, or so that another follows at once.
 async fn ended(console: &Console, held: AttemptFence, well: bool, rest: &[Chunk]) {
-    let used = Used { retries: 1, ..Used::default() };
-    let again = Verdict::Retry { after: std::time::Duration::ZERO, used };
+    let used = Usage { retries: 1, ..Usage::default() };
+    let again = Decision::Retry { after: std::time::Duration::ZERO, used };
     let settlement = Settlement {
         fence: held,
-        verdict: if well { Verdict::Succeed } else { again },
+        verdict: if well { Decision::Succeed } else { again },
         outcome: if well { "succeeded" } else { "error" },
         error: (!well).then(|| ("exit_1".to_owned(), "no".to_owned())),
         exit_code: Some(i32::from(!well)),

@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{Decision, Usage};
 use sexton_store::Store;
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::{Offer, OpenRequest, open};
@@ -159,7 +159,7 @@ impl Console {
     async fn fail(&self, held: AttemptFence, error: &str, output: Option<OutputPart>) {
         let settlement = Settlement {
             fence: held,
-            verdict: Verdict::Fail { used: Used { retries: 3, ..Used::default() } },
+            verdict: Decision::Fail { used: Usage { retries: 3, ..Usage::default() } },
             outcome: "error",
             error: Some(("exit_1".to_owned(), error.to_owned())),
             exit_code: Some(1),

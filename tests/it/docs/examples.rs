@@ -4,11 +4,11 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::Value;
 use sexton_console::import::{self, crontab};
 use sexton_model::cron::{Dialect, Dst, Expression};
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::id::AttemptNumber;
 use sexton_model::jobs_file;
-use sexton_model::ladder::LADDER_MS;
 use sexton_model::lint::Code;
-use sexton_model::ticket::{Envelope, Incoming, Parked, Ticket, read};
+use sexton_model::ticket::{Envelope, IncomingMessage, ParkedDetails, Ticket, read_message};
 use sexton_model::zone::Zone;
 use sexton_worker::catalogue::Catalogue;
 
@@ -138,7 +138,7 @@ fn the_messages_of_the_wire_format_are_what_is_sent() {
             scheduled_for: said("scheduled_for").parse().unwrap(),
             idempotency_key: said("idempotency_key"),
         };
-        let parked = example.get("failed_at").map(|at| Parked {
+        let parked = example.get("failed_at").map(|at| ParkedDetails {
             failed_at: at.as_str().unwrap().parse().unwrap(),
             failed_reason: said("failed_reason"),
             retry_count: example["retry_count"].as_u64().unwrap() as u32,
@@ -160,13 +160,13 @@ fn the_tasks_that_others_may_publish_are_read() {
             flaw: None,
             body: example.as_bytes(),
         };
-        assert!(matches!(read(envelope), Incoming::Foreign(_)), "{example}");
+        assert!(matches!(read_message(envelope), IncomingMessage::Foreign(_)), "{example}");
     }
 }
 
 #[test]
 fn the_ladder_of_the_wire_format_is_the_one_that_is_used() {
-    let ladder = LADDER_MS.map(|step_ms| step_ms.to_string()).join(", ");
+    let ladder = DELAY_QUEUES_MS.map(|delay_ms| delay_ms.to_string()).join(", ");
     assert!(text("docs/messages.md").contains(&ladder), "docs/messages.md does not list {ladder}");
 }
 

@@ -39,7 +39,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
         ("pool name", bytes(pool::MAX_POOL_NAME_BYTES)),
         ("execution key", bytes(job::MAX_KEY_BYTES)),
         ("body of a message", format!("{} MiB", ticket::MAX_BODY_BYTES / MIB)),
-        ("cron expression", bytes(cron::MAX_BYTES)),
+        ("cron expression", bytes(cron::MAX_EXPRESSION_BYTES)),
         (
             "jobs file",
             format!(
@@ -95,7 +95,7 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
         ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
         ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
         ("params", None, params_limit()),
-        ("exclude", None, format!("{} days or ranges of days", job::MAX_EXCLUDED)),
+        ("exclude", None, format!("{} days or ranges of days", job::MAX_EXCLUSIONS)),
         ("jitter", None, span(&limits::JITTER)),
         ("max_runs", None, counts(&limits::MAX_RUNS)),
         ("misfire.window", Some(in_words(default.window)), span(&limits::MISFIRE_WINDOW)),

@@ -21,7 +21,7 @@ fn no_source_file_is_too_long_to_be_read() {
 
 /// The folders of what runs in production, and the one file there that opens connections to the broker.
 const PROGRAMS: [&str; 4] = ["shared", "scheduler", "worker", "console"];
-const SCREEN: &str = "shared/broker/src/screen/stream.rs";
+const SCREEN: &str = "shared/broker/src/frame_filter/stream.rs";
 
 #[test]
 fn every_connection_of_a_program_to_the_broker_is_screened() {

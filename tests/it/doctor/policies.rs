@@ -8,7 +8,7 @@ use std::time::Duration;
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_broker::{Namespace, PoolName};
 use sexton_console::doctor::Code;
-use sexton_model::ladder::LADDER_MS;
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::{Platform, Program};
 use tokio::time::Instant;
@@ -209,7 +209,7 @@ async fn doctor_finds_queues_vanished() {
     let _worker = scene.worker().await;
     // Longer than the five seconds for which the relay leaves a ticket to the worker.
     scene.policy(r#"{"expires":9000}"#).await;
-    let delay = retry_queue(scene.namespace(), &PoolName::default_pool(), LADDER_MS[0]);
+    let delay = retry_queue(scene.namespace(), &PoolName::default_pool(), DELAY_QUEUES_MS[0]);
     let was_gone = format!("queue {delay} was gone, last ");
     for triggered in 1.. {
         // What lies in a queue that goes is lost for five minutes. So each task begins while the queue is not there,

@@ -1,8 +1,8 @@
 //! Groups: what they are called, when they were seen, what was decided about them.
 
 use chrono::Duration;
+use sexton_model::failures::{FailureFilter, GroupDecision, GroupState, Order};
 use sexton_model::fingerprint::fingerprint;
-use sexton_model::graveyard::{Decision, Filter, GroupState, Order};
 use sexton_store::failures::{
     DecideError, Group, GroupChange, GroupFilter, GroupOrder, MutedMatches, aggregate, count_muted,
     decide, list_groups, name_groups, prune_groups, search, trends,
@@ -46,7 +46,7 @@ async fn what_was_resolved_reopens_by_a_new_failure_and_not_by_a_restore() {
     let one = yard.failure(1, "disk full").insert(&yard).await;
     let group = fingerprint("exit_1", "disk full").to_string();
     yard.sql(DISCARD, one).await;
-    let resolve = GroupChange::Decide(Decision::Resolved);
+    let resolve = GroupChange::Decide(GroupDecision::Resolved);
     decide(yard.db.store(), &group, resolve, BY, Some(at(10))).await.unwrap();
     assert_eq!(all(&yard).await[0].state, GroupState::Resolved);
     for _ in 0..2 {
@@ -72,7 +72,8 @@ async fn what_is_decided_is_audited_once_and_by_one_of_two() {
     let yard = Yard::new().await;
     yard.failure(1, "disk full").insert(&yard).await;
     let group = fingerprint("exit_1", "disk full").to_string();
-    let mute = || decide(yard.db.store(), &group, GroupChange::Decide(Decision::Muted), BY, None);
+    let mute =
+        || decide(yard.db.store(), &group, GroupChange::Decide(GroupDecision::Muted), BY, None);
     let (one, other) = tokio::join!(mute(), mute());
     let told = [one.err(), other.err()];
     let told: Vec<_> = told.iter().flatten().map(ToString::to_string).collect();
@@ -100,12 +101,12 @@ async fn muted_groups_are_left_out_unless_they_are_asked_for() {
     let muted = yard.failure(1, "disk full").insert(&yard).await;
     let other = yard.failure(2, "no route").insert(&yard).await;
     let group = fingerprint("exit_1", "disk full");
-    let change = GroupChange::Decide(Decision::Muted);
+    let change = GroupChange::Decide(GroupDecision::Muted);
     decide(yard.db.store(), &group.to_string(), change, BY, None).await.unwrap();
     for (filter, expected) in [
-        (Filter::default(), vec![other]),
-        (Filter { muted: true, ..Filter::default() }, vec![other, muted]),
-        (Filter { fingerprint: Some(group), ..Filter::default() }, vec![muted]),
+        (FailureFilter::default(), vec![other]),
+        (FailureFilter { muted: true, ..FailureFilter::default() }, vec![other, muted]),
+        (FailureFilter { fingerprint: Some(group), ..FailureFilter::default() }, vec![muted]),
     ] {
         let found = search(yard.db.store(), &filter, Order::Newest, None, 10).await.unwrap();
         let ids: Vec<_> = found.iter().map(|found| found.execution_id).collect();
@@ -122,27 +123,37 @@ async fn what_is_left_out_is_counted_by_group_up_to_an_instant_and_a_limit() {
     {
         yard.failure(second, message).insert(&yard).await;
     }
-    let everything = Filter::default();
+    let everything = FailureFilter::default();
     assert_eq!(count_muted(store, &everything, None, 10).await.unwrap(), MutedMatches::default());
     let [disk, route] =
         ["disk full", "no route"].map(|text| fingerprint("exit_1", text).to_string());
     for group in [&disk, &route] {
-        decide(store, group, GroupChange::Decide(Decision::Muted), BY, None).await.unwrap();
+        decide(store, group, GroupChange::Decide(GroupDecision::Muted), BY, None).await.unwrap();
     }
     let counted = |count, more, groups: &[(&String, u64)]| MutedMatches {
         count,
         more,
         groups: groups.iter().map(|(group, count)| ((*group).clone(), *count)).collect(),
     };
-    let text = Filter { text: Some("disk".to_owned()), ..Filter::default() };
+    let text = FailureFilter { text: Some("disk".to_owned()), ..FailureFilter::default() };
     for (filter, until, most, expected) in [
         (&everything, None, 10, counted(3, false, &[(&route, 2), (&disk, 1)])),
         (&everything, None, 3, counted(3, true, &[(&route, 2), (&disk, 1)])),
         (&everything, None, 4, counted(3, false, &[(&route, 2), (&disk, 1)])),
         (&everything, Some(at(2)), 10, counted(2, false, &sorted(&[(&disk, 1), (&route, 1)]))),
         (&text, None, 10, counted(1, false, &[(&disk, 1)])),
-        (&Filter { muted: true, ..Filter::default() }, None, 10, MutedMatches::default()),
-        (&Filter { discarded: true, ..Filter::default() }, None, 10, MutedMatches::default()),
+        (
+            &FailureFilter { muted: true, ..FailureFilter::default() },
+            None,
+            10,
+            MutedMatches::default(),
+        ),
+        (
+            &FailureFilter { discarded: true, ..FailureFilter::default() },
+            None,
+            10,
+            MutedMatches::default(),
+        ),
     ] {
         assert_eq!(
             count_muted(store, filter, until, most).await.unwrap(),

@@ -1,8 +1,8 @@
 //! Any filter finds what its words say, page by page, in both orders.
 
 use serde_json::{Value, json};
+use sexton_model::failures::{FailureFilter, Order, PageCursor, ParamCondition};
 use sexton_model::fingerprint::fingerprint;
-use sexton_model::graveyard::{Cursor, Filter, Order, ParamEquals};
 use sexton_store::failures::{count, list_page, search};
 use uuid::Uuid;
 
@@ -65,7 +65,7 @@ fn has_text(message: &str, text: &str) -> bool {
         .any(|some| some[..whole.len()] == *whole && some[whole.len()].starts_with(last.as_str()))
 }
 
-fn has_param(params: &Value, condition: &ParamEquals) -> bool {
+fn has_param(params: &Value, condition: &ParamCondition) -> bool {
     let mut value = params;
     for step in &condition.path {
         let inside = match value {
@@ -85,7 +85,7 @@ fn has_param(params: &Value, condition: &ParamEquals) -> bool {
     }
 }
 
-fn matches(filter: &Filter, yard: &Yard, failure: &Failure) -> bool {
+fn matches(filter: &FailureFilter, yard: &Yard, failure: &Failure) -> bool {
     let group = fingerprint(failure.class, &failure.message);
     filter.job.is_none_or(|job| job == failure.job)
         && (filter.labels.is_empty() || failure.job == yard.jobs[0])
@@ -98,8 +98,8 @@ fn matches(filter: &Filter, yard: &Yard, failure: &Failure) -> bool {
         && filter.params.iter().all(|condition| has_param(&failure.params, condition))
 }
 
-fn drawn(draw: &mut Draw, yard: &Yard) -> Filter {
-    let mut filter = Filter::default();
+fn drawn(draw: &mut Draw, yard: &Yard) -> FailureFilter {
+    let mut filter = FailureFilter::default();
     for _ in 0..=draw.below(3) {
         match draw.below(9) {
             0 => filter.job = Some(yard.jobs[draw.below(2)]),
@@ -133,7 +133,7 @@ async fn every_filter_finds_what_its_words_say_page_by_page_in_both_orders() {
         if order == Order::Newest {
             expected.reverse();
         }
-        let (mut found, mut after): (Vec<_>, Option<Cursor>) = (Vec::new(), None);
+        let (mut found, mut after): (Vec<_>, Option<PageCursor>) = (Vec::new(), None);
         let limit = 1 + draw.below(40) as i64;
         loop {
             let page = search(yard.db.store(), &filter, order, after, limit).await.unwrap();
@@ -155,7 +155,7 @@ async fn every_filter_finds_what_its_words_say_page_by_page_in_both_orders() {
 #[tokio::test]
 async fn pages_stay_exact_while_executions_come_and_go() {
     let (yard, _) = yard().await;
-    let (filter, newest) = (Filter::default(), Order::Newest);
+    let (filter, newest) = (FailureFilter::default(), Order::Newest);
     let all = search(yard.db.store(), &filter, newest, None, 1_000).await.unwrap();
     let (first, after) = list_page(yard.db.store(), &filter, newest, None, 50).await.unwrap();
     let shown = |page: &[sexton_store::failures::FailedExecution]| -> Vec<Uuid> {
@@ -179,7 +179,7 @@ async fn pages_stay_exact_while_executions_come_and_go() {
 #[tokio::test]
 async fn a_stored_filter_whose_text_has_no_word_matches_nothing_rather_than_everything() {
     let (yard, _) = yard().await;
-    let filter = Filter { text: Some("--".to_owned()), ..Filter::default() };
+    let filter = FailureFilter { text: Some("--".to_owned()), ..FailureFilter::default() };
     assert!(search(yard.db.store(), &filter, Order::Oldest, None, 5).await.is_err());
     assert!(count(yard.db.store(), &filter, 5).await.is_err());
 }

@@ -44,7 +44,7 @@ impl Scene {
         let (dispatch, dispatcher) = dispatch(outbox.into());
         let (readiness, soft) = (Readiness::new(), CancellationToken::new());
         let database = Reachability::new(readiness.condition("database", clock::now()));
-        database.answered();
+        database.record_success();
         let around = Around {
             started: CancellationToken::new(),
             soft: soft.clone(),
@@ -99,7 +99,7 @@ async fn two_answers_that_never_come_hold_up_the_others_for_ten_seconds() {
             }
         };
         timeout(Duration::from_secs(15), told).await.expect("a missing answer is an outage");
-        scene.database.answered();
+        scene.database.record_success();
     }
     scene.hand_over(2).await;
     scene.until("marked", 2, Duration::from_secs(5)).await;

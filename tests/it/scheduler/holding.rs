@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Past, Schedule};
+use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, PastPolicy, Schedule};
 use sexton_scheduler::dispatch::dispatch;
 use sexton_scheduler::planner::Planner;
 use sexton_scheduler::step::Step;
@@ -285,7 +285,7 @@ async fn a_single_firing_that_was_set_aside_is_as_late_as_it_was() {
     planner.run_once(now(0)).await.unwrap();
     let once = |name: &str, hour: i64, policy| JobSpec {
         misfire: Misfire { policy, ..Misfire::default() },
-        past: Past::Run,
+        past: PastPolicy::Run,
         ..JobSpec::new(name, "work", Schedule::At { at: at(hour * HOUR).into() })
     };
     let (newest, skip) = (MisfirePolicy::FireOnce, MisfirePolicy::Skip);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::job::{Exclusions, JobSpec, Misfire, MisfirePolicy, Past, Schedule, Terms};
+use sexton_model::job::{
+    Exclusions, JobSpec, Misfire, MisfirePolicy, PastPolicy, Schedule, ScheduleConstraints,
+};
 use sexton_model::moment::Moment;
 use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
@@ -56,8 +58,8 @@ async fn gaps(f: &Fixture) -> Vec<(String, String, String, i32)> {
         .collect()
 }
 
-fn spec(schedule: Schedule, terms: Terms) -> JobSpec {
-    JobSpec { terms, ..JobSpec::new("a.b", "work", schedule) }
+fn spec(schedule: Schedule, constraints: ScheduleConstraints) -> JobSpec {
+    JobSpec { constraints, ..JobSpec::new("a.b", "work", schedule) }
 }
 
 fn cron(expression: &str) -> Schedule {
@@ -68,8 +70,8 @@ fn seconds(period: u64) -> Schedule {
     Schedule::every(Duration::from_secs(period))
 }
 
-fn runs(max_runs: u32) -> Terms {
-    Terms { max_runs: Some(max_runs), ..Terms::default() }
+fn runs(max_runs: u32) -> ScheduleConstraints {
+    ScheduleConstraints { max_runs: Some(max_runs), ..ScheduleConstraints::default() }
 }
 
 #[tokio::test]
@@ -101,7 +103,7 @@ async fn of_a_job_with_a_limit_exactly_so_many_firings_run_with_two_replicas() {
     apply(&f, &spec(seconds(10), runs(2)), "2026-01-01T02:00:00Z").await;
     assert_eq!(job(&f).await.next_fire_at, None);
     // Without a limit nothing is counted, and with a new one counting begins anew.
-    apply(&f, &spec(seconds(10), Terms::default()), "2026-01-01T03:00:00Z").await;
+    apply(&f, &spec(seconds(10), ScheduleConstraints::default()), "2026-01-01T03:00:00Z").await;
     apply(&f, &spec(seconds(10), runs(1)), "2026-01-01T03:00:05Z").await;
     one.run_once(Some(instant("2026-01-01T03:00:10Z"))).await.unwrap();
     assert_eq!((keys(&f).await.len(), job(&f).await.runs_used), (8, 1));
@@ -137,7 +139,8 @@ async fn a_release_that_uses_up_the_last_run_leaves_what_is_due_to_be_recorded()
     let f = Fixture::without_broker().await;
     let misfire = Misfire { policy: MisfirePolicy::FireAll, ..Misfire::default() };
     let jitter = Some(Duration::from_mins(10));
-    let hourly = JobSpec { misfire, ..spec(seconds(3_600), Terms { jitter, ..runs(3) }) };
+    let hourly =
+        JobSpec { misfire, ..spec(seconds(3_600), ScheduleConstraints { jitter, ..runs(3) }) };
     apply(&f, &hourly, "2026-01-01T00:00:00Z").await;
     let planner = f.holding();
     planner.run_once(Some(instant("2026-01-01T00:00:01Z"))).await.unwrap();
@@ -161,11 +164,12 @@ async fn a_release_that_uses_up_the_last_run_leaves_what_is_due_to_be_recorded()
 #[tokio::test]
 async fn a_revision_of_before_there_were_terms_is_read_without_those_of_today() {
     let f = Fixture::without_broker().await;
-    apply(&f, &spec(seconds(3_600), Terms::default()), "2026-01-01T00:00:00Z").await;
+    apply(&f, &spec(seconds(3_600), ScheduleConstraints::default()), "2026-01-01T00:00:00Z").await;
     let start = Some(Moment::parse("2026-01-03T00:00:00").unwrap());
     let exclude = Exclusions::from_texts(&["2026-01-01"]).unwrap();
-    let terms = Terms { start, exclude, jitter: Some(Duration::from_secs(5)), ..runs(1) };
-    apply(&f, &spec(seconds(3_600), terms), "2026-01-01T05:30:00Z").await;
+    let constraints =
+        ScheduleConstraints { start, exclude, jitter: Some(Duration::from_secs(5)), ..runs(1) };
+    apply(&f, &spec(seconds(3_600), constraints), "2026-01-01T05:30:00Z").await;
     let done = sqlx::query(
         "UPDATE job_revisions SET definition =
              definition - ARRAY['start_at', 'end_at', 'exclude', 'jitter_ms', 'max_runs']
@@ -209,7 +213,8 @@ async fn a_firing_that_somebody_has_claimed_before_uses_up_no_run() {
 async fn a_spread_firing_is_not_claimed_before_its_time_and_keeps_its_nominal_one() {
     let f = Fixture::without_broker().await;
     let jitter = Some(Duration::from_hours(1));
-    let daily = spec(cron("0 8 * * *"), Terms { jitter, ..Terms::default() });
+    let daily =
+        spec(cron("0 8 * * *"), ScheduleConstraints { jitter, ..ScheduleConstraints::default() });
     apply(&f, &daily, "2026-01-01T00:00:00Z").await;
     let nominal = instant("2026-01-01T08:00:00Z");
     let due = Timetable::of(&daily).unwrap().due(nominal);
@@ -233,7 +238,8 @@ async fn a_spread_firing_is_not_claimed_before_its_time_and_keeps_its_nominal_on
     let due = Timetable::of(&daily).unwrap().due(tomorrow);
     assert_eq!((row.next_fire_at, row.next_nominal_at), (Some(due), Some(tomorrow)));
     // Another jitter spreads the same firing otherwise; none lets it fire at its time.
-    apply(&f, &spec(cron("0 8 * * *"), Terms::default()), "2026-01-01T12:00:00Z").await;
+    apply(&f, &spec(cron("0 8 * * *"), ScheduleConstraints::default()), "2026-01-01T12:00:00Z")
+        .await;
     let row = job(&f).await;
     assert_eq!((row.next_fire_at, row.next_nominal_at), (Some(tomorrow), None));
     assert_eq!(gaps(&f).await, []);
@@ -245,7 +251,7 @@ async fn a_cursor_that_was_moved_by_who_knows_no_jitter_is_a_firing_as_it_stands
     let jitter = Some(Duration::from_mins(5));
     apply(
         &f,
-        &spec(cron("0 8 * * *"), Terms { jitter, ..Terms::default() }),
+        &spec(cron("0 8 * * *"), ScheduleConstraints { jitter, ..ScheduleConstraints::default() }),
         "2026-01-01T00:00:00Z",
     )
     .await;
@@ -264,8 +270,8 @@ async fn excluded_days_are_a_gap_when_the_job_goes_on_and_what_ends_in_them_ends
     let exclude = Exclusions::from_texts(&["2026-12-24..2026-12-26", "2026-12-29"]).unwrap();
     let end = Some(Moment::parse("2026-12-29T12:00:00").unwrap());
     let timezone = Zone::parse("Europe/Vienna").unwrap();
-    let terms = Terms { exclude, end, ..Terms::default() };
-    let daily = JobSpec { timezone, ..spec(cron("0 8 * * *"), terms) };
+    let constraints = ScheduleConstraints { exclude, end, ..ScheduleConstraints::default() };
+    let daily = JobSpec { timezone, ..spec(cron("0 8 * * *"), constraints) };
     apply(&f, &daily, "2026-12-22T20:00:00Z").await;
     let (planner, _dispatcher) = f.planner();
     for hour in 0..200 {
@@ -285,8 +291,8 @@ async fn excluded_days_are_a_gap_when_the_job_goes_on_and_what_ends_in_them_ends
 async fn a_year_of_excluded_seconds_is_one_row() {
     let f = Fixture::without_broker().await;
     let exclude = Exclusions::from_texts(&["2026-01-01..2026-12-31"]).unwrap();
-    let terms = Terms { exclude, ..Terms::default() };
-    apply(&f, &spec(seconds(1), terms), "2026-01-01T00:00:00Z").await;
+    let constraints = ScheduleConstraints { exclude, ..ScheduleConstraints::default() };
+    apply(&f, &spec(seconds(1), constraints), "2026-01-01T00:00:00Z").await;
     assert_eq!(job(&f).await.next_fire_at, Some(instant("2027-01-01T00:00:00Z")));
     let (planner, _dispatcher) = f.planner();
     let looked = planner.run_once(Some(instant("2027-01-01T00:00:00Z"))).await.unwrap();
@@ -298,13 +304,13 @@ async fn a_year_of_excluded_seconds_is_one_row() {
 async fn what_is_excluded_during_a_pause_or_before_another_schedule_is_told_once() {
     let f = Fixture::without_broker().await;
     let exclude = Exclusions::from_texts(&["2026-01-02"]).unwrap();
-    let terms = Terms { exclude, ..Terms::default() };
-    let hourly = spec(cron("0 */12 * * *"), terms.clone());
+    let constraints = ScheduleConstraints { exclude, ..ScheduleConstraints::default() };
+    let hourly = spec(cron("0 */12 * * *"), constraints.clone());
     apply(&f, &hourly, "2026-01-01T00:00:00Z").await;
     let by = AuditContext { actor: "t", reason: Some("holiday") };
     jobs::pause(f.db.store(), "a.b", by, Some(instant("2026-01-01T06:00:00Z"))).await.unwrap();
     jobs::resume(f.db.store(), "a.b", by, Some(instant("2026-01-02T06:00:00Z"))).await.unwrap();
-    apply(&f, &spec(cron("0 6 * * *"), terms), "2026-01-02T18:00:00Z").await;
+    apply(&f, &spec(cron("0 6 * * *"), constraints), "2026-01-02T18:00:00Z").await;
     let gap = |reason: &str, at: &str| (reason.to_owned(), at.to_owned(), at.to_owned(), 1);
     assert_eq!(
         gaps(&f).await,
@@ -322,12 +328,12 @@ async fn an_instant_that_is_past_is_refused_unless_it_is_asked_for_and_then_runs
     let f = Fixture::without_broker().await;
     let at = Moment::parse("2026-01-01T09:00:00").unwrap();
     let timezone = Zone::parse("Europe/Vienna").unwrap();
-    let once = JobSpec { timezone, ..spec(Schedule::At { at }, Terms::default()) };
+    let once = JobSpec { timezone, ..spec(Schedule::At { at }, ScheduleConstraints::default()) };
     // By the database's clock it is past by three months, far outside the window of a day.
     let refused = try_apply(&f, &once, instant("2026-04-01T00:00:00Z")).await.unwrap_err();
     let ApplyError::Problems(problems) = refused else { panic!("{refused}") };
     assert!(problems[0].message.contains("past = \"run\""), "{}", problems[0]);
-    let asked = JobSpec { past: Past::Run, ..once.clone() };
+    let asked = JobSpec { past: PastPolicy::Run, ..once.clone() };
     apply(&f, &asked, "2026-04-01T00:00:00Z").await;
     let (planner, _dispatcher) = f.planner();
     planner.run_once(Some(instant("2026-04-01T00:00:01Z"))).await.unwrap();
@@ -346,7 +352,7 @@ async fn new_data_of_the_zones_moves_an_instant_of_a_zone_too() {
     let f = Fixture::without_broker().await;
     let at = Moment::parse("2026-07-01T09:00:00").unwrap();
     let timezone = Zone::parse("Europe/Vienna").unwrap();
-    let once = JobSpec { timezone, ..spec(Schedule::At { at }, Terms::default()) };
+    let once = JobSpec { timezone, ..spec(Schedule::At { at }, ScheduleConstraints::default()) };
     apply(&f, &once, "2026-01-01T00:00:00Z").await;
     // As if older data had known no summer time.
     sqlx::query("UPDATE jobs SET tz_version = '2000a', next_fire_at = '2026-07-01T08:00:00Z'")
@@ -363,7 +369,10 @@ async fn a_phase_and_a_start_are_kept_to() {
     let f = Fixture::without_broker().await;
     let start = Some(Moment::parse("2026-01-01T00:30:00").unwrap());
     let [period, phase] = [15, 5].map(Duration::from_mins);
-    let job_of = spec(Schedule::Every { period, phase }, Terms { start, ..Terms::default() });
+    let job_of = spec(
+        Schedule::Every { period, phase },
+        ScheduleConstraints { start, ..ScheduleConstraints::default() },
+    );
     apply(&f, &JobSpec { timezone: Zone::UTC, ..job_of }, "2026-01-01T00:00:00Z").await;
     let (planner, _dispatcher) = f.planner();
     for minute in 0..60 {

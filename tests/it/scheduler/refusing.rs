@@ -6,8 +6,8 @@ use std::time::Duration;
 use lapin::options::{QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::{Link, LinkSettings, Timeouts};
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::ladder::LADDER_MS;
 use sexton_model::state::State;
 use sexton_scheduler::dispatch::dispatch;
 use sexton_scheduler::relay::{BATCH, Relay};
@@ -24,7 +24,7 @@ use crate::broker::suspend_queue;
 /// Refused tickets, older than all others.
 const REFUSED: i64 = 5_000;
 /// Of the delay queues.
-const LONGEST_DELAY_MS: u64 = LADDER_MS[LADDER_MS.len() - 1];
+const LONGEST_DELAY_MS: u64 = DELAY_QUEUES_MS[DELAY_QUEUES_MS.len() - 1];
 
 /// A platform with a pool whose queue takes nothing, as one whose length an operator has limited, and
 /// another pool.

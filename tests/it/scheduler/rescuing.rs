@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::retry::{RetryPolicy, Verdict};
+use sexton_model::retry::{Decision, RetryPolicy};
 use sexton_model::state::State;
 use sexton_scheduler::rescuer::{Rescued, Rescuer};
 use sexton_scheduler::step::Step;
@@ -191,7 +191,7 @@ async fn what_another_server_says_is_seen_anew() {
     elsewhere[0].renewed.server += TimeDelta::microseconds(1);
     let which = LossGrounds::Unrenewed(&elsewhere);
     let found = lost_attempts::find(&f.store(), &which, 10).await.unwrap();
-    let verdict = Verdict::Fail { used: found[0].used };
+    let verdict = Decision::Fail { used: found[0].used };
     let lost = [(found[0].clone(), verdict)];
     let ended = lost_attempts::settle(&f.store(), &which, &lost, now(100)).await.unwrap();
     assert_eq!(ended, []);

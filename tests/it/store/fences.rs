@@ -1,7 +1,7 @@
 //! Each fence of a write, one at a time: a wrong number, a wrong token, a wrong state.
 
 use sexton_model::id::OpenToken;
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sexton_store::lease::{AttemptFence, Renewal, renew};
 use sexton_store::relay::mark_published;
 use sexton_store::settle::SettleOutcome;
@@ -24,7 +24,7 @@ async fn an_overtaken_worker_can_neither_renew_nor_settle() {
     let (old, new) = overtaken(&fixture).await;
     let answers = renew(fixture.store(), &[(old, LEASE)], Some(at(3))).await.unwrap();
     assert_eq!(answers, [Renewal::Fenced]);
-    assert_eq!(fixture.settle(old, Verdict::Succeed, 3).await, SettleOutcome::Fenced);
+    assert_eq!(fixture.settle(old, Decision::Succeed, 3).await, SettleOutcome::Fenced);
     assert_eq!(fixture.state(new.execution_id).await, "running/2");
     assert_eq!(fixture.attempts(new.execution_id).await, ["1:error", "2:open"]);
 }
@@ -37,7 +37,7 @@ async fn the_number_and_the_token_each_fence_alone() {
     let wrong_token = AttemptFence { token: OpenToken::new(Uuid::new_v4()), ..new };
     for held in [wrong_number, wrong_token, AttemptFence { attempt: n(2), ..old }] {
         assert_eq!(
-            fixture.settle(held, Verdict::Succeed, 3).await,
+            fixture.settle(held, Decision::Succeed, 3).await,
             SettleOutcome::Fenced,
             "{held:?}"
         );

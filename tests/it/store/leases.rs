@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sexton_model::id::ProcessId;
-use sexton_model::retry::{Ending, LOST, RetryPolicy, Verdict, decide};
+use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
 use sexton_store::lease::{AttemptFence, Renewal, renew};
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::open::{Offer, open, recover};
@@ -28,7 +28,7 @@ async fn rescue(fixture: &Fixture, which: &LossGrounds<'_>, second: i64) -> usiz
     let policy = RetryPolicy { jitter: 0.0, ..RetryPolicy::default() };
     let decided = |one: LostAttempt| {
         let policy = policy.with(&one.retry);
-        let verdict = decide(Ending::Lost, LOST, one.used, &policy, 0.5);
+        let verdict = decide(AttemptEnd::Lost, LOST, one.used, &policy, 0.5);
         (one, verdict)
     };
     let verdicts: Vec<_> = found.into_iter().map(decided).collect();
@@ -65,7 +65,7 @@ async fn a_renewal_between_the_rescuer_s_look_and_its_write_wins() {
     assert_eq!(found.len(), 1);
     // Nobody has ended the attempt yet. The database's clock stands still: the renewal writes what stood there.
     assert!(matches!(renewed(&fixture, held, 0).await, Renewal::Renewed { .. }));
-    let verdict = decide(Ending::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
+    let verdict = decide(AttemptEnd::Lost, LOST, found[0].used, &RetryPolicy::default(), 0.5);
     let found = [(found[0].clone(), verdict)];
     let ended = lost_attempts::settle(fixture.store(), &which, &found, Some(at(21))).await;
     assert!(ended.unwrap().is_empty());
@@ -202,7 +202,7 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
     let seen = seen(&fixture).await;
     let which = LossGrounds::Unrenewed(&seen);
     let found = lost_attempts::find(fixture.store(), &which, 1).await.unwrap();
-    let claimed = [(found[0].clone(), Verdict::Succeed)];
+    let claimed = [(found[0].clone(), Decision::Succeed)];
     lost_attempts::settle(fixture.store(), &which, &claimed, Some(at(60))).await.unwrap();
     assert_eq!(fixture.state(id).await, "failed/2");
 }
@@ -231,7 +231,7 @@ async fn what_nobody_has_seen_is_not_ended() {
     let seen = seen(&fixture).await;
     let found =
         lost_attempts::find(fixture.store(), &LossGrounds::Unrenewed(&seen), 100).await.unwrap();
-    let fail = |one: &LostAttempt| (one.clone(), Verdict::Fail { used: one.used });
+    let fail = |one: &LostAttempt| (one.clone(), Decision::Fail { used: one.used });
     let both: Vec<_> = found.iter().map(fail).collect();
     let which = LossGrounds::Unrenewed(&seen[..1]);
     let ended = lost_attempts::settle(fixture.store(), &which, &both, Some(at(60))).await.unwrap();

@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId, OpenToken, ProcessId};
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{Decision, Usage};
 use sexton_store::Store;
 use sexton_store::firing::{Claim, ClaimTransaction};
 use sexton_store::lease::AttemptFence;
@@ -121,7 +121,7 @@ impl Fixture {
     pub(crate) async fn settle(
         &self,
         held: AttemptFence,
-        verdict: Verdict,
+        verdict: Decision,
         second: i64,
     ) -> SettleOutcome {
         let settlement = settlement(held, verdict);
@@ -175,8 +175,8 @@ pub(crate) fn request(id: ExecutionId, number: i32) -> OpenRequest {
     OpenRequest { execution_id: id, attempt: n(number), token }
 }
 
-pub(crate) fn settlement(held: AttemptFence, verdict: Verdict) -> Settlement {
-    let good = verdict == Verdict::Succeed;
+pub(crate) fn settlement(held: AttemptFence, verdict: Decision) -> Settlement {
+    let good = verdict == Decision::Succeed;
     Settlement {
         fence: held,
         verdict,
@@ -189,11 +189,11 @@ pub(crate) fn settlement(held: AttemptFence, verdict: Verdict) -> Settlement {
     }
 }
 
-pub(crate) fn retry(after_s: u64, retries: u32) -> Verdict {
-    let used = Used { retries, ..Used::default() };
-    Verdict::Retry { after: Duration::from_secs(after_s), used }
+pub(crate) fn retry(after_s: u64, retries: u32) -> Decision {
+    let used = Usage { retries, ..Usage::default() };
+    Decision::Retry { after: Duration::from_secs(after_s), used }
 }
 
-pub(crate) fn fail() -> Verdict {
-    Verdict::Fail { used: Used { retries: 3, ..Used::default() } }
+pub(crate) fn fail() -> Decision {
+    Decision::Fail { used: Usage { retries: 3, ..Usage::default() } }
 }

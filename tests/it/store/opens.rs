@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
-use sexton_model::open::{Answer, NOT_OFFERED_FOR, answer};
+use sexton_model::open::{OpenDecision, UNOFFERED_TIMEOUT, decide_unopened};
 use sexton_store::open::{Offer, OpenOutcome, OpenRequest, open, read_unopened, recover};
 use sexton_tests::relaying::take_due;
 use tokio::sync::Barrier;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{Fixture, LEASE, at, fail, n, request, retry};
 
-async fn ask(fixture: &Fixture, request: OpenRequest, second: i64) -> Answer {
+async fn ask(fixture: &Fixture, request: OpenRequest, second: i64) -> OpenDecision {
     ask_offering(fixture, request, second, "work").await
 }
 
@@ -21,11 +21,11 @@ async fn ask_offering(
     request: OpenRequest,
     second: i64,
     offers: &str,
-) -> Answer {
+) -> OpenDecision {
     let rows = read_unopened(fixture.store(), &[Offer::new(offers)], &[request], Some(at(second)))
         .await
         .unwrap();
-    answer(request.attempt, rows.first().map(|(_, row)| row))
+    decide_unopened(request.attempt, rows.first().map(|(_, row)| row))
 }
 
 #[tokio::test]
@@ -78,10 +78,10 @@ async fn an_open_whose_answer_was_lost_is_found_by_its_token() {
     let id = fixture.claim("k").await;
     let mine = request(id, 1);
     let opened = fixture.open(mine, 1).await.unwrap();
-    assert_eq!(ask(&fixture, mine, 2).await, Answer::Run);
+    assert_eq!(ask(&fixture, mine, 2).await, OpenDecision::Run);
     assert_eq!(recover(fixture.store(), &[mine], LEASE).await.unwrap(), [opened]);
     let stranger = request(id, 1);
-    assert_eq!(ask(&fixture, stranger, 2).await, Answer::Spent);
+    assert_eq!(ask(&fixture, stranger, 2).await, OpenDecision::AlreadyOpened);
     assert!(recover(fixture.store(), &[stranger], LEASE).await.unwrap().is_empty());
 }
 
@@ -90,23 +90,23 @@ async fn each_row_of_the_table_of_unopened_tickets_is_seen() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    assert_eq!(ask(&fixture, request(id, 1), 19).await, Answer::Spent);
-    assert_eq!(ask(&fixture, request(id, 1), 21).await, Answer::Spent);
-    assert_eq!(ask(&fixture, request(id, 2), 1).await, Answer::FromTheFuture);
+    assert_eq!(ask(&fixture, request(id, 1), 19).await, OpenDecision::AlreadyOpened);
+    assert_eq!(ask(&fixture, request(id, 1), 21).await, OpenDecision::AlreadyOpened);
+    assert_eq!(ask(&fixture, request(id, 2), 1).await, OpenDecision::Future);
 
     fixture.settle(held, retry(30, 1), 10).await;
     assert_eq!(fixture.state(id).await, "retrying/2");
-    assert_eq!(ask(&fixture, request(id, 1), 11).await, Answer::Stale);
+    assert_eq!(ask(&fixture, request(id, 1), 11).await, OpenDecision::Stale);
     assert!(fixture.open(request(id, 2), 39).await.is_none(), "it is not due");
-    let rest = Answer::Wait(Duration::from_secs(1));
+    let rest = OpenDecision::Wait(Duration::from_secs(1));
     assert_eq!(ask(&fixture, request(id, 2), 39).await, rest);
-    assert_eq!(ask(&fixture, request(id, 2), 40).await, Answer::AskAgain);
+    assert_eq!(ask(&fixture, request(id, 2), 40).await, OpenDecision::Retry);
 
     let held = fixture.opened(id, 2, 40).await;
-    fixture.settle(held, sexton_model::retry::Verdict::Succeed, 41).await;
-    assert_eq!(ask(&fixture, request(id, 2), 42).await, Answer::Stale);
+    fixture.settle(held, sexton_model::retry::Decision::Succeed, 41).await;
+    assert_eq!(ask(&fixture, request(id, 2), 42).await, OpenDecision::Stale);
     let nobody = request(ExecutionId::new(Uuid::now_v7()), 1);
-    assert_eq!(ask(&fixture, nobody, 42).await, Answer::Unknown);
+    assert_eq!(ask(&fixture, nobody, 42).await, OpenDecision::UnknownExecution);
 }
 
 #[tokio::test]
@@ -119,10 +119,10 @@ async fn a_worker_opens_only_the_task_types_it_offers() {
         .await
         .unwrap();
     assert_eq!(opened, OpenOutcome::default());
-    let wait = Answer::Wait(Duration::from_secs(30));
+    let wait = OpenDecision::Wait(Duration::from_secs(30));
     assert_eq!(ask_offering(&fixture, request, 1, "other").await, wait);
-    let hour = NOT_OFFERED_FOR.as_secs().cast_signed();
-    assert_eq!(ask_offering(&fixture, request, hour, "other").await, Answer::NeverOffered);
+    let hour = UNOFFERED_TIMEOUT.as_secs().cast_signed();
+    assert_eq!(ask_offering(&fixture, request, hour, "other").await, OpenDecision::Unoffered);
     assert!(fixture.open(request, hour).await.is_some(), "who offers it may open it still");
 }
 
@@ -135,7 +135,7 @@ async fn a_parked_ticket_that_was_moved_by_hand_is_a_requeue() {
     assert_eq!(fixture.state(id).await, "failed/2");
 
     let opened = fixture.open(request(id, 2), 2).await.expect("the parked ticket opens");
-    assert_eq!(opened.used, sexton_model::retry::Used::default(), "the budgets start anew");
+    assert_eq!(opened.used, sexton_model::retry::Usage::default(), "the budgets start anew");
     assert_eq!(opened.attempt, n(2), "the numbers go on");
     // Moved twice, it runs once.
     assert!(fixture.open(request(id, 2), 2).await.is_none());

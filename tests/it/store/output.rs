@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken};
 use sexton_model::output::{Chunk, Line, Stream};
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sexton_store::lease::AttemptFence;
 use sexton_store::output::{OutputPart, WriteOutcome, list_chunks, write};
 use sexton_store::settle::{SettleOutcome, Settlement, settle};
@@ -44,7 +44,7 @@ async fn a_part_is_stored_once_however_often_it_is_written() {
     }
     // The end brings the last part again, of which nobody knew whether it was stored.
     let output = Some(part(vec![chunk(2, "two"), chunk(3, "three")]));
-    let end = Settlement { output, ..settlement(held, Verdict::Succeed) };
+    let end = Settlement { output, ..settlement(held, Decision::Succeed) };
     assert!(matches!(
         settle(fixture.store(), &[end], None).await.unwrap()[0],
         SettleOutcome::Done { .. }

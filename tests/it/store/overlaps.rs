@@ -2,9 +2,9 @@
 //! is no success of it, whoever asks for one, and no effect of one; and no ticket opens who waits.
 
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::open::{Answer, answer};
-use sexton_model::overlap::{UnderWay, Waits};
-use sexton_model::retry::Verdict;
+use sexton_model::open::{OpenDecision, decide_unopened};
+use sexton_model::overlap::{UnderWay, WaitReason};
+use sexton_model::retry::Decision;
 use sexton_model::state::State;
 use sexton_store::firing::{Claim, ClaimTransaction, Replaced};
 use sexton_store::lease::AttemptFence;
@@ -46,7 +46,7 @@ impl Fixture {
             idempotency_key: id.to_string(),
             scheduled_for: at(60),
             skip_reason: None,
-            waits: Some(Waits::Replace),
+            waits: Some(WaitReason::Replace),
             after: std::time::Duration::ZERO,
         };
         let mut tx = ClaimTransaction::begin(self.store(), Some(at(60))).await.unwrap();
@@ -87,7 +87,7 @@ async fn what_was_replaced_is_cancelled_however_its_attempt_ends() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     for (key, verdict, attempt) in
-        [("well", Verdict::Succeed, "1:replaced"), ("badly", fail(), "1:error")]
+        [("well", Decision::Succeed, "1:replaced"), ("badly", fail(), "1:error")]
     {
         let (id, held) = running(&fixture, key).await;
         let (by, replaced) = fixture.replaced().await;
@@ -163,7 +163,7 @@ async fn effects_in_the_transaction_of_a_success_are_rolled_back_if_the_executio
     sqlx::query("INSERT INTO effects VALUES ('k')").execute(&mut *task).await.unwrap();
     fixture.replaced().await;
     task.seal().await.unwrap();
-    let success = settlement(held, Verdict::Succeed);
+    let success = settlement(held, Decision::Succeed);
     assert_eq!(task.settle(&success).await.unwrap(), SettleOutcome::Replaced);
     // Even if it were committed now, it has written nothing of a success.
     assert_eq!(fixture.state(id).await, "running/1");
@@ -183,7 +183,7 @@ async fn a_success_that_is_written_and_not_committed_puts_the_replacement_off_un
     let mut task = tasks.begin(TaskLimits::default()).await.unwrap();
     sqlx::query("INSERT INTO effects VALUES ('k')").execute(&mut *task).await.unwrap();
     task.seal().await.unwrap();
-    let success = settlement(held, Verdict::Succeed);
+    let success = settlement(held, Decision::Succeed);
     assert!(matches!(task.settle(&success).await.unwrap(), SettleOutcome::Done { .. }));
     assert_eq!(fixture.seen().await, (vec![], vec![fixture.job]), "not planned, and not marked");
     task.commit().await.unwrap();
@@ -223,7 +223,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     assert!(fixture.open(copy, 4).await.is_none());
     let offers = [Offer::new("work")];
     let rows = read_unopened(fixture.store(), &offers, &[copy], Some(at(4))).await.unwrap();
-    assert_eq!(answer(n(2), Some(&rows[0].1)), Answer::Stale, "it is dropped");
+    assert_eq!(decide_unopened(n(2), Some(&rows[0].1)), OpenDecision::Stale, "it is dropped");
     assert!(take_due(fixture.store(), 10, Some(at(9_000))).await.unwrap().tickets.is_empty());
     let waiting = waiters::find_waiting(fixture.store(), 10).await.unwrap();
     assert_eq!((waiting.jobs, waiting.free.len()), (1, 0), "{other} runs");

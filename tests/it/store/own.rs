@@ -1,6 +1,6 @@
 //! A connection that its holder keeps.
 
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sexton_store::StoreError;
 use sexton_store::dedicated_connection::DedicatedConnection;
 use sexton_store::lease::AttemptFence;
@@ -121,7 +121,7 @@ async fn what_was_planned_on_an_empty_table_does_not_read_all_of_a_long_one() {
             attempt: request.attempt,
             token: request.token,
         };
-        let end = settlement(held, Verdict::Succeed);
+        let end = settlement(held, Decision::Succeed);
         settle(&mut *lent, &[end], now).await.unwrap();
         if round > 0 {
             let read = rows_read(&mut lent).await - before;

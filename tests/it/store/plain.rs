@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sexton_model::id::ExecutionId;
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sexton_model::state::State;
 use sexton_store::settle::{SettleOutcome, settle};
 
@@ -29,7 +29,7 @@ async fn a_plain_success_writes_what_any_settlement_writes() {
         let mut ends = Vec::new();
         for id in ids {
             let held = fixture.opened(id, 1, 0).await;
-            let verdict = if id == ids[2] { fail() } else { Verdict::Succeed };
+            let verdict = if id == ids[2] { fail() } else { Decision::Succeed };
             let mut end = settlement(held, verdict);
             if id != ids[2] {
                 end.exit_code = exit_code;
@@ -62,7 +62,7 @@ async fn of_plain_successes_each_is_told_for_itself() {
     let mut ends = Vec::new();
     for key in ["good", "overtaken", "locked", "replaced", "another"] {
         let id = fixture.claim(key).await;
-        ends.push(settlement(fixture.opened(id, 1, 0).await, Verdict::Succeed));
+        ends.push(settlement(fixture.opened(id, 1, 0).await, Decision::Succeed));
     }
     let id = |place: usize| ends[place].fence.execution_id;
     assert!(matches!(fixture.settle(ends[1].fence, fail(), 1).await, SettleOutcome::Done { .. }));

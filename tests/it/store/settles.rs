@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use sexton_model::output::{Chunk, Line, Stream};
-use sexton_model::retry::{Used, Verdict};
+use sexton_model::retry::{Decision, Usage};
 use sexton_model::state::State;
 use sexton_store::executions::{self, ExecutionFilter};
 use sexton_store::output::OutputPart;
@@ -24,7 +24,7 @@ async fn success_is_final_and_owes_nothing() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    let settled = fixture.settle(held, Verdict::Succeed, 1).await;
+    let settled = fixture.settle(held, Decision::Succeed, 1).await;
     assert_eq!(settled, SettleOutcome::Done { state: State::Succeeded, unpublished: None });
     assert_eq!(fixture.state(id).await, "succeeded/1");
     assert_eq!(fixture.attempts(id).await, ["1:succeeded"]);
@@ -68,7 +68,7 @@ async fn a_cancel_comes_before_a_retry_and_a_failure_but_not_before_success() {
     let verdicts = [
         ("a", retry(1, 1), "cancelled/1"),
         ("b", fail(), "cancelled/1"),
-        ("c", Verdict::Succeed, "succeeded/1"),
+        ("c", Decision::Succeed, "succeeded/1"),
     ];
     for (key, verdict, becomes) in verdicts {
         let id = fixture.claim(key).await;
@@ -85,8 +85,8 @@ async fn a_cancel_comes_before_a_retry_and_a_failure_but_not_before_success() {
 async fn a_value_that_cannot_be_stored_spoils_its_whole_batch_and_says_so() {
     let fixture = Fixture::new().await;
     let (good, bad) = (fixture.claim("a").await, fixture.claim("b").await);
-    let good = settlement(fixture.opened(good, 1, 0).await, Verdict::Succeed);
-    let bad = settlement(fixture.opened(bad, 1, 0).await, Verdict::Succeed);
+    let good = settlement(fixture.opened(good, 1, 0).await, Decision::Succeed);
+    let bad = settlement(fixture.opened(bad, 1, 0).await, Decision::Succeed);
     let line = Line { at: at(1), stream: Stream::Stdout, text: "\0".to_owned() };
     let chunks = vec![Chunk::new(1, 0, 2, &[line]).into()];
     let output = Some(OutputPart { chunks, ..OutputPart::default() });
@@ -125,7 +125,7 @@ async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_
     let (half, all) = (json!({"records": 600}), json!({"records": 1200}));
     handed_back(1, retry(1, 1), Some(half.clone())).await;
     assert_eq!(results(&fixture, id).await, (Value::Null, vec![half.clone()]));
-    handed_back(2, Verdict::Succeed, Some(all.clone())).await;
+    handed_back(2, Decision::Succeed, Some(all.clone())).await;
     assert_eq!(results(&fixture, id).await, (all.clone(), vec![half, all]));
     let shown = executions::list(fixture.store(), &ExecutionFilter::default(), 1).await.unwrap();
     assert_eq!(shown[0].result, Some(json!({"records": 1200})));
@@ -137,9 +137,9 @@ async fn a_row_that_somebody_has_locked_is_told_from_a_fenced_one() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
     let other = fixture.locked(id).await;
-    assert_eq!(fixture.settle(held, Verdict::Succeed, 1).await, SettleOutcome::Locked);
+    assert_eq!(fixture.settle(held, Decision::Succeed, 1).await, SettleOutcome::Locked);
     other.rollback().await.unwrap();
-    let settled = fixture.settle(held, Verdict::Succeed, 1).await;
+    let settled = fixture.settle(held, Decision::Succeed, 1).await;
     assert!(matches!(settled, SettleOutcome::Done { .. }));
 }
 
@@ -148,7 +148,7 @@ async fn an_attempt_without_memory_that_is_one_too_many_leaves_the_evidence_on_t
     let fixture = Fixture::new().await;
     fixture.introduce("w1").await;
     let id = fixture.claim("k").await;
-    let crashed = |crashes| Used { crashes, ..Used::default() };
+    let crashed = |crashes| Usage { crashes, ..Usage::default() };
     let end = async |number, second, verdict, signal| {
         let held = fixture.opened(id, number, second).await;
         let error = Some(("out_of_memory".to_owned(), "it had 64 MiB".to_owned()));
@@ -157,14 +157,14 @@ async fn an_attempt_without_memory_that_is_one_too_many_leaves_the_evidence_on_t
             Settlement { outcome: "out_of_memory", error, exit_code: None, signal, ..settlement };
         settle(fixture.store(), &[settlement], Some(at(second + 1))).await.unwrap();
     };
-    let again = Verdict::Retry { after: std::time::Duration::ZERO, used: crashed(1) };
+    let again = Decision::Retry { after: std::time::Duration::ZERO, used: crashed(1) };
     end(1, 0, again, Some(9)).await;
     assert_eq!(fixture.column(id, "error_message").await.as_deref(), Some("it had 64 MiB"));
     // An error in between is none of the crashes.
     let held = fixture.opened(id, 2, 5).await;
-    let used = Used { retries: 1, crashes: 1, ..Used::default() };
-    fixture.settle(held, Verdict::Retry { after: std::time::Duration::ZERO, used }, 6).await;
-    end(3, 10, Verdict::Fail { used: Used { crashes: 2, ..used } }, Some(9)).await;
+    let used = Usage { retries: 1, crashes: 1, ..Usage::default() };
+    fixture.settle(held, Decision::Retry { after: std::time::Duration::ZERO, used }, 6).await;
+    end(3, 10, Decision::Fail { used: Usage { crashes: 2, ..used } }, Some(9)).await;
     assert_eq!(fixture.state(id).await, "failed/4");
     let begun = |second| at(second).format("%Y-%m-%d %H:%M:%S UTC");
     let said = format!(

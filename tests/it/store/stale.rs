@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, OpenToken};
 use sexton_model::job::{RetryOverrides, Schedule};
 use sexton_model::key;
-use sexton_model::open::{Answer, STALE, answer};
+use sexton_model::open::{OpenDecision, STALE_REASON, decide_unopened};
 use sexton_model::state::{Cause, State, next};
 use sexton_store::open::{Offer, OpenOutcome, OpenRequest, open, read_unopened};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ async fn a_firing_that_is_opened_too_late_is_skipped_and_one_on_the_last_instant
         assert_eq!((opened.opened, opened.skipped), (vec![], vec![id]));
         assert_eq!(fixture.state(id).await, "skipped/1");
         assert_eq!(next(State::Pending, Cause::Skip), Some(State::Skipped));
-        assert_eq!(fixture.column(id, "skip_reason").await.as_deref(), Some(STALE));
+        assert_eq!(fixture.column(id, "skip_reason").await.as_deref(), Some(STALE_REASON));
         assert_eq!(fixture.attempts(id).await, [""; 0]);
         assert_eq!(fixture.column(id, "started_at").await, None);
         let finished: DateTime<Utc> =
@@ -72,8 +72,8 @@ async fn what_was_skipped_opens_nothing_however_often_its_ticket_comes() {
         assert_eq!(asked(&fixture, &[request], 12).await, OpenOutcome::default());
         let offers = [Offer::new("work")];
         let rows = read_unopened(fixture.store(), &offers, &[request], Some(at(12))).await.unwrap();
-        let told = answer(request.attempt, rows.first().map(|(_, row)| row));
-        assert_eq!(told, Answer::Stale, "the ticket is dropped");
+        let told = decide_unopened(request.attempt, rows.first().map(|(_, row)| row));
+        assert_eq!(told, OpenDecision::Stale, "the ticket is dropped");
     }
     assert_eq!(fixture.state(id).await, "skipped/1");
 }

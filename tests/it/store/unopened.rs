@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
-use sexton_model::open::{Answer, answer};
-use sexton_model::retry::Verdict;
+use sexton_model::open::{OpenDecision, decide_unopened};
+use sexton_model::retry::Decision;
 use sexton_store::open::{Offer, read_unopened};
 use sexton_store::operator::{AuditContext, OperatorError, cancel, requeue};
 use sexton_store::parked_messages::{fail_unopened, return_ticket};
@@ -73,8 +73,8 @@ async fn a_copy_left_over_of_a_ticket_that_failed_unopened_changes_nothing() {
             let rows =
                 read_unopened(fixture.store(), &[Offer::new(offers)], &[copy], Some(at(41))).await;
             let found = rows.unwrap();
-            let found = answer(copy.attempt, found.first().map(|(_, row)| row));
-            assert_eq!(found, Answer::Stale, "it is dropped");
+            let found = decide_unopened(copy.attempt, found.first().map(|(_, row)| row));
+            assert_eq!(found, OpenDecision::Stale, "it is dropped");
         }
         assert!(!give_up(&fixture, id, number, 42).await, "it fails once");
         assert_eq!(whole(&fixture, id).await, before);
@@ -129,7 +129,7 @@ async fn the_requeue_of_what_failed_unopened_opens_the_next_number() {
         assert_eq!(fixture.state(id).await, format!("pending/{}", number + 1));
         assert!(fixture.open(request(id, number), 42).await.is_none(), "a copy left over");
         let held = fixture.opened(id, number + 1, 42).await;
-        fixture.settle(held, Verdict::Succeed, 43).await;
+        fixture.settle(held, Decision::Succeed, 43).await;
         attempts.push(format!("{}:succeeded", number + 1));
         assert_eq!(fixture.attempts(id).await, attempts);
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use sexton_console::graveyard::filter::FilterArguments;
 use sexton_console::graveyard::{group, story};
-use sexton_model::graveyard::{Cursor, Decision, Filter, Order};
+use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
 use sexton_store::Store;
 use sexton_store::failures::{
     GroupChange, GroupFilter, GroupOrder, decide, explain, list_page, search,
@@ -129,7 +129,7 @@ pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<Answered>> {
     }
     let by = AuditContext { actor: "bench", reason: None };
     for fingerprint in &largest {
-        let muted = GroupChange::Decide(Decision::Muted);
+        let muted = GroupChange::Decide(GroupDecision::Muted);
         decide(store, fingerprint, muted, by, None).await?;
     }
     let list = Question::List(Box::default(), Order::Newest, Start::First);
@@ -146,7 +146,7 @@ async fn ask(
     let mut times = Vec::with_capacity(rounds);
     let mut rows = 0;
     let start = starting(store, question).await?;
-    let everything = search(store, &Filter::default(), Order::Oldest, None, 1_000).await?;
+    let everything = search(store, &FailureFilter::default(), Order::Oldest, None, 1_000).await?;
     for round in 0..rounds.max(1) {
         let began = Instant::now();
         rows = match question {
@@ -185,14 +185,14 @@ async fn ask(
 }
 
 /// The cursor in the middle of the time that is there.
-async fn starting(store: &Store, question: &Question) -> Result<Option<Cursor>> {
+async fn starting(store: &Store, question: &Question) -> Result<Option<PageCursor>> {
     let Question::List(_, order, Start::Middle) = question else { return Ok(None) };
-    let all = Filter::default();
+    let all = FailureFilter::default();
     let one = |order| search(store, &all, order, None, 1);
     let (first, last) = (one(Order::Oldest).await?, one(Order::Newest).await?);
     let (Some(first), Some(last)) = (first.first(), last.first()) else { return Ok(None) };
     let at = first.failed_at + (last.failed_at - first.failed_at) / 2;
-    Ok(Some(Cursor { order: *order, at, id: uuid::Uuid::nil() }))
+    Ok(Some(PageCursor { order: *order, at, id: uuid::Uuid::nil() }))
 }
 
 fn failed(failure: sexton_console::failure::Failure) -> anyhow::Error {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
+use sexton_model::delay_queues::{NextQueue, next_queue};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::ladder::{Hop, hop};
 use sexton_model::state::State;
-use sexton_model::ticket::{Envelope, Incoming, SCHEMA, read};
+use sexton_model::ticket::{Envelope, IncomingMessage, SCHEMA_VERSION, read_message};
 use sexton_store::tickets::UnpublishedTicket;
 
 /// A message, as far as anybody looks at it.
@@ -63,11 +63,11 @@ impl Message {
     }
 
     /// What it says.
-    pub(super) fn reads(&self) -> Incoming {
-        read(Envelope {
+    pub(super) fn reads(&self) -> IncomingMessage {
+        read_message(Envelope {
             message_id: self.name.as_deref(),
             attempt: self.attempt,
-            schema: self.attempt.map(|_| SCHEMA),
+            schema: self.attempt.map(|_| SCHEMA_VERSION),
             flaw: None,
             body: &self.body,
         })
@@ -76,7 +76,7 @@ impl Message {
     /// The ticket it is, unless it is a foreign task.
     pub(super) fn ticket(&self) -> Option<(ExecutionId, AttemptNumber)> {
         match self.reads() {
-            Incoming::Ticket { execution_id, attempt } => Some((execution_id, attempt)),
+            IncomingMessage::Ticket { execution_id, attempt } => Some((execution_id, attempt)),
             _ => None,
         }
     }
@@ -106,10 +106,10 @@ impl Broker {
 
     /// Publishes a message to the ladder, where it waits for one hop.
     pub(super) fn wait(&mut self, message: Message, remaining: Duration, now: DateTime<Utc>) {
-        match hop(remaining, remaining) {
-            Hop::Main => self.main.push(message),
-            Hop::Step { step_ms, expiration_ms } => {
-                let ms = expiration_ms.unwrap_or(step_ms);
+        match next_queue(remaining, remaining) {
+            NextQueue::Main => self.main.push(message),
+            NextQueue::Delay { delay_ms, expiration_ms } => {
+                let ms = expiration_ms.unwrap_or(delay_ms);
                 self.ladder.push((now + Duration::from_millis(ms), message));
             }
         }

@@ -12,11 +12,11 @@ mod rows;
 
 use chrono::TimeDelta;
 use serde_json::json;
-use sexton_model::bulk::{BulkState, Kind};
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::{BulkKind, BulkState};
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_model::verify::Answer;
+use sexton_model::verify_task::VerifyAnswer;
 use sexton_store::bulk::{self, BulkSelector as Whom, ControlError, NewBulk};
 use sexton_store::operator;
 
@@ -66,9 +66,9 @@ impl Simulation<'_> {
 
     async fn ask_for(&mut self, deed: Deed, meant: Meant, terms: Terms) -> Result<(), Stop> {
         let kind = match deed {
-            Deed::Requeue => Kind::Requeue,
-            Deed::Discard => Kind::Discard,
-            Deed::Restore => Kind::Restore,
+            Deed::Requeue => BulkKind::Requeue,
+            Deed::Discard => BulkKind::Discard,
+            Deed::Restore => BulkKind::Restore,
         };
         let filter = self.filter(kind, meant).await?;
         let such = self.rows.values().filter(|row| row.state == kind.from()).take(NAMED);
@@ -114,9 +114,9 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    async fn filter(&self, kind: Kind, meant: Meant) -> Result<serde_json::Value, Stop> {
-        let discarded = kind == Kind::Restore;
-        let mut filter = json!(Filter { discarded, ..Filter::default() });
+    async fn filter(&self, kind: BulkKind, meant: Meant) -> Result<serde_json::Value, Stop> {
+        let discarded = kind == BulkKind::Restore;
+        let mut filter = json!(FailureFilter { discarded, ..FailureFilter::default() });
         if meant == Meant::Group {
             let first: Option<Option<String>> = sqlx::query_scalar(
                 "SELECT fingerprint FROM failures WHERE discarded = $1
@@ -215,9 +215,9 @@ impl Simulation<'_> {
             return Ok(());
         };
         let answer = match says {
-            Says::Yes => Answer::Happened,
-            Says::No => Answer::NotYet,
-            Says::Neither => Answer::Unknown("it says nothing".to_owned()),
+            Says::Yes => VerifyAnswer::Happened,
+            Says::No => VerifyAnswer::NotYet,
+            Says::Neither => VerifyAnswer::Unknown("it says nothing".to_owned()),
         };
         let params = self.rows.get(&execution).map_or("{}", |row| row.params.as_str());
         let params = serde_json::from_str(params).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::AttemptNumber;
-use sexton_model::open::STALE;
+use sexton_model::open::STALE_REASON;
 use sexton_model::retry::RetryPolicy;
 use sexton_model::state::{Cause, State, next};
 
@@ -112,7 +112,7 @@ impl Judge<'_> {
             }
             (_, State::Skipped) => {
                 let presented = self.notes.presented.contains(&(is.id, was.attempt));
-                let stale = is.skip_reason.as_deref() == Some(STALE) && self.is_stale(was);
+                let stale = is.skip_reason.as_deref() == Some(STALE_REASON) && self.is_stale(was);
                 promise!(presented && stale, "skipped, and not for its age: {}", name());
             }
             (State::Failed, State::Pending) => {

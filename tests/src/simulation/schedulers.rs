@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use sexton_model::id::ExecutionId;
-use sexton_model::lease::{Observed, is_over};
-use sexton_model::plan::{Cursor, Disposition, Due, plan};
+use sexton_model::lease::{LeaseObserver, is_expired};
+use sexton_model::plan::{Cursor, Disposition, PlanInput, plan};
 use sexton_store::firing::{Claim, ClaimTransaction, CursorUpdate, GapRow};
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
 use sexton_store::reconcile;
@@ -46,7 +46,7 @@ pub(super) struct Schedulers {
     /// Tickets that they have claimed or taken; `true`: published, not marked.
     pub(super) outbox: Vec<(UnpublishedTicket, bool)>,
     /// What the rescuer has seen of the open attempts.
-    observed: Observed<ExecutionId, LeaseRenewal>,
+    observed: LeaseObserver<ExecutionId, LeaseRenewal>,
     /// Those that it has seen unrenewed for a lease, and what is known of them.
     silent: Vec<RunningAttempt>,
     overdue: Vec<LostAttempt>,
@@ -64,7 +64,7 @@ impl Simulation<'_> {
         for job in &due.jobs {
             let timetable =
                 job.timetable().map_err(|error| Stop::broken(format!("{}: {error}", job.name)))?;
-            let due = Due {
+            let due = PlanInput {
                 timetable: &timetable,
                 overlap: job.overlap,
                 misfire: job.misfire,
@@ -186,10 +186,10 @@ impl Simulation<'_> {
         let page = running_attempts::list_page(self.store, None, 100, Some(self.now)).await?;
         let keys: Vec<_> = page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
         let read_by = self.instant();
-        let since = self.schedulers.observed.take_in(None, &keys, true, read_by);
+        let since = self.schedulers.observed.observe_page(None, &keys, true, read_by);
         let over = |(one, since): &(RunningAttempt, Instant)| {
             if self.plays.observes {
-                is_over(*since, read_by, one.lease)
+                is_expired(*since, read_by, one.lease)
             } else {
                 one.renewed.lease_until < self.now
             }

@@ -3,8 +3,8 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::id::{AttemptNumber, ExecutionId, OpenToken, ProcessId};
-use sexton_model::retry::Ending;
-use sexton_model::ticket::{Foreign, Incoming};
+use sexton_model::retry::AttemptEnd;
+use sexton_model::ticket::{ForeignTask, IncomingMessage};
 use sexton_store::foreign::FreshIds;
 use sexton_store::lease::AttemptFence;
 use sexton_store::open::{OpenRequest, Opened};
@@ -48,7 +48,7 @@ pub(super) enum Step {
     #[default]
     Idle,
     /// A task of another program, not taken over yet.
-    Foreign(Foreign, FreshIds),
+    Foreign(ForeignTask, FreshIds),
     /// A ticket. `asked`: an answer may have been lost.
     Received { request: OpenRequest, asked: bool },
     /// Opened by an earlier asking: the lease is to be renewed before the task starts.
@@ -80,7 +80,7 @@ pub(super) enum Elsewhere {
 #[expect(clippy::struct_field_names, reason = "as a settlement calls it")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
-    pub(super) ending: Ending,
+    pub(super) ending: AttemptEnd,
     pub(super) outcome: &'static str,
     /// What a question says.
     pub(super) says: Option<Says>,
@@ -89,14 +89,14 @@ pub(super) struct Outcome {
 impl From<End> for Outcome {
     fn from(end: End) -> Self {
         let (ending, outcome) = match end {
-            End::Succeeds => (Ending::Success, "succeeded"),
-            End::Fails => (Ending::Retryable { after: None }, "error"),
-            End::FailsForGood => (Ending::Permanent, "permanent"),
-            End::FailsHopelessly => (Ending::Retryable { after: None }, "hopeless"),
-            End::TimesOut => (Ending::TimedOut, "timeout"),
-            End::Crashes => (Ending::Crashed, "out_of_memory"),
-            End::IsInterrupted => (Ending::Interrupted, "interrupted"),
-            End::Snoozes => (Ending::Snoozed { after: SNOOZE }, "snoozed"),
+            End::Succeeds => (AttemptEnd::Success, "succeeded"),
+            End::Fails => (AttemptEnd::Retryable { after: None }, "error"),
+            End::FailsForGood => (AttemptEnd::Permanent, "permanent"),
+            End::FailsHopelessly => (AttemptEnd::Retryable { after: None }, "hopeless"),
+            End::TimesOut => (AttemptEnd::TimedOut, "timeout"),
+            End::Crashes => (AttemptEnd::Crashed, "out_of_memory"),
+            End::IsInterrupted => (AttemptEnd::Interrupted, "interrupted"),
+            End::Snoozes => (AttemptEnd::Snoozed { after: SNOOZE }, "snoozed"),
         };
         Self { ending, outcome, says: None }
     }
@@ -194,12 +194,12 @@ impl Simulation<'_> {
         }
         let message = self.broker.main.remove(message);
         let step = match message.reads() {
-            Incoming::Ticket { execution_id, attempt } => Step::Received {
+            IncomingMessage::Ticket { execution_id, attempt } => Step::Received {
                 request: OpenRequest { execution_id, attempt, token },
                 asked: false,
             },
-            Incoming::Foreign(task) => Step::Foreign(task, ids),
-            Incoming::Unreadable { reason } => return Err(Stop::broken(reason)),
+            IncomingMessage::Foreign(task) => Step::Foreign(task, ids),
+            IncomingMessage::Unreadable { reason } => return Err(Stop::broken(reason)),
         };
         if let Some(slot) = self.nth(slot, |step| matches!(step, Step::Idle)) {
             *slot = Slot { delivery: Some(message), step, lines: 0 };

@@ -1,7 +1,7 @@
 //! The sweep of the failed queue, as in `scheduler/src/sweep/batch.rs`, in batches of one: take a message,
 //! *then* read its row, judge with the real function, put the message back at the tail or remove it.
 
-use sexton_model::sweep::{Claim, Verdict, judge_together};
+use sexton_model::sweep::{MessageAttempt, SweepDecision, judge_batch};
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_store::parked_messages::{self, ScanPosition, mark_unseen_unpublished};
 
@@ -20,7 +20,7 @@ pub(super) struct Pass {
     /// Whether messages went from before it: it may come to copies of its own then.
     pub(super) disturbed: bool,
     /// What it holds, judged or not.
-    pub(super) hand: Option<(Message, Option<Verdict>)>,
+    pub(super) hand: Option<(Message, Option<SweepDecision>)>,
 }
 
 impl Simulation<'_> {
@@ -42,7 +42,7 @@ impl Simulation<'_> {
                 return judged.map(|_| ());
             }
             Some((message, Some(verdict))) => {
-                if verdict == Verdict::Keep {
+                if verdict == SweepDecision::Keep {
                     self.broker.failed.push(message.copied());
                 }
                 if cut == Cut::After {
@@ -51,7 +51,7 @@ impl Simulation<'_> {
                     return Ok(pass.lock.release().await?);
                 }
                 if let Some((id, attempt)) = message.ticket()
-                    && verdict != Verdict::Keep
+                    && verdict != SweepDecision::Keep
                     && (pass.disturbed || self.ledger.misplaced.contains(&(id, attempt)))
                 {
                     self.ledger.excused.insert(id);
@@ -75,20 +75,20 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    async fn judge(&mut self, pass: &mut Pass, message: &Message) -> Result<Verdict, Stop> {
-        let Some((id, attempt)) = message.ticket() else { return Ok(Verdict::Keep) };
+    async fn judge(&mut self, pass: &mut Pass, message: &Message) -> Result<SweepDecision, Stop> {
+        let Some((id, attempt)) = message.ticket() else { return Ok(SweepDecision::Keep) };
         let rows = parked_messages::read_rows(&mut pass.lock, &[id]).await?;
-        let claim = Claim { id, attempt, last_death: message.note };
-        let judged = judge_together(&[Some(claim)], &rows).pop().flatten();
-        let Some(verdict) = judged else { return Ok(Verdict::Keep) };
-        if let Verdict::Fail(class) = verdict {
+        let claim = MessageAttempt { id, attempt, last_death: message.note };
+        let judged = judge_batch(&[Some(claim)], &rows).pop().flatten();
+        let Some(verdict) = judged else { return Ok(SweepDecision::Keep) };
+        if let SweepDecision::Fail(class) = verdict {
             self.fail_unopened(id, attempt, class).await?;
         }
-        if verdict == Verdict::OweAgain {
+        if verdict == SweepDecision::Republish {
             parked_messages::mark_unpublished(self.writes(), &[(id, attempt)], Some(self.now))
                 .await?;
         }
-        if verdict == Verdict::Keep {
+        if verdict == SweepDecision::Keep {
             parked_messages::record_kept(self.writes(), pass.lock.acquired_at(), &[id]).await?;
         }
         Ok(verdict)

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::open::{Answer, answer};
-use sexton_model::retry::{Ending, LOST, Verdict, decide};
+use sexton_model::open::{OpenDecision, decide_unopened};
+use sexton_model::retry::{AttemptEnd, Decision, LOST, decide};
 use sexton_store::foreign::ClaimOutcome;
 use sexton_store::lease::{Renewal, renew};
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
@@ -44,7 +44,7 @@ fn offered(worker: usize) -> Vec<Offer> {
 struct Answers {
     opened: HashMap<ExecutionId, Opened>,
     skipped: Vec<ExecutionId>,
-    unopened: HashMap<ExecutionId, Answer>,
+    unopened: HashMap<ExecutionId, OpenDecision>,
 }
 
 impl Simulation<'_> {
@@ -103,10 +103,10 @@ impl Simulation<'_> {
         let rows: HashMap<_, _> =
             read_unopened(store, &types, &missed, now).await?.into_iter().collect();
         for request in &missed {
-            let answer = answer(request.attempt, rows.get(&request.execution_id));
+            let answer = decide_unopened(request.attempt, rows.get(&request.execution_id));
             answers.unopened.insert(request.execution_id, answer);
         }
-        if answers.unopened.values().any(|answer| *answer == Answer::Run) {
+        if answers.unopened.values().any(|answer| *answer == OpenDecision::Run) {
             let found = recover(store, &missed, LEASE).await?;
             answers.opened.extend(found.into_iter().map(|one| (one.execution_id, one)));
         }
@@ -129,27 +129,27 @@ impl Simulation<'_> {
         &mut self,
         slot: usize,
         request: OpenRequest,
-        answer: Option<Answer>,
+        answer: Option<OpenDecision>,
     ) -> Result<(), Stop> {
         let OpenRequest { execution_id: id, attempt, .. } = request;
         let message = self.slots[slot].delivery.clone();
         let moving =
             |copy: Option<_>, to| copy.map_or(Step::Acking, |copy| Step::Moving { copy, to });
         let step = match answer {
-            Some(Answer::Spent | Answer::Stale) => Step::Acking,
-            Some(Answer::Wait(rest)) => {
+            Some(OpenDecision::AlreadyOpened | OpenDecision::Stale) => Step::Acking,
+            Some(OpenDecision::Wait(rest)) => {
                 let copy = message.map(|message| message.too_early(id, attempt));
                 moving(copy, Elsewhere::Ladder(rest))
             }
-            Some(Answer::Unknown) => {
+            Some(OpenDecision::UnknownExecution) => {
                 let removed = self.ledger.pruned.contains(&id);
                 promise!(removed, "ticket {attempt} of {id} has no row");
                 moving(message.map(|message| message.copied()), Elsewhere::Failed)
             }
-            Some(Answer::ParkAgain) => {
+            Some(OpenDecision::Repark) => {
                 moving(message.map(|message| message.copied()), Elsewhere::Failed)
             }
-            Some(Answer::NeverOffered) => {
+            Some(OpenDecision::Unoffered) => {
                 self.fail_unopened(id, attempt, "unknown_task_type").await?;
                 Step::Acking
             }
@@ -237,7 +237,7 @@ impl Simulation<'_> {
             }
             (Step::Opened(_), Renewal::Fenced) => Step::Acking,
             (Step::Running { opened, .. }, Renewal::Renewed { cancel_requested: true }) => {
-                let ending = Ending::Interrupted;
+                let ending = AttemptEnd::Interrupted;
                 let end = Outcome { ending, outcome: "cancelled", says: None };
                 Step::Ran { opened, end }
             }
@@ -347,10 +347,10 @@ impl Simulation<'_> {
     }
 
     /// What follows for attempts that are lost.
-    pub(super) fn verdicts(&self, found: Vec<LostAttempt>) -> Vec<(LostAttempt, Verdict)> {
+    pub(super) fn verdicts(&self, found: Vec<LostAttempt>) -> Vec<(LostAttempt, Decision)> {
         let verdict = |one: LostAttempt| {
             let policy = self.defaults.with(&one.retry);
-            let verdict = decide(Ending::Lost, LOST, one.used, &policy, DRAW);
+            let verdict = decide(AttemptEnd::Lost, LOST, one.used, &policy, DRAW);
             (one, verdict)
         };
         found.into_iter().map(verdict).collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
-use sexton_broker::{LADDER_MS, Link, Namespace, PoolName};
+use sexton_broker::{DELAY_QUEUES_MS, Link, Namespace, PoolName};
 use sqlx::PgPool;
 
 use crate::platform::Program;
@@ -116,7 +116,7 @@ pub(super) async fn queues(link: &Link, namespace: &Namespace) -> Result<BTreeMa
     let pool = PoolName::default_pool();
     let depth = async |queue: &str| link.depth(queue).await.map(|depth| u64::from(depth.ready));
     let mut ladder = 0;
-    for step in LADDER_MS {
+    for step in DELAY_QUEUES_MS {
         ladder += depth(&retry_queue(namespace, &pool, step)).await?;
     }
     let main = depth(&main_queue(namespace, &pool)).await?;

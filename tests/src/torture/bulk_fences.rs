@@ -31,9 +31,9 @@ pub const OF_BULKS: &[Fence] = &[
         name: "bulk-answer",
         edits: &[Edit {
             file: HEAR,
-            text: "Some(state) => answer(state, ended.result.as_ref(), ended.error.as_deref()),",
-            instead: "Some(state) => answer(state, ended.result.as_ref(), ended.error.as_deref())\n                \
-                      .map(|_| Answer::NotYet),",
+            text: "Some(state) => read_answer(state, ended.result.as_ref(), ended.error.as_deref()),",
+            instead: "Some(state) => read_answer(state, ended.result.as_ref(), ended.error.as_deref())\n                \
+                      .map(|_| VerifyAnswer::NotYet),",
         }],
         first: &["bulk, a worker killed in a question"],
         expected: &["happened twice"],

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
-use sexton_model::ladder::LADDER_MS;
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -41,7 +41,7 @@ async fn depths(arena: &Arena) -> Result<String> {
         let _ = write!(told, " {queue} {} for {} consumers,", depth.ready, depth.consumers);
     }
     for pool in &pools {
-        for step in LADDER_MS {
+        for step in DELAY_QUEUES_MS {
             let queue = retry_queue(namespace, pool, step);
             let depth = link.depth(&queue).await?;
             if depth.ready > 0 {

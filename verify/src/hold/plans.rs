@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::cron::Dst;
-use sexton_model::hold;
 use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_model::overlap::UnderWay;
-use sexton_model::plan::{Due, Plan, Timetable, plan, release};
+use sexton_model::plan::{Plan, PlanInput, Timetable, plan, release};
+use sexton_model::time_jump;
 use sexton_model::zone::Zone;
 
 use super::FIRINGS;
@@ -49,7 +49,7 @@ fn firing(instant: DateTime<Utc>) -> usize {
 /// Whether it is a jump from `seen` to `now`, where an hour is the longest absence.
 pub(super) fn is_jump(seen: u8, now: u8) -> bool {
     let limit = Duration::from_hours(1);
-    hold::judge(Some(at(seen.into())), at(now.into()), limit).is_some()
+    time_jump::detect_jump(Some(at(seen.into())), at(now.into()), limit).is_some()
 }
 
 impl Plans {
@@ -62,7 +62,7 @@ impl Plans {
         let hourly = Schedule::Every { period: Duration::from_hours(1), phase: Duration::ZERO };
         #[expect(clippy::expect_used, reason = "a constant")]
         let timetable = Timetable::new("a", &hourly, Zone::UTC, Dst::default()).expect("hourly");
-        let due = |cursor: usize, held| Due {
+        let due = |cursor: usize, held| PlanInput {
             timetable: &timetable,
             overlap: Overlap::Allow,
             misfire: Misfire { policy, ..Misfire::default() },

@@ -1,6 +1,6 @@
 //! What each action does.
 
-use sexton_model::overlap::{UnderWay, Waits};
+use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::plan::Disposition;
 use sexton_model::state::{Cause, State, next};
 
@@ -144,7 +144,7 @@ fn trigger(world: &mut World) -> bool {
     let busy = world.under_way().any();
     let new = &mut world.executions[new];
     new.state = Some(State::Pending);
-    new.waits = busy.then_some(Waits::Turn);
+    new.waits = busy.then_some(WaitReason::Turn);
     true
 }
 
@@ -167,7 +167,7 @@ impl World {
         let mut under_way = UnderWay::default();
         for one in &self.executions {
             match (one.waits, one.state) {
-                (Some(Waits::Turn), _) => under_way.asked_waits = true,
+                (Some(WaitReason::Turn), _) => under_way.trigger_waits = true,
                 (Some(_), _) => under_way.firing_waits = true,
                 (None, Some(State::Running)) => under_way.running = true,
                 (None, Some(state)) if state.is_under_way() => under_way.ready = true,
@@ -195,7 +195,7 @@ impl Execution {
     /// `replace_under_way`, of one row. Another one's lock is passed over, so that without the fence
     /// that puts the claim off such a row goes on.
     fn replace(&mut self) {
-        if !self.state.is_some_and(State::is_under_way) || self.waits == Some(Waits::Turn) {
+        if !self.state.is_some_and(State::is_under_way) || self.waits == Some(WaitReason::Turn) {
             return;
         }
         self.condemned = true;
@@ -269,7 +269,7 @@ impl Execution {
         if !self.change(Cause::Requeue) {
             return false;
         }
-        self.waits = Some(Waits::Turn);
+        self.waits = Some(WaitReason::Turn);
         (self.retried, self.by_hand, self.condemned) = (false, false, false);
         true
     }

@@ -1,7 +1,7 @@
 //! The job's executions in words, for the documentation.
 
 use sexton_model::job::Overlap;
-use sexton_model::overlap::Waits;
+use sexton_model::overlap::WaitReason;
 use sexton_model::state::State;
 
 use super::{Action, Broken, Fence, Job, World, explore};
@@ -63,8 +63,8 @@ fn line(action: Action, before: Option<&World>, after: &World) -> String {
             |world: &World| world.executions.iter().filter(|one| one.state.is_some()).count();
         let new = known(after).saturating_sub(1);
         let how = match after.executions[new].waits {
-            Some(Waits::Queue | Waits::Replace) => "it waits".to_owned(),
-            Some(Waits::Turn) => "it waits for its turn".to_owned(),
+            Some(WaitReason::Queue | WaitReason::Replace) => "it waits".to_owned(),
+            Some(WaitReason::Turn) => "it waits for its turn".to_owned(),
             None => format!("it is {}", became(new)),
         };
         let replaced: Vec<String> = (0..new)

@@ -4,7 +4,7 @@
 //! what came in since only if somebody else has taken messages from before it.
 
 use sexton_model::state::State;
-use sexton_model::sweep::{ParkedRow, judge};
+use sexton_model::sweep::{ParkedRow, judge_message};
 
 use crate::action::SweepStep;
 use crate::parts::Part;
@@ -99,7 +99,7 @@ fn begin(world: &mut World) -> bool {
 fn ask(world: &World, kind: Parked, seen: bool) -> Fate {
     let row = ParkedRow { state: world.row.state, attempt: real(Number::Current) };
     let note = (kind == Parked::Noted).then_some("delivery_limit");
-    judge(real(kind.number()), world.row.claimed.then_some(row), note, seen).into()
+    judge_message(real(kind.number()), world.row.claimed.then_some(row), note, seen).into()
 }
 
 impl World {

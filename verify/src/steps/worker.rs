@@ -1,6 +1,6 @@
 //! A worker's slot, as in its code: row first, then the broker, then the acknowledgement.
 
-use sexton_model::open::Answer;
+use sexton_model::open::OpenDecision;
 
 use crate::action::WorkerStep;
 use crate::fences::Fence;
@@ -96,13 +96,15 @@ impl Protocol {
             Opening::Nothing => {}
         }
         match world.answer(who, offered, self.fences) {
-            Answer::Run if self.fences.has(Fence::RenewalFirst) => Step::Opened,
-            Answer::Run => Step::Running { cut: false },
-            Answer::AskAgain => Step::Received,
-            Answer::Spent | Answer::Stale | Answer::FromTheFuture => Step::Acking,
-            Answer::Wait(_) => Step::Moving(Queue::Ladder),
-            Answer::Unknown | Answer::ParkAgain => Step::Moving(Queue::Failed),
-            Answer::NeverOffered => {
+            OpenDecision::Run if self.fences.has(Fence::RenewalFirst) => Step::Opened,
+            OpenDecision::Run => Step::Running { cut: false },
+            OpenDecision::Retry => Step::Received,
+            OpenDecision::AlreadyOpened | OpenDecision::Stale | OpenDecision::Future => {
+                Step::Acking
+            }
+            OpenDecision::Wait(_) => Step::Moving(Queue::Ladder),
+            OpenDecision::UnknownExecution | OpenDecision::Repark => Step::Moving(Queue::Failed),
+            OpenDecision::Unoffered => {
                 let number = world.workers[who].number;
                 world.fail_unopened(number, self.fences);
                 Step::Acking

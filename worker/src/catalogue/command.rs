@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sexton_model::echo;
+use sexton_model::quoting;
 use toml::de::DeValue;
 
 use super::fields::{Fields, Notes};
@@ -87,7 +87,7 @@ fn directory(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option
     match std::path::absolute(folder.join(text)) {
         Ok(path) if path.is_dir() => return Some(path),
         Ok(_) => {
-            let said = format!("{} is no directory, or cannot be seen", echo::quoted(text));
+            let said = format!("{} is no directory, or cannot be seen", quoting::quoted(text));
             fields.wrong("directory", said, notes);
         }
         Err(error) => fields.wrong("directory", format!("cannot be told: {error}"), notes),
@@ -110,7 +110,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
             } else {
                 "is a setting of the worker, which is not handed on"
             };
-            let said = format!("{} {said}", echo::quoted(name));
+            let said = format!("{} {said}", quoting::quoted(name));
             notes.problem(Some(span.clone()), Some(&own.name("inherit")), said);
         }
         environment.inherit = names.into_iter().map(|(_, name)| name.to_owned()).collect();

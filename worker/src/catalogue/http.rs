@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
-use sexton_model::echo;
+use sexton_model::quoting;
 use url::{Host, Url};
 
 use super::fields::{Fields, Notes};
@@ -150,7 +150,7 @@ fn allowed(
         let same = Host::parse(named).is_ok_and(|named| named.to_string() == host);
         allowed |= same;
         if !same {
-            let said = format!("{} is not the host of `url`, {host}", echo::quoted(named));
+            let said = format!("{} is not the host of `url`, {host}", quoting::quoted(named));
             notes.problem(Some(span.clone()), Some(&own.name("allow")), said);
         }
     }

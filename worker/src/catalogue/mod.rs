@@ -46,8 +46,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use sexton_model::echo::escaped;
 use sexton_model::job::RetryOverrides;
+use sexton_model::quoting::escaped;
 use toml::de::DeTable;
 
 pub use self::command::{

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use sexton_model::echo::escaped;
+use sexton_model::quoting::escaped;
 
 /// The most problems that are reported; of further ones only the number is.
 pub const MAX_PROBLEMS: usize = 1_000;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
-use sexton_model::echo::escaped;
+use sexton_model::quoting::escaped;
 
 /// The most characters of a path that a problem repeats.
 const MAX_PATH_CHARS: usize = 200;

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use sexton_model::echo::quoted;
 use sexton_model::job::{RetryOverrides, check_class};
 use sexton_model::jobs_file::{RETRY_FIELDS, limits};
+use sexton_model::quoting::quoted;
 use sexton_model::retry::RetryPolicy;
 use toml::de::{DeFloat, DeInteger};
 

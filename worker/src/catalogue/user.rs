@@ -1,6 +1,6 @@
 //! The user that a command is run as, looked up when the catalogue is loaded.
 
-use sexton_model::echo;
+use sexton_model::quoting;
 
 use crate::command::TaskUser;
 
@@ -36,7 +36,7 @@ fn among(name: &str, accounts: &str) -> Result<TaskUser, String> {
     match number {
         // Containers run as numbers that no account has. The last one means "none" to the kernel.
         Some(uid) if uid < u32::MAX => Ok(TaskUser { uid, gid: uid, account: None }),
-        _ => Err(format!("{} is no user of this host, by {ACCOUNTS}", echo::quoted(name))),
+        _ => Err(format!("{} is no user of this host, by {ACCOUNTS}", quoting::quoted(name))),
     }
 }
 

@@ -9,7 +9,7 @@ use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, Mailboxes};
 use minijinja::value::Serde;
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
-use sexton_model::echo;
+use sexton_model::quoting;
 use uuid::Uuid;
 
 use super::EmailTask;
@@ -77,7 +77,7 @@ fn message_id(key: &str, domain: &str) -> String {
 }
 
 fn recipients(to: &str) -> Result<Vec<Mailbox>, Refused> {
-    let wrong = || invalid(format!("`to` is no list of mail addresses: {}", echo::quoted(to)));
+    let wrong = || invalid(format!("`to` is no list of mail addresses: {}", quoting::quoted(to)));
     let found: Vec<Mailbox> = to.parse::<Mailboxes>().map_err(|_| wrong())?.into();
     if found.is_empty() {
         return Err(wrong());

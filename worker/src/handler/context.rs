@@ -181,7 +181,7 @@ impl Ctx {
     ) {
         let values: BTreeMap<_, _> =
             values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-        self.0.recorder.progress(Progress::bounded(percent, values, self.now()));
+        self.0.recorder.progress(Progress::clamped(percent, values, self.now()));
     }
 
     /// [`Self::progress`] without values.

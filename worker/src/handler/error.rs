@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use sexton_model::job::MAX_CLASS_BYTES;
-use sexton_model::ticket::{MAX_REASON_BYTES, shorten};
+use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
 
 use crate::executor::Outcome;
 use crate::http::RETRY_AFTER_MAX;
@@ -102,7 +102,7 @@ impl From<Reason> for HandlerError {
 impl Reason {
     /// A reason of the class `error`. The message is cut at 2,000 bytes.
     pub fn new(message: impl fmt::Display) -> Self {
-        let message = shorten(&message.to_string(), MAX_REASON_BYTES).to_owned();
+        let message = truncate(&message.to_string(), MAX_REASON_BYTES).to_owned();
         Self { class: "error".to_owned(), message }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
-use sexton_model::ticket::shorten;
+use sexton_model::ticket::truncate;
 
 use crate::executor::Outcome;
 
@@ -30,7 +30,7 @@ impl Head {
         Self {
             status,
             retry_after: text(RETRY_AFTER).and_then(|value| retry_after(value, now)),
-            location: text(LOCATION).map(|value| shorten(value, LOCATION_MAX_BYTES).to_owned()),
+            location: text(LOCATION).map(|value| truncate(value, LOCATION_MAX_BYTES).to_owned()),
         }
     }
 

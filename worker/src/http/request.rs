@@ -8,7 +8,7 @@ use hyper::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
 };
 use hyper::{Method, Request};
-use sexton_model::echo;
+use sexton_model::quoting;
 use url::Position;
 use uuid::Uuid;
 
@@ -129,7 +129,7 @@ impl Unready {
         match self {
             Self::Missing(missing) => missing.to_string(),
             Self::Unusable(name) => {
-                let name = echo::escaped(name.as_str());
+                let name = quoting::escaped(name.as_str());
                 format!("the secret for the header {name} holds what no header can carry")
             }
         }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sexton_model::open::{Answer, Row, answer};
+use sexton_model::open::{ExecutionRow, OpenDecision, decide_unopened};
 use sexton_store::dedicated_connection::{DedicatedConnection, PgConnection};
 use sexton_store::open::{OpenRequest, Opened, open, read_unopened, recover};
 use sexton_store::{Store, StoreError};
@@ -28,7 +28,7 @@ pub(crate) enum Opening {
     /// It came later than its job wants it to be begun: the execution is skipped, the ticket spent.
     Skipped,
     /// It opened nothing; what to do with the ticket instead. Never `Run` or `AskAgain`.
-    Unopened(Answer),
+    Unopened(OpenDecision),
 }
 
 /// For so long after an open that hung the next ones keep out of the settlements' way.
@@ -72,16 +72,17 @@ impl Opens {
             .collect();
         let mut unopened = HashMap::new();
         if !missed.is_empty() {
-            let rows: HashMap<Uuid, Row> = read_unopened(&mut *connection, offers, &missed, None)
-                .await?
-                .into_iter()
-                .map(|(id, row)| (id.get(), row))
-                .collect();
+            let rows: HashMap<Uuid, ExecutionRow> =
+                read_unopened(&mut *connection, offers, &missed, None)
+                    .await?
+                    .into_iter()
+                    .map(|(id, row)| (id.get(), row))
+                    .collect();
             for request in &missed {
                 let id = request.execution_id.get();
-                unopened.insert(id, answer(request.attempt, rows.get(&id)));
+                unopened.insert(id, decide_unopened(request.attempt, rows.get(&id)));
             }
-            if unopened.values().any(|answer| *answer == Answer::Run) {
+            if unopened.values().any(|answer| *answer == OpenDecision::Run) {
                 opened.extend(by_execution(recover(&mut *connection, &missed, *lease).await?));
             }
         }
@@ -97,7 +98,7 @@ impl Opens {
                 }
                 match unopened.get(&id) {
                     // `Run` without a row to run: it ended in this moment, the next look will tell.
-                    None | Some(Answer::AskAgain | Answer::Run) => None,
+                    None | Some(OpenDecision::Retry | OpenDecision::Run) => None,
                     Some(answer) => Some(Opening::Unopened(*answer)),
                 }
             })

@@ -134,12 +134,12 @@ impl Slot {
         tokio::select! {
             biased;
             () = self.context.soft.cancelled() => {
-                let _ = delivery.give_back().await;
+                let _ = delivery.nack_requeue().await;
             }
             () = sleep_until(hold.end) => if gate.takes_probes() {
                 self.set_aside(delivery).await;
             } else {
-                let _ = delivery.give_back().await;
+                let _ = delivery.nack_requeue().await;
             },
             () = retry => return After::Retry(delivery),
         }
@@ -152,7 +152,7 @@ impl Slot {
             () = self.context.soft.cancelled() => {}
             () = sleep_until(hold.end) => {}
         }
-        let _ = delivery.give_back().await;
+        let _ = delivery.nack_requeue().await;
     }
 }
 

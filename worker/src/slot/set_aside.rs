@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use sexton_broker::{Delivery, Publication, outgoing};
+use sexton_broker::{Delivery, Publication, publications};
 use sexton_service::fault;
 use tokio::time::{Instant, sleep};
 
@@ -49,13 +49,13 @@ impl Slot {
     pub(super) async fn set_aside(&mut self, delivery: Delivery) {
         let end = Instant::now() + self.context.ack_deadline;
         let (namespace, pool) = (self.context.namespace.clone(), self.pool.clone());
-        let delay = fault::time(SET_ASIDE, "SET_ASIDE_MS");
+        let delay = fault::test_override(SET_ASIDE, "SET_ASIDE_MS");
         loop {
-            let aside = outgoing::set_aside(&namespace, &pool, delay, &delivery);
+            let aside = publications::delay_copy(&namespace, &pool, delay, &delivery);
             let mut done = self.context.publish(aside).await.is_ok();
             if !done {
                 sleep(TAIL_PAUSE).await;
-                let tail = outgoing::requeued(&namespace, &pool, &delivery);
+                let tail = publications::requeue_copy(&namespace, &pool, &delivery);
                 done = self.context.publish(tail).await.is_ok();
             }
             if done {
@@ -69,7 +69,7 @@ impl Slot {
                 () = self.context.soft.cancelled() => {}
             }
             if self.context.soft.is_cancelled() || Instant::now() >= end {
-                let _ = delivery.give_back().await;
+                let _ = delivery.nack_requeue().await;
                 return;
             }
         }

@@ -5,11 +5,11 @@ mod foreign;
 
 use std::time::Duration;
 
-use sexton_broker::{Delivery, Publication, outgoing};
+use sexton_broker::{Delivery, Publication, publications};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::job::MAX_TASK_TYPE_BYTES;
-use sexton_model::open::{Answer, NOT_OFFERED_WAIT};
-use sexton_model::ticket::shorten;
+use sexton_model::open::{OpenDecision, UNOFFERED_RETRY_DELAY};
+use sexton_model::ticket::truncate;
 use sexton_service::{clock, fault};
 use sexton_store::parked_messages;
 
@@ -26,7 +26,7 @@ impl Slot {
         delivery: Delivery,
         id: ExecutionId,
         attempt: AttemptNumber,
-        answer: Answer,
+        answer: OpenDecision,
         hold: Hold,
     ) {
         tracing::debug!(
@@ -36,32 +36,37 @@ impl Slot {
             "a ticket opened nothing"
         );
         match answer {
-            Answer::Spent | Answer::Stale | Answer::Run | Answer::AskAgain => {}
-            Answer::FromTheFuture => tracing::warn!(
+            OpenDecision::AlreadyOpened
+            | OpenDecision::Stale
+            | OpenDecision::Run
+            | OpenDecision::Retry => {}
+            OpenDecision::Future => tracing::warn!(
                 execution.id = %id,
                 attempt.number = attempt.get(),
                 "a ticket is ahead of its row; was the database restored from a backup? The row \
                  decides, the ticket is dropped"
             ),
-            Answer::Wait(rest) => {
+            OpenDecision::Wait(rest) => {
                 let (namespace, pool) = (&self.context.namespace, &self.pool);
-                let copy = outgoing::too_early(namespace, pool, rest, &delivery, id, attempt);
+                let copy =
+                    publications::delay_early_ticket(namespace, pool, rest, &delivery, id, attempt);
                 return self
                     .send_to_wait(delivery, copy, Ticket { id, attempt, rest, parked: None }, hold)
                     .await;
             }
-            Answer::Unknown => {
+            OpenDecision::UnknownExecution => {
                 return self.park(delivery, NO_ROW).await;
             }
-            Answer::ParkAgain => {
+            OpenDecision::Repark => {
                 let reason = self.not_offered(&delivery);
                 let now = clock::now();
                 let copy =
-                    outgoing::parked_as_it_is(&self.context.namespace, &delivery, &reason, now);
-                let ticket = Ticket { id, attempt, rest: NOT_OFFERED_WAIT, parked: Some(reason) };
+                    publications::park_copy(&self.context.namespace, &delivery, &reason, now);
+                let ticket =
+                    Ticket { id, attempt, rest: UNOFFERED_RETRY_DELAY, parked: Some(reason) };
                 return self.send_to_wait(delivery, copy, ticket, hold).await;
             }
-            Answer::NeverOffered => {
+            OpenDecision::Unoffered => {
                 let reason = self.not_offered(&delivery);
                 return self
                     .give_up(delivery, id, attempt, "unknown_task_type", &reason, hold)
@@ -159,7 +164,7 @@ impl Slot {
 
     pub(super) async fn park(&mut self, delivery: Delivery, reason: &str) {
         let now = clock::now();
-        let copy = outgoing::parked_as_it_is(&self.context.namespace, &delivery, reason, now);
+        let copy = publications::park_copy(&self.context.namespace, &delivery, reason, now);
         self.move_on(delivery, copy, Some(reason)).await;
     }
 }
@@ -177,7 +182,7 @@ struct Ticket {
 fn task_type(delivery: &Delivery) -> String {
     let in_body = || {
         let body: serde_json::Value = serde_json::from_slice(&delivery.body).ok()?;
-        body.get("type")?.as_str().map(|text| shorten(text, MAX_TASK_TYPE_BYTES).to_owned())
+        body.get("type")?.as_str().map(|text| truncate(text, MAX_TASK_TYPE_BYTES).to_owned())
     };
     delivery.properties.kind.clone().or_else(in_body).unwrap_or_else(|| "(unnamed)".to_owned())
 }

@@ -8,9 +8,9 @@ use serde_json::json;
 use sexton_model::fingerprint::fingerprint;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::result;
-use sexton_model::retry::{Ending, RetryPolicy, Used, decide};
+use sexton_model::retry::{AttemptEnd, RetryPolicy, Usage, decide};
 use sexton_model::state::State;
-use sexton_model::sweep::{Claim, Known, ParkedRow, judge_together};
+use sexton_model::sweep::{KnownRow, MessageAttempt, ParkedRow, judge_batch};
 use uuid::Uuid;
 
 use super::{Call, Case, call};
@@ -33,14 +33,16 @@ fn handed_back() -> Call {
 
 fn success() -> Call {
     let policy = RetryPolicy::default();
-    call(move || decide(black_box(Ending::Success), "", Used::default(), black_box(&policy), 0.5))
+    call(move || {
+        decide(black_box(AttemptEnd::Success), "", Usage::default(), black_box(&policy), 0.5)
+    })
 }
 
 fn failure() -> Call {
     let permanent = ["invalid_params", "not_found"].map(str::to_owned).to_vec();
     let policy = RetryPolicy { permanent, ..RetryPolicy::default() };
-    let used = Used { retries: 2, ..Used::default() };
-    let ending = Ending::Retryable { after: None };
+    let used = Usage { retries: 2, ..Usage::default() };
+    let ending = AttemptEnd::Retryable { after: None };
     call(move || decide(black_box(ending), black_box(CLASS), used, black_box(&policy), 0.25))
 }
 
@@ -65,8 +67,8 @@ fn sweep() -> Call {
     for index in 0..100_u128 {
         let id = ExecutionId::new(Uuid::from_u128((0x0195_b2f4 << 96) + index));
         let state = if index % 10 == 0 { State::Pending } else { State::Failed };
-        rows.insert(id, Known { row: ParkedRow { state, attempt: number }, kept: false });
-        messages.push(Some(Claim { id, attempt: number, last_death: None }));
+        rows.insert(id, KnownRow { row: ParkedRow { state, attempt: number }, kept: false });
+        messages.push(Some(MessageAttempt { id, attempt: number, last_death: None }));
     }
-    call(move || judge_together(black_box(&messages), black_box(&rows)))
+    call(move || judge_batch(black_box(&messages), black_box(&rows)))
 }

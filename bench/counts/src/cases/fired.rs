@@ -6,7 +6,7 @@ use sexton_model::cron::Dst;
 use sexton_model::job::{Misfire, Overlap, Schedule};
 use sexton_model::key;
 use sexton_model::overlap::UnderWay;
-use sexton_model::plan::{Due, Timetable, plan};
+use sexton_model::plan::{PlanInput, Timetable, plan};
 use sexton_model::zone::Zone;
 
 use super::{Call, Case, at, call};
@@ -47,7 +47,7 @@ fn next() -> Call {
 fn planned() -> Call {
     let (table, firing, now) = (table(), at(FIRING), at("2026-03-20T07:00:00.012Z"));
     call(move || {
-        let due = Due {
+        let due = PlanInput {
             timetable: &table,
             overlap: Overlap::Skip,
             misfire: Misfire::default(),

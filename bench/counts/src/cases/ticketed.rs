@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use sexton_model::delay_queues;
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
-use sexton_model::ladder;
-use sexton_model::open::{self, Row};
+use sexton_model::open::{self, ExecutionRow};
 use sexton_model::params;
-use sexton_model::params_schema::Checker;
+use sexton_model::params_schema::SchemaValidator;
 use sexton_model::state::State;
 use sexton_model::ticket::{self, Envelope, Ticket};
 use uuid::Uuid;
@@ -85,7 +85,7 @@ fn by_schema() -> Call {
         "additionalProperties": false,
     });
     let checkers: Vec<_> =
-        (0..CALLS).map(|_| Checker::new(&schema).expect("a sound schema")).collect();
+        (0..CALLS).map(|_| SchemaValidator::new(&schema).expect("a sound schema")).collect();
     let (mut next, sample) = (0, sample());
     call(move || {
         next = (next + 1) % checkers.len();
@@ -101,10 +101,10 @@ fn write() -> Call {
 fn read() -> Call {
     let body = written().body(None);
     call(move || {
-        ticket::read(black_box(Envelope {
+        ticket::read_message(black_box(Envelope {
             message_id: Some(EXECUTION),
             attempt: Some(1),
-            schema: Some(ticket::SCHEMA),
+            schema: Some(ticket::SCHEMA_VERSION),
             flaw: None,
             body: &body,
         }))
@@ -115,7 +115,7 @@ fn foreign() -> Call {
     let body = json!({"type": "billing.invoice", "id": 184_203, "params_scheduler": sample()});
     let body = body.to_string().into_bytes();
     call(move || {
-        ticket::read(black_box(Envelope {
+        ticket::read_message(black_box(Envelope {
             message_id: Some("invoice-184203"),
             attempt: None,
             schema: None,
@@ -126,7 +126,7 @@ fn foreign() -> Call {
 }
 
 fn unopened() -> Call {
-    let row = Row {
+    let row = ExecutionRow {
         state: State::Running,
         attempt: number(1),
         mine: false,
@@ -135,9 +135,14 @@ fn unopened() -> Call {
         offered: true,
         waits: false,
     };
-    call(move || open::answer(black_box(number(1)), Some(black_box(&row))))
+    call(move || open::decide_unopened(black_box(number(1)), Some(black_box(&row))))
 }
 
 fn hop() -> Call {
-    call(|| ladder::hop(black_box(Duration::from_secs(70)), black_box(Duration::from_secs(118))))
+    call(|| {
+        delay_queues::next_queue(
+            black_box(Duration::from_secs(70)),
+            black_box(Duration::from_secs(118)),
+        )
+    })
 }

@@ -49,6 +49,6 @@ pub(super) fn tell(
     }
     session.out.say("\nChanges of the clocks")?;
     anomalies.iter().try_for_each(|one| {
-        session.out.say(format!("{:<10}  {}", one.kind.as_str(), one.told(zone)))
+        session.out.say(format!("{:<10}  {}", one.kind.as_str(), one.describe(zone)))
     })
 }

@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{Value, json};
 use sexton_model::cron::Dst;
-use sexton_model::lint::{Finding, SAME_MINUTE, Severity, of_expression};
+use sexton_model::lint::{DEFAULT_SAME_MINUTE_JOBS, Finding, Severity, of_expression};
 use sexton_model::zone::Zone;
 use sexton_service::clock;
 
@@ -47,7 +47,7 @@ pub struct Lint {
     #[arg(long, visible_alias = "salt", value_name = "NAME")]
     job: Option<String>,
     /// So many jobs in one minute are a finding, 2 or more
-    #[arg(long, value_name = "JOBS", default_value_t = SAME_MINUTE as u32,
+    #[arg(long, value_name = "JOBS", default_value_t = DEFAULT_SAME_MINUTE_JOBS as u32,
           value_parser = clap::value_parser!(u32).range(2..=20_000))]
     same_minute: u32,
     /// Only what is at least so bad: note, warning or error

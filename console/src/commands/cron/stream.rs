@@ -164,7 +164,7 @@ impl Question {
 }
 
 fn short(text: &str) -> &str {
-    sexton_model::ticket::shorten(text, 80)
+    sexton_model::ticket::truncate(text, 80)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use sexton_model::bulk::Kind;
+use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use sexton_service::fault;
@@ -68,7 +68,7 @@ impl Verify<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deed<'a> {
     /// The kind.
-    pub kind: Kind,
+    pub kind: BulkKind,
     /// So many first.
     pub canary: Option<u32>,
     /// The pool they are sent to.
@@ -81,7 +81,7 @@ pub(super) struct Deed<'a> {
 
 impl<'a> Deed<'a> {
     /// Without any terms.
-    pub(super) const fn of(kind: Kind, reason: Option<&'a str>) -> Self {
+    pub(super) const fn of(kind: BulkKind, reason: Option<&'a str>) -> Self {
         Self { kind, canary: None, pool: None, verify: Verify::Nobody, reason }
     }
 }
@@ -161,7 +161,7 @@ async fn create(
         rate: manner.rate,
         canary: deed.canary,
         pool: deed.pool,
-        verify: deed.verify.to_store(any).filter(|_| deed.kind == Kind::Requeue),
+        verify: deed.verify.to_store(any).filter(|_| deed.kind == BulkKind::Requeue),
     };
     let by = AuditContext { actor: &session.actor, reason: deed.reason };
     Ok(bulk::create(store, &new, by).await?)
@@ -185,7 +185,7 @@ fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Fail
     facts.maybe("last", preview.newest.map(|at| ago(at, now)));
     facts.add("jobs", named(&preview.jobs));
     facts.add("pools", named(&preview.pools));
-    if preview.succeeded_later > 0 && kind == Kind::Requeue {
+    if preview.succeeded_later > 0 && kind == BulkKind::Requeue {
         facts.add(
             "have succeeded since",
             format!(
@@ -195,7 +195,7 @@ fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Fail
             ),
         );
     }
-    if preview.verified > 0 && kind == Kind::Requeue {
+    if preview.verified > 0 && kind == BulkKind::Requeue {
         facts.maybe("asked first", asked_first(preview.verified, deed.verify));
     }
     facts.maybe("left out", left_out::sentence(&preview.muted));

@@ -4,7 +4,7 @@
 //! status is that of the worst. Doing it again does only the rest.
 
 use serde_json::{Value, json};
-use sexton_model::bulk::Kind;
+use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
@@ -48,7 +48,7 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
         _ if seen.is_some() => return Err(attempt_of_several()),
         selection => {
             let (canary, reason) = (arguments.canary, arguments.reason.as_deref());
-            let deed = Deed { kind: Kind::Requeue, canary, pool, verify, reason };
+            let deed = Deed { kind: BulkKind::Requeue, canary, pool, verify, reason };
             return ask(&store, &selection, deed, manner, session).await;
         }
     };
@@ -144,7 +144,7 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
     let ids = match selection {
         Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
         selection => {
-            let deed = Deed::of(Kind::Discard, reason);
+            let deed = Deed::of(BulkKind::Discard, reason);
             return ask(&store, &selection, deed, manner, session).await;
         }
     };
@@ -176,7 +176,7 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
     let ids = match selection {
         Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
         selection => {
-            let deed = Deed::of(Kind::Restore, reason);
+            let deed = Deed::of(BulkKind::Restore, reason);
             return ask(&store, &selection, deed, manner, session).await;
         }
     };
@@ -203,7 +203,7 @@ async fn restore_bulk(
     session: &Session,
 ) -> Result<(), Failure> {
     let bulk = find(store, id).await?;
-    if bulk.kind != Kind::Discard.as_str() {
+    if bulk.kind != BulkKind::Discard.as_str() {
         let text = format!("bulk {id} was a {}, there is nothing to restore", bulk.kind);
         return Err(Failure::Usage(text));
     }
@@ -226,7 +226,7 @@ async fn restore_bulk(
     }
     confirm(&format!("{} executions will be restored", bulk.done), arguments.manner.yes)?;
     let new = NewBulk {
-        kind: Kind::Restore,
+        kind: BulkKind::Restore,
         asked: BulkSelector::Bulk(id),
         asked_at: session.now(store).await?,
         rate: arguments.manner.rate,

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use sexton_model::graveyard::{Decision, GroupState};
+use sexton_model::failures::{GroupDecision, GroupState};
 use sexton_service::fault;
 use sexton_store::failures::{
     self, DecideError, GroupChange, GroupFilter, GroupOrder, MAX_NOTE_CHARS,
@@ -192,17 +192,20 @@ pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<
             }
             (group, GroupChange::Note(text), None, "noted")
         }
-        GroupCommand::Mute(deed) => {
-            (&deed.group, GroupChange::Decide(Decision::Muted), deed.reason.as_deref(), "muted")
-        }
+        GroupCommand::Mute(deed) => (
+            &deed.group,
+            GroupChange::Decide(GroupDecision::Muted),
+            deed.reason.as_deref(),
+            "muted",
+        ),
         GroupCommand::Resolve(deed) => (
             &deed.group,
-            GroupChange::Decide(Decision::Resolved),
+            GroupChange::Decide(GroupDecision::Resolved),
             deed.reason.as_deref(),
             "resolved",
         ),
         GroupCommand::Reopen(deed) => {
-            (&deed.group, GroupChange::Decide(Decision::Open), deed.reason.as_deref(), "open")
+            (&deed.group, GroupChange::Decide(GroupDecision::Open), deed.reason.as_deref(), "open")
         }
     };
     let store = session.store().await?;

@@ -1,6 +1,6 @@
 //! Says what a filter leaves out because its groups are muted.
 
-use sexton_model::graveyard::Filter;
+use sexton_model::failures::FailureFilter;
 use sexton_store::failures::{MutedMatches, count_muted};
 use sexton_store::{Store, StoreError};
 
@@ -41,7 +41,11 @@ pub(super) fn sentence(left_out: &MutedMatches) -> Option<String> {
 /// # Errors
 ///
 /// Those of the database; a count that takes it too long is left out of the sentence.
-pub(super) async fn note(store: &Store, filter: &Filter, session: &Session) -> Result<(), Failure> {
+pub(super) async fn note(
+    store: &Store,
+    filter: &FailureFilter,
+    session: &Session,
+) -> Result<(), Failure> {
     let text = match count_muted(store, filter, None, MAX_COUNTED).await {
         Ok(left_out) => sentence(&left_out).map(|text| format!("left out: {text}")),
         Err(StoreError::TooSlow(_)) => {

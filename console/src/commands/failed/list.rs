@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use sexton_model::graveyard::{Cursor, Order, masked};
+use sexton_model::failures::{Order, PageCursor, mask_secrets};
 use sexton_store::Store;
 use sexton_store::failures::{self, FailedExecution};
 
@@ -52,9 +52,9 @@ impl List {
         }
     }
 
-    fn cursor(&self) -> Result<Option<Cursor>, Failure> {
+    fn cursor(&self) -> Result<Option<PageCursor>, Failure> {
         let Some(text) = &self.after else { return Ok(None) };
-        let cursor: Cursor = text
+        let cursor: PageCursor = text
             .parse()
             .map_err(|wrong| Failure::Usage(format!("--after {:?} {wrong}", line(text, 60))))?;
         if cursor.order != self.order() {
@@ -107,8 +107,8 @@ async fn tell_incomplete(store: &Store, session: &Session) -> Result<(), Failure
 fn document(row: &FailedExecution, order: Order) -> Result<Value, Failure> {
     let mut document = serde_json::to_value(row)
         .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-    document["params"] = masked(&row.execution.params);
-    let cursor = row.execution.finished_at.map(|at| Cursor { order, at, id: row.execution.id });
+    document["params"] = mask_secrets(&row.execution.params);
+    let cursor = row.execution.finished_at.map(|at| PageCursor { order, at, id: row.execution.id });
     document["cursor"] = json!(cursor.map(|cursor| cursor.to_string()));
     Ok(document)
 }

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use sexton_model::graveyard::Filter;
+use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::{Store, executions};
 
@@ -29,7 +29,7 @@ pub(super) enum Selection {
     /// These, each once.
     Ids(Vec<ExecutionId>),
     /// What fits.
-    Filter(Box<Filter>),
+    Filter(Box<FailureFilter>),
 }
 
 impl Selector {
@@ -53,7 +53,7 @@ impl Selector {
             return Ok(Selection::Ids(self.resolve(store).await?));
         }
         let filter = self.filter.read(store, discarded, now).await?;
-        if filter.is_everything() && !self.all {
+        if filter.matches_everything() && !self.all {
             let text = "say which: ids, a filter (--job, --fingerprint, --error-class, … as `--help` has \
                         them), or --all";
             return Err(Failure::Usage(text.to_owned()));

@@ -1,7 +1,7 @@
 //! Requeues of a few whose jobs have a verify task: a bulk of them, since the question takes a while and must
 //! survive this command.
 
-use sexton_model::bulk::Kind;
+use sexton_model::bulk::BulkKind;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
 use sexton_store::bulk::{self, BulkSelector, NewBulk};
@@ -64,7 +64,7 @@ pub(super) async fn requeue(
         seen.push((*id, attempt));
     }
     let new = NewBulk {
-        kind: Kind::Requeue,
+        kind: BulkKind::Requeue,
         asked: BulkSelector::Ids(&seen),
         asked_at,
         rate: None,

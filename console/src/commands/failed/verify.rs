@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sexton_model::verify::Answer;
+use sexton_model::verify_task::VerifyAnswer;
 use sexton_service::fault;
 use sexton_store::bulk::{self, Item};
 use sexton_store::operator::AuditContext;
@@ -120,11 +120,11 @@ async fn one(store: &Store, asking: Asking<'_>, item: &Item) -> Result<(), Failu
     let (answer, asked) = match executions::find(store, item.execution_id).await? {
         // Nothing is asked of it, and it is left: it may be failed again at this attempt before its turn.
         Some(row) if row.state != "failed" || row.attempt != item.seen => (
-            Answer::Unknown(format!("it is not failed at attempt {} any more", item.seen)),
+            VerifyAnswer::Unknown(format!("it is not failed at attempt {} any more", item.seen)),
             row.params,
         ),
         Some(row) => (ask(asking.command, &row).await, row.params),
-        None => (Answer::Unknown("it is not there any more".to_owned()), Value::Null),
+        None => (VerifyAnswer::Unknown("it is not there any more".to_owned()), Value::Null),
     };
     fault::point("console.bulk_answered");
     bulk::record_answer(store, asking.id, item.ordinal, &answer, &asked, asking.by, None).await?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use sexton_model::id::ExecutionId;
 use sexton_model::job::Misfire;
-use sexton_model::plan::{Disposition, Due, Firing, Plan, plan_at_most};
+use sexton_model::plan::{Disposition, Firing, Plan, PlanInput, plan_at_most};
 use sexton_service::fault;
 use sexton_store::catch_up::{
     self, Hold, HoldDecision, PrecedingRuns, SettleError, SettledHold, plan_release,
@@ -161,7 +161,7 @@ async fn late(store: &Store, names: Option<&[String]>, is_held: bool) -> Result<
 }
 
 fn is_late(job: &DueJob) -> bool {
-    let on_time = TimeDelta::from_std(Misfire::ON_TIME).unwrap_or_default();
+    let on_time = TimeDelta::from_std(Misfire::ON_TIME_GRACE).unwrap_or_default();
     // One that cannot be read is told as such by whoever plans it.
     let due = job.timetable().map_or(job.next_fire_at, |table| table.due(job.next_fire_at));
     job.now - due > on_time
@@ -174,7 +174,7 @@ fn entry_of_due(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
         place: "jobs.schedule_expression",
         value: error.to_string(),
     })?;
-    let due = Due {
+    let due = PlanInput {
         timetable: &timetable,
         overlap: job.overlap,
         misfire: job.misfire,
@@ -182,7 +182,7 @@ fn entry_of_due(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
         under_way: job.under_way,
         held: is_held,
     };
-    let left = job.terms.runs_left(job.runs_used);
+    let left = job.constraints.runs_left(job.runs_used);
     let plan = plan_at_most(&due, left, job.now);
     let Some(gap) = &plan.held else { return Ok(Entry::new(job, "due", job.now, &plan)) };
     let run = HeldRun {

@@ -106,8 +106,10 @@ fn soonest<'j>(jobs: &'j [Found], arguments: &Next, now: DateTime<Utc>) -> Vec<C
         (None, "paused") => after(index, now),
         (None, _) => jobs[index].row.cursor().ok().flatten().map(|cursor| cursor.nominal),
     };
-    let mut left: Vec<Option<u32>> =
-        jobs.iter().map(|job| job.spec.terms.runs_left(job.row.runs_used.max(0) as u32)).collect();
+    let mut left: Vec<Option<u32>> = jobs
+        .iter()
+        .map(|job| job.spec.constraints.runs_left(job.row.runs_used.max(0) as u32))
+        .collect();
     let mut heap: BinaryHeap<Reverse<(DateTime<Utc>, usize)>> =
         (0..jobs.len()).filter_map(|index| Some(Reverse((first(index)?, index)))).collect();
     let mut firings = Vec::new();

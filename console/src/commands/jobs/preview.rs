@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use sexton_model::cron::{Anomaly, Dialect, Expression};
 use sexton_model::job::Schedule;
-use sexton_model::lint::ahead;
+use sexton_model::lint::lint_horizon;
 
 use super::coming::{Found, Jobs, MAX_JOBS, read};
 use crate::commands::cron::{anomaly_document, parse_instant, wall};
@@ -33,7 +33,7 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
         Some(from) => from,
         None => session.now(&store).await?,
     };
-    let until = ahead(from);
+    let until = lint_horizon(from);
     let mut told: Vec<(&Found, Anomaly)> =
         jobs.iter().flat_map(|job| anomalies(job, from, until)).collect();
     told.sort_by(|(job, a), (other, b)| {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sexton_broker::{
-    Endpoint, InspectError, LADDER_MS, Link, LinkSettings, LinkState, Namespace, PoolName,
+    DELAY_QUEUES_MS, Endpoint, InspectError, Link, LinkSettings, LinkState, Namespace, PoolName,
     Timeouts, names,
 };
 use tokio::time::timeout;
@@ -92,8 +92,8 @@ async fn ask_all(link: &Link, pools: &[&str]) -> Result<Queues, String> {
         let mut answer = PoolQueues::default();
         if let Some((ready, consumers)) = depth(link, &names::main_queue(namespace, &name)).await? {
             (answer.ready, answer.consumers) = (Some(ready), Some(consumers));
-            for step_ms in LADDER_MS {
-                let queue = names::retry_queue(namespace, &name, step_ms);
+            for delay_ms in DELAY_QUEUES_MS {
+                let queue = names::retry_queue(namespace, &name, delay_ms);
                 if let Some((ready, _)) = depth(link, &queue).await? {
                     answer.retry_ready = Some(answer.retry_ready.unwrap_or(0) + ready);
                 }

@@ -86,7 +86,7 @@ fn release(version: &str) -> Option<(u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use sexton_broker::examine::Examined;
+    use sexton_broker::diagnostics::Diagnostics;
     use sexton_model::lint::Severity;
     use sexton_store::doctor::{Migrations, Server};
 
@@ -124,7 +124,7 @@ mod tests {
             local: true,
             encrypted: false,
             user: "u".to_owned(),
-            examined: Examined { version: Some(version.to_owned()), ..Examined::default() },
+            examined: Diagnostics { version: Some(version.to_owned()), ..Diagnostics::default() },
         }
     }
 

@@ -1,6 +1,6 @@
 //! The fields of a part of a manifest, read as what they must be.
 
-use sexton_model::echo::{plain, quoted};
+use sexton_model::quoting::{plain, quoted};
 
 use super::super::yaml::Value;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sexton_model::echo::{plain, quoted};
+use sexton_model::quoting::{plain, quoted};
 
 use super::super::Program;
 use super::super::yaml::Value;

@@ -7,7 +7,7 @@
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::zoned::Seam;
+use super::zoned::ClockChange;
 use super::{Dst, Expression, Zoned};
 use crate::job::text_enum;
 use crate::zone::Zone;
@@ -75,9 +75,9 @@ impl Expression {
         let zoned = Zoned { expression: self, zone, dst };
         let (mut from_s, to_s) = (from.timestamp(), to.timestamp());
         let mut anomalies = Vec::new();
-        while let Some(seam) = zoned.seam(from_s, to_s) {
-            anomalies.extend(zoned.anomaly(seam));
-            from_s = seam.at_s;
+        while let Some(clock_change) = zoned.clock_change(from_s, to_s) {
+            anomalies.extend(zoned.anomaly(clock_change));
+            from_s = clock_change.at_s;
         }
         anomalies
     }
@@ -89,8 +89,8 @@ impl Expression {
 }
 
 impl Zoned<'_> {
-    fn anomaly(&self, seam: Seam) -> Option<Anomaly> {
-        let Seam { at_s, before_s, after_s } = seam;
+    fn anomaly(&self, clock_change: ClockChange) -> Option<Anomaly> {
+        let ClockChange { at_s, before_s, after_s } = clock_change;
         let (low_s, high_s) = (before_s.min(after_s), before_s.max(after_s));
         let (first_s, last_s, walls) = self.walls(at_s + low_s, at_s + high_s - 1)?;
         let gap = before_s < after_s;

@@ -29,10 +29,10 @@ impl Zoned<'_> {
         let mut begin_s = from_s;
         let mut offset_s = self.zone.offset_s(from_s);
         if !self.expression.wildcard
-            && let Some(seam) = self.seam(from_s - LONGEST_REPETITION_S, from_s)
+            && let Some(clock_change) = self.clock_change(from_s - LONGEST_REPETITION_S, from_s)
         {
-            begin_s = from_s.max(self.first_pass_ends(seam));
-            if seam.at_s == from_s && self.fires_at(seam) {
+            begin_s = from_s.max(self.first_pass_ends(clock_change));
+            if clock_change.at_s == from_s && self.fires_at(clock_change) {
                 count += 1;
                 // One that would fire there by itself is merged with it.
                 begin_s = begin_s.max(from_s + 1);
@@ -40,15 +40,15 @@ impl Zoned<'_> {
         }
         let mut settled_s = from_s;
         loop {
-            let seam = self.seam(settled_s, to_s);
-            let end_s = seam.map_or(to_s, |seam| seam.at_s - 1);
+            let clock_change = self.clock_change(settled_s, to_s);
+            let end_s = clock_change.map_or(to_s, |clock_change| clock_change.at_s - 1);
             count += self.expression.sets.count(begin_s + offset_s, end_s + offset_s);
-            let Some(seam) = seam else { return count };
-            (settled_s, offset_s) = (seam.at_s, seam.after_s);
-            begin_s = self.first_pass_ends(seam);
-            if self.fires_at(seam) {
+            let Some(clock_change) = clock_change else { return count };
+            (settled_s, offset_s) = (clock_change.at_s, clock_change.after_s);
+            begin_s = self.first_pass_ends(clock_change);
+            if self.fires_at(clock_change) {
                 count += 1;
-                begin_s = begin_s.max(seam.at_s + 1);
+                begin_s = begin_s.max(clock_change.at_s + 1);
             }
         }
     }

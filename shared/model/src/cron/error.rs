@@ -1,6 +1,6 @@
 //! Says what is wrong with a cron expression, and where.
 //!
-//! Guarantees: an error never echoes more than [`ECHO_BYTES`] bytes of what it was given, and never
+//! Guarantees: an error never echoes more than [`MAX_ECHO_BYTES`] bytes of what it was given, and never
 //! a control or invisible character as such, so it is safe in a log line and on a terminal.
 //! It reports the first problem from the left, not every problem.
 
@@ -9,7 +9,7 @@ use std::fmt;
 use thiserror::Error;
 
 /// The most bytes of an expression that an error repeats, escapes and ellipsis included.
-pub const ECHO_BYTES: usize = 80;
+pub const MAX_ECHO_BYTES: usize = 80;
 
 const ELLIPSIS: &str = "...";
 
@@ -171,7 +171,7 @@ impl CronError {
         self.field
     }
 
-    /// The item that is wrong, escaped and cut to [`ECHO_BYTES`] bytes; `None` if the expression
+    /// The item that is wrong, escaped and cut to [`MAX_ECHO_BYTES`] bytes; `None` if the expression
     /// as a whole is.
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
@@ -193,18 +193,18 @@ fn place(field: Option<Field>, item: Option<&str>) -> String {
 }
 
 fn echo(item: &str) -> String {
-    let mut echoed = String::with_capacity(ECHO_BYTES);
+    let mut echoed = String::with_capacity(MAX_ECHO_BYTES);
     // Where the text can still be cut so that the ellipsis fits behind it.
     let mut cut = 0;
     for character in item.chars() {
         let escaped = character.escape_debug();
-        if echoed.len() + escaped.clone().map(char::len_utf8).sum::<usize>() > ECHO_BYTES {
+        if echoed.len() + escaped.clone().map(char::len_utf8).sum::<usize>() > MAX_ECHO_BYTES {
             echoed.truncate(cut);
             echoed.push_str(ELLIPSIS);
             return echoed;
         }
         echoed.extend(escaped);
-        if echoed.len() + ELLIPSIS.len() <= ECHO_BYTES {
+        if echoed.len() + ELLIPSIS.len() <= MAX_ECHO_BYTES {
             cut = echoed.len();
         }
     }

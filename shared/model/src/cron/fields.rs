@@ -7,7 +7,7 @@ use super::Dialect;
 use super::error::{CronError, Field, Reason};
 
 /// The longest expression that is read, in bytes.
-pub const MAX_BYTES: usize = 1024;
+pub const MAX_EXPRESSION_BYTES: usize = 1024;
 
 const MACROS: [(&str, [&str; 5]); 7] = [
     ("@yearly", ["0", "0", "1", "1", "*"]),
@@ -37,8 +37,8 @@ impl<'a> Fields<'a> {
     ///
     /// Length, alphabet, field count and macros; fields are not looked into.
     pub(super) fn split(text: &'a str, dialect: Dialect) -> Result<Self, CronError> {
-        if text.len() > MAX_BYTES {
-            let reason = Reason::TooLong { bytes: text.len(), limit: MAX_BYTES };
+        if text.len() > MAX_EXPRESSION_BYTES {
+            let reason = Reason::TooLong { bytes: text.len(), limit: MAX_EXPRESSION_BYTES };
             return Err(CronError::whole(reason));
         }
         let words: Vec<&str> = text.split([' ', '\t']).filter(|word| !word.is_empty()).collect();

@@ -36,7 +36,7 @@ impl Item {
         if text.is_empty() {
             return Err(Reason::EmptyItem);
         }
-        if relative::looks_like_one(text) {
+        if relative::is_relative_day(text) {
             return Err(Reason::ExtensionElsewhere);
         }
         if let Some(form) = text.strip_prefix(['H', 'h'])

@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 use super::fields::Fields;
 use super::{Anomaly, AnomalyKind, CronError, Dialect, Dst, Expression, is_starred};
-use crate::lint::{Code, Finding, Severity, ahead};
+use crate::lint::{Code, Finding, Severity, lint_horizon};
 use crate::zone::Zone;
 
 /// Every day of any month, and every day of the week.
@@ -123,7 +123,7 @@ fn clock_change(
     if expression.is_wildcard() && is_starred(fields.hour) {
         return None;
     }
-    let anomalies = expression.anomalies(now, ahead(now), zone, dst);
+    let anomalies = expression.anomalies(now, lint_horizon(now), zone, dst);
     let bad = |anomaly: &&Anomaly| anomaly.kind != AnomalyKind::FirstPass;
     let first = anomalies.iter().find(bad).or_else(|| anomalies.first())?;
     let severity = match first.kind {
@@ -134,7 +134,7 @@ fn clock_change(
         1 => String::new(),
         count => format!("; {} more changes within two years", count - 1),
     };
-    let message = format!("{}{more}", first.told(zone));
+    let message = format!("{}{more}", first.describe(zone));
     let instead = match first.kind {
         AnomalyKind::Skipped if expression.is_wildcard() => {
             "a minute and an hour without *, whose firings are moved behind the gap"
@@ -148,7 +148,7 @@ fn clock_change(
 
 impl Anomaly {
     /// One sentence for people: what the clocks do, and what becomes of the firing.
-    pub fn told(&self, zone: Zone) -> String {
+    pub fn describe(&self, zone: Zone) -> String {
         let wall = self.first_wall.format("%F %T");
         let others = match self.walls {
             1 => String::new(),

@@ -56,8 +56,8 @@ use crate::zone::Zone;
 
 pub use anomalies::{Anomaly, AnomalyKind};
 pub use dst::Dst;
-pub use error::{CronError, ECHO_BYTES, Field, Reason};
-pub use fields::MAX_BYTES;
+pub use error::{CronError, Field, MAX_ECHO_BYTES, Reason};
+pub use fields::MAX_EXPRESSION_BYTES;
 pub use lint::lint;
 
 use count::second_from;
@@ -88,7 +88,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression of at most [`MAX_BYTES`] bytes. `name` is the job's, on which the
+    /// Reads an expression of at most [`MAX_EXPRESSION_BYTES`] bytes. `name` is the job's, on which the
     /// numbers depend that `H` stands for.
     ///
     /// # Errors

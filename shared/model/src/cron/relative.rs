@@ -44,7 +44,7 @@ pub(super) struct RelativeDays {
 
 /// Whether a text has the form of such an item, in whatever field: its writer is then told where it
 /// belongs, and not about a typing mistake that is none.
-pub(super) fn looks_like_one(text: &str) -> bool {
+pub(super) fn is_relative_day(text: &str) -> bool {
     let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit());
     let last = |text: &str| strip_last_letter(text, 'L').is_some_and(is_weekday_name);
     text.eq_ignore_ascii_case("L")
@@ -64,13 +64,13 @@ impl RelativeDay {
     /// It has, and its numbers do not fit.
     pub(super) fn parse(field: Field, text: &str) -> Result<Option<Self>, Reason> {
         match field {
-            Field::DayOfMonth => Self::in_month(text),
-            Field::DayOfWeek => Self::in_week(text),
+            Field::DayOfMonth => Self::parse_day_of_month(text),
+            Field::DayOfWeek => Self::parse_day_of_week(text),
             _ => Ok(None),
         }
     }
 
-    fn in_month(text: &str) -> Result<Option<Self>, Reason> {
+    fn parse_day_of_month(text: &str) -> Result<Option<Self>, Reason> {
         if text.eq_ignore_ascii_case("L") {
             return Ok(Some(Self::BeforeLast(0)));
         }
@@ -89,7 +89,7 @@ impl RelativeDay {
         }
     }
 
-    fn in_week(text: &str) -> Result<Option<Self>, Reason> {
+    fn parse_day_of_week(text: &str) -> Result<Option<Self>, Reason> {
         let weekday = |text| parse_value(Field::DayOfWeek, text).map(|day| day % 7);
         if let Some((day, occurrence)) = text.split_once('#') {
             let (day, occurrence) = (weekday(day)?, number(occurrence, 1, MAX_OCCURRENCE)?);

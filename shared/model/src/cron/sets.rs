@@ -52,7 +52,7 @@ impl Sets {
     ///
     /// The first wrong item, in the order in which the fields are written.
     pub(super) fn read(fields: Fields<'_>, name: &str) -> Result<Self, CronError> {
-        let list = |field, text| List::read(field, text, name);
+        let list = |field, text| ItemList::read(field, text, name);
         let second = list(Field::Second, fields.second)?;
         let minute = list(Field::Minute, fields.minute)?;
         let hour = list(Field::Hour, fields.hour)?;
@@ -116,14 +116,14 @@ impl DayRule {
 }
 
 /// The items of one field.
-struct List {
+struct ItemList {
     /// Without repetitions, so that the crate's work is bounded by what a field can say and not by
     /// how often it is said.
     items: BTreeSet<Item>,
     relative: Vec<RelativeDay>,
 }
 
-impl List {
+impl ItemList {
     fn read(field: Field, text: &str, name: &str) -> Result<Self, CronError> {
         let mut list = Self { items: BTreeSet::new(), relative: Vec::new() };
         let mut starred = false;

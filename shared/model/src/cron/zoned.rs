@@ -32,7 +32,7 @@ pub(super) struct Zoned<'e> {
 /// A change of the clocks.
 #[derive(Clone, Copy)]
 #[expect(clippy::struct_field_names, reason = "the unit stands last in a name")]
-pub(super) struct Seam {
+pub(super) struct ClockChange {
     /// The first instant at which they show something else.
     pub(super) at_s: i64,
     /// What they were ahead of UTC before.
@@ -66,33 +66,33 @@ impl Zoned<'_> {
         let mut offset_s = self.zone.offset_s(from_s);
         let mut begin_s = from_s;
         if !self.expression.wildcard
-            && let Some(seam) = self.seam(from_s - LONGEST_REPETITION_S, from_s)
+            && let Some(clock_change) = self.clock_change(from_s - LONGEST_REPETITION_S, from_s)
         {
-            if seam.at_s == from_s && self.fires_at(seam) {
+            if clock_change.at_s == from_s && self.fires_at(clock_change) {
                 return Some(from_s);
             }
-            begin_s = from_s.max(self.first_pass_ends(seam));
+            begin_s = from_s.max(self.first_pass_ends(clock_change));
         }
         let mut settled_s = from_s;
         loop {
             let found_s = self
                 .first_wall(begin_s + offset_s, to_s + offset_s)
                 .map(|wall_s| wall_s - offset_s);
-            let Some(seam) = self.seam(settled_s, found_s.unwrap_or(to_s)) else {
+            let Some(clock_change) = self.clock_change(settled_s, found_s.unwrap_or(to_s)) else {
                 return found_s;
             };
-            if self.fires_at(seam) {
-                return Some(seam.at_s);
+            if self.fires_at(clock_change) {
+                return Some(clock_change.at_s);
             }
-            begin_s = self.first_pass_ends(seam);
-            offset_s = seam.after_s;
-            settled_s = seam.at_s;
+            begin_s = self.first_pass_ends(clock_change);
+            offset_s = clock_change.after_s;
+            settled_s = clock_change.at_s;
         }
     }
 
     /// Whether a fixed time of the day that the clocks pass over there fires at that instant.
-    pub(super) fn fires_at(&self, seam: Seam) -> bool {
-        let Seam { at_s, before_s, after_s } = seam;
+    pub(super) fn fires_at(&self, clock_change: ClockChange) -> bool {
+        let ClockChange { at_s, before_s, after_s } = clock_change;
         !self.expression.wildcard
             && self.dst != Dst::Skip
             && before_s < after_s
@@ -101,19 +101,19 @@ impl Zoned<'_> {
 
     /// The first instant since the seam at which a wall time fires that matches: where the clocks
     /// were set back, what they show a second time does not, unless it is to.
-    pub(super) fn first_pass_ends(&self, seam: Seam) -> i64 {
-        let repeated_s = (seam.before_s - seam.after_s).max(0);
+    pub(super) fn first_pass_ends(&self, clock_change: ClockChange) -> i64 {
+        let repeated_s = (clock_change.before_s - clock_change.after_s).max(0);
         if self.expression.wildcard || self.dst == Dst::Wall {
-            seam.at_s
+            clock_change.at_s
         } else {
-            seam.at_s + repeated_s
+            clock_change.at_s + repeated_s
         }
     }
 
     /// The first seam after `from_s`, up to and with `to_s`.
-    pub(super) fn seam(&self, from_s: i64, to_s: i64) -> Option<Seam> {
+    pub(super) fn clock_change(&self, from_s: i64, to_s: i64) -> Option<ClockChange> {
         let at_s = self.zone.first_change_s(from_s, to_s)?;
-        Some(Seam {
+        Some(ClockChange {
             at_s,
             before_s: self.zone.offset_s(at_s - 1),
             after_s: self.zone.offset_s(at_s),

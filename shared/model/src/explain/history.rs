@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::plan::Timetable;
 
 /// The database's instants are whole microseconds.
-const TICK: TimeDelta = TimeDelta::microseconds(1);
+const RESOLUTION: TimeDelta = TimeDelta::microseconds(1);
 /// How far back a firing is looked for, first and at most: 8 years hold a 29 February.
-const LOOK_BACK: [TimeDelta; 6] = [
+const LOOK_BACK_STEPS: [TimeDelta; 6] = [
     TimeDelta::minutes(1),
     TimeDelta::hours(1),
     TimeDelta::days(1),
@@ -31,7 +31,7 @@ pub struct Revision {
 
 /// An instant at which a job's schedule said "run".
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Nominal {
+pub struct NominalFiring {
     /// The instant.
     pub at: DateTime<Utc>,
     /// Its execution key.
@@ -42,45 +42,45 @@ pub struct Nominal {
 
 /// The oldest firings of a stretch of time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Stretch {
+pub struct FiringPage {
     /// Oldest first, each once.
-    pub firings: Vec<Nominal>,
+    pub firings: Vec<NominalFiring>,
     /// The first one that was left out for want of room.
     pub next: Option<DateTime<Utc>>,
 }
 
-impl Stretch {
-    /// These firings and those of `claimed` that are not among them, the oldest `most` of both. `claimed` are the
-    /// oldest of the stretch's executions of firings, more than `most` if there are as many: no schedule that is
+impl FiringPage {
+    /// These firings and those of `claimed` that are not among them, the oldest `max_firings` of both. `claimed` are the
+    /// oldest of the stretch's executions of firings, more than `max_firings` if there are as many: no schedule that is
     /// known has those that were backfilled from before the job was made, or that an older revision or other data
     /// of the zones had.
     #[must_use]
-    pub fn with_claimed(self, claimed: Vec<(DateTime<Utc>, String)>, most: usize) -> Self {
+    pub fn with_claimed(self, claimed: Vec<(DateTime<Utc>, String)>, max_firings: usize) -> Self {
         let Self { mut firings, next } = self;
         let keys: HashSet<String> = firings.iter().map(|firing| firing.key.clone()).collect();
         let others = claimed.into_iter().filter(|(at, key)| {
             // What comes after the first one that was left out is left out, too.
             next.is_none_or(|next| *at < next) && !keys.contains(key)
         });
-        firings.extend(others.map(|(at, key)| Nominal { at, key, revision: None }));
+        firings.extend(others.map(|(at, key)| NominalFiring { at, key, revision: None }));
         firings.sort_by(|a, b| {
-            let place = |firing: &Nominal| (firing.at, firing.revision.is_none());
+            let place = |firing: &NominalFiring| (firing.at, firing.revision.is_none());
             place(a).cmp(&place(b)).then_with(|| a.key.cmp(&b.key))
         });
-        let next = firings.get(most).map(|firing| firing.at).or(next);
-        firings.truncate(most);
+        let next = firings.get(max_firings).map(|firing| firing.at).or(next);
+        firings.truncate(max_firings);
         Self { firings, next }
     }
 }
 
 /// The schedules that a job had.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct History {
+pub struct ScheduleHistory {
     revisions: Vec<Revision>,
     until: Option<DateTime<Utc>>,
 }
 
-impl History {
+impl ScheduleHistory {
     /// Of these revisions, in any order; `until` is when the job was deleted.
     pub fn new(mut revisions: Vec<Revision>, until: Option<DateTime<Utc>>) -> Self {
         revisions.sort_by_key(|revision| revision.number);
@@ -97,11 +97,16 @@ impl History {
         self.until
     }
 
-    /// The oldest `most` nominal times from `from` to `to`, both included, also of excluded days. Each belongs to the revision that
+    /// The oldest `max_firings` nominal times from `from` to `to`, both included, also of excluded days. Each belongs to the revision that
     /// was in force: one begins strictly after the instant of the change, as applying does. Only a job
     /// that fires once has its instant also where that was past when it was applied.
-    pub fn firings(&self, from: DateTime<Utc>, to: DateTime<Utc>, most: usize) -> Stretch {
-        let mut found: Vec<Nominal> = Vec::new();
+    pub fn firings(
+        &self,
+        from: DateTime<Utc>,
+        to: DateTime<Utc>,
+        max_firings: usize,
+    ) -> FiringPage {
+        let mut found: Vec<NominalFiring> = Vec::new();
         for revision in &self.revisions {
             if let Some(at) = revision.timetable.once()
                 && at <= revision.from
@@ -113,21 +118,23 @@ impl History {
         let belated = found.len();
         for (index, revision) in self.revisions.iter().enumerate() {
             let end = self.end(index).map_or(to, |end| end.min(to));
-            let mut at = revision.timetable.nominal_after(revision.from.max(from - TICK));
-            while let Some(firing) = at.filter(|at| *at <= end && found.len() - belated <= most) {
+            let mut at = revision.timetable.nominal_after(revision.from.max(from - RESOLUTION));
+            while let Some(firing) =
+                at.filter(|at| *at <= end && found.len() - belated <= max_firings)
+            {
                 found.extend(revision.nominal(firing));
                 at = revision.timetable.nominal_after(firing);
             }
         }
         found.sort();
         found.dedup_by(|later, earlier| later.key == earlier.key);
-        let next = found.get(most).map(|nominal| nominal.at);
-        found.truncate(most);
-        Stretch { firings: found, next }
+        let next = found.get(max_firings).map(|nominal| nominal.at);
+        found.truncate(max_firings);
+        FiringPage { firings: found, next }
     }
 
     /// The firing at exactly that instant.
-    pub fn at(&self, at: DateTime<Utc>) -> Option<Nominal> {
+    pub fn at(&self, at: DateTime<Utc>) -> Option<NominalFiring> {
         self.firings(at, at, 1).firings.pop()
     }
 
@@ -149,7 +156,7 @@ impl History {
     /// The last firing before an instant, within eight years.
     pub fn before(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let of = |(index, revision): (usize, &Revision)| {
-            let end = self.end(index).map_or(at, |end| at.min(end + TICK));
+            let end = self.end(index).map_or(at, |end| at.min(end + RESOLUTION));
             last_before(&revision.timetable, revision.from, end)
         };
         self.revisions.iter().enumerate().filter_map(of).max()
@@ -162,9 +169,9 @@ impl History {
 }
 
 impl Revision {
-    fn nominal(&self, at: DateTime<Utc>) -> Option<Nominal> {
+    fn nominal(&self, at: DateTime<Utc>) -> Option<NominalFiring> {
         let key = self.timetable.key_of(at)?;
-        Some(Nominal { at, key, revision: Some(self.number) })
+        Some(NominalFiring { at, key, revision: Some(self.number) })
     }
 }
 
@@ -176,9 +183,9 @@ fn last_before(
     at: DateTime<Utc>,
 ) -> Option<DateTime<Utc>> {
     let first_after = |start| timetable.next_after(start).filter(|next| *next < at);
-    let mut found = LOOK_BACK.iter().find_map(|ago| first_after((at - *ago).max(from)))?;
+    let mut found = LOOK_BACK_STEPS.iter().find_map(|ago| first_after((at - *ago).max(from)))?;
     let mut none_after = at;
-    while none_after - found > TICK {
+    while none_after - found > RESOLUTION {
         let middle = found + (none_after - found) / 2;
         match first_after(middle) {
             Some(later) => found = later,

@@ -25,11 +25,11 @@ use chrono::{DateTime, Utc};
 use crate::plan::GapReason;
 use crate::state::State;
 
-pub use history::{History, Nominal, Revision, Stretch};
+pub use history::{FiringPage, NominalFiring, Revision, ScheduleHistory};
 
 /// The execution that a firing has.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Recorded {
+pub struct ExecutionRecord {
     /// Its state.
     pub state: State,
     /// Why it was never to run.
@@ -40,7 +40,7 @@ pub struct Recorded {
 
 /// A run of firings that no execution stood for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RecordedGap {
+pub struct GapRecord {
     /// The oldest.
     pub first: DateTime<Utc>,
     /// The newest.
@@ -55,7 +55,7 @@ pub struct RecordedGap {
     pub into_key: Option<String>,
 }
 
-impl RecordedGap {
+impl GapRecord {
     /// The word for firings that are set aside while catch-up is held: no gap yet.
     const SET_ASIDE: &str = "set_aside";
 
@@ -77,7 +77,7 @@ pub struct Pause {
 
 /// The job as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Standing {
+pub struct JobSnapshot {
     /// The nominal time of the first firing that is not accounted for.
     pub next_fire_at: Option<DateTime<Utc>>,
     /// When that firing is due; `None`: at its nominal time.
@@ -125,12 +125,12 @@ pub enum Disposition {
     /// The job fired for the last time before.
     Ended,
     /// Nothing is known of it.
-    Unknown(Unknown),
+    Unknown(UnknownReason),
 }
 
 /// Why nothing is known of a firing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unknown {
+pub enum UnknownReason {
     /// It is older than what retention keeps.
     Pruned,
     /// It should be on record and is not: somebody removed its row, or a backup was restored.
@@ -139,7 +139,7 @@ pub enum Unknown {
 
 /// What an instant is that is no firing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoFiring {
+pub enum NotAFiring {
     /// The schedule says nothing of it.
     Between,
     /// The job did not exist yet.
@@ -173,7 +173,7 @@ impl Disposition {
     }
 }
 
-impl NoFiring {
+impl NotAFiring {
     /// The word, as `--json` writes it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -189,9 +189,9 @@ impl NoFiring {
 /// on record, and the job stands as it does at `now`.
 pub fn disposition(
     at: DateTime<Utc>,
-    execution: Option<&Recorded>,
-    gaps: &[RecordedGap],
-    job: &Standing,
+    execution: Option<&ExecutionRecord>,
+    gaps: &[GapRecord],
+    job: &JobSnapshot,
     now: DateTime<Utc>,
 ) -> Disposition {
     if let Some(execution) = execution {
@@ -219,19 +219,19 @@ pub fn disposition(
         return Disposition::Ended;
     }
     if job.pruned_before.is_some_and(|before| at < before) {
-        return Disposition::Unknown(Unknown::Pruned);
+        return Disposition::Unknown(UnknownReason::Pruned);
     }
-    Disposition::Unknown(Unknown::Unaccounted)
+    Disposition::Unknown(UnknownReason::Unaccounted)
 }
 
 /// [`disposition`] of a nominal time of `history`, which can be one of an excluded day: then no gap needs
 /// to say so yet. Somebody may have run it by hand all the same.
-pub fn of_nominal(
+pub fn nominal_disposition(
     at: DateTime<Utc>,
-    history: &History,
-    execution: Option<&Recorded>,
-    gaps: &[RecordedGap],
-    (job, now): (&Standing, DateTime<Utc>),
+    history: &ScheduleHistory,
+    execution: Option<&ExecutionRecord>,
+    gaps: &[GapRecord],
+    (job, now): (&JobSnapshot, DateTime<Utc>),
 ) -> Disposition {
     if execution.is_none() && history.excludes(at) {
         return Disposition::NotRun(GapReason::Excluded.as_str().to_owned());
@@ -240,18 +240,18 @@ pub fn of_nominal(
 }
 
 /// What an instant is that is no firing of `history`.
-pub fn no_firing(at: DateTime<Utc>, history: &History) -> NoFiring {
+pub fn classify_instant(at: DateTime<Utc>, history: &ScheduleHistory) -> NotAFiring {
     if history.until().is_some_and(|until| at > until) {
-        return NoFiring::AfterDeletion;
+        return NotAFiring::AfterDeletion;
     }
     match history.oldest() {
-        Some(first) if at > first.from => NoFiring::Between,
-        Some(first) if first.number == 1 => NoFiring::BeforeJob,
-        _ => NoFiring::BeforeRecords,
+        Some(first) if at > first.from => NotAFiring::Between,
+        Some(first) if first.number == 1 => NotAFiring::BeforeJob,
+        _ => NotAFiring::BeforeRecords,
     }
 }
 
-fn of_execution(execution: &Recorded) -> Disposition {
+fn of_execution(execution: &ExecutionRecord) -> Disposition {
     match execution.state {
         State::Succeeded => Disposition::Ran,
         State::Pending if execution.held => Disposition::Queued,
@@ -263,12 +263,12 @@ fn of_execution(execution: &Recorded) -> Disposition {
     }
 }
 
-fn of_gap(gap: &RecordedGap) -> Disposition {
+fn of_gap(gap: &GapRecord) -> Disposition {
     // A gap whose firings were not all counted says so in its reason.
     let reason = gap.reason.strip_suffix(", at least").unwrap_or(&gap.reason);
     match reason {
         "coalesced" => Disposition::Coalesced(gap.into_key.clone()),
-        RecordedGap::SET_ASIDE => Disposition::Held("the database's time has jumped".to_owned()),
+        GapRecord::SET_ASIDE => Disposition::Held("the database's time has jumped".to_owned()),
         "paused" => Disposition::Paused(Pause { actor: gap.actor.clone(), why: gap.why.clone() }),
         other => Disposition::NotRun(other.to_owned()),
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cron::Dst;
-use crate::job::{Exclusions, Schedule, Terms};
+use crate::job::{Exclusions, Schedule, ScheduleConstraints};
 use crate::plan::Timetable;
 use crate::zone::Zone;
 
@@ -30,13 +30,13 @@ fn cron(number: i32, from: &str, expression: &str) -> Revision {
     Revision { number, from: at(from), timetable: timetable(&schedule) }
 }
 
-fn instants(stretch: &Stretch) -> Vec<DateTime<Utc>> {
+fn instants(stretch: &FiringPage) -> Vec<DateTime<Utc>> {
     stretch.firings.iter().map(|nominal| nominal.at).collect()
 }
 
 #[test]
 fn a_change_of_the_schedule_belongs_to_the_old_one_and_the_new_one_begins_after_it() {
-    let history = History::new(
+    let history = ScheduleHistory::new(
         vec![
             cron(2, "2026-01-02T08:00:00Z", "0 9 * * *"),
             cron(1, "2026-01-01T00:00:00Z", "0 8 * * *"),
@@ -67,17 +67,17 @@ fn a_job_that_fires_once_has_its_instant_even_if_that_was_past_and_only_once() {
         from,
         timetable: timetable(&Schedule::At { at: seconds(10).into() }),
     };
-    let history = History::new(vec![once(1, seconds(20)), once(2, seconds(30))], None);
+    let history = ScheduleHistory::new(vec![once(1, seconds(20)), once(2, seconds(30))], None);
     let all = history.firings(seconds(0), seconds(100), 10);
     assert_eq!(instants(&all), [seconds(10)]);
     assert_eq!(history.at(seconds(10)).unwrap().revision, Some(1));
-    let ahead = History::new(vec![once(1, seconds(0)), every(2, seconds(5), 60)], None);
+    let ahead = ScheduleHistory::new(vec![once(1, seconds(0)), every(2, seconds(5), 60)], None);
     assert_eq!(ahead.at(seconds(10)), None, "it was given up before");
 }
 
 #[test]
 fn a_stretch_with_more_firings_than_are_wanted_says_where_it_goes_on() {
-    let history = History::new(vec![every(1, seconds(0), 1)], None);
+    let history = ScheduleHistory::new(vec![every(1, seconds(0), 1)], None);
     let some = history.firings(seconds(5), seconds(1_000_000_000), 3);
     assert_eq!(instants(&some), [seconds(5), seconds(6), seconds(7)]);
     assert_eq!(some.next, Some(seconds(8)));
@@ -86,7 +86,7 @@ fn a_stretch_with_more_firings_than_are_wanted_says_where_it_goes_on() {
 
 #[test]
 fn what_was_claimed_and_no_schedule_has_is_listed_in_its_place_once_and_page_by_page() {
-    let history = History::new(vec![every(1, seconds(9), 10)], None);
+    let history = ScheduleHistory::new(vec![every(1, seconds(9), 10)], None);
     let key = |after: i64| format!("every-{}", seconds(after).format("%FT%TZ"));
     // Two of before the job, one that the schedule has as well, one that it does not have.
     let claimed: Vec<_> = [-20, -10, 20, 25].map(|after| (seconds(after), key(after))).into();
@@ -115,7 +115,7 @@ fn the_firing_before_is_found_however_long_ago() {
         ("* * * * * *", "2026-01-01T00:00:00Z", "2025-12-31T23:59:59Z"),
         ("*/7 3 1 1 *", "2026-12-31T00:00:00Z", "2026-01-01T03:56:00Z"),
     ] {
-        let history = History::new(vec![cron(1, "2001-01-01T00:00:00Z", expression)], None);
+        let history = ScheduleHistory::new(vec![cron(1, "2001-01-01T00:00:00Z", expression)], None);
         assert_eq!(history.before(at(before)), Some(at(expected)), "{expression}");
     }
 }
@@ -124,19 +124,23 @@ fn the_firing_before_is_found_however_long_ago() {
 fn an_instant_that_is_no_firing_says_what_it_is() {
     let old = cron(4, "2026-01-01T00:00:00Z", "0 8 * * *");
     let first = Revision { number: 1, ..old.clone() };
-    let history = |revision| History::new(vec![revision], Some(at("2026-02-01T00:00:00Z")));
+    let history = |revision| ScheduleHistory::new(vec![revision], Some(at("2026-02-01T00:00:00Z")));
     for (instant, revision, expected) in [
-        ("2026-01-05T08:00:01Z", &first, NoFiring::Between),
-        ("2026-01-01T00:00:00Z", &first, NoFiring::BeforeJob),
-        ("2026-01-01T00:00:00Z", &old, NoFiring::BeforeRecords),
-        ("2026-02-01T00:00:01Z", &old, NoFiring::AfterDeletion),
+        ("2026-01-05T08:00:01Z", &first, NotAFiring::Between),
+        ("2026-01-01T00:00:00Z", &first, NotAFiring::BeforeJob),
+        ("2026-01-01T00:00:00Z", &old, NotAFiring::BeforeRecords),
+        ("2026-02-01T00:00:01Z", &old, NotAFiring::AfterDeletion),
     ] {
-        assert_eq!(no_firing(at(instant), &history(revision.clone())), expected, "{instant}");
+        assert_eq!(
+            classify_instant(at(instant), &history(revision.clone())),
+            expected,
+            "{instant}"
+        );
     }
 }
 
-fn gap(first: i64, last: i64, reason: &str) -> RecordedGap {
-    RecordedGap {
+fn gap(first: i64, last: i64, reason: &str) -> GapRecord {
+    GapRecord {
         first: seconds(first),
         last: seconds(last),
         reason: reason.to_owned(),
@@ -148,15 +152,15 @@ fn gap(first: i64, last: i64, reason: &str) -> RecordedGap {
 
 #[test]
 fn an_execution_comes_before_a_gap_and_a_gap_before_the_job() {
-    let job = Standing { next_fire_at: Some(seconds(50)), ..Standing::default() };
-    let ran = Recorded { state: State::Succeeded, skip_reason: None, held: false };
+    let job = JobSnapshot { next_fire_at: Some(seconds(50)), ..JobSnapshot::default() };
+    let ran = ExecutionRecord { state: State::Succeeded, skip_reason: None, held: false };
     let gaps = [gap(10, 20, "paused"), gap(30, 40, "outside_window, at least")];
     let of = |after, execution| disposition(seconds(after), execution, &gaps, &job, seconds(60));
     assert_eq!(of(15, Some(&ran)), Disposition::Ran);
     let by_ann = Pause { actor: Some("ann".to_owned()), why: Some("audit".to_owned()) };
     assert_eq!(of(20, None), Disposition::Paused(by_ann));
     assert_eq!(of(30, None), Disposition::NotRun("outside_window".to_owned()));
-    assert_eq!(of(25, None), Disposition::Unknown(Unknown::Unaccounted));
+    assert_eq!(of(25, None), Disposition::Unknown(UnknownReason::Unaccounted));
     assert_eq!(of(50, None), Disposition::Due);
     assert_eq!(of(61, None), Disposition::NotYet);
 }
@@ -164,15 +168,17 @@ fn an_execution_comes_before_a_gap_and_a_gap_before_the_job() {
 #[test]
 fn an_excluded_firing_is_told_as_such_before_its_gap_is_there_and_within_a_longer_one() {
     let day = |text: &str| Exclusions::from_texts(&[text]).unwrap();
-    let terms = Terms { exclude: day("2026-01-02"), ..Terms::default() };
+    let constraints =
+        ScheduleConstraints { exclude: day("2026-01-02"), ..ScheduleConstraints::default() };
     let bare = cron(1, "2026-01-01T00:00:00Z", "0 8 * * *");
-    let table = bare.timetable.clone().under(&terms, "a.b");
-    let history = History::new(vec![Revision { timetable: table, ..bare }], None);
+    let table = bare.timetable.clone().with_constraints(&constraints, "a.b");
+    let history = ScheduleHistory::new(vec![Revision { timetable: table, ..bare }], None);
     let all = history.firings(at("2026-01-01T00:00:00Z"), at("2026-01-03T09:00:00Z"), 10);
     assert_eq!(all.firings.len(), 3, "the excluded one has its time all the same");
-    let job = Standing { next_fire_at: Some(at("2026-01-05T08:00:00Z")), ..Standing::default() };
+    let job =
+        JobSnapshot { next_fire_at: Some(at("2026-01-05T08:00:00Z")), ..JobSnapshot::default() };
     let now = at("2026-01-04T09:00:00Z");
-    let over = |reason: &str| RecordedGap {
+    let over = |reason: &str| GapRecord {
         first: at("2026-01-01T08:00:00Z"),
         last: at("2026-01-03T08:00:00Z"),
         ..gap(0, 0, reason)
@@ -181,28 +187,29 @@ fn an_excluded_firing_is_told_as_such_before_its_gap_is_there_and_within_a_longe
     for (gaps, others) in [
         (vec![over("outside_window")], Disposition::NotRun("outside_window".to_owned())),
         // What belongs to excluded days says nothing of those around them.
-        (vec![over("excluded")], Disposition::Unknown(Unknown::Unaccounted)),
-        (vec![], Disposition::Unknown(Unknown::Unaccounted)),
+        (vec![over("excluded")], Disposition::Unknown(UnknownReason::Unaccounted)),
+        (vec![], Disposition::Unknown(UnknownReason::Unaccounted)),
     ] {
         for (instant, expected) in
             [("2026-01-01", &others), ("2026-01-02", &excluded), ("2026-01-03", &others)]
         {
             let instant = at(&format!("{instant}T08:00:00Z"));
-            let found = of_nominal(instant, &history, None, &gaps, (&job, now));
+            let found = nominal_disposition(instant, &history, None, &gaps, (&job, now));
             assert_eq!(&found, expected, "{instant} {gaps:?}");
         }
     }
-    let ran = Recorded { state: State::Succeeded, skip_reason: None, held: false };
-    let by_hand = of_nominal(at("2026-01-02T08:00:00Z"), &history, Some(&ran), &[], (&job, now));
+    let ran = ExecutionRecord { state: State::Succeeded, skip_reason: None, held: false };
+    let by_hand =
+        nominal_disposition(at("2026-01-02T08:00:00Z"), &history, Some(&ran), &[], (&job, now));
     assert_eq!(by_hand, Disposition::Ran);
 }
 
 #[test]
 fn a_spread_firing_is_not_due_at_its_nominal_time() {
-    let job = Standing {
+    let job = JobSnapshot {
         next_fire_at: Some(seconds(10)),
         due_at: Some(seconds(25)),
-        ..Standing::default()
+        ..JobSnapshot::default()
     };
     let of = |now| disposition(seconds(10), None, &[], &job, seconds(now));
     assert_eq!((of(24), of(25)), (Disposition::NotYet, Disposition::Due));
@@ -210,20 +217,20 @@ fn a_spread_firing_is_not_due_at_its_nominal_time() {
 
 #[test]
 fn what_has_no_record_is_told_by_the_job() {
-    let cursor = Standing { next_fire_at: Some(seconds(10)), ..Standing::default() };
-    let paused = Standing { paused: Some(Pause::default()), ..cursor.clone() };
-    let held = Standing { held: Some("the clock was set".to_owned()), ..cursor.clone() };
-    let ended = Standing { planned_until: Some(seconds(9)), ..Standing::default() };
-    let pruned = Standing { pruned_before: Some(seconds(8)), ..cursor.clone() };
-    let of = |after, job: &Standing| disposition(seconds(after), None, &[], job, seconds(20));
+    let cursor = JobSnapshot { next_fire_at: Some(seconds(10)), ..JobSnapshot::default() };
+    let paused = JobSnapshot { paused: Some(Pause::default()), ..cursor.clone() };
+    let held = JobSnapshot { held: Some("the clock was set".to_owned()), ..cursor.clone() };
+    let ended = JobSnapshot { planned_until: Some(seconds(9)), ..JobSnapshot::default() };
+    let pruned = JobSnapshot { pruned_before: Some(seconds(8)), ..cursor.clone() };
+    let of = |after, job: &JobSnapshot| disposition(seconds(after), None, &[], job, seconds(20));
     assert_eq!(of(10, &cursor), Disposition::Due);
     assert_eq!(of(10, &paused), Disposition::Paused(Pause::default()));
     assert_eq!(of(21, &paused), Disposition::NotYet);
     assert_eq!(of(10, &held), Disposition::Held("the clock was set".to_owned()));
     assert_eq!(of(10, &ended), Disposition::Ended);
-    assert_eq!(of(9, &ended), Disposition::Unknown(Unknown::Unaccounted));
-    assert_eq!(of(7, &pruned), Disposition::Unknown(Unknown::Pruned));
-    assert_eq!(of(8, &pruned), Disposition::Unknown(Unknown::Unaccounted));
+    assert_eq!(of(9, &ended), Disposition::Unknown(UnknownReason::Unaccounted));
+    assert_eq!(of(7, &pruned), Disposition::Unknown(UnknownReason::Pruned));
+    assert_eq!(of(8, &pruned), Disposition::Unknown(UnknownReason::Unaccounted));
 }
 
 proptest! {
@@ -239,7 +246,7 @@ proptest! {
             (seconds(begin), *period, number)
         }).collect();
         let end = seconds(180);
-        let history = History::new(
+        let history = ScheduleHistory::new(
             revisions.iter().map(|(from, period, number)| every(*number, *from, *period)).collect(),
             Some(end),
         );

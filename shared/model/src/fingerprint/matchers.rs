@@ -18,7 +18,7 @@ pub(super) struct Quotes {
 
 impl Quotes {
     /// Bytes of the quoted part at the beginning, `last` being what was written before it.
-    pub(super) fn matched(&mut self, rest: &str, last: Option<char>) -> Option<usize> {
+    pub(super) fn match_length(&mut self, rest: &str, last: Option<char>) -> Option<usize> {
         let open = rest.chars().next()?;
         let close = match open {
             '"' | '\'' | '`' => open,
@@ -46,7 +46,7 @@ impl Quotes {
 }
 
 /// The placeholder, and how many bytes it stands for.
-pub(super) fn matched(rest: &str, last: Option<char>) -> Option<(&'static str, usize)> {
+pub(super) fn match_placeholder(rest: &str, last: Option<char>) -> Option<(&'static str, usize)> {
     let begins = last.is_none_or(|last| !last.is_alphanumeric() && !matches!(last, '>' | '_'));
     let ahead = &rest.as_bytes()[..rest.len().min(MAX_AHEAD)];
     let first = *ahead.first()?;
@@ -77,12 +77,12 @@ fn count(bytes: &[u8], of: impl Fn(u8) -> bool) -> usize {
 }
 
 /// Whether the word goes on after `length` bytes.
-fn goes_on(bytes: &[u8], length: usize) -> bool {
+fn word_continues(bytes: &[u8], length: usize) -> bool {
     bytes.get(length).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte >= 0x80)
 }
 
 /// What does not end a path or URL, without the punctuation of the sentence behind it.
-fn to_blank(rest: &str) -> usize {
+fn token_length(rest: &str) -> usize {
     let ends = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>()[]{},;|“”‘’«»".contains(c);
     let end = rest.find(ends).unwrap_or(rest.len());
     rest[..end].trim_end_matches(['.', ':', '!', '?']).len()
@@ -95,7 +95,7 @@ fn url(rest: &str) -> Option<usize> {
     if !bytes[0].is_ascii_alphabetic() || !bytes[scheme..].starts_with(b"://") {
         return None;
     }
-    let length = to_blank(rest);
+    let length = token_length(rest);
     (length > scheme + 3).then_some(length)
 }
 
@@ -109,7 +109,7 @@ fn path(rest: &str, last: Option<char>) -> Option<usize> {
         && (bytes[1..].starts_with(b":\\") || bytes[1..].starts_with(b":/"))
         && !bytes[1..].starts_with(b"://");
     let begins = ["/", "./", "../", "~/", "\\\\"].iter().any(|root| rest.starts_with(root));
-    let length = to_blank(rest);
+    let length = token_length(rest);
     let named = rest[..length].bytes().any(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80);
     ((drive || begins) && named).then_some(length)
 }
@@ -137,7 +137,7 @@ fn uuid(bytes: &[u8]) -> Option<usize> {
         of.iter().all(u8::is_ascii_hexdigit).then_some(())?;
         at += digits;
     }
-    (!goes_on(bytes, at)).then_some(at)
+    (!word_continues(bytes, at)).then_some(at)
 }
 
 fn ipv4(bytes: &[u8]) -> Option<usize> {
@@ -151,17 +151,18 @@ fn ipv4(bytes: &[u8]) -> Option<usize> {
         (1..=3).contains(&digits).then_some(())?;
         at += digits;
     }
-    let more = goes_on(bytes, at) || (bytes.get(at) == Some(&b'.') && goes_on(bytes, at + 1));
-    (!more).then(|| at + behind(&bytes[at..]))
+    let more = word_continues(bytes, at)
+        || (bytes.get(at) == Some(&b'.') && word_continues(bytes, at + 1));
+    (!more).then(|| at + port_length(&bytes[at..]))
 }
 
 /// Bytes of a port or a prefix's length.
-fn behind(bytes: &[u8]) -> usize {
+fn port_length(bytes: &[u8]) -> usize {
     let digits = match bytes.first() {
         Some(b':' | b'/') => count(&bytes[1..], |b| b.is_ascii_digit()),
         _ => 0,
     };
-    if (1..=5).contains(&digits) && !goes_on(bytes, digits + 1) { digits + 1 } else { 0 }
+    if (1..=5).contains(&digits) && !word_continues(bytes, digits + 1) { digits + 1 } else { 0 }
 }
 
 fn ipv6(bytes: &[u8]) -> Option<usize> {
@@ -177,7 +178,7 @@ fn ipv6(bytes: &[u8]) -> Option<usize> {
     let digit = text.iter().any(u8::is_ascii_digit);
     let fits =
         length <= 45 && digit && (if short { (2..=7).contains(&colons) } else { colons == 7 });
-    (fits && !goes_on(bytes, length)).then_some(length)
+    (fits && !word_continues(bytes, length)).then_some(length)
 }
 
 fn host_and_port(bytes: &[u8]) -> Option<usize> {
@@ -186,6 +187,6 @@ fn host_and_port(bytes: &[u8]) -> Option<usize> {
     let ending = host.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     let file = FILES.iter().any(|known| known.as_bytes() == ending);
     let named = host == b"localhost" || (host.contains(&b'.') && !ending.is_empty() && !file);
-    let port = behind(&bytes[length..]);
+    let port = port_length(&bytes[length..]);
     (named && port > 1 && bytes[length] == b':').then_some(length + port)
 }

@@ -48,7 +48,7 @@ fn a_fingerprint_is_read_as_it_is_written() {
     assert_eq!(one.to_string().parse(), Ok(one));
     assert_eq!(serde_json::to_string(&one).unwrap(), format!("\"{one}\""));
     for text in ["", "abc", "+123456789abcdef", "00000000000000000", "g000000000000000"] {
-        assert_eq!(text.parse::<Fingerprint>(), Err(NoFingerprint), "{text}");
+        assert_eq!(text.parse::<Fingerprint>(), Err(FingerprintError), "{text}");
     }
 }
 

@@ -50,7 +50,7 @@ fn a_queue_that_has_room_again_soon_gets_as_much_as_any() {
 #[test]
 fn a_queue_that_accepts_some_gets_as_many_next_time_without_a_rest() {
     let (mut flow, full) = (FlowControl::default(), destination(1));
-    assert_eq!(flow.observe(&full, response(40, 460), at(0)), FIRST_WAIT);
+    assert_eq!(flow.observe(&full, response(40, 460), at(0)), INITIAL_WAIT);
     assert_eq!(flow.window(&full, at(0)), 40);
     flow.observe(&full, response(40, 0), at(0));
     assert_eq!(flow.window(&full, at(0)), 80);
@@ -132,7 +132,7 @@ proptest! {
         let mut now = 0;
         for (accepted, refused, drained, later) in responses {
             let wait = flow.observe(&one, Response { accepted, refused, drained }, at(now));
-            prop_assert!(wait >= FIRST_WAIT && wait <= LONGEST_WAIT);
+            prop_assert!(wait >= INITIAL_WAIT && wait <= MAX_TICKET_WAIT);
             prop_assert!((1..=FULL_WINDOW).contains(&flow.window(&one, at(now + 30))));
             if accepted > 0 {
                 prop_assert!(flow.window(&one, at(now)) >= 1, "what accepts does not rest");

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{DaysError, Exclusions, JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule, Terms};
+use super::{
+    DateRangeError, Exclusions, JobSpec, MAX_PERIOD, MIN_PERIOD, Schedule, ScheduleConstraints,
+};
 use crate::duration::{self, DurationError, to_millis};
 use crate::moment::Moment;
 
@@ -73,12 +75,12 @@ pub enum ColumnError {
     Instant(String),
     /// Not a day or a range of days.
     #[error("{0}")]
-    Days(#[from] DaysError),
+    Days(#[from] DateRangeError),
 }
 
-/// The columns of [`Terms`] as they are read.
+/// The columns of [`ScheduleConstraints`] as they are read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TermColumns<'a> {
+pub struct ConstraintColumns<'a> {
     /// `start_at`.
     pub start: Option<&'a str>,
     /// `end_at`.
@@ -91,13 +93,13 @@ pub struct TermColumns<'a> {
     pub max_runs: Option<i32>,
 }
 
-impl Terms {
+impl ScheduleConstraints {
     /// The terms in a row.
     ///
     /// # Errors
     ///
     /// [`ColumnError`]: the row was written by another version or by hand.
-    pub fn from_columns(columns: TermColumns<'_>) -> Result<Self, ColumnError> {
+    pub fn from_columns(columns: ConstraintColumns<'_>) -> Result<Self, ColumnError> {
         Ok(Self {
             start: columns.start.map(moment).transpose()?,
             end: columns.end.map(moment).transpose()?,
@@ -173,11 +175,11 @@ impl JobSpec {
             "schedule_expression": expression,
             "timezone": self.timezone.name(),
             "dst": self.dst,
-            "start_at": self.terms.start.map(|start| start.to_string()),
-            "end_at": self.terms.end.map(|end| end.to_string()),
-            "exclude": self.terms.exclude.to_texts(),
-            "jitter_ms": millis(self.terms.jitter),
-            "max_runs": self.terms.max_runs,
+            "start_at": self.constraints.start.map(|start| start.to_string()),
+            "end_at": self.constraints.end.map(|end| end.to_string()),
+            "exclude": self.constraints.exclude.to_texts(),
+            "jitter_ms": millis(self.constraints.jitter),
+            "max_runs": self.constraints.max_runs,
             "task_type": self.task_type,
             "params": self.params,
             "pool": self.pool,
@@ -252,24 +254,27 @@ mod tests {
     #[test]
     fn terms_survive_the_database() {
         let exclude = ["2026-12-24..2026-12-26".to_owned()];
-        let columns = TermColumns {
+        let columns = ConstraintColumns {
             start: Some("2026-01-01T00:00:00"),
             end: Some("2026-12-31T23:00:00Z"),
             exclude: &exclude,
             jitter_ms: Some(60_000),
             max_runs: Some(5),
         };
-        let terms = Terms::from_columns(columns).unwrap();
-        let job = JobSpec { terms, ..JobSpec::new("a.b", "t", Schedule::None) };
+        let constraints = ScheduleConstraints::from_columns(columns).unwrap();
+        let job = JobSpec { constraints, ..JobSpec::new("a.b", "t", Schedule::None) };
         let json = job.to_json();
         assert_eq!(json["start_at"], "2026-01-01T00:00:00");
         assert_eq!(json["end_at"], "2026-12-31T23:00:00Z");
         assert_eq!(json["exclude"], json!(exclude));
         assert_eq!((&json["jitter_ms"], &json["max_runs"]), (&json!(60_000), &json!(5)));
-        let wrong = TermColumns { start: Some("soon"), ..columns };
-        assert_eq!(Terms::from_columns(wrong), Err(ColumnError::Instant("soon".into())));
-        let wrong = TermColumns { exclude: &["never".to_owned()], ..columns };
-        assert!(matches!(Terms::from_columns(wrong), Err(ColumnError::Days(_))));
+        let wrong = ConstraintColumns { start: Some("soon"), ..columns };
+        assert_eq!(
+            ScheduleConstraints::from_columns(wrong),
+            Err(ColumnError::Instant("soon".into()))
+        );
+        let wrong = ConstraintColumns { exclude: &["never".to_owned()], ..columns };
+        assert!(matches!(ScheduleConstraints::from_columns(wrong), Err(ColumnError::Days(_))));
     }
 
     #[test]

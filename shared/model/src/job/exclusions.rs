@@ -4,20 +4,20 @@ use std::fmt;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveTime, Utc};
 
-use crate::echo::quoted;
+use crate::quoting::quoted;
 use crate::zone::Zone;
 
 /// The most entries of a list.
-pub const MAX_EXCLUDED: usize = 500;
+pub const MAX_EXCLUSIONS: usize = 500;
 
 /// Days of a job's zone, as ascending ranges of which no two touch; so two lists that mean the same
 /// days are equal.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Exclusions(Vec<Days>);
+pub struct Exclusions(Vec<DateRange>);
 
 /// From a day to a day, both included.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Days {
+pub struct DateRange {
     first: NaiveDate,
     last: NaiveDate,
 }
@@ -25,15 +25,15 @@ pub struct Days {
 /// A text that is no date or range: a fragment that fits after the field's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct DaysError(String);
+pub struct DateRangeError(String);
 
-impl Days {
+impl DateRange {
     /// Reads `2026-12-25` or `2026-12-24..2026-12-26`.
     ///
     /// # Errors
     ///
-    /// [`DaysError`]: not one of these, not dates of the calendar, or a range that runs backwards.
-    pub fn parse(text: &str) -> Result<Self, DaysError> {
+    /// [`DateRangeError`]: not one of these, not dates of the calendar, or a range that runs backwards.
+    pub fn parse(text: &str) -> Result<Self, DateRangeError> {
         let day = |part: &str| {
             Some(part)
                 .filter(|part| part.len() == 10 && part.starts_with(|c: char| c.is_ascii_digit()))
@@ -41,20 +41,20 @@ impl Days {
                 .filter(|day| (1970..=9999).contains(&day.year()))
                 .ok_or_else(|| {
                     let example = "write one as \"2026-12-25\", or \"2026-12-24..2026-12-26\"";
-                    DaysError(format!("{} is not a date; {example}", quoted(part)))
+                    DateRangeError(format!("{} is not a date; {example}", quoted(part)))
                 })
         };
         let (first, last) = text.split_once("..").unwrap_or((text, text));
         let days = Self { first: day(first)?, last: day(last)? };
         if days.first > days.last {
             let order = "runs backwards; write the earlier date first";
-            return Err(DaysError(format!("{} {order}", quoted(text))));
+            return Err(DateRangeError(format!("{} {order}", quoted(text))));
         }
         Ok(days)
     }
 }
 
-impl fmt::Display for Days {
+impl fmt::Display for DateRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self { first, last } if first == last => write!(f, "{first}"),
@@ -63,11 +63,11 @@ impl fmt::Display for Days {
     }
 }
 
-impl FromIterator<Days> for Exclusions {
-    fn from_iter<I: IntoIterator<Item = Days>>(days: I) -> Self {
-        let mut all: Vec<Days> = days.into_iter().collect();
+impl FromIterator<DateRange> for Exclusions {
+    fn from_iter<I: IntoIterator<Item = DateRange>>(days: I) -> Self {
+        let mut all: Vec<DateRange> = days.into_iter().collect();
         all.sort_unstable();
-        let mut merged: Vec<Days> = Vec::with_capacity(all.len());
+        let mut merged: Vec<DateRange> = Vec::with_capacity(all.len());
         for days in all {
             match merged.last_mut() {
                 Some(last) if last.last.succ_opt().is_none_or(|next| days.first <= next) => {
@@ -95,9 +95,9 @@ impl Exclusions {
     ///
     /// # Errors
     ///
-    /// [`DaysError`] for the first that cannot be read.
-    pub fn from_texts<T: AsRef<str>>(texts: &[T]) -> Result<Self, DaysError> {
-        texts.iter().map(|text| Days::parse(text.as_ref())).collect()
+    /// [`DateRangeError`] for the first that cannot be read.
+    pub fn from_texts<T: AsRef<str>>(texts: &[T]) -> Result<Self, DateRangeError> {
+        texts.iter().map(|text| DateRange::parse(text.as_ref())).collect()
     }
 
     /// Whether `at` lies on one of the days.
@@ -117,7 +117,7 @@ impl Exclusions {
         let index = self.0.partition_point(|days| days.last < day);
         let days = self.0.get(index).filter(|days| days.first <= day)?;
         let end = days.last.succ_opt().map(|next| next.and_time(NaiveTime::MIN));
-        Some(end.and_then(|end| zone.reaches(end, at)).unwrap_or(DateTime::<Utc>::MAX_UTC))
+        Some(end.and_then(|end| zone.next_wall_time(end, at)).unwrap_or(DateTime::<Utc>::MAX_UTC))
     }
 
     /// The first day of the first range that ends after `at`, or at it, as instants of the zone: from
@@ -135,7 +135,7 @@ impl Exclusions {
         }
         let day = zone.at(at).date_naive();
         let days = self.0.get(self.0.partition_point(|days| days.last < day))?;
-        let first = zone.reaches(days.first.and_time(NaiveTime::MIN), at)?;
+        let first = zone.next_wall_time(days.first.and_time(NaiveTime::MIN), at)?;
         Some((first, self.end_of(first, zone)?))
     }
 }
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_is_no_day_is_refused_in_words_that_say_what_to_write() {
-        for (text, told) in [
+        for (text, expected) in [
             ("2026-02-30", "\"2026-02-30\" is not a date; write one as \"2026-12-25\""),
             ("2026-12-24..2026-13-26", "\"2026-13-26\" is not a date"),
             ("2026-12-26..2026-12-24", "\"2026-12-26..2026-12-24\" runs backwards"),
@@ -174,8 +174,8 @@ mod tests {
             ("1969-12-31", "\"1969-12-31\" is not a date"),
             ("+2026-12-5", "\"+2026-12-5\" is not a date"),
         ] {
-            let error = Days::parse(text).unwrap_err().to_string();
-            assert!(error.starts_with(told), "{text}: {error}");
+            let error = DateRange::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
             let zone = zone(name);
             let first: NaiveDate = around.parse().unwrap();
             let last = first + chrono::Days::new(length);
-            let days: Exclusions = [Days { first, last }].into_iter().collect();
+            let days: Exclusions = [DateRange { first, last }].into_iter().collect();
             let at = first.and_time(NaiveTime::MIN).and_utc() + chrono::TimeDelta::hours(hours);
             let on = |at: DateTime<Utc>| (first..=last).contains(&zone.at(at).date_naive());
             let end = days.end_of(at, zone);

@@ -4,7 +4,7 @@
 //! name, so that a name can be copied from anywhere to anywhere.
 
 use super::{FOREIGN_PREFIX, MAX_CLASS_BYTES, MAX_NAME_BYTES, MAX_TASK_TYPE_BYTES, is_reserved};
-use crate::verify::VERIFY_PREFIX;
+use crate::verify_task::VERIFY_PREFIX;
 
 /// Why a name is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,9 +4,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 use super::problem::{Problem, Report};
 use crate::duration;
-use crate::echo::quoted;
-use crate::job::{JobSpec, Past, Schedule, Terms};
+use crate::job::{JobSpec, PastPolicy, Schedule, ScheduleConstraints};
 use crate::plan::{Timetable, TimetableError};
+use crate::quoting::quoted;
 
 /// Checks jobs that are about to be applied at `now`.
 ///
@@ -20,7 +20,7 @@ pub fn check_against<'a>(
 }
 
 /// The same for whoever has made their timetables ready before, which is most of the work.
-pub fn check_ready_against<'a>(
+pub fn check_with_timetables<'a>(
     specs: impl IntoIterator<Item = (&'a JobSpec, &'a Result<Timetable, TimetableError>)>,
     now: DateTime<Utc>,
 ) -> Vec<Problem> {
@@ -28,9 +28,9 @@ pub fn check_ready_against<'a>(
     all(specs.map(|(spec, timetable)| (spec, problem_of(spec, timetable, now))))
 }
 
-type Wrong = Option<(&'static str, String)>;
+type FieldProblem = Option<(&'static str, String)>;
 
-fn all<'a>(specs: impl Iterator<Item = (&'a JobSpec, Wrong)>) -> Vec<Problem> {
+fn all<'a>(specs: impl Iterator<Item = (&'a JobSpec, FieldProblem)>) -> Vec<Problem> {
     let mut report = Report::new("", "");
     for (spec, wrong) in specs {
         if let Some((field, message)) = wrong {
@@ -41,7 +41,7 @@ fn all<'a>(specs: impl Iterator<Item = (&'a JobSpec, Wrong)>) -> Vec<Problem> {
 }
 
 /// The field and what is wrong with it.
-pub(super) fn problem(spec: &JobSpec, now: DateTime<Utc>) -> Wrong {
+pub(super) fn problem(spec: &JobSpec, now: DateTime<Utc>) -> FieldProblem {
     problem_of(spec, &Timetable::of(spec), now)
 }
 
@@ -49,7 +49,7 @@ fn problem_of(
     spec: &JobSpec,
     timetable: &Result<Timetable, TimetableError>,
     now: DateTime<Utc>,
-) -> Wrong {
+) -> FieldProblem {
     let field = match &spec.schedule {
         Schedule::None => return None,
         Schedule::At { at } => return past(spec, at.instant(spec.timezone), now),
@@ -63,19 +63,19 @@ fn problem_of(
     if timetable.next_after(now).is_some() {
         return None;
     }
-    if let Some(end) = spec.terms.end
+    if let Some(end) = spec.constraints.end
         && end.instant(spec.timezone) <= now
     {
-        return Some(("end", format!("{end} is past; it is {}", told(now))));
+        return Some(("end", format!("{end} is past; it is {}", format_instant(now))));
     }
     let (_, expression) = spec.schedule.to_columns();
     let expression = quoted(expression.as_deref().unwrap_or_default());
     // With its terms taken away, is there a firing?
-    let bare = JobSpec { terms: Terms::default(), ..spec.clone() };
+    let bare = JobSpec { constraints: ScheduleConstraints::default(), ..spec.clone() };
     let by_itself = Timetable::of(&bare).ok().and_then(|bare| bare.next_after(now));
     Some(match by_itself {
         None => (field, format!("{expression} never fires: nothing matches within 100 years")),
-        Some(_) if spec.terms.end.is_some() => {
+        Some(_) if spec.constraints.end.is_some() => {
             let message = "never fires: there is no firing up to then that is not excluded";
             ("end", format!("{expression} {message}"))
         }
@@ -89,9 +89,9 @@ fn past(spec: &JobSpec, at: DateTime<Utc>, now: DateTime<Utc>) -> Option<(&'stat
         return None;
     }
     let Schedule::At { at: written } = &spec.schedule else { return None };
-    if spec.past == Past::Refuse {
+    if spec.past == PastPolicy::Refuse {
         let ask = "write past = \"run\" if it is to run at once";
-        return Some(("at", format!("{written} is past; it is {}; {ask}", told(now))));
+        return Some(("at", format!("{written} is past; it is {}; {ask}", format_instant(now))));
     }
     let late = (now - at).to_std().unwrap_or_default();
     spec.stale_after.filter(|stale| *stale <= late).map(|stale| {
@@ -101,7 +101,7 @@ fn past(spec: &JobSpec, at: DateTime<Utc>, now: DateTime<Utc>) -> Option<(&'stat
     })
 }
 
-fn told(at: DateTime<Utc>) -> String {
+fn format_instant(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
@@ -150,37 +150,37 @@ mod tests {
         let moment = |text: &str| Some(Moment::parse(text).unwrap());
         let days = |text: &str| Exclusions::from_texts(&[text]).unwrap();
         let daily = || Schedule::Cron { expression: "0 8 * * *".into() };
-        let none = Terms::default;
-        for (schedule, terms, problem) in [
-            (daily(), Terms { end: moment("2026-06-01T08:00:00"), ..none() }, ""),
+        let none = ScheduleConstraints::default;
+        for (schedule, constraints, problem) in [
+            (daily(), ScheduleConstraints { end: moment("2026-06-01T08:00:00"), ..none() }, ""),
             (
                 daily(),
-                Terms { end: moment("2026-05-31T07:00:00"), ..none() },
+                ScheduleConstraints { end: moment("2026-05-31T07:00:00"), ..none() },
                 "end: 2026-05-31T07:00:00 is past; it is 2026-06-01T00:00:00Z",
             ),
             (
                 daily(),
-                Terms { end: moment("2026-06-01T05:00:00"), ..none() },
+                ScheduleConstraints { end: moment("2026-06-01T05:00:00"), ..none() },
                 "end: \"0 8 * * *\" never fires: there is no firing up to then",
             ),
             (
                 daily(),
-                Terms { exclude: days("2026-01-01..9999-12-31"), ..none() },
+                ScheduleConstraints { exclude: days("2026-01-01..9999-12-31"), ..none() },
                 "exclude: \"0 8 * * *\" never fires on another day",
             ),
             (
                 Schedule::every(Duration::from_hours(24 * 30)),
-                Terms {
+                ScheduleConstraints {
                     start: moment("2026-06-02T00:00:00"),
                     end: moment("2026-06-03T00:00:00"),
                     ..none()
                 },
                 "end: \"30d\" never fires",
             ),
-            (daily(), Terms { start: moment("2036-06-02T00:00:00"), ..none() }, ""),
+            (daily(), ScheduleConstraints { start: moment("2036-06-02T00:00:00"), ..none() }, ""),
         ] {
             let timezone = Zone::parse("Europe/Vienna").unwrap();
-            let job = JobSpec { terms, timezone, ..JobSpec::new("a.b", "t", schedule) };
+            let job = JobSpec { constraints, timezone, ..JobSpec::new("a.b", "t", schedule) };
             let found = check_against([&job], now);
             let found = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             let expected = if problem.is_empty() { "" } else { "job \"a.b\": " };
@@ -198,9 +198,9 @@ mod tests {
         let (field, message) = problem(&job, now).unwrap();
         assert_eq!(field, "at");
         assert!(message.starts_with("2026-06-01T01:00:00 is past; it is 2026-06-01T00:00:00Z"));
-        let asked = JobSpec { past: Past::Run, ..job };
-        assert_eq!(problem(&asked, now), None);
-        let stale = JobSpec { stale_after: Some(Duration::from_hours(1)), ..asked };
+        let run_past = JobSpec { past: PastPolicy::Run, ..job };
+        assert_eq!(problem(&run_past, now), None);
+        let stale = JobSpec { stale_after: Some(Duration::from_hours(1)), ..run_past };
         assert_eq!(problem(&stale, now).unwrap().0, "stale_after");
         let timely = JobSpec { stale_after: Some(Duration::from_mins(61)), ..stale };
         assert_eq!(problem(&timely, now), None);

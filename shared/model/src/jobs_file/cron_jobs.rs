@@ -17,14 +17,14 @@ use super::check;
 use super::problem::{Problem, Report};
 use super::{MAX_FILE_BYTES, MAX_JOBS};
 use crate::cron::{Dialect, Expression};
-use crate::echo::{ends, quoted};
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
+use crate::quoting::{ends, quoted};
 use crate::suggest::nearest;
 
 /// The variable's name, which stands for the file's in problems.
 pub const CRON_JOBS: &str = "CRON_JOBS";
 
-const KNOWN: [&str; 2] = ["schedule", "lockKey"];
+const KNOWN_FIELDS: [&str; 2] = ["schedule", "lockKey"];
 
 /// Reads the jobs in the order in which they are written. `service`, if there is one, and a dot are
 /// put before each name.
@@ -113,8 +113,8 @@ fn cron(job: &JobSpec, value: &Value) -> Result<Schedule, String> {
 }
 
 fn unknown(field: &str) -> String {
-    match nearest(field, &KNOWN) {
-        Some(meant) => format!("is not a field; did you mean {}?", quoted(meant)),
+    match nearest(field, &KNOWN_FIELDS) {
+        Some(suggestion) => format!("is not a field; did you mean {}?", quoted(suggestion)),
         None => "is not a field here; a jobs file knows more than schedule and lockKey".to_owned(),
     }
 }

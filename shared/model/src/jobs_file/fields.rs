@@ -12,7 +12,7 @@ use toml::de::{DeFloat, DeInteger, DeTable, DeValue};
 
 use super::problem::Report;
 use crate::duration;
-use crate::echo::{plain, quoted};
+use crate::quoting::{plain, quoted};
 use crate::suggest::nearest;
 
 /// A table whose fields are being read.
@@ -192,7 +192,12 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
 
     /// Reports every field that is not `known`. `later` are fields that a later version is to know,
     /// `hints` what to write instead of a wrong word that is no misspelling.
-    pub(super) fn refuse_others(&mut self, known: &[&str], later: &[&str], hints: &[(&str, &str)]) {
+    pub(super) fn report_unknown_fields(
+        &mut self,
+        known: &[&str],
+        later: &[&str],
+        hints: &[(&str, &str)],
+    ) {
         for (name, at, _) in self.all() {
             if known.contains(&name) {
                 continue;
@@ -202,8 +207,8 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
                 "is not supported yet; remove it".to_owned()
             } else if let Some((_, hint)) = hint {
                 format!("is not a field; {hint}")
-            } else if let Some(meant) = nearest(name, known) {
-                format!("is not a field; did you mean \"{meant}\"?")
+            } else if let Some(suggestion) = nearest(name, known) {
+                format!("is not a field; did you mean \"{suggestion}\"?")
             } else {
                 format!("is not a field; the fields are {}", known.join(", "))
             };

@@ -11,15 +11,15 @@ use super::limits::{
 };
 use super::{params, retry, schedule};
 use crate::duration;
-use crate::echo::quoted;
 use crate::job::{
     DEFAULT_TIMEOUT, JobSpec, MAX_PAUSE_AFTER_FAILURES, Misfire, MisfirePolicy, NameError, Overlap,
     Schedule, check_name, check_task_type,
 };
 use crate::pool::PoolName;
+use crate::quoting::quoted;
 use crate::rate::Rate;
 
-const KNOWN: [&str; 31] = [
+const KNOWN_FIELDS: [&str; 31] = [
     "name",
     "description",
     "target",
@@ -53,7 +53,7 @@ const KNOWN: [&str; 31] = [
     "labels",
 ];
 
-const LATER: [&str; 3] = ["on_success", "holidays", "priority"];
+const PLANNED_FIELDS: [&str; 3] = ["on_success", "holidays", "priority"];
 
 const HINTS: [(&str, &str); 16] = [
     ("cron", "write schedule = \"…\""),
@@ -106,14 +106,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Option<JobSpec> {
         labels: labels(fields),
         name: defaults.name,
         schedule: defaults.schedule,
-        terms: when.terms,
+        constraints: when.constraints,
         past: when.past,
         timezone: when.timezone,
         dst: when.dst,
         task_type: defaults.task_type,
     };
     check_stale(fields, &job);
-    fields.refuse_others(&KNOWN, &LATER, &HINTS);
+    fields.report_unknown_fields(&KNOWN_FIELDS, &PLANNED_FIELDS, &HINTS);
     (fields.problems() == before).then_some(job)
 }
 
@@ -176,7 +176,7 @@ fn pool(fields: &mut Fields<'_, '_, '_>) -> Option<PoolName> {
 
 /// A firing that is spread may not be stale before it is due.
 fn check_stale(fields: &mut Fields<'_, '_, '_>, job: &JobSpec) {
-    if let (Some(stale), Some(jitter)) = (job.stale_after, job.terms.jitter)
+    if let (Some(stale), Some(jitter)) = (job.stale_after, job.constraints.jitter)
         && stale <= jitter
     {
         let [stale, jitter] = [stale, jitter].map(duration::format);
@@ -228,7 +228,7 @@ fn misfire(fields: &mut Fields<'_, '_, '_>, schedule: &Schedule) -> Misfire {
             Err(error) => inside.problem("rate", format!("{} is none; {error}", quoted(text))),
         }
     }
-    inside.refuse_others(&["policy", "window", "limit", "rate"], &[], &[]);
+    inside.report_unknown_fields(&["policy", "window", "limit", "rate"], &[], &[]);
     misfire
 }
 

@@ -14,6 +14,7 @@
 //! [`check_against`]. Whether some worker offers a task type is not known here.
 
 mod check;
+mod constraints;
 mod cron_jobs;
 mod fields;
 mod job;
@@ -22,7 +23,6 @@ mod params;
 mod problem;
 mod retry;
 mod schedule;
-mod terms;
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +34,7 @@ use crate::job::JobSpec;
 use fields::{Fields, kind};
 use problem::Report;
 
-pub use check::{check_against, check_ready_against};
+pub use check::{check_against, check_with_timetables};
 pub use cron_jobs::{CRON_JOBS, parse_cron_jobs};
 pub use problem::{MAX_PROBLEMS, Problem};
 pub use retry::RETRY_FIELDS;
@@ -74,7 +74,7 @@ pub fn parse(file_name: &str, text: &str) -> Result<Vec<JobSpec>, Vec<Problem>> 
 }
 
 fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
-    Fields::of_file(document, report).refuse_others(&["job"], &["group", "defaults"], &[]);
+    Fields::of_file(document, report).report_unknown_fields(&["job"], &["group", "defaults"], &[]);
     let Some(value) = document.get("job") else { return Vec::new() };
     let Some(tables) = value.get_ref().as_array() else {
         let message = format!("is {}; write [[job]] before each job", kind(value.get_ref()));
@@ -95,14 +95,14 @@ fn jobs(document: &DeTable<'_>, report: &mut Report<'_>) -> Vec<JobSpec> {
             report.add(Some(at), None, Some("job"), message);
             continue;
         };
-        refuse_second(table, report, &mut lines);
+        report_duplicate_name(table, report, &mut lines);
         jobs.extend(job::read(&mut Fields::of_job(table, at, report)));
     }
     jobs
 }
 
 /// Two jobs of one name: the second is reported at its line, with the line of the first.
-fn refuse_second<'a>(
+fn report_duplicate_name<'a>(
     table: &'a DeTable<'_>,
     report: &mut Report<'_>,
     lines: &mut HashMap<&'a str, usize>,

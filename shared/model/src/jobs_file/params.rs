@@ -10,9 +10,9 @@ use serde_json::{Map, Number, Value};
 use toml::de::DeValue;
 
 use super::fields::{Fields, float, integer, text_problem};
-use crate::echo::plain;
 use crate::job::MAX_PARAMS_BYTES;
 use crate::params::{ParamsError, check};
+use crate::quoting::plain;
 
 const FIELD: &str = "params";
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::echo::{plain, quoted};
+use crate::quoting::{plain, quoted};
 
 /// The most problems that are reported; of further ones only the number is.
 pub const MAX_PROBLEMS: usize = 1_000;
@@ -46,7 +46,7 @@ impl fmt::Display for Problem {
 }
 
 /// The beginning of a text, so that a thousand problems do not keep a thousand copies of a long one.
-fn clipped(text: &str) -> String {
+fn clip(text: &str) -> String {
     text.chars().take(MAX_KEPT_CHARS).collect()
 }
 
@@ -96,8 +96,8 @@ impl<'f> Report<'f> {
         self.problems.push(Problem {
             file: self.file.to_owned(),
             line: offset.map(|offset| self.line(offset)),
-            job: job.map(clipped),
-            field: field.map(clipped),
+            job: job.map(clip),
+            field: field.map(clip),
             message: message.into(),
         });
     }

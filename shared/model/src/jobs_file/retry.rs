@@ -5,8 +5,8 @@ use super::limits::{
     MAX_CRASHES, MAX_PERMANENT, MAX_RETRIES, MAX_TIMEOUTS, RETRY_DELAY, RETRY_JITTER,
     RETRY_MAX_DELAY, RETRY_MULTIPLIER,
 };
-use crate::echo::quoted;
 use crate::job::{RetryOverrides, check_class};
+use crate::quoting::quoted;
 use crate::retry::RetryPolicy;
 
 /// The fields of a `retry` table; the catalogue's has the same.
@@ -47,7 +47,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> RetryOverrides {
         let cap = if inside.has("max_delay") { "max_delay" } else { "the default max_delay of 1h" };
         inside.problem("delay", format!("is longer than {cap}; set a larger max_delay"));
     }
-    inside.refuse_others(&RETRY_FIELDS, &[], &[]);
+    inside.report_unknown_fields(&RETRY_FIELDS, &[], &[]);
     retry
 }
 

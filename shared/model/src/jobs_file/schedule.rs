@@ -3,11 +3,11 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::constraints;
 use super::fields::{Fields, kind};
-use super::terms;
 use crate::cron::{Dialect, Dst, Expression};
 use crate::duration;
-use crate::job::{MAX_PERIOD, MIN_PERIOD, Past, Schedule, Terms};
+use crate::job::{MAX_PERIOD, MIN_PERIOD, PastPolicy, Schedule, ScheduleConstraints};
 use crate::moment::Moment;
 use crate::zone::Zone;
 
@@ -15,16 +15,16 @@ use crate::zone::Zone;
 const KINDS: [&str; 3] = ["schedule", "every", "at"];
 
 /// What a job's fields say of when it fires. Of a field that was reported, the default.
-pub(super) struct When {
+pub(super) struct ScheduleFields {
     pub(super) schedule: Schedule,
     pub(super) timezone: Zone,
     pub(super) dst: Dst,
-    pub(super) terms: Terms,
-    pub(super) past: Past,
+    pub(super) constraints: ScheduleConstraints,
+    pub(super) past: PastPolicy,
 }
 
 /// Reads when the job called `name` fires.
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> When {
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> ScheduleFields {
     let given: Vec<_> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
     if let [_, second, ..] = given[..] {
         let given = given.join(" and ");
@@ -34,8 +34,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> When {
     let cron = cron(fields, name);
     let every = every(fields);
     let at = moment(fields, "at");
-    let terms = terms::read(fields, &given);
-    let wall = [at, terms.start, terms.end].into_iter().flatten().any(Moment::is_wall);
+    let constraints = constraints::read(fields, &given);
+    let wall = [at, constraints.start, constraints.end].into_iter().flatten().any(Moment::is_wall);
     let timezone = timezone(fields, wall);
     let zone = timezone.unwrap_or(Zone::UTC);
     // Without a zone that can be read, nothing can be said of what its clocks show.
@@ -49,16 +49,16 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, name: &str) -> When {
         Some(if zone.is_utc() { moment.in_utc() } else { moment })
     };
     let at = settled("at", at);
-    let (start, end) = (settled("start", terms.start), settled("end", terms.end));
-    let terms = Terms { start, end, ..terms };
+    let (start, end) = (settled("start", constraints.start), settled("end", constraints.end));
+    let constraints = ScheduleConstraints { start, end, ..constraints };
     if known {
-        terms::check_order(fields, &terms, zone);
+        constraints::check_order(fields, &constraints, zone);
     }
-    When {
+    ScheduleFields {
         schedule: cron.or(every).or(at.map(|at| Schedule::At { at })).unwrap_or(Schedule::None),
         timezone: zone,
         dst: dst(fields).unwrap_or_default(),
-        terms,
+        constraints,
         past: past(fields).unwrap_or_default(),
     }
 }
@@ -93,8 +93,8 @@ fn dst(fields: &mut Fields<'_, '_, '_>) -> Option<Dst> {
     Some(dst)
 }
 
-fn past(fields: &mut Fields<'_, '_, '_>) -> Option<Past> {
-    let past = fields.choice("past", Past::parse, &["refuse", "run"], &[])?;
+fn past(fields: &mut Fields<'_, '_, '_>) -> Option<PastPolicy> {
+    let past = fields.choice("past", PastPolicy::parse, &["refuse", "run"], &[])?;
     if !fields.has("at") {
         fields.problem("past", "has a meaning only with at");
     }

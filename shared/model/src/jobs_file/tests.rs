@@ -10,8 +10,8 @@ use serde_json::json;
 use super::*;
 use crate::cron::Dst;
 use crate::job::{
-    Exclusions, MAX_EXCLUDED, Misfire, MisfirePolicy, Overlap, Past, RetryOverrides, Schedule,
-    Terms,
+    Exclusions, MAX_EXCLUSIONS, Misfire, MisfirePolicy, Overlap, PastPolicy, RetryOverrides,
+    Schedule, ScheduleConstraints,
 };
 use crate::moment::Moment;
 use crate::pool::PoolName;
@@ -73,14 +73,14 @@ fn a_full_job_is_read_field_by_field() {
         schedule: Schedule::Cron { expression: "0 1 1 * *".into() },
         timezone: Zone::parse("Europe/Vienna").unwrap(),
         dst: Dst::Skip,
-        terms: Terms {
+        constraints: ScheduleConstraints {
             start: Some(Moment::parse("2026-01-01T00:00:00").unwrap()),
             end: Some(Moment::parse("2026-12-31T23:00:00Z").unwrap()),
             exclude: Exclusions::from_texts(&["2026-08-15", "2026-12-24..2026-12-26"]).unwrap(),
             jitter: Some(Duration::from_mins(10)),
             max_runs: Some(5),
         },
-        past: Past::Refuse,
+        past: PastPolicy::Refuse,
         paused: true,
         task_type: "report".into(),
         params: json!({

@@ -14,7 +14,7 @@ use crate::zone::Zone;
 /// Of fewer attempts nothing is concluded.
 pub const MIN_RUNS: u32 = 5;
 /// The firings whose distances are looked at.
-const LOOKED_AT: usize = 200;
+const MAX_FIRINGS: usize = 200;
 
 /// How long the last attempts of a job took.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,7 +84,7 @@ fn too_often(
 fn shortest_distance(timetable: &Timetable, now: DateTime<Utc>) -> Option<Duration> {
     let mut previous = timetable.next_after(now)?;
     let mut shortest = None;
-    for _ in 1..LOOKED_AT {
+    for _ in 1..MAX_FIRINGS {
         let Some(next) = timetable.next_after(previous) else { break };
         let distance = (next - previous).to_std().ok()?;
         shortest = Some(shortest.map_or(distance, |least: Duration| least.min(distance)));

@@ -10,20 +10,24 @@ use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
 
 /// So many jobs in one minute are a finding, unless said otherwise.
-pub const SAME_MINUTE: usize = 10;
-/// Of each job so many firings are looked at, and of those only the ones within [`WITHIN`].
-const FIRINGS: usize = 24;
-const WITHIN: Duration = Duration::hours(24);
+pub const DEFAULT_SAME_MINUTE_JOBS: usize = 10;
+/// Of each job so many firings are looked at, and of those only the ones within [`LOOK_AHEAD`].
+const MAX_FIRINGS_PER_JOB: usize = 24;
+const LOOK_AHEAD: Duration = Duration::hours(24);
 /// The most findings, and the most jobs that one names.
 const MAX_FINDINGS: usize = 20;
 const MAX_NAMED: usize = 5;
 
-/// Minutes of the day after `now` in which at least `least` jobs are due, the fullest first; a minute
+/// Minutes of the day after `now` in which at least `min_jobs` jobs are due, the fullest first; a minute
 /// is told only if so many of its jobs are in none that is told already, so hourly jobs are one
 /// finding and not 24. Jobs with an `H` are not counted: their minute is nobody's choice.
 ///
 /// Looks at 24 firings of each job. With each finding comes the first of its jobs, by name.
-pub fn same_minute(jobs: &[JobSpec], least: usize, now: DateTime<Utc>) -> Vec<(String, Finding)> {
+pub fn same_minute(
+    jobs: &[JobSpec],
+    min_jobs: usize,
+    now: DateTime<Utc>,
+) -> Vec<(String, Finding)> {
     let mut minutes: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (index, job) in jobs.iter().enumerate() {
         if matches!(&job.schedule, Schedule::Cron { expression } if depends_on_name(expression)) {
@@ -31,8 +35,8 @@ pub fn same_minute(jobs: &[JobSpec], least: usize, now: DateTime<Utc>) -> Vec<(S
         }
         let Ok(timetable) = Timetable::of(job) else { continue };
         let (mut at, mut previous) = (now, None);
-        for _ in 0..FIRINGS {
-            let Some(firing) = timetable.next_after(at).filter(|at| *at - now <= WITHIN) else {
+        for _ in 0..MAX_FIRINGS_PER_JOB {
+            let Some(firing) = timetable.next_after(at).filter(|at| *at - now <= LOOK_AHEAD) else {
                 break;
             };
             let minute = firing.timestamp().div_euclid(60);
@@ -43,19 +47,19 @@ pub fn same_minute(jobs: &[JobSpec], least: usize, now: DateTime<Utc>) -> Vec<(S
         }
     }
     let mut full: Vec<(i64, Vec<usize>)> =
-        minutes.into_iter().filter(|(_, jobs)| jobs.len() >= least).collect();
+        minutes.into_iter().filter(|(_, jobs)| jobs.len() >= min_jobs).collect();
     full.sort_by_key(|(minute, jobs)| (std::cmp::Reverse(jobs.len()), *minute));
-    let mut told = HashSet::new();
+    let mut reported = HashSet::new();
     let mut findings = Vec::new();
     for (minute, due) in full {
-        let fresh = due.iter().filter(|index| !told.contains(*index)).count();
-        if fresh < least || findings.len() == MAX_FINDINGS {
+        let fresh = due.iter().filter(|index| !reported.contains(*index)).count();
+        if fresh < min_jobs || findings.len() == MAX_FINDINGS {
             continue;
         }
         let mut names: Vec<&str> = due.iter().map(|index| jobs[*index].name.as_str()).collect();
         names.sort_unstable();
         findings.push((names[0].to_owned(), finding(minute, &names)));
-        told.extend(due);
+        reported.extend(due);
     }
     findings
 }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Timetable;
-use crate::job::{Schedule, Terms};
+use crate::job::{Schedule, ScheduleConstraints};
 
 /// The first firing of a job that is not accounted for yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +28,11 @@ impl Cursor {
         next_fire_at: DateTime<Utc>,
         next_nominal_at: Option<DateTime<Utc>>,
         schedule: &Schedule,
-        terms: &Terms,
+        constraints: &ScheduleConstraints,
     ) -> Self {
         // An instant that was past when the job was applied is due since then.
         let once = matches!(schedule, Schedule::At { .. });
-        let most = terms.jitter.and_then(|most| TimeDelta::from_std(most).ok());
+        let most = constraints.jitter.and_then(|most| TimeDelta::from_std(most).ok());
         let possible = |nominal: &DateTime<Utc>| {
             let later = next_fire_at - *nominal;
             later >= TimeDelta::zero() && (once || most.is_some_and(|most| later < most))
@@ -42,7 +42,7 @@ impl Cursor {
     }
 
     /// The column `next_nominal_at`: where it is not what `next_fire_at` says.
-    pub fn nominal_if_other(self) -> Option<DateTime<Utc>> {
+    pub fn distinct_nominal(self) -> Option<DateTime<Utc>> {
         Some(self.nominal).filter(|nominal| *nominal != self.due)
     }
 }
@@ -58,9 +58,9 @@ mod tests {
         let at = |second| DateTime::from_timestamp(second, 0).unwrap();
         let cron = Schedule::Cron { expression: "* * * * *".into() };
         let once = Schedule::At { at: at(60).into() };
-        let jitter = |seconds| Terms {
+        let jitter = |seconds| ScheduleConstraints {
             jitter: Some(seconds).filter(|s| *s > 0).map(Duration::from_secs),
-            ..Terms::default()
+            ..ScheduleConstraints::default()
         };
         for (schedule, jitter, due, nominal, read) in [
             (&cron, jitter(0), 100, None, 100),
@@ -72,7 +72,7 @@ mod tests {
         ] {
             let cursor = Cursor::from_columns(at(due), nominal.map(at), schedule, &jitter);
             assert_eq!(cursor, Cursor { nominal: at(read), due: at(due) });
-            let again = cursor.nominal_if_other();
+            let again = cursor.distinct_nominal();
             assert_eq!(Cursor::from_columns(at(due), again, schedule, &jitter), cursor);
         }
     }

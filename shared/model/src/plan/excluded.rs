@@ -11,7 +11,7 @@ use super::{Gap, GapReason, Timetable};
 /// `from` is up to when a job's firings are accounted for, so that each is accounted for once: when the
 /// first firing after it is claimed. Where there is none (`is_last`), up to the job's end, since nobody
 /// looks at it again.
-pub fn excluded(
+pub fn excluded_gaps(
     timetable: &Timetable,
     from: DateTime<Utc>,
     to: DateTime<Utc>,

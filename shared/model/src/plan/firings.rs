@@ -12,7 +12,7 @@ use super::{Gap, GapReason, Timetable};
 use crate::job::Schedule;
 
 /// The smallest step between two instants.
-const NEXT: TimeDelta = TimeDelta::nanoseconds(1);
+const SMALLEST_STEP: TimeDelta = TimeDelta::nanoseconds(1);
 
 /// The firings from a cursor on.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ impl<'t> Firings<'t> {
         if from <= cursor {
             return Some(cursor);
         }
-        self.timetable.next_after(from.checked_sub_signed(NEXT).unwrap_or(from))
+        self.timetable.next_after(from.checked_sub_signed(SMALLEST_STEP).unwrap_or(from))
     }
 
     /// The border in nominal times between the firings that are due before `at` and those that are due
@@ -98,5 +98,5 @@ impl<'t> Firings<'t> {
 
 /// The first instant after `at`.
 pub(super) fn after(at: DateTime<Utc>) -> DateTime<Utc> {
-    at.checked_add_signed(NEXT).unwrap_or(at)
+    at.checked_add_signed(SMALLEST_STEP).unwrap_or(at)
 }

@@ -18,18 +18,18 @@ use crate::hash;
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Jitter {
     name: String,
-    most_ms: i64,
+    max_ms: i64,
 }
 
 impl Jitter {
     pub(super) fn new(name: &str, most: Duration) -> Self {
-        Self { name: name.to_owned(), most_ms: to_millis(most) }
+        Self { name: name.to_owned(), max_ms: to_millis(most) }
     }
 
     /// When the firing at `nominal` becomes due; `next` is the nominal time after it.
     pub(super) fn due(&self, nominal: DateTime<Utc>, next: Option<DateTime<Utc>>) -> DateTime<Utc> {
-        let left_ms = next.map_or(self.most_ms, |next| (next - nominal).num_milliseconds());
-        let span_ms = u64::try_from(self.most_ms.min(left_ms)).unwrap_or(0).max(1);
+        let left_ms = next.map_or(self.max_ms, |next| (next - nominal).num_milliseconds());
+        let span_ms = u64::try_from(self.max_ms.min(left_ms)).unwrap_or(0).max(1);
         let hash = hash::of(&self.name, &nominal.timestamp_millis().to_be_bytes());
         let later_ms = i64::try_from(hash::below(span_ms, hash)).unwrap_or(0);
         nominal.checked_add_signed(TimeDelta::milliseconds(later_ms)).unwrap_or(nominal)
@@ -37,7 +37,7 @@ impl Jitter {
 
     /// No firing is spread by as much.
     pub(super) const fn most(&self) -> TimeDelta {
-        TimeDelta::milliseconds(self.most_ms)
+        TimeDelta::milliseconds(self.max_ms)
     }
 }
 
@@ -75,11 +75,11 @@ mod tests {
         #[test]
         fn a_firing_is_due_before_the_next_nominal_time_and_in_less_than_the_jitter(
             name in "[a-z.]{1,20}",
-            most_ms in 1_000_u64..86_400_000,
+            max_ms in 1_000_u64..86_400_000,
             nominal in 0_i64..4_000_000_000,
             next in prop::option::of(1_i64..100_000),
         ) {
-            let jitter = Jitter::new(&name, Duration::from_millis(most_ms));
+            let jitter = Jitter::new(&name, Duration::from_millis(max_ms));
             let next = next.map(|seconds| at(nominal + seconds));
             let due = jitter.due(at(nominal), next);
             prop_assert_eq!(due, jitter.due(at(nominal), next));

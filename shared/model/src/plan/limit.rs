@@ -6,17 +6,17 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Disposition, Due, Firing, Gap, GapReason, Plan, pass_over, plan, release};
+use super::{Disposition, Firing, Gap, GapReason, Plan, PlanInput, plan, plan_as_gap, release};
 
 /// [`plan`], where no more than `left` firings may run; `None`: any number.
 ///
 /// The oldest of those that would run do. If there are more, the plan ends before the first of these,
 /// which is due: rows that are there already use nothing, so only who has written them knows whether it
 /// may run. When none is left, what is due is past the end, and the job never fires again.
-pub fn plan_at_most(due: &Due<'_>, left: Option<u32>, now: DateTime<Utc>) -> Plan {
+pub fn plan_at_most(due: &PlanInput<'_>, left: Option<u32>, now: DateTime<Utc>) -> Plan {
     let Some(left) = left else { return plan(due, now) };
     if left == 0 {
-        let over = pass_over(due.timetable, due.next_fire_at, now, GapReason::PastEnd);
+        let over = plan_as_gap(due.timetable, due.next_fire_at, now, GapReason::PastEnd);
         return Plan { next_fire_at: None, ..over };
     }
     let mut plan = plan(due, now);
@@ -28,7 +28,7 @@ pub fn plan_at_most(due: &Due<'_>, left: Option<u32>, now: DateTime<Utc>) -> Pla
 
 /// [`release`], where no more than `left` firings may run: what comes after them is past the end.
 pub fn release_at_most(
-    due: &Due<'_>,
+    due: &PlanInput<'_>,
     (begun, left): (u64, Option<u32>),
     last: DateTime<Utc>,
     held_at: DateTime<Utc>,

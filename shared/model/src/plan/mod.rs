@@ -10,14 +10,14 @@
 //!   of nominal times.
 //! * What is not to run is counted and not visited, so a plan costs what its rows cost and a few
 //!   hundred steps for each year of absence, however often the job fires.
-//! * On time, that is at most [`Misfire::ON_TIME`] late, means run, whatever the misfire policy.
+//! * On time, that is at most [`Misfire::ON_TIME_GRACE`] late, means run, whatever the misfire policy.
 //!
 //! # What it does not do
 //!
-//! It does not know of excluded days, on which a [`Timetable`] has no firings: [`excluded()`] accounts for
+//! It does not know of excluded days, on which a [`Timetable`] has no firings: [`excluded_gaps()`] accounts for
 //! these. It does not know what has been claimed: two planners with one cursor make the same plan, with the
 //! same execution keys, and the unique row lets each firing through once. It does not judge paused
-//! jobs; [`pass_over`] accounts for what passed meanwhile.
+//! jobs; [`plan_as_gap`] accounts for what passed meanwhile.
 
 mod count;
 mod cursor;
@@ -36,10 +36,10 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::job::{Misfire, MisfirePolicy, Overlap, text_enum};
-use crate::overlap::{UnderWay, Waits};
+use crate::overlap::{UnderWay, WaitReason};
 
 pub use cursor::Cursor;
-pub use excluded::excluded;
+pub use excluded::excluded_gaps;
 pub use limit::{plan_at_most, release_at_most};
 pub use timetable::{Timetable, TimetableError, first_firing};
 
@@ -47,7 +47,7 @@ use firings::{Firings, after};
 
 /// A job whose cursor may have been reached.
 #[derive(Clone, Copy, Debug)]
-pub struct Due<'a> {
+pub struct PlanInput<'a> {
     /// The job's schedule, ready.
     pub timetable: &'a Timetable,
     /// The job's overlap policy.
@@ -69,7 +69,7 @@ pub enum Disposition {
     /// It is claimed.
     Run,
     /// It is claimed, and its ticket is held back until the job is free.
-    Waits(Waits),
+    Waits(WaitReason),
     /// Its row is `skipped` from the beginning.
     Skipped(SkipReason),
 }
@@ -172,21 +172,21 @@ pub struct Plan {
 /// Older firings are never better off than newer ones, so the whole decision is three borders:
 /// outside the window | given up by the policy | late but run, or on time. Only the last part, of
 /// [`Misfire::MAX_LIMIT`] and what can be on time at the most, is visited.
-pub fn plan(due: &Due<'_>, now: DateTime<Utc>) -> Plan {
+pub fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
     let firings = Firings::new(due.timetable, due.next_fire_at);
     // A firing is as late as it is due: the borders lie between nominal times.
     let until = firings.due_from(after(now));
     let next_fire_at = firings.first_from(until);
     if due.held {
-        let on_time_from = firings.due_from(before(now, Misfire::ON_TIME));
+        let on_time_from = firings.due_from(before(now, Misfire::ON_TIME_GRACE));
         return Plan {
-            firings: with_keys(due, 0, firings.list(on_time_from, until), on_time_from),
+            firings: build_rows(due, 0, firings.list(on_time_from, until), on_time_from),
             held: firings.gap(due.next_fire_at, on_time_from, GapReason::Held),
             next_fire_at,
             ..Plan::default()
         };
     }
-    let (rows, gaps) = judge(due, 0, &firings, now, until);
+    let (rows, gaps) = apply_misfire_policy(due, 0, &firings, now, until);
     Plan { firings: rows, gaps, held: None, next_fire_at }
 }
 
@@ -194,15 +194,20 @@ pub fn plan(due: &Due<'_>, now: DateTime<Utc>) -> Plan {
 /// `due`'s cursor to `last`. They are judged as they would have been then, by the policy of now; what
 /// was on time then has been claimed. Of the same catch-up `begun` firings begin before these, by the
 /// job's rate. The cursor of the plan says nothing.
-pub fn release(due: &Due<'_>, begun: u64, last: DateTime<Utc>, held_at: DateTime<Utc>) -> Plan {
+pub fn release(
+    due: &PlanInput<'_>,
+    begun: u64,
+    last: DateTime<Utc>,
+    held_at: DateTime<Utc>,
+) -> Plan {
     let firings = Firings::new(due.timetable, due.next_fire_at);
-    let (rows, gaps) = judge(due, begun, &firings, held_at, after(last));
+    let (rows, gaps) = apply_misfire_policy(due, begun, &firings, held_at, after(last));
     Plan { firings: rows, gaps, ..Plan::default() }
 }
 
 /// Judges by the misfire policy, as of `now`; rows are made of what is before `until`.
-fn judge(
-    due: &Due<'_>,
+fn apply_misfire_policy(
+    due: &PlanInput<'_>,
     begun: u64,
     firings: &Firings<'_>,
     now: DateTime<Utc>,
@@ -210,8 +215,8 @@ fn judge(
 ) -> (Vec<Firing>, Vec<Gap>) {
     let misfire = &due.misfire;
     let due_until = firings.due_from(after(now));
-    let on_time_from = firings.due_from(before(now, Misfire::ON_TIME));
-    let in_window_from = firings.due_from(before(now, misfire.window.max(Misfire::ON_TIME)));
+    let on_time_from = firings.due_from(before(now, Misfire::ON_TIME_GRACE));
+    let in_window_from = firings.due_from(before(now, misfire.window.max(Misfire::ON_TIME_GRACE)));
     let superseded = misfire.policy == MisfirePolicy::FireOnce
         && firings.first_from(on_time_from).is_some_and(|firing| firing < due_until);
     let runs_from = match late_runs(misfire) {
@@ -228,13 +233,13 @@ fn judge(
         firings.gap(due.next_fire_at, in_window_from, GapReason::OutsideWindow),
         firings.gap(in_window_from, runs_from, given_up),
     ];
-    let rows = with_keys(due, begun, firings.list(runs_from, until), on_time_from);
+    let rows = build_rows(due, begun, firings.list(runs_from, until), on_time_from);
     (rows, gaps.into_iter().flatten().collect())
 }
 
 /// Accounts for the firings from `next_fire_at` on that are due at `now` as one gap of the given reason,
 /// for a job that was paused.
-pub fn pass_over(
+pub fn plan_as_gap(
     timetable: &Timetable,
     next_fire_at: DateTime<Utc>,
     now: DateTime<Utc>,
@@ -252,7 +257,7 @@ pub fn pass_over(
 
 /// The firings from `next_fire_at` to `now` by their nominal times as one gap, due or not: for a job that
 /// goes on under another schedule from `now` on.
-pub fn give_up(
+pub fn nominal_gap(
     timetable: &Timetable,
     next_fire_at: DateTime<Utc>,
     now: DateTime<Utc>,
@@ -280,8 +285,8 @@ fn before(now: DateTime<Utc>, age: Duration) -> DateTime<Utc> {
 
 /// Gives each its key, and what the overlap policy makes of it, oldest first; late ones that run wait
 /// for their turn, after `begun` of before.
-fn with_keys(
-    due: &Due<'_>,
+fn build_rows(
+    due: &PlanInput<'_>,
     begun: u64,
     firings: impl Iterator<Item = DateTime<Utc>>,
     on_time_from: DateTime<Utc>,

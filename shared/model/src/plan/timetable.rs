@@ -7,7 +7,7 @@ use chrono::{DateTime, Months, TimeDelta, Utc};
 use super::jitter::Jitter;
 use super::rule::Rule;
 use crate::cron::{CronError, Dst};
-use crate::job::{Exclusions, JobSpec, Schedule, Terms};
+use crate::job::{Exclusions, JobSpec, Schedule, ScheduleConstraints};
 use crate::key;
 use crate::zone::Zone;
 
@@ -30,7 +30,7 @@ pub enum TimetableError {
 /// A schedule made ready: parsed, its limits checked.
 ///
 /// A nominal time outside of `start` to `end` is no firing, and one on an excluded day is none here:
-/// what it gets is a gap ([`super::excluded()`]).
+/// what it gets is a gap ([`super::excluded_gaps()`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timetable {
     schedule: Schedule,
@@ -70,12 +70,12 @@ impl Timetable {
 
     /// The same under terms, for the job called `name`.
     #[must_use]
-    pub fn under(self, terms: &Terms, name: &str) -> Self {
+    pub fn with_constraints(self, constraints: &ScheduleConstraints, name: &str) -> Self {
         Self {
-            start: terms.start.map(|start| start.instant(self.zone)),
-            end: terms.end.map(|end| end.instant(self.zone)),
-            exclude: terms.exclude.clone(),
-            jitter: terms.jitter.map(|most| Jitter::new(name, most)),
+            start: constraints.start.map(|start| start.instant(self.zone)),
+            end: constraints.end.map(|end| end.instant(self.zone)),
+            exclude: constraints.exclude.clone(),
+            jitter: constraints.jitter.map(|most| Jitter::new(name, most)),
             ..self
         }
     }
@@ -94,7 +94,7 @@ impl Timetable {
     /// As [`Timetable::new`].
     pub fn of(job: &JobSpec) -> Result<Self, TimetableError> {
         let timetable = Self::new(&job.name, &job.schedule, job.timezone, job.dst)?;
-        Ok(timetable.under(&job.terms, &job.name))
+        Ok(timetable.with_constraints(&job.constraints, &job.name))
     }
 
     /// The first firing strictly after `from`, by its nominal time.

@@ -8,8 +8,8 @@ fn bare(body: &[u8]) -> Envelope<'_> {
 }
 
 fn reason(envelope: Envelope<'_>) -> String {
-    match read(envelope) {
-        Incoming::Unreadable { reason } => reason,
+    match read_message(envelope) {
+        IncomingMessage::Unreadable { reason } => reason,
         other => panic!("readable: {other:?}"),
     }
 }
@@ -32,7 +32,7 @@ fn ticket() -> Ticket {
 #[test]
 fn a_ticket_is_known_by_its_properties_whatever_its_body() {
     let id = Uuid::from_u128(7).to_string();
-    let seen = read(Envelope {
+    let seen = read_message(Envelope {
         message_id: Some(&id),
         attempt: Some(3),
         schema: Some(1),
@@ -41,7 +41,7 @@ fn a_ticket_is_known_by_its_properties_whatever_its_body() {
     });
     assert_eq!(
         seen,
-        Incoming::Ticket {
+        IncomingMessage::Ticket {
             execution_id: ExecutionId::new(Uuid::from_u128(7)),
             attempt: AttemptNumber::new(3).unwrap()
         }
@@ -50,14 +50,17 @@ fn a_ticket_is_known_by_its_properties_whatever_its_body() {
 
 #[test]
 fn a_ticket_whose_headers_a_tool_dropped_is_still_that_ticket() {
-    let parked = Parked {
+    let parked = ParkedDetails {
         failed_at: "2025-12-12T09:00:00.5Z".parse().unwrap(),
         failed_reason: "x".repeat(5_000),
         retry_count: 3,
     };
     let body = ticket().body(Some(&parked));
-    let seen = read(bare(&body));
-    assert!(matches!(seen, Incoming::Ticket { attempt, .. } if attempt.get() == 3), "{seen:?}");
+    let seen = read_message(bare(&body));
+    assert!(
+        matches!(seen, IncomingMessage::Ticket { attempt, .. } if attempt.get() == 3),
+        "{seen:?}"
+    );
     let body: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["id"], 25);
     assert_eq!(body["failed_at"], "2025-12-12T09:00:00.500Z");
@@ -68,7 +71,7 @@ fn a_ticket_whose_headers_a_tool_dropped_is_still_that_ticket() {
 fn the_bytes_of_a_body_are_those_that_other_systems_were_promised() {
     let plain = r#"{"attempt":3,"execution_id":"00000000-0000-0000-0000-000000000007","execution_key":"cron-2025-12-12T08:00:00Z","id":25,"idempotency_key":"billing.monthly:cron-2025-12-12T08:00:00Z","job":"billing.monthly","params_scheduler":{"a":1},"scheduled_for":"2025-12-12T08:00:00Z","scheduler_id":"00000000-0000-0000-0000-000000000008","type":"report","v":1}"#;
     assert_eq!(String::from_utf8(ticket().body(None)).unwrap(), plain);
-    let parked = Parked {
+    let parked = ParkedDetails {
         failed_at: "2025-12-12T09:00:00.5Z".parse().unwrap(),
         failed_reason: "it said \"no\"".to_owned(),
         retry_count: 3,
@@ -84,7 +87,9 @@ fn the_bytes_of_a_body_are_those_that_other_systems_were_promised() {
 fn the_documented_foreign_payloads_are_read() {
     let long =
         br#"{"type":"report","id":25,"scheduler_id":16,"params_scheduler":"{\"year\":2025}"}"#;
-    let Incoming::Foreign(seen) = read(Envelope { message_id: Some("m-1"), ..bare(long) }) else {
+    let IncomingMessage::Foreign(seen) =
+        read_message(Envelope { message_id: Some("m-1"), ..bare(long) })
+    else {
         panic!("not foreign")
     };
     assert_eq!(seen.task_type, "report");
@@ -92,7 +97,7 @@ fn the_documented_foreign_payloads_are_read() {
     assert_eq!(seen.target.as_deref(), Some("25"));
     assert_eq!(seen.params, json!({"year": 2025, "id": 25, "scheduler_id": 16}));
 
-    let Incoming::Foreign(seen) = read(bare(br#"{"type":"report"}"#)) else {
+    let IncomingMessage::Foreign(seen) = read_message(bare(br#"{"type":"report"}"#)) else {
         panic!("not foreign")
     };
     assert_eq!((seen.key, seen.target, seen.params), (None, None, json!({})));
@@ -122,7 +127,7 @@ fn what_cannot_be_read_says_why() {
 #[test]
 fn a_backslash_before_u0000_is_a_text_and_kept() {
     let body = br#"{"type":"a","params_scheduler":{"x":"\\u0000"}}"#;
-    assert!(matches!(read(bare(body)), Incoming::Foreign(_)));
+    assert!(matches!(read_message(bare(body)), IncomingMessage::Foreign(_)));
 }
 
 proptest! {
@@ -133,12 +138,12 @@ proptest! {
         schema in proptest::option::of(any::<i64>()),
         body in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
-        let _ = read(Envelope { message_id: id.as_deref(), attempt, schema, flaw: None, body: &body });
+        let _ = read_message(Envelope { message_id: id.as_deref(), attempt, schema, flaw: None, body: &body });
     }
 
     #[test]
     fn shortening_keeps_whole_characters(text in ".{0,60}", bytes in 0_usize..80) {
-        let short = shorten(&text, bytes);
+        let short = truncate(&text, bytes);
         prop_assert!(short.len() <= bytes && text.starts_with(short));
     }
 }

@@ -6,7 +6,7 @@ use super::{FARTHEST_OFFSET_S, Zone};
 
 /// When a zone's clocks show a wall time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum WallTimeMapping {
     /// At one instant.
     Once(DateTime<Utc>),
     /// At two: the clocks were set back between them.
@@ -27,7 +27,7 @@ pub enum Shown {
     },
 }
 
-impl Shown {
+impl WallTimeMapping {
     /// One instant, whichever: the first of two; where there is none, the first after the change.
     pub const fn one(self) -> DateTime<Utc> {
         match self {
@@ -39,7 +39,7 @@ impl Shown {
 impl Zone {
     /// When the zone's clocks show `wall`. Of what cannot be represented as an instant, the nearest
     /// that can is taken.
-    pub fn shows(self, wall: NaiveDateTime) -> Shown {
+    pub fn map_wall_time(self, wall: NaiveDateTime) -> WallTimeMapping {
         let wall_s = wall.and_utc().timestamp();
         let fraction_ns = wall.and_utc().timestamp_subsec_nanos();
         let at = |second: i64| {
@@ -48,15 +48,15 @@ impl Zone {
         let (from_s, to_s) = (wall_s - FARTHEST_OFFSET_S, wall_s + FARTHEST_OFFSET_S);
         let before_s = self.offset_s(from_s);
         let Some(change_s) = self.first_change_s(from_s, to_s) else {
-            return Shown::Once(at(wall_s - before_s));
+            return WallTimeMapping::Once(at(wall_s - before_s));
         };
         let after_s = self.offset_s(change_s);
         let (first_s, second_s) = (wall_s - before_s, wall_s - after_s);
         match (first_s < change_s, second_s >= change_s) {
-            (true, true) => Shown::Twice { first: at(first_s), second: at(second_s) },
-            (true, false) => Shown::Once(at(first_s)),
-            (false, true) => Shown::Once(at(second_s)),
-            (false, false) => Shown::Never {
+            (true, true) => WallTimeMapping::Twice { first: at(first_s), second: at(second_s) },
+            (true, false) => WallTimeMapping::Once(at(first_s)),
+            (false, true) => WallTimeMapping::Once(at(second_s)),
+            (false, false) => WallTimeMapping::Never {
                 resumes: DateTime::from_timestamp(change_s, 0).unwrap_or(DateTime::<Utc>::MAX_UTC),
                 earlier: at(second_s),
                 later: at(first_s),
@@ -66,16 +66,22 @@ impl Zone {
 
     /// The first instant strictly after `from` at which the clocks show `wall` or, where they are set
     /// forward over it, more; `None`: they showed it before and do not again.
-    pub(crate) fn reaches(self, wall: NaiveDateTime, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self.shows(wall) {
-            Shown::Twice { first, second } => [first, second].into_iter().find(|at| *at > from),
+    pub(crate) fn next_wall_time(
+        self,
+        wall: NaiveDateTime,
+        from: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        match self.map_wall_time(wall) {
+            WallTimeMapping::Twice { first, second } => {
+                [first, second].into_iter().find(|at| *at > from)
+            }
             other => Some(other.one()).filter(|at| *at > from),
         }
     }
 
     /// An instant as the zone's clocks show it, with their distance from UTC: what cannot be
     /// misunderstood.
-    pub(crate) fn told(self, at: DateTime<Utc>) -> String {
+    pub(crate) fn format_with_offset(self, at: DateTime<Utc>) -> String {
         let shown: DateTime<FixedOffset> = self.at(at);
         shown.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
     }
@@ -102,11 +108,15 @@ mod tests {
     #[test]
     fn a_wall_time_is_shown_once_twice_or_never() {
         for (name, text, shown) in [
-            ("Europe/Vienna", "2026-01-01T00:00:00", Shown::Once(utc("2025-12-31T23:00:00Z"))),
+            (
+                "Europe/Vienna",
+                "2026-01-01T00:00:00",
+                WallTimeMapping::Once(utc("2025-12-31T23:00:00Z")),
+            ),
             (
                 "Europe/Vienna",
                 "2026-10-25T02:30:00",
-                Shown::Twice {
+                WallTimeMapping::Twice {
                     first: utc("2026-10-25T00:30:00Z"),
                     second: utc("2026-10-25T01:30:00Z"),
                 },
@@ -114,20 +124,36 @@ mod tests {
             (
                 "Europe/Vienna",
                 "2026-03-29T02:30:00",
-                Shown::Never {
+                WallTimeMapping::Never {
                     resumes: utc("2026-03-29T01:00:00Z"),
                     earlier: utc("2026-03-29T00:30:00Z"),
                     later: utc("2026-03-29T01:30:00Z"),
                 },
             ),
-            ("Europe/Vienna", "2026-03-29T03:00:00", Shown::Once(utc("2026-03-29T01:00:00Z"))),
-            ("Europe/Vienna", "2026-10-25T03:00:00", Shown::Once(utc("2026-10-25T02:00:00Z"))),
-            ("Pacific/Apia", "2011-12-29T23:59:59", Shown::Once(utc("2011-12-30T09:59:59Z"))),
-            ("Pacific/Apia", "2011-12-31T00:00:00", Shown::Once(utc("2011-12-30T10:00:00Z"))),
+            (
+                "Europe/Vienna",
+                "2026-03-29T03:00:00",
+                WallTimeMapping::Once(utc("2026-03-29T01:00:00Z")),
+            ),
+            (
+                "Europe/Vienna",
+                "2026-10-25T03:00:00",
+                WallTimeMapping::Once(utc("2026-10-25T02:00:00Z")),
+            ),
+            (
+                "Pacific/Apia",
+                "2011-12-29T23:59:59",
+                WallTimeMapping::Once(utc("2011-12-30T09:59:59Z")),
+            ),
+            (
+                "Pacific/Apia",
+                "2011-12-31T00:00:00",
+                WallTimeMapping::Once(utc("2011-12-30T10:00:00Z")),
+            ),
         ] {
-            assert_eq!(zone(name).shows(wall(text)), shown, "{text} in {name}");
+            assert_eq!(zone(name).map_wall_time(wall(text)), shown, "{text} in {name}");
         }
-        let missing = zone("Pacific/Apia").shows(wall("2011-12-30T12:00:00"));
+        let missing = zone("Pacific/Apia").map_wall_time(wall("2011-12-30T12:00:00"));
         assert_eq!(missing.one(), utc("2011-12-30T10:00:00Z"));
     }
 
@@ -139,14 +165,14 @@ mod tests {
         ) {
             let at = DateTime::from_timestamp(second, 0).unwrap();
             let wall = zone.at(at).naive_local();
-            match zone.shows(wall) {
-                Shown::Once(one) => prop_assert_eq!(one, at),
-                Shown::Twice { first, second } => {
+            match zone.map_wall_time(wall) {
+                WallTimeMapping::Once(one) => prop_assert_eq!(one, at),
+                WallTimeMapping::Twice { first, second } => {
                     prop_assert!(first < second && (at == first || at == second));
                     prop_assert_eq!(zone.at(first).naive_local(), wall);
                     prop_assert_eq!(zone.at(second).naive_local(), wall);
                 }
-                never @ Shown::Never { .. } => prop_assert!(false, "{never:?}"),
+                never @ WallTimeMapping::Never { .. } => prop_assert!(false, "{never:?}"),
             }
         }
     }

@@ -18,7 +18,7 @@ const KILL: &str = "kill";
 const STOP: &str = "stop";
 
 /// By then the signal has arrived, also on a machine where much is going on.
-const SETTLES: Duration = Duration::from_millis(200);
+const SIGNAL_DELIVERY_TIME: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 struct Armed {
@@ -76,7 +76,7 @@ pub(super) fn point(name: &str) {
             eprintln!("fault point {name}: stopping this process");
             let _ = kill_process(getpid(), Signal::STOP);
             // Another thread may be the one to receive it, and this one must not go on meanwhile.
-            std::thread::sleep(SETTLES);
+            std::thread::sleep(SIGNAL_DELIVERY_TIME);
             return;
         }
         // Written without the logger: the line must be out before the process is gone.

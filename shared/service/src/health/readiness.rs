@@ -13,7 +13,7 @@ const MAX_REASON_CHARACTERS: usize = 300;
 /// Warnings that are shown.
 const MAX_WARNINGS: usize = 50;
 /// A warning that was not repeated for so long is over.
-const WARNING_LASTS: Duration = Duration::from_mins(5);
+const WARNING_TTL: Duration = Duration::from_mins(5);
 
 /// All conditions of a program. Cheap to clone; the clones share them.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ pub struct Condition {
 #[derive(Clone, Debug)]
 struct State {
     /// `None`: ready.
-    why_not: Option<String>,
+    unready_reason: Option<String>,
     /// When it last became ready or stopped being so.
     since: DateTime<Utc>,
 }
@@ -80,7 +80,7 @@ impl Readiness {
     /// Adds a condition, such as `database`, `broker` or `consuming`, that does not hold yet. The
     /// same name again yields the same condition, set back.
     pub fn condition(&self, name: &'static str, now: DateTime<Utc>) -> Condition {
-        let state = State { why_not: Some("not yet".to_owned()), since: now };
+        let state = State { unready_reason: Some("not yet".to_owned()), since: now };
         self.lock().insert(name, state);
         Condition { name, readiness: self.clone() }
     }
@@ -88,7 +88,7 @@ impl Readiness {
     /// Whether there are conditions and every one holds.
     pub fn is_ready(&self) -> bool {
         let conditions = self.lock();
-        !conditions.is_empty() && conditions.values().all(|state| state.why_not.is_none())
+        !conditions.is_empty() && conditions.values().all(|state| state.unready_reason.is_none())
     }
 
     /// Shows a warning, or another text of the same one. It has no influence on the readiness. Like a condition's
@@ -97,7 +97,7 @@ impl Readiness {
         let text = text.chars().take(MAX_REASON_CHARACTERS).collect();
         let last = Instant::now();
         let mut warnings = self.warnings();
-        warnings.retain(|_, warning| last.duration_since(warning.last) < WARNING_LASTS);
+        warnings.retain(|_, warning| last.duration_since(warning.last) < WARNING_TTL);
         if let Some(warning) = warnings.get_mut(name) {
             *warning = Warning { text, since: warning.since, last };
         } else if warnings.len() < MAX_WARNINGS {
@@ -121,19 +121,19 @@ impl Readiness {
             .iter()
             .map(|(name, state)| Entry {
                 name,
-                ready: state.why_not.is_none(),
-                since: written(state.since),
-                reason: state.why_not.clone(),
+                ready: state.unready_reason.is_none(),
+                since: format_instant(state.since),
+                reason: state.unready_reason.clone(),
             })
             .collect();
         let holding = !conditions.is_empty() && conditions.iter().all(|it| it.ready);
         let warnings = self
             .warnings()
             .iter()
-            .filter(|(_, warning)| warning.last.elapsed() < WARNING_LASTS)
+            .filter(|(_, warning)| warning.last.elapsed() < WARNING_TTL)
             .map(|(name, warning)| WarningEntry {
                 name: name.clone(),
-                since: written(warning.since),
+                since: format_instant(warning.since),
                 text: warning.text.clone(),
             })
             .collect();
@@ -145,7 +145,7 @@ impl Readiness {
     }
 }
 
-fn written(instant: DateTime<Utc>) -> String {
+fn format_instant(instant: DateTime<Utc>) -> String {
     instant.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
@@ -166,12 +166,12 @@ impl Condition {
         self.set(Some(why.chars().take(MAX_REASON_CHARACTERS).collect()), now);
     }
 
-    fn set(&self, why_not: Option<String>, now: DateTime<Utc>) {
+    fn set(&self, unready_reason: Option<String>, now: DateTime<Utc>) {
         if let Some(state) = self.readiness.lock().get_mut(self.name) {
-            if state.why_not.is_some() != why_not.is_some() {
+            if state.unready_reason.is_some() != unready_reason.is_some() {
                 state.since = now;
             }
-            state.why_not = why_not;
+            state.unready_reason = unready_reason;
         }
     }
 }
@@ -252,11 +252,11 @@ mod tests {
     async fn a_warning_that_is_not_repeated_ends() {
         let readiness = Readiness::new();
         readiness.warn("queue", "1 message", at(0));
-        tokio::time::advance(WARNING_LASTS / 2).await;
+        tokio::time::advance(WARNING_TTL / 2).await;
         readiness.warn("queue", "2 messages", at(1));
-        tokio::time::advance(WARNING_LASTS / 2).await;
+        tokio::time::advance(WARNING_TTL / 2).await;
         assert_eq!(json(&readiness)["warnings"].as_array().unwrap().len(), 1);
-        tokio::time::advance(WARNING_LASTS / 2).await;
+        tokio::time::advance(WARNING_TTL / 2).await;
         assert_eq!(json(&readiness).get("warnings"), None);
     }
 

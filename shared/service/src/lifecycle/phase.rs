@@ -8,7 +8,7 @@ pub(super) enum Phase {
     /// Nothing new is begun, running work may end.
     Stopping,
     /// Running work is ended.
-    Hurrying,
+    HardStopping,
 }
 
 /// What moves it on.
@@ -29,14 +29,14 @@ impl Phase {
     pub(super) fn next(self, event: Event) -> (Self, bool) {
         match (self, event) {
             (Self::Running, Event::Stop) => (Self::Stopping, false),
-            (Self::Stopping, Event::Stop | Event::GraceOver) => (Self::Hurrying, false),
+            (Self::Stopping, Event::Stop | Event::GraceOver) => (Self::HardStopping, false),
             // Tasks run for as long as the program: one that ends by itself has left its work
             // undone, whatever it returned. Better to be restarted whole than to go on without it.
             (Self::Running, Event::TaskDone | Event::TaskBroke) => (Self::Stopping, true),
             (_, Event::TaskBroke) => (self, true),
             (_, Event::TaskDone)
             | (Self::Running, Event::GraceOver)
-            | (Self::Hurrying, Event::Stop | Event::GraceOver) => (self, false),
+            | (Self::HardStopping, Event::Stop | Event::GraceOver) => (self, false),
         }
     }
 }
@@ -48,20 +48,20 @@ mod tests {
     #[test]
     fn every_event_in_every_phase() {
         use Event::{GraceOver, Stop, TaskBroke, TaskDone};
-        use Phase::{Hurrying, Running, Stopping};
+        use Phase::{HardStopping, Running, Stopping};
         for (phase, event, want) in [
             (Running, Stop, (Stopping, false)),
             (Running, GraceOver, (Running, false)),
             (Running, TaskDone, (Stopping, true)),
             (Running, TaskBroke, (Stopping, true)),
-            (Stopping, Stop, (Hurrying, false)),
-            (Stopping, GraceOver, (Hurrying, false)),
+            (Stopping, Stop, (HardStopping, false)),
+            (Stopping, GraceOver, (HardStopping, false)),
             (Stopping, TaskDone, (Stopping, false)),
             (Stopping, TaskBroke, (Stopping, true)),
-            (Hurrying, Stop, (Hurrying, false)),
-            (Hurrying, GraceOver, (Hurrying, false)),
-            (Hurrying, TaskDone, (Hurrying, false)),
-            (Hurrying, TaskBroke, (Hurrying, true)),
+            (HardStopping, Stop, (HardStopping, false)),
+            (HardStopping, GraceOver, (HardStopping, false)),
+            (HardStopping, TaskDone, (HardStopping, false)),
+            (HardStopping, TaskBroke, (HardStopping, true)),
         ] {
             assert_eq!(phase.next(event), want, "{phase:?} {event:?}");
         }

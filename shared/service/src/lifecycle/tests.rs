@@ -18,7 +18,7 @@ async fn a_stop_lets_the_tasks_end_and_is_clean() {
     life.spawn("relay", until(life.soft()));
     assert!(!life.soft().is_cancelled());
     life.stop("test");
-    assert_eq!(life.ended().await, Ended::Cleanly);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Cleanly);
     assert!(!life.hard().is_cancelled());
 }
 
@@ -30,7 +30,7 @@ async fn a_second_stop_hurries() {
     assert!(!life.hard().is_cancelled());
     life.stop("test");
     let begin = Instant::now();
-    assert_eq!(life.ended().await, Ended::Cleanly);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Cleanly);
     assert!(begin.elapsed() < Duration::from_secs(1));
 }
 
@@ -40,7 +40,7 @@ async fn work_that_outlasts_the_grace_is_ended_then_and_not_before() {
     life.spawn("long task", until(life.hard()));
     let begin = Instant::now();
     life.stop("test");
-    assert_eq!(life.ended().await, Ended::Cleanly);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Cleanly);
     assert!(begin.elapsed() >= GRACE && begin.elapsed() < GRACE + Duration::from_secs(1));
 }
 
@@ -50,8 +50,8 @@ async fn a_task_that_never_ends_is_left_behind_and_told() {
     life.spawn("stuck", std::future::pending::<Result<(), String>>());
     let begin = Instant::now();
     life.stop("test");
-    assert_eq!(life.ended().await, Ended::Broken);
-    let limit = GRACE + HURRY_LIMIT;
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Broken);
+    let limit = GRACE + HARD_STOP_TIMEOUT;
     assert!(begin.elapsed() >= limit && begin.elapsed() < limit + Duration::from_secs(1));
 }
 
@@ -60,7 +60,7 @@ async fn a_task_that_ends_by_itself_stops_the_program_and_is_a_fault() {
     let life = Lifecycle::new(GRACE);
     life.spawn("planner", until(life.soft()));
     life.spawn("relay", async { Ok::<(), String>(()) });
-    assert_eq!(life.ended().await, Ended::Broken);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +68,7 @@ async fn a_task_that_fails_stops_the_program_and_is_a_fault() {
     let life = Lifecycle::new(GRACE);
     life.spawn("planner", until(life.soft()));
     life.spawn("relay", async { Err("no more") });
-    assert_eq!(life.ended().await, Ended::Broken);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,7 +80,7 @@ async fn a_task_that_panics_stops_the_program_and_is_a_fault() {
         assert!(relay.is_cancelled(), "on purpose");
         Ok::<(), String>(())
     });
-    assert_eq!(life.ended().await, Ended::Broken);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +92,7 @@ async fn a_failure_during_the_shutdown_is_a_fault_too() {
         Err("cannot give back what is not opened")
     });
     life.stop("test");
-    assert_eq!(life.ended().await, Ended::Broken);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Broken);
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,5 +104,5 @@ async fn the_hard_token_is_never_cancelled_without_the_soft_one() {
         if soft.is_cancelled() { Ok(()) } else { Err("hard before soft") }
     });
     life.stop("test");
-    assert_eq!(life.ended().await, Ended::Cleanly);
+    assert_eq!(life.wait_until_ended().await, ExitOutcome::Cleanly);
 }

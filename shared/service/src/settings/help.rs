@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::setting::{About, Described, Fallback, Program};
+use super::setting::{AnySetting, Fallback, Program, SettingInfo};
 use super::table::GROUPS;
 
 /// Columns of the help text, as on the narrowest usual terminal.
@@ -63,7 +63,7 @@ pub fn markdown() -> String {
                 about.name,
                 about.meaning,
                 about.unit,
-                quoted(&setting.allowed()),
+                escape_markdown(&setting.allowed()),
                 long_default(about),
                 readers(about),
                 about.trade_off
@@ -93,7 +93,7 @@ its tasks, and the service addresses that Kubernetes adds (`…_SERVICE_HOST`, `
 - A changed setting takes effect at the next start.
 ";
 
-fn describe(text: &mut String, setting: &dyn Described) {
+fn describe(text: &mut String, setting: &dyn AnySetting) {
     let about = setting.about();
     let _ = writeln!(text, "\n  {}", about.name);
     wrap(text, "      ", about.meaning);
@@ -102,7 +102,7 @@ fn describe(text: &mut String, setting: &dyn Described) {
     wrap(text, "      ", about.trade_off);
 }
 
-fn short_default(about: &About) -> String {
+fn short_default(about: &SettingInfo) -> String {
     match about.fallback {
         Fallback::Required => "required".to_owned(),
         Fallback::Without(_) => "none".to_owned(),
@@ -112,7 +112,7 @@ fn short_default(about: &About) -> String {
     }
 }
 
-fn long_default(about: &About) -> String {
+fn long_default(about: &SettingInfo) -> String {
     match about.fallback {
         Fallback::Required if about.programs.contains(&Program::Console) => {
             "none, it must be set (for `sexton`: only where a command needs it)".to_owned()
@@ -124,13 +124,13 @@ fn long_default(about: &About) -> String {
     }
 }
 
-fn readers(about: &About) -> String {
+fn readers(about: &SettingInfo) -> String {
     let names: Vec<_> = about.programs.iter().map(|it| format!("`{}`", it.name())).collect();
     names.join(", ")
 }
 
 /// Keeps what Markdown would take for a link or an HTML tag as it is.
-fn quoted(text: &str) -> String {
+fn escape_markdown(text: &str) -> String {
     text.replace('[', "\\[").replace(']', "\\]")
 }
 

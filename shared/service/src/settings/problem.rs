@@ -16,7 +16,7 @@ pub struct Problem {
 impl Problem {
     /// `value` is shown shortened; leave it out where it may be secret.
     pub(crate) fn new(name: &str, value: Option<&str>, reason: String) -> Self {
-        Self { name: name.to_owned(), value: value.map(shortened), reason }
+        Self { name: name.to_owned(), value: value.map(quote_shortened), reason }
     }
 
     /// The variable.
@@ -84,7 +84,7 @@ impl fmt::Display for SettingsErrors {
 impl std::error::Error for SettingsErrors {}
 
 /// `text` in quotes, on one line, with its end cut off where it is long.
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn quote_shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{:?}… ({} bytes)", &text[..end], text.len()),
         None => format!("{text:?}"),

@@ -9,9 +9,9 @@ use sexton_model::foreign::TypePatterns;
 
 use super::problem::SettingsErrors;
 use super::reader::Reader;
-use super::rule::deal;
+use super::rule::distribute_slots;
 use super::server_url::ServerUrl;
-use super::setting::{Described, Program};
+use super::setting::{AnySetting, Program};
 use super::table;
 use crate::telemetry::TelemetrySettings;
 
@@ -189,7 +189,7 @@ impl WorkerSettings {
             if slots.is_some_and(|slots| (slots as usize) < named) {
                 reader.refuse(&table::WORKER_SLOTS, TOO_FEW_SLOTS);
             }
-            slots.map(|slots| deal(slots, named))
+            slots.map(|slots| distribute_slots(slots, named))
         };
         let prefetch = reader.value(&table::WORKER_PREFETCH);
         let lease = reader.value(&table::LEASE_MS);
@@ -276,7 +276,7 @@ impl ConsoleSettings {
     ///
     /// If `DATABASE_URL` is not set.
     pub fn database_url(&self) -> Result<&ServerUrl, SettingsErrors> {
-        needed(self.database_url.as_ref(), &table::DATABASE_URL)
+        require_url(self.database_url.as_ref(), &table::DATABASE_URL)
     }
 
     /// RabbitMQ.
@@ -285,13 +285,13 @@ impl ConsoleSettings {
     ///
     /// If `AMQP_URL` is not set.
     pub fn amqp_url(&self) -> Result<&ServerUrl, SettingsErrors> {
-        needed(self.amqp_url.as_ref(), &table::AMQP_URL)
+        require_url(self.amqp_url.as_ref(), &table::AMQP_URL)
     }
 }
 
-fn needed<'a>(
+fn require_url<'a>(
     url: Option<&'a ServerUrl>,
-    setting: &dyn Described,
+    setting: &dyn AnySetting,
 ) -> Result<&'a ServerUrl, SettingsErrors> {
     url.ok_or_else(|| {
         let reason = format!("not set, and this command needs it; allowed: {}", setting.allowed());

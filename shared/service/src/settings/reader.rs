@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::problem::{Problem, SettingsErrors};
 use super::rule::Rule;
-use super::setting::{Described, Fallback, Program, Setting};
+use super::setting::{AnySetting, Fallback, Program, Setting};
 use super::{table, unknown};
 
 /// The variables of one program, and the problems found so far.
@@ -39,7 +39,7 @@ impl Reader {
             }
             (None, Fallback::Without(_) | Fallback::Derived(_)) => return None,
         };
-        match judge(setting, text) {
+        match parse_value(setting, text) {
             Ok(value) => Some(value),
             Err(problem) => {
                 self.problems.push(problem);
@@ -87,11 +87,12 @@ impl Reader {
 
     /// The settings, or every problem: of those that were read, and of names that nobody knows.
     pub(crate) fn finish<T>(mut self, settings: Option<T>) -> Result<T, SettingsErrors> {
-        let objections = self.variables.iter().filter_map(|(name, value)| {
+        let unknown_names = self.variables.iter().filter_map(|(name, value)| {
             // The value stays unseen: it may be a secret under a misspelt name.
-            unknown::objection(name, value).map(|reason| Problem::new(name, None, reason))
+            unknown::unknown_name_problem(name, value)
+                .map(|reason| Problem::new(name, None, reason))
         });
-        self.problems.extend(objections);
+        self.problems.extend(unknown_names);
         match settings {
             Some(settings) if self.problems.is_empty() => Ok(settings),
             _ => Err(SettingsErrors::new(in_table_order(self.problems))),
@@ -103,7 +104,7 @@ impl Reader {
     }
 }
 
-fn judge<R: Rule + Sync>(setting: &Setting<R>, text: &str) -> Result<R::Value, Problem> {
+fn parse_value<R: Rule + Sync>(setting: &Setting<R>, text: &str) -> Result<R::Value, Problem> {
     let outcome = if text.contains('\u{FFFD}') {
         Err("holds bytes that are not UTF-8".to_owned())
     } else {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use regex::{Regex, RegexBuilder};
 use sexton_model::foreign::{MAX_PATTERNS, TypePatterns};
 
-pub(crate) use self::pools::{PoolList, deal};
+pub(crate) use self::pools::{PoolList, distribute_slots};
 use super::server_url::{ServerKind, ServerUrl};
 use crate::telemetry::LogFilter;
 

@@ -54,7 +54,7 @@ pub(crate) enum Fallback {
 
 /// The description of a setting; plain words, shown to people.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About {
+pub(crate) struct SettingInfo {
     /// The environment variable.
     pub(crate) name: &'static str,
     /// What it decides, as full sentences.
@@ -73,14 +73,14 @@ pub(crate) struct About {
 
 /// A setting whose values obey `R`.
 pub(crate) struct Setting<R> {
-    pub(crate) about: About,
+    pub(crate) about: SettingInfo,
     pub(crate) rule: R,
 }
 
 /// A setting of any type, for what only lists and explains them.
-pub(crate) trait Described: Sync {
+pub(crate) trait AnySetting: Sync {
     /// Its description.
-    fn about(&self) -> &About;
+    fn about(&self) -> &SettingInfo;
     /// What values are allowed, as a phrase.
     fn allowed(&self) -> String;
     /// Why `text` is not a value of it.
@@ -88,8 +88,8 @@ pub(crate) trait Described: Sync {
     fn refusal(&self, text: &str) -> Option<String>;
 }
 
-impl<R: Rule + Sync> Described for Setting<R> {
-    fn about(&self) -> &About {
+impl<R: Rule + Sync> AnySetting for Setting<R> {
+    fn about(&self) -> &SettingInfo {
         &self.about
     }
 

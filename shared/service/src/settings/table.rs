@@ -24,10 +24,10 @@ pub(crate) use work::{
     WORKER_TASKS,
 };
 
-use super::setting::Described;
+use super::setting::AnySetting;
 
 /// A heading and what belongs under it.
-pub(crate) type Group = (&'static str, &'static [&'static dyn Described]);
+pub(crate) type Group = (&'static str, &'static [&'static dyn AnySetting]);
 
 /// All settings.
 pub(crate) static GROUPS: &[Group] = &[
@@ -62,7 +62,7 @@ pub(crate) static GROUPS: &[Group] = &[
 ];
 
 /// All settings in order.
-pub(crate) fn settings() -> impl Iterator<Item = &'static dyn Described> {
+pub(crate) fn settings() -> impl Iterator<Item = &'static dyn AnySetting> {
     GROUPS.iter().flat_map(|(_, settings)| settings.iter().copied())
 }
 
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn names_that_would_collide_or_are_reserved_are_refused() {
         for (setting, text) in [
-            (&SEXTON_NAMESPACE as &dyn Described, "cron"),
+            (&SEXTON_NAMESPACE as &dyn AnySetting, "cron"),
             (&SEXTON_NAMESPACE, "a_b"),
             (&SEXTON_NAMESPACE, "A"),
             (&SEXTON_INSTANCE, "host:1"),

@@ -22,7 +22,7 @@ const TASK_VARIABLES: [&str; 9] = [
 ];
 
 /// The reason why `name` is a problem; `None` if it is a setting or none of our business.
-pub(crate) fn objection(name: &str, value: &str) -> Option<String> {
+pub(crate) fn unknown_name_problem(name: &str, value: &str) -> Option<String> {
     let ours = PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let known = || table::settings().map(|setting| setting.about().name);
     if !ours
@@ -33,7 +33,7 @@ pub(crate) fn objection(name: &str, value: &str) -> Option<String> {
         return None;
     }
     Some(match nearest(name, known()) {
-        Some(meant) => format!("no such setting; did you mean {meant}?"),
+        Some(suggestion) => format!("no such setting; did you mean {suggestion}?"),
         None => "no such setting; `--help` lists them all".to_owned(),
     })
 }
@@ -41,7 +41,7 @@ pub(crate) fn objection(name: &str, value: &str) -> Option<String> {
 /// The reason why `name` cannot be set for `program` by its own code; `None` if it is a setting of it.
 ///
 /// In the environment most names are somebody else's. Here there is nobody else.
-pub fn no_setting(program: Program, name: &str) -> Option<String> {
+pub fn unknown_setting_reason(program: Program, name: &str) -> Option<String> {
     let of_program =
         || table::settings().filter(|setting| setting.about().programs.contains(&program));
     let mut known = of_program().map(|setting| setting.about().name);
@@ -49,7 +49,7 @@ pub fn no_setting(program: Program, name: &str) -> Option<String> {
         return None;
     }
     Some(match nearest(name, of_program().map(|setting| setting.about().name)) {
-        Some(meant) => format!("no such setting; did you mean {meant}?"),
+        Some(suggestion) => format!("no such setting; did you mean {suggestion}?"),
         None => "no such setting; `--help` lists them all".to_owned(),
     })
 }
@@ -110,18 +110,18 @@ mod tests {
 
     #[test]
     fn a_misspelt_name_gets_the_nearest_known_one() {
-        for (name, meant) in [
+        for (name, suggestion) in [
             ("WORKER_SLOT", "WORKER_SLOTS"),
             ("WORKER_POOL", "WORKER_POOLS"),
             ("CRON_MAX_RETRY", "CRON_MAX_RETRIES"),
             ("SEXTON_NAME_SPACE", "SEXTON_NAMESPACE"),
             ("CRON_RETRY_DELAY_MULTIPLIKATOR", "CRON_RETRY_DELAY_MULTIPLIER"),
         ] {
-            let reason = objection(name, "1").unwrap();
-            assert!(reason.ends_with(&format!("did you mean {meant}?")), "{name}: {reason}");
+            let reason = unknown_name_problem(name, "1").unwrap();
+            assert!(reason.ends_with(&format!("did you mean {suggestion}?")), "{name}: {reason}");
         }
         assert_eq!(
-            objection("SEXTON_COFFEE_MACHINE", "1").unwrap(),
+            unknown_name_problem("SEXTON_COFFEE_MACHINE", "1").unwrap(),
             "no such setting; `--help` lists them all"
         );
     }
@@ -138,10 +138,10 @@ mod tests {
             ("WORKER_HEALTH_PORT", "tcp://10.0.0.1:8080"),
             ("SEXTON_DB_PORT_5432_TCP_ADDR", "10.0.0.1"),
         ] {
-            assert_eq!(objection(name, value), None, "{name}");
+            assert_eq!(unknown_name_problem(name, value), None, "{name}");
         }
-        assert!(objection("WORKER_PORT", "8080").is_some());
-        assert!(objection("WORKER_PORT_FORWARD_TCP", "8080").is_some());
+        assert!(unknown_name_problem("WORKER_PORT", "8080").is_some());
+        assert!(unknown_name_problem("WORKER_PORT_FORWARD_TCP", "8080").is_some());
     }
 
     #[test]

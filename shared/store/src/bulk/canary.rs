@@ -1,6 +1,6 @@
 //! How the first executions of a bulk stand.
 
-use sexton_model::bulk::{CanaryCounts, MAX_CANARY, PORTION};
+use sexton_model::bulk::{CanaryCounts, MAX_BATCH_EXECUTIONS, MAX_CANARY_EXECUTIONS};
 use sqlx::PgConnection;
 
 use crate::StoreError;
@@ -39,8 +39,8 @@ pub(super) async fn read_canary_status(
                    AS "errors!"
         FROM c"#,
         bulk,
-        accounted + i64::from(MAX_CANARY + PORTION),
-        i64::from(MAX_CANARY)
+        accounted + i64::from(MAX_CANARY_EXECUTIONS + MAX_BATCH_EXECUTIONS),
+        i64::from(MAX_CANARY_EXECUTIONS)
     )
     .fetch_one(WithTimeout(connection))
     .await?;

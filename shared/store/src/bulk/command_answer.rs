@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use sexton_model::id::ExecutionId;
-use sexton_model::verify::Answer;
+use sexton_model::verify_task::VerifyAnswer;
 
 use crate::client_timeout::{WithTimeout, commit};
 use crate::notifications::Notification;
@@ -22,7 +22,7 @@ pub async fn record_answer(
     store: &Store,
     bulk: i64,
     ordinal: i64,
-    answer: &Answer,
+    answer: &VerifyAnswer,
     asked: &Value,
     by: AuditContext<'_>,
     now: Now,
@@ -45,12 +45,12 @@ pub async fn record_answer(
     .await?;
     let Some(row) = row else { return Ok(false) };
     let (state, note) = match answer {
-        Answer::Happened | Answer::NotYet if row.edited == Some(true) => {
+        VerifyAnswer::Happened | VerifyAnswer::NotYet if row.edited == Some(true) => {
             ("left", Some("its params were changed while the command was asked".to_owned()))
         }
-        Answer::NotYet => ("waiting", None),
-        Answer::Unknown(why) => ("left", Some(why.clone())),
-        Answer::Happened => {
+        VerifyAnswer::NotYet => ("waiting", None),
+        VerifyAnswer::Unknown(why) => ("left", Some(why.clone())),
+        VerifyAnswer::Happened => {
             let seen = (ExecutionId::new(row.execution_id), parse_attempt_number(row.seen)?);
             let moved = transitions::resolve(&mut tx, &[seen], row.now).await?;
             if moved.is_empty() {

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::bulk::{BulkKind, BulkState};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
 use uuid::Uuid;
@@ -28,7 +28,7 @@ pub enum BulkSelector<'a> {
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewBulk<'a> {
     /// What is to be done.
-    pub kind: Kind,
+    pub kind: BulkKind,
     /// To which.
     pub asked: BulkSelector<'a>,
     /// When the operator looked, by the database's clock: what ended later is not meant.

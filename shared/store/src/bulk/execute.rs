@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::bulk::{Canary, Kind, PORTION, Pace, after_canary, allowed, canary, went_on};
+use sexton_model::bulk::{
+    BulkKind, CanaryVerdict, MAX_BATCH_EXECUTIONS, Pace, advance_pace, allowance, judge_canary,
+    reset_pace,
+};
 use sexton_model::rate::Rate;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -41,7 +44,7 @@ pub struct ExecutedBatch {
 }
 
 struct BulkRow {
-    kind: Kind,
+    kind: BulkKind,
     actor: String,
     reason: Option<String>,
     canary: Option<u32>,
@@ -67,32 +70,33 @@ pub async fn execute_batch(
 ) -> Result<Option<ExecutedBatch>, StoreError> {
     let mut tx = store.begin().await?;
     let Some(mut row) = lock_bulk(&mut tx, id, now).await? else { return Ok(None) };
-    let (mut max_items, mut canary_is_out) = (PORTION, false);
+    let (mut max_items, mut canary_is_out) = (MAX_BATCH_EXECUTIONS, false);
     if let Some(size) = row.canary {
         let canary_status = read_canary_status(&mut tx, id, row.accounted).await?;
-        match canary(size, canary_status.counts, row.open) {
-            Canary::More(more) => (max_items, canary_is_out) = (max_items.min(more), true),
-            Canary::Wait => {
+        match judge_canary(size, canary_status.counts, row.open) {
+            CanaryVerdict::More(more) => (max_items, canary_is_out) = (max_items.min(more), true),
+            CanaryVerdict::Wait => {
                 // Not only dropped: who looks next would find the bulk locked by this look.
                 with_client_timeout(tx.rollback()).await?;
                 return Ok(Some(ExecutedBatch { wait: POLL_INTERVAL, ..ExecutedBatch::default() }));
             }
-            Canary::Passed => {
+            CanaryVerdict::Passed => {
                 mark_canary_passed(&mut tx, id).await?;
-                row.pace = row.pace.map(|pace| after_canary(pace, row.now));
+                row.pace = row.pace.map(|pace| reset_pace(pace, row.now));
             }
-            Canary::Failed => {
+            CanaryVerdict::Failed => {
                 let why = pause_bulk(&mut tx, id, size, &canary_status).await?;
                 commit(tx).await?;
                 return Ok(Some(ExecutedBatch { paused: Some(why), ..ExecutedBatch::default() }));
             }
         }
     }
-    let (count, next) = row.pace.map_or((PORTION, None), |pace| allowed(pace, row.now));
+    let (count, next) =
+        row.pace.map_or((MAX_BATCH_EXECUTIONS, None), |pace| allowance(pace, row.now));
     let items = list_open_items(&mut tx, id, max_items.min(count)).await?;
     let mut batch = execute_items(&mut tx, id, &row, &items).await?;
     let begun = (batch.done + batch.refused) as u32;
-    let pace = row.pace.map(|pace| went_on(pace, begun, row.now));
+    let pace = row.pace.map(|pace| advance_pace(pace, begun, row.now));
     // Asked also where the pace allows none: the last may have been done or answered for meanwhile.
     batch.over = !canary_is_out && batch.busy == 0 && finish_bulk(&mut tx, id, row.now).await?;
     update_counts(&mut tx, id, &batch, pace).await?;
@@ -141,7 +145,7 @@ async fn lock_bulk(
         begun: row.paced.max(0) as u64,
     });
     Ok(Some(BulkRow {
-        kind: parse_column("bulks.kind", &row.kind, Kind::parse)?,
+        kind: parse_column("bulks.kind", &row.kind, BulkKind::parse)?,
         actor: row.actor,
         reason: row.reason,
         canary: row.canary.and_then(|size| u32::try_from(size).ok()),
@@ -254,7 +258,7 @@ async fn apply_transition(
     terms: RequeueOptions<'_>,
 ) -> Result<(Vec<Uuid>, Vec<UnpublishedTicket>, Value), StoreError> {
     match row.kind {
-        Kind::Requeue => {
+        BulkKind::Requeue => {
             let relay_after = row.now + chrono::Duration::milliseconds(RELAY_DELAY_MS);
             let requeued =
                 transitions::requeue(connection, seen, terms, relay_after, row.now).await?;
@@ -263,11 +267,11 @@ async fn apply_transition(
             }
             Ok((requeued.ids, requeued.tickets, transitions::after_requeue(terms)))
         }
-        Kind::Discard => {
+        BulkKind::Discard => {
             let ids = transitions::discard(connection, seen, row.now).await?;
             Ok((ids, Vec::new(), json!({"state": "discarded"})))
         }
-        Kind::Restore => {
+        BulkKind::Restore => {
             let ids = transitions::restore(connection, seen, row.now).await?;
             notify(connection, Notification::TicketsUnpublished).await?;
             Ok((ids, Vec::new(), json!({"state": "failed"})))

@@ -1,8 +1,8 @@
 //! Writing down what a bulk means, portion by portion.
 
 use serde_json::Value;
-use sexton_model::bulk::{BulkState, Kind};
-use sexton_model::graveyard::Filter;
+use sexton_model::bulk::{BulkKind, BulkState};
+use sexton_model::failures::FailureFilter;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ pub async fn prepare(
     .fetch_optional(store.with_timeout())
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let kind = parse_column("bulks.kind", &row.kind, Kind::parse)?;
+    let kind = parse_column("bulks.kind", &row.kind, BulkKind::parse)?;
     let first = initial_item_state(row.verify.as_deref());
     let source_bulk = row.asked.get("bulk").and_then(Value::as_i64);
     let found = if source_bulk.is_some() {
@@ -82,7 +82,7 @@ pub async fn prepare(
 }
 
 /// A filter of a version to come would mean more than was asked for.
-fn parse_filter(filter: &Value) -> Result<Filter, StoreError> {
+fn parse_filter(filter: &Value) -> Result<FailureFilter, StoreError> {
     serde_json::from_value(filter.clone())
         .map_err(|_| StoreError::Inconsistent { place: "bulks.asked", value: filter.to_string() })
 }
@@ -141,7 +141,7 @@ async fn select_from_bulk(
 async fn select_by_filter(
     connection: &mut PgConnection,
     id: i64,
-    kind: Kind,
+    kind: BulkKind,
     found: &select::Page,
     first: &str,
 ) -> Result<SelectedItems, StoreError> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::graveyard::Filter;
+use sexton_model::failures::FailureFilter;
 use uuid::Uuid;
 
 use super::later_success::LaterSuccesses;
@@ -56,7 +56,11 @@ struct Counts {
 }
 
 /// Looks.
-pub async fn preview(store: &Store, filter: &Filter, now: Now) -> Result<Preview, StoreError> {
+pub async fn preview(
+    store: &Store,
+    filter: &FailureFilter,
+    now: Now,
+) -> Result<Preview, StoreError> {
     let asked_at = match now {
         Some(now) => now,
         None => status::clock(store).await?,

@@ -22,9 +22,9 @@ mod edited_params;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sexton_model::bulk::{PORTION, Pace, allowed};
+use sexton_model::bulk::{MAX_BATCH_EXECUTIONS, Pace, allowance};
 use sexton_model::rate::Rate;
-use sexton_model::verify::VERIFY_PREFIX;
+use sexton_model::verify_task::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -122,7 +122,8 @@ async fn lock_bulk(
 /// So that an answer is acted upon while it is fresh: no more than what the canary still lacks, and than may begin
 /// within a minute.
 fn max_ahead(pace: Option<Pace>, canary: Option<u32>, now: DateTime<Utc>) -> u32 {
-    let paced = pace.map_or(PORTION, |pace| allowed(pace, now + chrono::Duration::minutes(1)).0);
+    let paced = pace
+        .map_or(MAX_BATCH_EXECUTIONS, |pace| allowance(pace, now + chrono::Duration::minutes(1)).0);
     canary.map_or(paced, |lacks| paced.min(lacks))
 }
 

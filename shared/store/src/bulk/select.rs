@@ -1,7 +1,7 @@
 //! Which executions a filter means, page by page.
 
 use chrono::{DateTime, Utc};
-use sexton_model::graveyard::{Cursor, Filter, Order};
+use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use uuid::Uuid;
 
 use crate::failures::{MAX_SEARCH_ROWS, search};
@@ -25,13 +25,13 @@ pub(super) struct Page {
 /// same executions as a list of the same filter has, by the same statement.
 pub(super) async fn page(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
     until: DateTime<Utc>,
     after: Option<PagePosition>,
     limit: i64,
 ) -> Result<Page, StoreError> {
     let mut page = Page::default();
-    let mut after = after.map(|(at, id)| Cursor { order: Order::Oldest, at, id });
+    let mut after = after.map(|(at, id)| PageCursor { order: Order::Oldest, at, id });
     while !page.complete && (page.places.len() as i64) < limit {
         let page_limit = MAX_SEARCH_ROWS.min(limit - page.places.len() as i64);
         let found = search(store, filter, Order::Oldest, after, page_limit).await?;

@@ -1,7 +1,7 @@
 //! Who asks a command of a bulk's items, and of how many nobody has answered for.
 
 use serde_json::json;
-use sexton_model::ticket::shorten;
+use sexton_model::ticket::truncate;
 
 use crate::operator::AuditContext;
 use crate::{Store, StoreError};
@@ -31,7 +31,7 @@ pub async fn record_verify_command(
         bulk,
         by.actor,
         by.reason,
-        json!({"bulk": bulk, "command": shorten(command, MAX_COMMAND_BYTES)})
+        json!({"bulk": bulk, "command": truncate(command, MAX_COMMAND_BYTES)})
     )
     .execute(store.with_timeout())
     .await?;

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sexton_model::graveyard::Decision;
+use sexton_model::failures::GroupDecision;
 
 use crate::client_timeout::{WithTimeout, commit};
 use crate::error::parse_column;
@@ -21,14 +21,14 @@ pub enum GroupChange<'a> {
     /// Its note; an empty one takes it away. At most [`MAX_NOTE_CHARS`] are kept.
     Note(&'a str),
     /// What is decided about it.
-    Decide(Decision),
+    Decide(GroupDecision),
 }
 
 /// How the group stands now.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupStatus {
     /// What is decided.
-    pub decision: Decision,
+    pub decision: GroupDecision,
     /// The note.
     pub note: Option<String>,
 }
@@ -105,7 +105,7 @@ pub async fn decide(
     .await
     .map_err(locked)?;
     let row = row.ok_or_else(|| DecideError::Missing(fingerprint.to_owned()))?;
-    let was = parse_column("failure_groups.state", &row.state, Decision::parse)?;
+    let was = parse_column("failure_groups.state", &row.state, GroupDecision::parse)?;
     let already = |what, by: Option<String>| DecideError::Already {
         fingerprint: fingerprint.to_owned(),
         what,
@@ -121,14 +121,14 @@ pub async fn decide(
             ("group_note", was, note, None)
         }
         // To resolve what has come back is to resolve it again.
-        GroupChange::Decide(decision) if decision == was && decision != Decision::Resolved => {
+        GroupChange::Decide(decision) if decision == was && decision != GroupDecision::Resolved => {
             return Err(already(decision.as_str(), row.decided_by));
         }
         GroupChange::Decide(decision) => {
             let action = match decision {
-                Decision::Open => "group_reopen",
-                Decision::Muted => "group_mute",
-                Decision::Resolved => "group_resolve",
+                GroupDecision::Open => "group_reopen",
+                GroupDecision::Muted => "group_mute",
+                GroupDecision::Resolved => "group_resolve",
             };
             (action, decision, row.note.clone(), Some(row.now))
         }
@@ -156,7 +156,7 @@ pub async fn decide(
 async fn write(
     connection: &mut sqlx::PgConnection,
     fingerprint: &str,
-    decision: Decision,
+    decision: GroupDecision,
     note: Option<&str>,
     decided: Option<DateTime<Utc>>,
     by: AuditContext<'_>,

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use sexton_model::failures::{GroupDecision, GroupState};
 use sexton_model::fingerprint::pattern;
-use sexton_model::graveyard::{Decision, GroupState};
 use uuid::Uuid;
 
 use crate::error::parse_column;
@@ -101,12 +101,13 @@ pub async fn list_groups(
     .await?;
     rows.into_iter()
         .map(|row| {
-            let decision = parse_column("failure_groups.state", &row.decision, Decision::parse)?;
+            let decision =
+                parse_column("failure_groups.state", &row.decision, GroupDecision::parse)?;
             Ok(Group {
                 fingerprint: row.fingerprint,
                 error_class: row.error_class.unwrap_or_default(),
                 pattern: row.pattern.or(row.message.as_deref().map(pattern)).unwrap_or_default(),
-                state: decision.stands(row.decided_at, row.last_seen),
+                state: decision.group_state(row.decided_at, row.last_seen),
                 note: row.note,
                 decided_by: row.decided_by,
                 decided_at: row.decided_at,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use sexton_model::graveyard::{Cursor, Filter, Order};
+use sexton_model::failures::{FailureFilter, Order, PageCursor};
 use uuid::Uuid;
 
 use super::search;
@@ -29,11 +29,11 @@ pub struct FailedExecution {
 /// As [`search()`].
 pub async fn list_page(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
     order: Order,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
     limit: i64,
-) -> Result<(Vec<FailedExecution>, Option<Cursor>), StoreError> {
+) -> Result<(Vec<FailedExecution>, Option<PageCursor>), StoreError> {
     let found = search(store, filter, order, after, limit).await?;
     let next = found.last().filter(|_| found.len() as i64 >= limit).map(|last| last.cursor(order));
     let ids: Vec<Uuid> = found.iter().map(|found| found.execution_id).collect();

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sexton_model::graveyard::Filter;
+use sexton_model::failures::FailureFilter;
 
 use super::search::{SearchQuery, begin_with_custom_plans};
 use super::statements;
@@ -29,11 +29,11 @@ pub struct MutedMatches {
 /// As [`super::search()`].
 pub async fn count_muted(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
     until: Option<DateTime<Utc>>,
     most: u64,
 ) -> Result<MutedMatches, StoreError> {
-    if !filter.leaves_muted_out() {
+    if !filter.excludes_muted() {
         return Ok(MutedMatches::default());
     }
     // By name: then the server knows how rare they are, and does not walk through all that failed.
@@ -41,7 +41,7 @@ pub async fn count_muted(
     if muted.is_empty() {
         return Ok(MutedMatches::default());
     }
-    let with_muted = Filter { muted: true, ..filter.clone() };
+    let with_muted = FailureFilter { muted: true, ..filter.clone() };
     let terms = SearchQuery::of(store, &with_muted, None, most as i64).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     let groups = statements::count_by_group(&mut tx, &terms, &muted, until).await?;

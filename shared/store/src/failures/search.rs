@@ -10,7 +10,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
-use sexton_model::graveyard::{Cursor, Filter, Order, ParamEquals, text_query};
+use sexton_model::failures::{FailureFilter, Order, PageCursor, ParamCondition, text_query};
 use sexton_model::id::JobId;
 use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
@@ -37,8 +37,8 @@ pub struct FoundFailure {
 
 impl FoundFailure {
     /// Where a page that ends with it ends.
-    pub const fn cursor(&self, order: Order) -> Cursor {
-        Cursor { order, at: self.failed_at, id: self.execution_id }
+    pub const fn cursor(&self, order: Order) -> PageCursor {
+        PageCursor { order, at: self.failed_at, id: self.execution_id }
     }
 }
 
@@ -51,9 +51,9 @@ impl FoundFailure {
 /// [`StoreError::TooSlow`] for a combination that no index fits, among millions; nothing is locked.
 pub async fn search(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
     order: Order,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
     limit: i64,
 ) -> Result<Vec<FoundFailure>, StoreError> {
     let limit = limit.clamp(1, MAX_SEARCH_ROWS);
@@ -82,9 +82,9 @@ pub async fn search(
 /// As [`search`].
 pub async fn explain(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
     order: Order,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
     limit: i64,
 ) -> Result<Vec<Value>, StoreError> {
     let mut terms = SearchQuery::of(store, filter, after, limit.clamp(1, MAX_SEARCH_ROWS)).await?;
@@ -111,7 +111,7 @@ pub async fn explain(
 /// # Errors
 ///
 /// As [`search`].
-pub async fn count(store: &Store, filter: &Filter, most: i64) -> Result<i64, StoreError> {
+pub async fn count(store: &Store, filter: &FailureFilter, most: i64) -> Result<i64, StoreError> {
     let terms = SearchQuery::of(store, filter, None, most).await?;
     let mut tx = begin_with_custom_plans(store).await?;
     Ok(statements::count(&mut tx, &terms).await?)
@@ -119,12 +119,12 @@ pub async fn count(store: &Store, filter: &Filter, most: i64) -> Result<i64, Sto
 
 /// A filter as the statements take it.
 pub(super) struct SearchQuery<'a> {
-    pub(super) filter: &'a Filter,
+    pub(super) filter: &'a FailureFilter,
     pub(super) job: Option<Uuid>,
     /// Those of the labels.
     pub(super) jobs: Option<Vec<Uuid>>,
     pub(super) fingerprint: Option<String>,
-    pub(super) after: Option<Cursor>,
+    pub(super) after: Option<PageCursor>,
     pub(super) words: Option<String>,
     pub(super) shapes: [Option<Vec<Value>>; INDEXED_CONDITIONS],
     pub(super) exact: Option<Value>,
@@ -136,8 +136,8 @@ pub(super) struct SearchQuery<'a> {
 impl<'a> SearchQuery<'a> {
     pub(super) async fn of(
         store: &Store,
-        filter: &'a Filter,
-        after: Option<Cursor>,
+        filter: &'a FailureFilter,
+        after: Option<PageCursor>,
         limit: i64,
     ) -> Result<Self, StoreError> {
         let words = filter.text.as_deref().map(|text| {
@@ -149,7 +149,7 @@ impl<'a> SearchQuery<'a> {
         });
         let exact: Vec<Value> =
             filter.params.iter().map(|m| json!({"path": m.path, "value": m.value})).collect();
-        let mut shapes = filter.params.iter().filter_map(ParamEquals::shapes);
+        let mut shapes = filter.params.iter().filter_map(ParamCondition::shapes);
         Ok(Self {
             filter,
             job: filter.job.map(JobId::get),
@@ -190,7 +190,7 @@ impl<'a> SearchQuery<'a> {
 /// The jobs that have the filter's labels; `None`: it asks for none.
 async fn find_labelled_jobs(
     store: &Store,
-    filter: &Filter,
+    filter: &FailureFilter,
 ) -> Result<Option<Vec<Uuid>>, StoreError> {
     if filter.labels.is_empty() {
         return Ok(None);

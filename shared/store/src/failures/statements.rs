@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sexton_model::graveyard::Order;
+use sexton_model::failures::Order;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Map;
 use sqlx::{AssertSqlSafe, Execute as _, PgConnection, Postgres};
@@ -49,7 +49,7 @@ macro_rules! failures {
             $terms.filter.worker.as_deref(),
             $terms.filter.since,
             $terms.filter.until,
-            $terms.filter.leaves_muted_out(),
+            $terms.filter.excludes_muted(),
             $terms.after.map(|cursor| cursor.at),
             $terms.after.map(|cursor| cursor.id),
             $terms.words.as_deref(),

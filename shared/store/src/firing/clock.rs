@@ -16,9 +16,9 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sexton_model::hold::{Jump, judge};
 use sexton_model::id::JobId;
 use sexton_model::plan::Gap;
+use sexton_model::time_jump::{TimeJump, detect_jump};
 use uuid::Uuid;
 
 use super::ClaimTransaction;
@@ -45,7 +45,7 @@ pub struct ClockReading {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockJump {
     /// How far, and in which direction.
-    pub jump: Jump,
+    pub jump: TimeJump,
     /// From here.
     pub last_seen: DateTime<Utc>,
     /// To here.
@@ -70,7 +70,7 @@ impl ClaimTransaction<'_> {
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
         let mut look = ClockReading { now: row.now, held: row.held, noticed: None, wrote: false };
-        match limit.filter(|limit| judge(row.seen_at, row.now, *limit).is_some()) {
+        match limit.filter(|limit| detect_jump(row.seen_at, row.now, *limit).is_some()) {
             Some(limit) => {
                 look.noticed = self.record_jump(limit, by).await?;
                 (look.held, look.wrote) = (true, true);
@@ -97,7 +97,7 @@ impl ClaimTransaction<'_> {
         )
         .fetch_one(WithTimeout(&mut *self.tx))
         .await?;
-        let Some(jump) = judge(Some(row.seen_at), row.now, limit) else { return Ok(None) };
+        let Some(jump) = detect_jump(Some(row.seen_at), row.now, limit) else { return Ok(None) };
         let mut begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
         if !begun && !self.lock_hold().await? {
             // The hold that was there has ended meanwhile, by somebody who knew nothing of this jump.
@@ -113,7 +113,7 @@ impl ClaimTransaction<'_> {
     /// Begins a hold, if there is none; whether it did. For whoever has the clock's row.
     async fn hold_catch_up(
         &mut self,
-        jump: Jump,
+        jump: TimeJump,
         last_seen: DateTime<Utc>,
         now: DateTime<Utc>,
         by: &str,

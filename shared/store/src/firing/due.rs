@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
-use sexton_model::job::{Misfire, MisfirePolicy, Overlap, Schedule, TermColumns, Terms};
+use sexton_model::job::{
+    ConstraintColumns, Misfire, MisfirePolicy, Overlap, Schedule, ScheduleConstraints,
+};
 use sexton_model::overlap::UnderWay;
 use sexton_model::plan::{Cursor, Timetable, TimetableError};
 use sexton_model::pool::PoolName;
@@ -27,7 +29,7 @@ pub struct DueJob {
     /// When it fires.
     pub schedule: Schedule,
     /// What that is subject to.
-    pub terms: Terms,
+    pub constraints: ScheduleConstraints,
     /// How many of the firings that may run have been claimed.
     pub runs_used: u32,
     /// The zone that is meant in.
@@ -79,7 +81,7 @@ impl DueJob {
 
     /// The timetable of its schedule, under the terms that this job has.
     pub fn apply_terms(&self, timetable: Timetable) -> Timetable {
-        timetable.under(&self.terms, &self.name).since(self.planned_until)
+        timetable.with_constraints(&self.constraints, &self.name).since(self.planned_until)
     }
 }
 
@@ -186,7 +188,7 @@ impl DueRow {
                     place: "jobs.schedule_expression",
                     value: error.to_string(),
                 })?;
-        let terms = Terms::from_columns(TermColumns {
+        let constraints = ScheduleConstraints::from_columns(ConstraintColumns {
             start: self.start_at.as_deref(),
             end: self.end_at.as_deref(),
             exclude: &self.exclude,
@@ -198,7 +200,7 @@ impl DueRow {
             value: error.to_string(),
         })?;
         let cursor =
-            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &terms);
+            Cursor::from_columns(self.next_fire_at, self.next_nominal_at, &schedule, &constraints);
         let outdated = self.tz_version.as_deref().is_none_or(|by| by < tz_data_version());
         let outdated_since = self.planned_until.filter(|_| outdated && depends_on_zones(&schedule));
         let policy =
@@ -207,7 +209,7 @@ impl DueRow {
             id: JobId::new(self.id),
             name: self.name,
             schedule,
-            terms,
+            constraints,
             runs_used: self.runs_used.max(0) as u32,
             planned_until: self.planned_until,
             timezone: parse_column("jobs.timezone", &self.timezone, |name| Zone::parse(name).ok())?,

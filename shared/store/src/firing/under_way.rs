@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::Overlap;
-use sexton_model::overlap::{REPLACED, UnderWay, Waits};
+use sexton_model::overlap::{REPLACED_REASON, UnderWay, WaitReason};
 use sexton_model::state::State;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -72,8 +72,8 @@ pub(super) async fn fill_in_under_way(
         }
         let under_way = found.entry(row.job_id).or_default();
         match row.waits {
-            Some(Waits::Turn) => under_way.asked_waits = true,
-            Some(Waits::Queue | Waits::Replace) => under_way.firing_waits = true,
+            Some(WaitReason::Turn) => under_way.trigger_waits = true,
+            Some(WaitReason::Queue | WaitReason::Replace) => under_way.firing_waits = true,
             None if row.state == State::Running => under_way.running = true,
             None => under_way.ready = true,
         }
@@ -133,7 +133,7 @@ struct UnderWayRow {
     job_id: Uuid,
     state: State,
     /// Of a waiter.
-    waits: Option<Waits>,
+    waits: Option<WaitReason>,
 }
 
 async fn read_under_way(
@@ -159,7 +159,7 @@ async fn read_under_way(
                 state: parse_column("executions.state", &row.state, State::parse)?,
                 waits: row
                     .waits
-                    .map(|waits| parse_column("executions.waits", &waits, Waits::parse))
+                    .map(|waits| parse_column("executions.waits", &waits, WaitReason::parse))
                     .transpose()?,
             })
         })
@@ -206,7 +206,7 @@ pub(super) async fn replace(
         &jobs,
         &new,
         at,
-        REPLACED
+        REPLACED_REASON
     )
     .fetch_one(WithTimeout(&mut *connection))
     .await?;

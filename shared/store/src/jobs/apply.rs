@@ -18,8 +18,8 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sexton_model::id::JobId;
-use sexton_model::job::{FieldChange, JobSpec, RESERVED, diff};
-use sexton_model::jobs_file::{Problem, check_ready_against};
+use sexton_model::job::{FieldChange, JobSpec, RESERVED_PREFIXES, diff};
+use sexton_model::jobs_file::{Problem, check_with_timetables};
 use sexton_model::plan::{Cursor, GapReason, Timetable, TimetableError};
 use sqlx::{PgConnection, Postgres, Transaction};
 use uuid::Uuid;
@@ -155,7 +155,7 @@ async fn lock_jobs(
 ) -> Result<(DateTime<Utc>, Vec<String>), sqlx::Error> {
     set_lock_timeout(tx).await?;
     let names: Vec<String> = request.specs.iter().map(|spec| spec.name.clone()).collect();
-    let reserved = RESERVED.map(str::to_owned);
+    let reserved = RESERVED_PREFIXES.map(str::to_owned);
     if !request.dry_run {
         sqlx::query!("-- take_turn\nSELECT pg_advisory_xact_lock($1)", APPLY_LOCK_KEY)
             .execute(WithTimeout(&mut **tx))
@@ -244,7 +244,7 @@ fn decide(
                 }
                 continue;
             }
-            if !old.fires_as(spec) {
+            if !old.has_same_firings(spec) {
                 rescheduled.push((spec, timetable));
             }
             work.change(job, &old, ready, changes, request.actor, at)?;
@@ -253,7 +253,7 @@ fn decide(
             work.create(ready, fresh_id(), request.actor, at);
         }
     }
-    let problems = check_ready_against(rescheduled, at);
+    let problems = check_with_timetables(rescheduled, at);
     if !problems.is_empty() {
         return Err(ApplyError::Problems(problems));
     }
@@ -274,7 +274,7 @@ fn row(mut row: Value, id: JobId, place: &CursorPlacement) -> Value {
     row["id"] = json!(id);
     row["runs_used"] = json!(place.runs_used);
     row["next_fire_at"] = json!(place.cursor.map(|cursor| cursor.due));
-    row["next_nominal_at"] = json!(place.cursor.and_then(Cursor::nominal_if_other));
+    row["next_nominal_at"] = json!(place.cursor.and_then(Cursor::distinct_nominal));
     row["planned_until"] = json!(place.planned_until);
     row["tz_version"] = json!(place.tz_version);
     row
@@ -309,7 +309,7 @@ impl PlannedWrites {
     ) -> Result<(), StoreError> {
         let id = JobId::new(job.id);
         let spec = ready.spec;
-        if !old.fires_as(spec) {
+        if !old.has_same_firings(spec) {
             self.rescheduled.push(id);
         }
         let (place, gaps) = cursor_placement::reschedule(job, old, ready, at)?;

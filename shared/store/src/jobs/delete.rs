@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::id::JobId;
 use sexton_model::plan::GapReason;
-use sexton_model::verify::VERIFY_PREFIX;
+use sexton_model::verify_task::VERIFY_PREFIX;
 use sqlx::PgConnection;
 use uuid::Uuid;
 

@@ -7,7 +7,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::json;
 use sexton_model::id::JobId;
-use sexton_model::plan::{Cursor, Gap, GapReason, excluded, pass_over};
+use sexton_model::plan::{Cursor, Gap, GapReason, excluded_gaps, plan_as_gap};
 use sexton_model::zone::tz_data_version;
 use sqlx::{Postgres, Transaction};
 
@@ -121,7 +121,7 @@ pub async fn resume(
         next_fire_at,
         at,
         tz_data_version(),
-        next.and_then(Cursor::nominal_if_other),
+        next.and_then(Cursor::distinct_nominal),
         next.map(|next| next.nominal)
     )
     .execute(WithTimeout(&mut *tx))
@@ -168,14 +168,14 @@ struct PassedFirings {
 fn find_passed_firings(job: &Job, at: DateTime<Utc>) -> Result<PassedFirings, StoreError> {
     let Some(cursor) = job.cursor()? else { return Ok(PassedFirings::default()) };
     let timetable = job.timetable()?;
-    let plan = pass_over(&timetable, cursor.nominal, at, GapReason::Paused);
+    let plan = plan_as_gap(&timetable, cursor.nominal, at, GapReason::Paused);
     let next = plan.next_fire_at.map(|nominal| match nominal {
         same if same == cursor.nominal => cursor,
         other => Cursor::on(&timetable, other),
     });
     let from = job.planned_until.unwrap_or(cursor.nominal);
     let until = next.map_or(at, |next| next.nominal.min(at));
-    let excluded = excluded(&timetable, from, until, next.is_none());
+    let excluded = excluded_gaps(&timetable, from, until, next.is_none());
     Ok(PassedFirings { gap: plan.gaps.into_iter().next(), next, excluded })
 }
 

@@ -1,14 +1,17 @@
 //! What the rows say of tasks that were parked, for whoever tells of them.
 
 use sexton_model::id::{ExecutionId, JobId};
-use sexton_model::notice::Parked;
+use sexton_model::parked_task::ParkedTask;
 use uuid::Uuid;
 
 use crate::open::parse_attempt_number;
 use crate::{Store, StoreError};
 
 /// Of these executions, the ones that are failed now. One that was requeued meanwhile is left out.
-pub async fn read_notices(store: &Store, ids: &[ExecutionId]) -> Result<Vec<Parked>, StoreError> {
+pub async fn read_notices(
+    store: &Store,
+    ids: &[ExecutionId],
+) -> Result<Vec<ParkedTask>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -26,7 +29,7 @@ pub async fn read_notices(store: &Store, ids: &[ExecutionId]) -> Result<Vec<Park
     .await?;
     rows.into_iter()
         .map(|row| {
-            Ok(Parked {
+            Ok(ParkedTask {
                 id: ExecutionId::new(row.id),
                 task_type: row.task_type,
                 target: row.target,

@@ -4,7 +4,7 @@
 //! does for them: it brings thirty arrays and returns whole tickets. This one writes the same columns of the
 //! same rows, with the same fence. What was replaced meanwhile, it leaves to the other.
 
-use sexton_model::retry::Verdict;
+use sexton_model::retry::Decision;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ pub(super) fn are_plain(settlements: &[Settlement]) -> bool {
     settlements.iter().all(|one| {
         let Settlement { fence: _, verdict, outcome, error, exit_code: _, signal, output, result } =
             one;
-        *verdict == Verdict::Succeed
+        *verdict == Decision::Succeed
             && *outcome == "succeeded"
             && error.is_none()
             && signal.is_none()

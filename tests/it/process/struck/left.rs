@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 use sexton_broker::names::retry_queue;
-use sexton_broker::{LADDER_MS, PoolName};
+use sexton_broker::{DELAY_QUEUES_MS, PoolName};
 
 use super::{IN_THE_END, Scene, count};
 
@@ -25,8 +25,8 @@ impl Scene {
         self.platform.eventually("nobody consumes", IN_THE_END, gone).await;
         self.waits(main, 0).await;
         let (namespace, pool) = (self.platform.namespace(), PoolName::default_pool());
-        for step_ms in LADDER_MS {
-            let step = retry_queue(namespace, &pool, step_ms);
+        for delay_ms in DELAY_QUEUES_MS {
+            let step = retry_queue(namespace, &pool, delay_ms);
             assert_eq!(self.wire.depth(&step).await, 0, "messages in {step}");
         }
         let id =

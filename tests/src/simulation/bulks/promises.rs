@@ -1,7 +1,7 @@
 //! What bulks promise: each execution that one means is done at most once by it and as it was seen, nothing
 //! whose effect has happened is run, and nothing stays in its hands.
 
-use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::bulk::{BulkKind, BulkState};
 use sexton_model::id::ExecutionId;
 use sexton_model::state::{Cause, State};
 
@@ -208,9 +208,9 @@ impl Judge<'_> {
                     self.ledger.bulks.comes("an answer by which an execution is requeued");
                 }
                 let moved = match look.is.kind {
-                    Kind::Requeue => State::Pending,
-                    Kind::Discard => State::Discarded,
-                    Kind::Restore => State::Failed,
+                    BulkKind::Requeue => State::Pending,
+                    BulkKind::Discard => State::Discarded,
+                    BulkKind::Restore => State::Failed,
                 };
                 let is = look.after.get(&item.execution);
                 let done = is.is_some_and(|is| is.state == moved);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use sexton_model::bulk::{BulkState, Kind};
+use sexton_model::bulk::{BulkKind, BulkState};
 use sexton_model::id::ExecutionId;
 use sqlx::PgPool;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ struct Columns {
 #[derive(Clone, Debug)]
 pub(in crate::simulation) struct Bulk {
     pub(in crate::simulation) id: i64,
-    pub(super) kind: Kind,
+    pub(super) kind: BulkKind,
     pub(super) verify: Option<String>,
     pub(super) is_paced: bool,
     pub(super) canary: Option<usize>,
@@ -124,7 +124,7 @@ pub(in crate::simulation) async fn read(pool: &PgPool) -> Result<Bulks, Stop> {
 
 impl Columns {
     fn bulk(self) -> Result<Bulk, Stop> {
-        let (kind, state) = (Kind::parse(&self.kind), BulkState::parse(&self.state));
+        let (kind, state) = (BulkKind::parse(&self.kind), BulkState::parse(&self.state));
         let (Some(kind), Some(state)) = (kind, state) else {
             return Err(Stop::broken(format!("a bulk to {} is {}", self.kind, self.state)));
         };

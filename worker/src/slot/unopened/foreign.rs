@@ -6,11 +6,11 @@ use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_broker::{Delivery, outgoing};
+use sexton_broker::{Delivery, publications};
 use sexton_model::foreign::{Admission, MAX_FOREIGN_JOBS, admit};
 use sexton_model::id::{AttemptNumber, ExecutionId, JobId};
 use sexton_model::pool::PoolName;
-use sexton_model::ticket::Foreign;
+use sexton_model::ticket::ForeignTask;
 use sexton_service::fault;
 use sexton_store::StoreError;
 use sexton_store::foreign::{self, Adopted, ClaimOutcome, FreshIds, claim};
@@ -34,7 +34,7 @@ impl Slot {
     pub(in crate::slot) async fn adopt(
         &mut self,
         mut delivery: Delivery,
-        task: Foreign,
+        task: ForeignTask,
         mut hold: Hold,
     ) {
         // The same whenever it is asked again, so that a claim whose answer was lost is found.
@@ -51,9 +51,10 @@ impl Slot {
                     return self.adopted(delivery, &task, adopted, hold).await;
                 }
                 Ok(Fate::Delayed(delay)) => {
-                    let delay = fault::time(delay, "FOREIGN_DELAY_MS");
+                    let delay = fault::test_override(delay, "FOREIGN_DELAY_MS");
                     let (namespace, pool) = (&context.namespace, &self.pool);
-                    let copy = outgoing::not_offered(namespace, pool, delay, &delivery);
+                    let copy =
+                        publications::delay_unoffered_task(namespace, pool, delay, &delivery);
                     return self.move_on(delivery, copy, None).await;
                 }
                 Ok(Fate::Parked(reason)) => return self.park(delivery, &reason).await,
@@ -75,7 +76,13 @@ impl Slot {
         }
     }
 
-    async fn adopted(&mut self, delivery: Delivery, task: &Foreign, adopted: Adopted, hold: Hold) {
+    async fn adopted(
+        &mut self,
+        delivery: Delivery,
+        task: &ForeignTask,
+        adopted: Adopted,
+        hold: Hold,
+    ) {
         fault::point("worker.adopted");
         if task.key.is_some() {
             // The message id is the key, so the message itself is the first ticket.
@@ -92,7 +99,7 @@ impl Slot {
 
 async fn decide(
     context: &Context,
-    task: &Foreign,
+    task: &ForeignTask,
     pool: &PoolName,
     ids: FreshIds,
     delays: i64,
@@ -103,7 +110,8 @@ async fn decide(
         // A restored backup has forgotten what this worker offers, until it says so again.
         in_use.push(OfferedSchema { schema: own.params_schema.clone(), workers: Vec::new() });
     }
-    let instead = match admit(!in_use.is_empty(), context.foreign_types.list(task_type), delays) {
+    let instead = match admit(!in_use.is_empty(), context.foreign_types.matches(task_type), delays)
+    {
         Admission::Delay(delay) => Some(Fate::Delayed(delay)),
         Admission::Park => Some(Fate::Parked(not_offered(task_type, pool))),
         Admission::Adopt => context

@@ -4,9 +4,9 @@ use crate::cron::error::Field;
 use crate::cron::fields::Fields;
 use crate::cron::item::{Item, parse_number};
 use crate::duration;
-use crate::echo::escaped;
 use crate::job::MAX_PERIOD;
 use crate::lint::{Code, Finding, Severity};
+use crate::quoting::escaped;
 
 /// Of each field the first item whose step leaves only the number that it begins with, as `*/90` of minutes.
 pub(super) fn too_large(fields: Fields<'_>, name: &str) -> Vec<Finding> {
@@ -20,13 +20,13 @@ pub(super) fn too_large(fields: Fields<'_>, name: &str) -> Vec<Finding> {
     ];
     let found = all.into_iter().filter_map(|(field, text)| {
         text.split(',')
-            .find_map(|item| one_alone(field, item, name).map(|first| (field, item, first)))
+            .find_map(|item| single_number(field, item, name).map(|first| (field, item, first)))
     });
-    found.map(|(field, item, first)| past_its_range(field, item, first)).collect()
+    found.map(|(field, item, first)| step_too_large(field, item, first)).collect()
 }
 
 /// The only number that an item with a step of more than 1 selects.
-fn one_alone(field: Field, item: &str, name: &str) -> Option<u8> {
+fn single_number(field: Field, item: &str, name: &str) -> Option<u8> {
     let (_, step) = item.split_once('/')?;
     if parse_number(step).ok()? == 1 {
         return None;
@@ -39,7 +39,7 @@ fn one_alone(field: Field, item: &str, name: &str) -> Option<u8> {
     numbers.all(same).then_some(first)
 }
 
-fn past_its_range(field: Field, item: &str, first: u8) -> Finding {
+fn step_too_large(field: Field, item: &str, first: u8) -> Finding {
     let message = format!(
         "{} in the {field} selects {first} alone: the step leads past the end of the range",
         escaped(item)

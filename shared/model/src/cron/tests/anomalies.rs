@@ -74,19 +74,19 @@ proptest! {
         let (from_s, to_s) = (from_s - from_s % 60, change_s + 172_800);
         let zone = Zone::parse(tz.name()).unwrap();
         let [from, to] = [from_s, to_s].map(|at_s| DateTime::from_timestamp(at_s, 0).unwrap());
-        let told = parse(&text).anomalies(from, to, zone, dst);
+        let reported = parse(&text).anomalies(from, to, zone, dst);
         let as_seen: Vec<Seen> = seen(&naive, tz, from_s, to_s);
-        prop_assert_eq!(told.len(), as_seen.len(), "{} in {}: {:?}", text, tz, told);
+        prop_assert_eq!(reported.len(), as_seen.len(), "{} in {}: {:?}", text, tz, reported);
         // A day more on both sides: a first pass may lie before `from`, a second one after `to`.
         let firings = walk(&naive, tz, dst, from_s - 90_000, to_s + 90_000, 60);
-        for (told, seen) in told.iter().zip(&as_seen) {
-            prop_assert_eq!(told.change_at.timestamp(), seen.change_s);
-            prop_assert_eq!(told.again_at.is_none(), seen.gap);
-            prop_assert_eq!(naive_s(told.first_wall), seen.walls[0]);
-            prop_assert_eq!(Some(&naive_s(told.last_wall)), seen.walls.last());
-            prop_assert_eq!(told.walls as usize, seen.walls.len());
-            prop_assert!(told.offset_before_s < told.offset_after_s || !seen.gap);
-            check(told, &firings)?;
+        for (reported, seen) in reported.iter().zip(&as_seen) {
+            prop_assert_eq!(reported.change_at.timestamp(), seen.change_s);
+            prop_assert_eq!(reported.again_at.is_none(), seen.gap);
+            prop_assert_eq!(naive_s(reported.first_wall), seen.walls[0]);
+            prop_assert_eq!(Some(&naive_s(reported.last_wall)), seen.walls.last());
+            prop_assert_eq!(reported.walls as usize, seen.walls.len());
+            prop_assert!(reported.offset_before_s < reported.offset_after_s || !seen.gap);
+            check(reported, &firings)?;
         }
     }
 
@@ -99,10 +99,10 @@ proptest! {
 }
 
 /// Kind, first wall time, number of wall times, firing and second time, of the changes of 2026.
-fn told(text: &str, zone: &str, dst: Dst) -> Vec<String> {
+fn reported(text: &str, zone: &str, dst: Dst) -> Vec<String> {
     let zone = Zone::parse(zone).unwrap();
     let (from, to) = (at("2026-01-01T00:00:00Z"), at("2027-01-01T00:00:00Z"));
-    let told = parse(text).anomalies(from, to, zone, dst);
+    let reported = parse(text).anomalies(from, to, zone, dst);
     let short = |at: Option<DateTime<Utc>>| {
         at.map_or("-".to_owned(), |at| at.format("%m-%dT%H:%M").to_string())
     };
@@ -112,7 +112,7 @@ fn told(text: &str, zone: &str, dst: Dst) -> Vec<String> {
         let kind = a.kind.as_str();
         format!("{kind} {wall} ×{} {} {}{merged}", a.walls, short(a.fires_at), short(a.again_at))
     };
-    told.iter().map(line).collect()
+    reported.iter().map(line).collect()
 }
 
 #[test]
@@ -162,11 +162,14 @@ fn each_kind_of_anomaly_is_told_as_the_page_on_cron_says_it_fires() {
             ["skipped 03-29 02:00 ×2 - -", "doubled 10-25 02:00 ×2 10-25T00:00 10-25T01:00"],
         ),
     ] {
-        assert_eq!(told(text, VIENNA, dst), lines, "{text}");
+        assert_eq!(reported(text, VIENNA, dst), lines, "{text}");
     }
-    assert_eq!(told("0 12 * * *", VIENNA, Dst::Vixie), [""; 0]);
+    assert_eq!(reported("0 12 * * *", VIENNA, Dst::Vixie), [""; 0]);
     // Half an hour, and a change at midnight.
-    let gap = told("15 2 * * *", "Australia/Lord_Howe", Dst::Vixie);
+    let gap = reported("15 2 * * *", "Australia/Lord_Howe", Dst::Vixie);
     assert_eq!(gap, ["moved 10-04 02:15 ×1 10-03T15:30 -"]);
-    assert_eq!(told("@daily", "Africa/Cairo", Dst::Vixie)[0], "moved 04-24 00:00 ×1 04-23T22:00 -");
+    assert_eq!(
+        reported("@daily", "Africa/Cairo", Dst::Vixie)[0],
+        "moved 04-24 00:00 ×1 04-23T22:00 -"
+    );
 }

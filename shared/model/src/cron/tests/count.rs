@@ -8,7 +8,7 @@ use super::naive::{daily, expressions};
 use super::walk::{DSTS, anywhere, changes};
 use super::{at, parse};
 use crate::cron::{Dst, Expression};
-use crate::steps::taken_by;
+use crate::steps::count_steps;
 use crate::zone::Zone;
 
 /// The firings from `from` on and before `until`, one after the other; `None`: too many for a test.
@@ -121,15 +121,15 @@ fn a_year_of_seconds_is_counted_in_as_few_steps_as_a_year_of_days() {
             [("* * * * * *", 365 * 86_400), ("* * * * *", 365 * 1_440), ("0 8 * * *", 365)]
         {
             let read = parse(text);
-            let (steps, count) = taken_by(|| read.count(from, until, zone, Dst::Vixie));
+            let (steps, count) = count_steps(|| read.count(from, until, zone, Dst::Vixie));
             assert_eq!(count, firings, "{text} in {zone}");
             assert!(steps < 400, "{steps} steps: {text} in {zone}");
             let search = || read.nth_last(from, until, count, zone, Dst::Vixie);
-            let (steps, first) = taken_by(search);
+            let (steps, first) = count_steps(search);
             assert!(first.is_some(), "{text} in {zone}");
             assert!(steps < 1_500, "{steps} steps to the first: {text} in {zone}");
             let search = || read.nth_last(from, until, 10, zone, Dst::Vixie);
-            let (steps, tenth) = taken_by(search);
+            let (steps, tenth) = count_steps(search);
             assert!(tenth.is_some(), "{text} in {zone}");
             assert!(steps < 200, "{steps} steps to the tenth from the end: {text} in {zone}");
         }

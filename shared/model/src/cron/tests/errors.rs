@@ -1,7 +1,9 @@
 //! Every refusal names the field, the item and the way out, and echoes little.
 
 use super::NAME;
-use crate::cron::{CronError, Dialect, ECHO_BYTES, Expression, Field, MAX_BYTES, Reason};
+use crate::cron::{
+    CronError, Dialect, Expression, Field, MAX_ECHO_BYTES, MAX_EXPRESSION_BYTES, Reason,
+};
 
 fn refusal(text: &str, dialect: Dialect) -> CronError {
     match Expression::parse(text, dialect, NAME) {
@@ -317,27 +319,27 @@ fn the_first_wrong_item_from_the_left_is_the_one_reported() {
 
 #[test]
 fn a_text_beyond_the_limit_is_refused_unread() {
-    let text = format!("{:width$}", "* * * * *", width = MAX_BYTES + 1);
+    let text = format!("{:width$}", "* * * * *", width = MAX_EXPRESSION_BYTES + 1);
     let message = refusal(&text, Dialect::Any).to_string();
     assert_eq!(message, "the expression is 1025 bytes long; at most 1024 are allowed");
 }
 
 #[test]
 fn an_error_echoes_at_most_eighty_bytes_without_control_characters() {
-    let exact = "9".repeat(ECHO_BYTES);
+    let exact = "9".repeat(MAX_ECHO_BYTES);
     let error = refusal(&format!("{exact} * * * *"), Dialect::Any);
     assert_eq!(error.item(), Some(exact.as_str()));
 
     let error = refusal(&format!("{exact}9 * * * *"), Dialect::Any);
-    assert_eq!(error.item(), Some(format!("{}...", "9".repeat(ECHO_BYTES - 3)).as_str()));
+    assert_eq!(error.item(), Some(format!("{}...", "9".repeat(MAX_ECHO_BYTES - 3)).as_str()));
 
     let error = refusal(&format!("\u{1b}[31m{} * * * *", "\u{7}".repeat(900)), Dialect::Any);
     let item = error.item().unwrap();
     assert!(item.starts_with("\\u{1b}[31m\\u{7}") && item.ends_with("..."), "{item}");
-    assert!(item.len() <= ECHO_BYTES);
+    assert!(item.len() <= MAX_ECHO_BYTES);
 
     let error = refusal(&format!("{} * * * *", "é".repeat(300)), Dialect::Any);
-    assert!(error.item().unwrap().len() <= ECHO_BYTES);
+    assert!(error.item().unwrap().len() <= MAX_ECHO_BYTES);
     assert_eq!(*error.reason(), Reason::NotAscii);
 }
 

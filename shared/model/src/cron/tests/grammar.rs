@@ -1,12 +1,12 @@
 //! What is read: fields, items, macros.
 
 use super::{NAME, parse};
-use crate::cron::{Dialect, Expression, MAX_BYTES};
+use crate::cron::{Dialect, Expression, MAX_EXPRESSION_BYTES};
 
 fn assert_same(table: &[(&str, &str)]) {
-    for (written, meant) in table {
+    for (written, expected) in table {
         // Whether an expression is a wildcard is told by its text, so here they may differ.
-        assert_eq!(parse(written).sets, parse(meant).sets, "{written:?} and {meant:?}");
+        assert_eq!(parse(written).sets, parse(expected).sets, "{written:?} and {expected:?}");
     }
 }
 
@@ -36,9 +36,9 @@ fn each_dialect_takes_its_own_number_of_fields_and_every_macro() {
 
 #[test]
 fn an_expression_of_exactly_the_longest_length_is_read() {
-    let longest = format!("* * * * {}", vec!["0"; (MAX_BYTES - 7) / 2].join(","));
-    let longest = format!("{longest:<MAX_BYTES$}");
-    assert_eq!(longest.len(), MAX_BYTES);
+    let longest = format!("* * * * {}", vec!["0"; (MAX_EXPRESSION_BYTES - 7) / 2].join(","));
+    let longest = format!("{longest:<MAX_EXPRESSION_BYTES$}");
+    assert_eq!(longest.len(), MAX_EXPRESSION_BYTES);
     assert_eq!(parse(&longest), parse("* * * * 0"));
 }
 

@@ -3,6 +3,7 @@
 
 mod anomalies;
 mod answers;
+mod clock_changes;
 mod count;
 mod days;
 mod errors;
@@ -11,7 +12,6 @@ mod lint;
 mod naive;
 mod properties;
 mod relative;
-mod seams;
 mod spread;
 mod walk;
 

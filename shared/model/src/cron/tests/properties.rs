@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::naive::expressions;
 use super::{NAME, next_in_utc, parse};
-use crate::cron::{CronError, Dialect, Dst, ECHO_BYTES, Expression};
+use crate::cron::{CronError, Dialect, Dst, Expression, MAX_ECHO_BYTES};
 use crate::zone::Zone;
 
 /// 1970 to 2200, with and without a fraction of a second.
@@ -66,7 +66,7 @@ fn check_never_panics(text: &str, from: DateTime<Utc>) -> Result<(), TestCaseErr
 }
 
 fn check_echo(error: &CronError) -> Result<(), TestCaseError> {
-    prop_assert!(error.item().is_none_or(|item| item.len() <= ECHO_BYTES));
+    prop_assert!(error.item().is_none_or(|item| item.len() <= MAX_ECHO_BYTES));
     prop_assert!(!error.to_string().chars().any(char::is_control));
     prop_assert!(error.to_string().len() < 300);
     Ok(())

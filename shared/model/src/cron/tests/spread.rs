@@ -22,7 +22,7 @@ fn minutes(expression: &Expression, count: usize) -> Vec<i64> {
 /// These are promised to stay: if this test fails, every job with an `H` would move.
 #[test]
 fn a_name_keeps_its_numbers_in_every_release() {
-    for (name, written, meant) in [
+    for (name, written, expected) in [
         ("billing.run", "H H * * *", "5 3 * * *"),
         ("billing.run", "H H H H H", "5 3 22 7 2"),
         ("billing.run", "H H H H H H", "8 5 3 22 7 2"),
@@ -31,7 +31,7 @@ fn a_name_keeps_its_numbers_in_every_release() {
         ("reports.daily", "H H * * *", "46 12 * * *"),
         ("", "H H * * *", "9 7 * * *"),
     ] {
-        assert_eq!(of(name, written).sets, of(name, meant).sets, "{name}: {written}");
+        assert_eq!(of(name, written).sets, of(name, expected).sets, "{name}: {written}");
     }
 }
 

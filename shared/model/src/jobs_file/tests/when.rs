@@ -6,9 +6,9 @@ use super::*;
 fn an_instant_without_an_offset_is_one_of_the_zone() {
     let job = one("at = \"2025-12-15T15:00:00\"\ntimezone = \"Europe/Vienna\"");
     let at = Moment::parse("2025-12-15T15:00:00").unwrap();
-    assert_eq!((job.schedule, job.past), (Schedule::At { at }, Past::Refuse));
+    assert_eq!((job.schedule, job.past), (Schedule::At { at }, PastPolicy::Refuse));
     let job = one("at = \"2025-12-15T15:00:00Z\"\npast = \"run\"");
-    assert_eq!(job.past, Past::Run);
+    assert_eq!(job.past, PastPolicy::Run);
     // In UTC both ways of writing it are one.
     assert_eq!(one("at = 2025-12-15T15:00:00").schedule, job.schedule);
 }
@@ -18,9 +18,12 @@ fn terms_are_read_in_the_zone_of_the_job() {
     let job = one("every = \"1h\"\nstart = 2026-01-01T00:00:00\njitter = \"90s\"\nmax_runs = 3");
     let start = Some(Moment::parse("2026-01-01T00:00:00Z").unwrap());
     let jitter = Some(Duration::from_secs(90));
-    assert_eq!(job.terms, Terms { start, jitter, max_runs: Some(3), ..Terms::default() });
+    assert_eq!(
+        job.constraints,
+        ScheduleConstraints { start, jitter, max_runs: Some(3), ..ScheduleConstraints::default() }
+    );
     let job = one("every = \"1h\"\nexclude = [\"2026-12-25\"]\ntimezone = \"Europe/Vienna\"");
-    assert_eq!(job.terms.exclude.to_texts(), ["2026-12-25"]);
+    assert_eq!(job.constraints.exclude.to_texts(), ["2026-12-25"]);
     assert_eq!(job.timezone.name(), "Europe/Vienna");
 }
 
@@ -142,8 +145,8 @@ fn every_wrong_date_is_told_in_its_line_and_a_list_is_bounded() {
     assert!(found[0].starts_with("jobs.toml:6: job \"a.b\": exclude: \"2026-02-30\""), "{found:?}");
     assert!(found[1].starts_with("jobs.toml:8: job \"a.b\": exclude: \"x\""), "{found:?}");
     let days = |count| vec!["\"2026-12-25\""; count].join(", ");
-    one(&format!("every = \"1h\"\nexclude = [{}]", days(MAX_EXCLUDED)));
-    let found = refused(&format!("every = \"1h\"\nexclude = [{}]", days(MAX_EXCLUDED + 1)));
+    one(&format!("every = \"1h\"\nexclude = [{}]", days(MAX_EXCLUSIONS)));
+    let found = refused(&format!("every = \"1h\"\nexclude = [{}]", days(MAX_EXCLUSIONS + 1)));
     assert!(found[0].contains("exclude: has 501 entries; 500 at most"), "{found:?}");
 }
 

@@ -5,19 +5,19 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::job::{Misfire, MisfirePolicy, Schedule};
-use crate::plan::{Due, Gap, GapReason, Plan, Timetable, before, with_keys};
+use crate::plan::{Gap, GapReason, Plan, PlanInput, Timetable, before, build_rows};
 
 /// What [`crate::plan::plan`] must decide.
-pub(super) fn plan(due: &Due<'_>, now: DateTime<Utc>) -> Plan {
+pub(super) fn plan(due: &PlanInput<'_>, now: DateTime<Utc>) -> Plan {
     let Stretch { firings, next } = Stretch::look(due.timetable, due.next_fire_at, now);
     let dues: Vec<_> = firings.iter().map(|firing| due.timetable.due(*firing)).collect();
     let (kept_from, gaps) = not_executed(&firings, &dues, &due.misfire, now);
     Plan {
-        firings: with_keys(
+        firings: build_rows(
             due,
             0,
             firings[kept_from..].iter().copied(),
-            before(now, Misfire::ON_TIME),
+            before(now, Misfire::ON_TIME_GRACE),
         ),
         gaps,
         held: None,
@@ -52,7 +52,7 @@ fn not_executed(
     let older_than = |age: Duration| {
         dues.partition_point(|due| (now - *due).to_std().is_ok_and(|late| late > age))
     };
-    let on_time_from = older_than(Misfire::ON_TIME);
+    let on_time_from = older_than(Misfire::ON_TIME_GRACE);
     let in_window_from = older_than(misfire.window).min(on_time_from);
     let superseded = misfire.policy == MisfirePolicy::FireOnce && on_time_from < firings.len();
     let late_runs = match misfire.policy {

@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn while_catch_up_is_held_late_firings_are_set_aside_and_those_on_time_run() {
     let table = cron("* * * * *");
-    let due = Due { held: true, ..due(&table, Misfire::default(), "2026-01-01T00:00:00Z") };
+    let due = PlanInput { held: true, ..due(&table, Misfire::default(), "2026-01-01T00:00:00Z") };
     let plan = plan(&due, at("2026-01-01T03:00:30Z"));
     assert_eq!(
         plan.held,
@@ -52,13 +52,13 @@ proptest! {
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
         let now = now + TimeDelta::microseconds(past_us);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+        let due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
         let free = plan(&due, now);
-        let held = plan(&Due { held: true, ..due }, now);
+        let held = plan(&PlanInput { held: true, ..due }, now);
         prop_assert_eq!(held.next_fire_at, free.next_fire_at);
         prop_assert_eq!(&held.gaps, &[]);
         let released = held.held.as_ref().map_or_else(Plan::default, |gap| {
-            release(&Due { next_fire_at: gap.first, ..due }, 0, gap.last, now)
+            release(&PlanInput { next_fire_at: gap.first, ..due }, 0, gap.last, now)
         });
         prop_assert_eq!(released.gaps, free.gaps);
         let rows: Vec<_> = released.firings.into_iter().chain(held.firings).collect();
@@ -77,13 +77,13 @@ proptest! {
             .collect();
         wakes.sort_unstable();
         wakes.push(now);
-        let mut due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: true };
+        let mut due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: true };
         let mut plans = Vec::new();
         for wake in wakes {
             let plan = plan(&due, wake);
             due.next_fire_at = plan.next_fire_at.unwrap();
             if let Some(gap) = &plan.held {
-                plans.push(release(&Due { next_fire_at: gap.first, ..due }, 0, gap.last, wake));
+                plans.push(release(&PlanInput { next_fire_at: gap.first, ..due }, 0, gap.last, wake));
             }
             plans.push(plan);
         }

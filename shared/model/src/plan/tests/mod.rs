@@ -1,11 +1,11 @@
 //! The plan as a table of cases; `properties` has it over random schedules, policies and downtimes.
 
+mod constraints;
 mod enumerated;
 mod held;
 mod overlaps;
 mod properties;
 mod steps;
-mod terms;
 
 use super::*;
 use crate::cron::Dst;
@@ -32,8 +32,8 @@ fn misfire(policy: MisfirePolicy, window_s: u64, limit: u32) -> Misfire {
     Misfire { policy, window: Duration::from_secs(window_s), limit, rate: None }
 }
 
-fn due<'a>(timetable: &'a Timetable, misfire: Misfire, next_fire_at: &str) -> Due<'a> {
-    Due {
+fn due<'a>(timetable: &'a Timetable, misfire: Misfire, next_fire_at: &str) -> PlanInput<'a> {
+    PlanInput {
         timetable,
         overlap: Overlap::Allow,
         misfire,
@@ -175,7 +175,7 @@ fn nothing_late_runs_when_even_the_newest_is_outside_the_window() {
 #[test]
 fn what_passed_while_a_job_was_paused_is_one_gap() {
     let table = cron("0 * * * *");
-    let plan = pass_over(
+    let plan = plan_as_gap(
         &table,
         at("2026-01-01T00:00:00Z"),
         at("2026-01-01T02:30:00Z"),

@@ -10,7 +10,7 @@ fn a_busy_job_that_must_not_overlap_is_skipped_by_name() {
     let table = every(10_000);
     let now = at("2026-01-01T00:00:25Z");
     for (busy, became) in [(false, ["run", "overlap", "overlap"]), (true, ["overlap"; 3])] {
-        let due = Due {
+        let due = PlanInput {
             overlap: Overlap::Skip,
             under_way: UnderWay { running: busy, ..UnderWay::default() },
             ..due(&table, Misfire::default(), "2026-01-01T00:00:00Z")
@@ -28,8 +28,8 @@ proptest! {
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
         let under_way = UnderWay { running: busy, ..UnderWay::default() };
-        let allow = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way, held: false };
-        let skip = Due { overlap: Overlap::Skip, ..allow };
+        let allow = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way, held: false };
+        let skip = PlanInput { overlap: Overlap::Skip, ..allow };
         let (allowed, skipped) = (plan(&allow, now), plan(&skip, now));
         let runs = |plan: &Plan| -> Vec<DateTime<Utc>> {
             plan.firings.iter()
@@ -42,7 +42,7 @@ proptest! {
         prop_assert_eq!(allowed.gaps, skipped.gaps);
         prop_assert_eq!(allowed.firings.len(), skipped.firings.len());
         // Of a job that queues the first runs and one waits; of one that replaces it is the newest.
-        let planned = |overlap| plan(&Due { overlap, ..allow }, now).firings;
+        let planned = |overlap| plan(&PlanInput { overlap, ..allow }, now).firings;
         let run_or_wait = |firings: &[Firing]| -> Vec<usize> {
             let such = |firing: &Firing| !matches!(firing.disposition, Disposition::Skipped(_));
             (0..firings.len()).filter(|index| such(&firings[*index])).collect()

@@ -70,7 +70,7 @@ proptest! {
         let (next_fire_at, now) = placed(&table, downtime);
         let overlap = [Overlap::Allow, Overlap::Skip, Overlap::Queue, Overlap::Replace][overlap];
         let under_way = UnderWay { running: busy, ..UnderWay::default() };
-        let due = Due { timetable: &table, overlap, misfire, next_fire_at, under_way, held: false };
+        let due = PlanInput { timetable: &table, overlap, misfire, next_fire_at, under_way, held: false };
         let accounted: Vec<_> =
             ledger(&table, &[plan(&due, now)]).into_iter().map(|(firing, _)| firing).collect();
         prop_assert_eq!(accounted, nominal(&table, next_fire_at, now));
@@ -81,10 +81,10 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+        let due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
         let cursor = plan(&due, now).next_fire_at;
         if let Some(next_fire_at) = cursor {
-            let again = plan(&Due { next_fire_at, ..due }, now);
+            let again = plan(&PlanInput { next_fire_at, ..due }, now);
             prop_assert_eq!(again, Plan { next_fire_at: cursor, ..Plan::default() });
         }
     }
@@ -100,7 +100,7 @@ proptest! {
             .collect();
         wakes.sort_unstable();
         wakes.push(now);
-        let mut due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+        let mut due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
         let mut accounted = Vec::new();
         for wake in wakes {
             let plan = plan(&due, wake);
@@ -115,11 +115,11 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+        let due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
         let ledger = ledger(&table, &[plan(&due, now)]);
         let age = |firing: DateTime<Utc>| (now - firing).to_std().unwrap();
         let (late, on_time): (Vec<_>, Vec<_>) =
-            ledger.into_iter().partition(|(firing, _)| age(*firing) > Misfire::ON_TIME);
+            ledger.into_iter().partition(|(firing, _)| age(*firing) > Misfire::ON_TIME_GRACE);
         prop_assert!(on_time.iter().all(|(_, became)| *became == "run"));
         let run: Vec<_> = late.iter().filter(|(_, became)| *became == "run").collect();
         prop_assert!(run.iter().all(|(firing, _)| age(*firing) <= misfire.window));
@@ -139,7 +139,7 @@ proptest! {
         table in tables(), misfire in misfires(), downtime in downtimes(),
     ) {
         let (next_fire_at, now) = placed(&table, downtime);
-        let due = Due { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+        let due = PlanInput { timetable: &table, overlap: Overlap::Allow, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
         let plan = plan(&due, now);
         let keys: std::collections::HashSet<_> = plan.firings.iter().map(|firing| &firing.key).collect();
         prop_assert_eq!(keys.len(), plan.firings.len());
@@ -158,7 +158,7 @@ proptest! {
         let now = now + TimeDelta::microseconds(past_us);
         let overlap = [Overlap::Allow, Overlap::Skip, Overlap::Queue, Overlap::Replace][overlap];
         let under_way = UnderWay { running: busy, ..UnderWay::default() };
-        let due = Due { timetable: &table, overlap, misfire, next_fire_at, under_way, held: false };
+        let due = PlanInput { timetable: &table, overlap, misfire, next_fire_at, under_way, held: false };
         prop_assert_eq!(plan(&due, now), enumerated::plan(&due, now), "{:?} {:?}", due, now);
     }
 }

@@ -1,13 +1,13 @@
 //! What a plan costs, in steps: the same on every machine.
 
 use super::*;
-use crate::steps::taken_by;
+use crate::steps::count_steps;
 
 /// A year of absence of a job, and what its plan has.
 fn year(table: &Timetable, misfire: Misfire) -> (u64, Plan) {
     let (from, now) = (at("2025-03-20T12:34:56Z"), at("2026-03-20T12:34:56.789Z"));
     let next_fire_at = table.next_after(from).unwrap();
-    let due = Due {
+    let due = PlanInput {
         timetable: table,
         overlap: Overlap::Allow,
         misfire,
@@ -15,7 +15,7 @@ fn year(table: &Timetable, misfire: Misfire) -> (u64, Plan) {
         under_way: UnderWay::default(),
         held: false,
     };
-    taken_by(|| plan(&due, now))
+    count_steps(|| plan(&due, now))
 }
 
 fn accounted(plan: &Plan) -> u64 {
@@ -59,12 +59,12 @@ fn planning_a_year_of_missed_minutes_or_seconds_is_bounded_by_the_limit() {
 fn a_pause_of_a_century_is_counted_and_not_visited() {
     let table = cron("* * * * * *");
     let (from, now) = (at("1970-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
-    let (steps, plan) = taken_by(|| pass_over(&table, from, now, GapReason::Paused));
+    let (steps, plan) = count_steps(|| plan_as_gap(&table, from, now, GapReason::Paused));
     let seconds = (now - from).num_seconds() + 1;
     assert_eq!(i64::from(plan.gaps[0].count), seconds);
     assert!(steps < 40_000, "{steps}");
     let (from, now) = (at("1926-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z"));
-    let plan = pass_over(&table, from, now, GapReason::Paused);
+    let plan = plan_as_gap(&table, from, now, GapReason::Paused);
     assert_eq!(plan.gaps[0].count, Gap::MAX_COUNT, "no column holds more");
     assert_eq!(plan.gaps[0].last, now);
 }

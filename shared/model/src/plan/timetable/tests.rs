@@ -121,12 +121,12 @@ fn a_wall_time_is_an_instant_of_the_zone_whatever_the_data_makes_of_it() {
 #[test]
 fn the_first_and_the_last_instant_belong_to_the_terms() {
     let moment = |text: &str| Some(Moment::parse(text).unwrap());
-    let terms = Terms {
+    let constraints = ScheduleConstraints {
         start: moment("2026-01-01T10:00:00Z"),
         end: moment("2026-01-01T12:00:00Z"),
-        ..Terms::default()
+        ..ScheduleConstraints::default()
     };
-    let table = every(3_600_000).under(&terms, "a.b");
+    let table = every(3_600_000).with_constraints(&constraints, "a.b");
     let firings: Vec<_> = std::iter::successors(table.next_after(DateTime::UNIX_EPOCH), |from| {
         table.next_after(*from)
     })
@@ -139,7 +139,10 @@ fn the_first_and_the_last_instant_belong_to_the_terms() {
 fn a_search_passes_over_an_excluded_century_in_a_step() {
     let under = |days: &str| {
         let exclude = Exclusions::from_texts(&[days]).unwrap();
-        every(1_000).under(&Terms { exclude, ..Terms::default() }, "a.b")
+        every(1_000).with_constraints(
+            &ScheduleConstraints { exclude, ..ScheduleConstraints::default() },
+            "a.b",
+        )
     };
     let next = under("2026-01-01..2125-11-30").next_after(at("2025-12-31T23:59:59Z"));
     assert_eq!(next, Some(at("2125-12-01T00:00:00Z")));
@@ -154,17 +157,17 @@ fn minute(minute: i64) -> DateTime<Utc> {
 
 prop_compose! {
     /// Terms within nine days.
-    fn terms()(
+    fn constraints()(
         start in prop::option::of(0_i64..6_000),
         end in prop::option::of(4_000_i64..12_000),
         days in prop::collection::vec((25_u32..34, 0_u64..3), 0..4),
         jitter in prop::option::of(1_u64..7_200),
-    ) -> Terms {
+    ) -> ScheduleConstraints {
         let days = days.into_iter().map(|(day, length)| {
             let first = at("2026-03-01T00:00:00Z").date_naive() + chrono::Days::new(day.into());
             format!("{first}..{}", first + chrono::Days::new(length))
         });
-        Terms {
+        ScheduleConstraints {
             start: start.map(|start| minute(start).into()),
             end: end.map(|end| minute(end).into()),
             exclude: Exclusions::from_texts(&days.collect::<Vec<_>>()).unwrap(),
@@ -176,13 +179,18 @@ prop_compose! {
 
 /// Whether a period fires at a minute, by arithmetic, under terms; and whether it would but for an
 /// excluded day.
-fn fires(minute_of: i64, (period, phase): (i64, i64), terms: &Terms, zone: Zone) -> (bool, bool) {
+fn fires(
+    minute_of: i64,
+    (period, phase): (i64, i64),
+    constraints: &ScheduleConstraints,
+    zone: Zone,
+) -> (bool, bool) {
     let instant = minute(minute_of);
     let there = (instant.timestamp() / 60 - phase).rem_euclid(period) == 0
-        && terms.start.is_none_or(|start| start.instant(zone) <= instant)
-        && terms.end.is_none_or(|end| instant <= end.instant(zone));
+        && constraints.start.is_none_or(|start| start.instant(zone) <= instant)
+        && constraints.end.is_none_or(|end| instant <= end.instant(zone));
     let date = zone.at(instant).date_naive();
-    let excluded = terms.exclude.to_texts().iter().any(|days| {
+    let excluded = constraints.exclude.to_texts().iter().any(|days| {
         let (first, last) = days.split_once("..").unwrap_or((days, days));
         (first.parse().unwrap()..=last.parse().unwrap()).contains(&date)
     });
@@ -192,7 +200,7 @@ fn fires(minute_of: i64, (period, phase): (i64, i64), terms: &Terms, zone: Zone)
 proptest! {
     #[test]
     fn a_timetable_fires_at_the_minutes_that_a_walk_finds_under_its_terms(
-        terms in terms(),
+        constraints in constraints(),
         period in 1_i64..3_000,
         phase in 0_i64..3_000,
         zone in prop::sample::select(vec!["UTC", "Europe/Vienna", "Pacific/Apia", "America/Havana"]),
@@ -201,9 +209,9 @@ proptest! {
         let [minutes, phase_minutes] = [period, phase].map(|m| Duration::from_mins(m as u64));
         let schedule = Schedule::Every { period: minutes, phase: phase_minutes };
         let table = Timetable::new("a.b", &schedule, zone, Dst::default()).unwrap();
-        let table = table.under(&terms, "a.b");
+        let table = table.with_constraints(&constraints, "a.b");
         let walked: Vec<_> = (0..12_500)
-            .filter(|minute| fires(*minute, (period, phase), &terms, zone).0)
+            .filter(|minute| fires(*minute, (period, phase), &constraints, zone).0)
             .map(minute)
             .collect();
         let found: Vec<_> =

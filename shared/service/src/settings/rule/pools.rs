@@ -1,7 +1,7 @@
 //! The pools of a worker, and how many slots each of them has.
 
 use super::{Name, Rule, Whole};
-use crate::settings::problem::shortened;
+use crate::settings::problem::quote_shortened;
 
 /// Pools as they are given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,23 +29,23 @@ impl Rule for PoolList {
         let mut slots = Vec::new();
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         for part in &parts {
-            let told = |reason: String| match *part {
+            let describe = |reason: String| match *part {
                 "" => "a name between the commas is missing".to_owned(),
-                _ => format!("{}: {reason}", shortened(part)),
+                _ => format!("{}: {reason}", quote_shortened(part)),
             };
             let (name, number) = match part.split_once(':') {
                 Some((name, number)) => (name.trim_end(), Some(number.trim_start())),
                 None => (*part, None),
             };
-            let name = self.name.parse(name).map_err(told)?;
+            let name = self.name.parse(name).map_err(describe)?;
             if let Some(number) = number {
                 if names.contains(&name) {
-                    return Err(told("a pool is named twice".to_owned()));
+                    return Err(describe("a pool is named twice".to_owned()));
                 }
                 slots.push(
                     self.slots
                         .parse(number)
-                        .map_err(|reason| told(format!("its slots are {reason}")))?,
+                        .map_err(|reason| describe(format!("its slots are {reason}")))?,
                 );
             }
             if !names.contains(&name) {
@@ -79,7 +79,7 @@ impl Rule for PoolList {
 }
 
 /// `slots`, dealt out to so many pools in turn.
-pub(crate) fn deal(slots: u32, pools: usize) -> Vec<u32> {
+pub(crate) fn distribute_slots(slots: u32, pools: usize) -> Vec<u32> {
     let all = u32::try_from(pools).unwrap_or(u32::MAX).max(1);
     (0..all).map(|pool| slots / all + u32::from(pool < slots % all)).collect()
 }
@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn slots_are_dealt_out_in_turn() {
-        assert_eq!(deal(8, 1), [8]);
-        assert_eq!(deal(8, 3), [3, 3, 2]);
-        assert_eq!(deal(1, 2), [1, 0]);
+        assert_eq!(distribute_slots(8, 1), [8]);
+        assert_eq!(distribute_slots(8, 3), [3, 3, 2]);
+        assert_eq!(distribute_slots(1, 2), [1, 0]);
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::settings::rule::{Milliseconds, Whole};
 use crate::settings::setting::Program::Console;
-use crate::settings::setting::{About, Fallback, Setting};
+use crate::settings::setting::{Fallback, Setting, SettingInfo};
 
 pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "FAILED_WARN_COUNT",
         meaning: "With more failed executions than this waiting for an operator, `sexton status` warns.",
         unit: "executions",
@@ -19,7 +19,7 @@ pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
 };
 
 pub(crate) static FAILED_WARN_AGE_MS: Setting<Milliseconds> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "FAILED_WARN_AGE_MS",
         meaning: "When the oldest failed execution has waited for longer than this, `sexton status` warns.",
         unit: "milliseconds",
@@ -32,7 +32,7 @@ pub(crate) static FAILED_WARN_AGE_MS: Setting<Milliseconds> = Setting {
 };
 
 pub(crate) static FAILED_WARN_PER_HOUR: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "FAILED_WARN_PER_HOUR",
         meaning: "When more executions than this failed within the last hour and still wait, `sexton \
                   status` warns.",

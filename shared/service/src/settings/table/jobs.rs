@@ -2,12 +2,12 @@
 
 use crate::settings::rule::{Days, Decimal, Milliseconds, Name, Text, Whole};
 use crate::settings::setting::Program::{Scheduler, Worker};
-use crate::settings::setting::{About, Fallback, Program, Setting};
+use crate::settings::setting::{Fallback, Program, Setting, SettingInfo};
 
 const SERVICES: &[Program] = &[Scheduler, Worker];
 
 pub(crate) static SEXTON_SERVICE: Setting<Name> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "SEXTON_SERVICE",
         meaning: "What is put before the names of the jobs in `CRON_JOBS`, with a dot: \
                   `dailyReport` becomes `billing.dailyReport`.",
@@ -26,7 +26,7 @@ pub(crate) static SEXTON_SERVICE: Setting<Name> = Setting {
 };
 
 pub(crate) static CRON_JOBS: Setting<Text> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "CRON_JOBS",
         meaning: "Jobs to have, as JSON: `{\"dailyReport\": {\"schedule\": \"0 8 * * *\", \
                   \"lockKey\": 1301}}`. The task type is the job's name, what `SEXTON_SERVICE` \
@@ -43,7 +43,7 @@ pub(crate) static CRON_JOBS: Setting<Text> = Setting {
 };
 
 pub(crate) static CRON_MAX_RETRIES: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "CRON_MAX_RETRIES",
         meaning: "Retries after a failed first attempt, for jobs that do not say. Then the task \
                   is parked in the failed queue.",
@@ -59,7 +59,7 @@ pub(crate) static CRON_MAX_RETRIES: Setting<Whole> = Setting {
 };
 
 pub(crate) static CRON_RETRY_DELAY_MS: Setting<Milliseconds> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "CRON_RETRY_DELAY_MS",
         meaning: "The wait before the first retry, for jobs that do not say.",
         unit: "milliseconds",
@@ -73,7 +73,7 @@ pub(crate) static CRON_RETRY_DELAY_MS: Setting<Milliseconds> = Setting {
 };
 
 pub(crate) static CRON_RETRY_DELAY_MULTIPLIER: Setting<Decimal> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "CRON_RETRY_DELAY_MULTIPLIER",
         meaning: "The factor from one wait to the next, for jobs that do not say: with 30000 ms \
                   and 2.0 the waits are 30 s, 60 s, 120 s.",
@@ -87,7 +87,7 @@ pub(crate) static CRON_RETRY_DELAY_MULTIPLIER: Setting<Decimal> = Setting {
 };
 
 pub(crate) static CATCH_UP_HOLD_MS: Setting<Milliseconds> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "CATCH_UP_HOLD_MS",
         meaning: "After the database's time has jumped by more than this against the last instant \
                   that a scheduler saw (or back by more than a minute), late firings are set aside \
@@ -105,7 +105,7 @@ pub(crate) static CATCH_UP_HOLD_MS: Setting<Milliseconds> = Setting {
 };
 
 pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "RETENTION_DAYS",
         meaning: "How long finished executions are kept. Failed ones are never removed by age, \
                   and keys that a caller chose go on deduplicating.",
@@ -119,7 +119,7 @@ pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
 };
 
 pub(crate) static AUDIT_DAYS: Setting<Days> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "AUDIT_DAYS",
         meaning: "How long the audit is kept: what operators did, to what, when and why. `sexton audit \
                   export` writes it down before.",

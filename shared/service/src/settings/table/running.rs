@@ -2,13 +2,13 @@
 
 use crate::settings::rule::{Address, Filter, Format, Milliseconds, Whole};
 use crate::settings::setting::Program::{Console, Scheduler, Worker};
-use crate::settings::setting::{About, Fallback, Program, Setting};
+use crate::settings::setting::{Fallback, Program, Setting, SettingInfo};
 
 const ALL: &[Program] = &[Scheduler, Worker, Console];
 const SERVICES: &[Program] = &[Scheduler, Worker];
 
 pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "SHUTDOWN_GRACE_MS",
         meaning: "How long running work may go on after SIGTERM or SIGINT, while nothing new is \
                   begun. A second signal ends the wait.",
@@ -23,7 +23,7 @@ pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
 };
 
 pub(crate) static HEALTH_ADDR: Setting<Address> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "HEALTH_ADDR",
         meaning: "Where `/livez` and `/readyz` are answered. Port 0 takes a free one; the log \
                   says which.",
@@ -38,7 +38,7 @@ pub(crate) static HEALTH_ADDR: Setting<Address> = Setting {
 };
 
 pub(crate) static LOG_FORMAT: Setting<Format> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "LOG_FORMAT",
         meaning: "How log lines are written to standard error.",
         unit: "word",
@@ -51,7 +51,7 @@ pub(crate) static LOG_FORMAT: Setting<Format> = Setting {
 };
 
 pub(crate) static RUST_LOG: Setting<Filter> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "RUST_LOG",
         meaning: "Which log lines are written. `lapin` and `sqlx` stay at `warn` unless they are \
                   named.",

@@ -3,13 +3,13 @@
 use crate::settings::rule::{FilePath, Name, Server, Whole};
 use crate::settings::server_url::ServerKind;
 use crate::settings::setting::Program::{Console, Scheduler, Worker};
-use crate::settings::setting::{About, Fallback, Program, Setting};
+use crate::settings::setting::{Fallback, Program, Setting, SettingInfo};
 
 const ALL: &[Program] = &[Scheduler, Worker, Console];
 const SERVICES: &[Program] = &[Scheduler, Worker];
 
 pub(crate) static DATABASE_URL: Setting<Server> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "DATABASE_URL",
         meaning: "The PostgreSQL database that holds jobs, executions and their history.",
         unit: "URL",
@@ -23,7 +23,7 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
 };
 
 pub(crate) static AMQP_URL: Setting<Server> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "AMQP_URL",
         meaning: "The RabbitMQ server and virtual host that carry tickets to the workers.",
         unit: "URL",
@@ -40,7 +40,7 @@ pub(crate) static AMQP_URL: Setting<Server> = Setting {
 };
 
 pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "SEXTON_NAMESPACE",
         meaning: "The name that every queue and exchange begins with. Schedulers, workers and \
                   `sexton` must agree on it.",
@@ -60,7 +60,7 @@ pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
 };
 
 pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "DB_POOL_SIZE",
         meaning: "Connections that one process may hold to PostgreSQL for its own work. They are \
                   opened when needed.",
@@ -79,7 +79,7 @@ pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
 };
 
 pub(crate) static SEXTON_INSTANCE: Setting<Name> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "SEXTON_INSTANCE",
         meaning: "What this process is called in `sexton status` and in the rows it writes. A \
                   worker that starts under the name of a dead predecessor on the same host \
@@ -95,7 +95,7 @@ pub(crate) static SEXTON_INSTANCE: Setting<Name> = Setting {
 };
 
 pub(crate) static SEXTON_STATE_DIR: Setting<FilePath> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "SEXTON_STATE_DIR",
         meaning: "The folder for the lock files that tell a live worker of this instance name \
                   from a dead one. It is created when missing and stays nearly empty.",

@@ -2,10 +2,10 @@
 
 use crate::settings::rule::{FilePath, Milliseconds, Name, Pattern, PoolList, TypeList, Whole};
 use crate::settings::setting::Program::Worker;
-use crate::settings::setting::{About, Fallback, Setting};
+use crate::settings::setting::{Fallback, Setting, SettingInfo};
 
 pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_TASKS",
         meaning: "The task catalogue, a TOML file: what each task type runs on this worker.",
         unit: "path",
@@ -19,7 +19,7 @@ pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
 };
 
 pub(crate) static WORKER_POOLS: Setting<PoolList> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_POOLS",
         meaning: "The pools this worker takes tasks from, with the slots of each, like \
                   `default:4,reports:2`. Without numbers, like `default,reports`, the slots of \
@@ -43,7 +43,7 @@ pub(crate) static WORKER_POOLS: Setting<PoolList> = Setting {
 };
 
 pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_SLOTS",
         meaning: "How many tasks this worker runs at the same time, where WORKER_POOLS does not say \
                   it for each pool.",
@@ -58,7 +58,7 @@ pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
 };
 
 pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_PREFETCH",
         meaning: "Tickets that the broker hands to one slot before the earlier ones are settled.",
         unit: "tickets",
@@ -73,7 +73,7 @@ pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
 };
 
 pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "LEASE_MS",
         meaning: "How long a running attempt stays its worker's own without a renewal, for jobs \
                   that do not say. It is renewed every quarter of that time, however long the \
@@ -91,7 +91,7 @@ pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
 };
 
 pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_MASK",
         meaning: "What is replaced by `***` in the output of tasks and in the reasons of their \
                   failures, before they are stored: each match in a line. Write several patterns \
@@ -107,7 +107,7 @@ pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
 };
 
 pub(crate) static WORKER_FOREIGN_TYPES: Setting<TypeList> = Setting {
-    about: About {
+    about: SettingInfo {
         name: "WORKER_FOREIGN_TYPES",
         meaning: "Task types whose messages of other programs this worker adopts although no worker of the                   pool offers the type, like `report,billing.*`. A type that some worker of the pool offers                   needs no entry.",
         unit: "task types",

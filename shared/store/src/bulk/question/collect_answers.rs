@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
-use sexton_model::bulk::PORTION;
+use sexton_model::bulk::MAX_BATCH_EXECUTIONS;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
-use sexton_model::verify::{Answer, answer};
+use sexton_model::verify_task::{VerifyAnswer, read_answer};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -37,14 +37,14 @@ pub(super) async fn collect_answers(
             None => None,
         };
         let answer = match state {
-            Some(_) if ended.overdue => Some(Answer::Unknown(format!(
+            Some(_) if ended.overdue => Some(VerifyAnswer::Unknown(format!(
                 "waits for {MAX_QUESTION_WAIT_MINUTES} minutes, and no worker at work in its pool offers it"
             ))),
-            _ if !ended.open => Some(Answer::Unknown("came too late".to_owned())),
-            Some(state) => answer(state, ended.result.as_ref(), ended.error.as_deref()),
-            None => {
-                Some(Answer::Unknown("had its question removed before it was heard".to_owned()))
-            }
+            _ if !ended.open => Some(VerifyAnswer::Unknown("came too late".to_owned())),
+            Some(state) => read_answer(state, ended.result.as_ref(), ended.error.as_deref()),
+            None => Some(VerifyAnswer::Unknown(
+                "had its question removed before it was heard".to_owned(),
+            )),
         };
         if let Some(answer) = answer {
             judged.push((ended, answer));
@@ -64,8 +64,9 @@ pub(super) async fn collect_answers(
     let ordinals: Vec<i64> = judged.iter().map(|(ended, _)| ended.ordinal).collect();
     let edited = find_edited(connection, asker.id, &ordinals).await?;
     for (ended, answer) in &mut judged {
-        if *answer == Answer::Happened && edited.contains(&ended.ordinal) {
-            *answer = Answer::Unknown("was asked before somebody changed the params".to_owned());
+        if *answer == VerifyAnswer::Happened && edited.contains(&ended.ordinal) {
+            *answer =
+                VerifyAnswer::Unknown("was asked before somebody changed the params".to_owned());
         }
     }
     let resolved = apply_answers(connection, asker, &judged, &locked).await?;
@@ -100,7 +101,7 @@ async fn list_ended_questions(
                OR o.overdue)
         ORDER BY q.ordinal LIMIT $2"#,
         asker.id,
-        i64::from(PORTION),
+        i64::from(MAX_BATCH_EXECUTIONS),
         asker.now,
         f64::from(MAX_QUESTION_WAIT_MINUTES)
     )
@@ -112,7 +113,7 @@ async fn list_ended_questions(
 /// which of them somebody else holds.
 async fn lock_judged(
     connection: &mut PgConnection,
-    judged: &[(EndedQuestion, Answer)],
+    judged: &[(EndedQuestion, VerifyAnswer)],
 ) -> Result<(HashMap<Uuid, LockedExecution>, HashSet<Uuid>), StoreError> {
     let mut items = Vec::new();
     for (ended, answer) in judged {
@@ -121,7 +122,7 @@ async fn lock_judged(
             items.push(OpenItem { ordinal, id, seen: parse_attempt_number(attempt)? });
             Ok(())
         };
-        if *answer == Answer::Happened {
+        if *answer == VerifyAnswer::Happened {
             take(ended.execution_id, ended.seen)?;
         }
         let given_up = ended.overdue || ended.state.as_deref() == Some("failed");
@@ -139,13 +140,13 @@ async fn lock_judged(
 async fn apply_answers(
     connection: &mut PgConnection,
     asker: &LockedBulk,
-    judged: &[(EndedQuestion, Answer)],
+    judged: &[(EndedQuestion, VerifyAnswer)],
     locked: &HashMap<Uuid, LockedExecution>,
 ) -> Result<HashSet<Uuid>, StoreError> {
     let (mut happened, mut failed_questions, mut overdue_questions) =
         (Vec::new(), Vec::new(), Vec::new());
     for (ended, answer) in judged {
-        if *answer == Answer::Happened {
+        if *answer == VerifyAnswer::Happened {
             happened
                 .push((ExecutionId::new(ended.execution_id), parse_attempt_number(ended.seen)?));
         }
@@ -206,7 +207,7 @@ async fn cancel_questions(
 async fn record_answers(
     connection: &mut PgConnection,
     bulk: i64,
-    judged: &[(EndedQuestion, Answer)],
+    judged: &[(EndedQuestion, VerifyAnswer)],
     resolved: &HashSet<Uuid>,
     round: &mut QuestionRound,
 ) -> Result<(), StoreError> {
@@ -215,20 +216,20 @@ async fn record_answers(
         .iter()
         .filter(|(ended, _)| ended.open)
         .map(|(ended, answer)| match answer {
-            Answer::Happened if resolved.contains(&ended.execution_id) => {
+            VerifyAnswer::Happened if resolved.contains(&ended.execution_id) => {
                 round.resolved += 1;
                 (ended.ordinal, "resolved", None)
             }
-            Answer::Happened => {
+            VerifyAnswer::Happened => {
                 refused += 1;
                 let note = "it was not failed any more, or failed once more".to_owned();
                 (ended.ordinal, "refused", Some(note))
             }
-            Answer::NotYet => {
+            VerifyAnswer::NotYet => {
                 round.waiting += 1;
                 (ended.ordinal, "waiting", None)
             }
-            Answer::Unknown(why) => {
+            VerifyAnswer::Unknown(why) => {
                 round.unknown += 1;
                 let note: String =
                     format!("its verify task {why}").chars().take(MAX_NOTE_CHARS).collect();

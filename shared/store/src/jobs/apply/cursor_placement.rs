@@ -2,7 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::job::JobSpec;
-use sexton_model::plan::{Cursor, Gap, GapReason, Timetable, excluded, first_firing, give_up};
+use sexton_model::plan::{
+    Cursor, Gap, GapReason, Timetable, excluded_gaps, first_firing, nominal_gap,
+};
 use sexton_model::zone::tz_data_version;
 
 use crate::StoreError;
@@ -41,7 +43,7 @@ impl CursorPlacement {
 }
 
 fn runs_left(spec: &JobSpec, used: i32) -> Option<u32> {
-    spec.terms.runs_left(used.max(0) as u32)
+    spec.constraints.runs_left(used.max(0) as u32)
 }
 
 /// What has its time up to `at` and is not accounted for, of a job that does not go on with it: one gap of
@@ -55,8 +57,8 @@ pub(in crate::jobs) fn left_behind(
     // A schedule that cannot be read has no firings that could be counted.
     let (Ok(timetable), Some(cursor)) = (job.timetable(), cursor) else { return Vec::new() };
     let from = job.planned_until.unwrap_or(cursor.nominal);
-    let excluded = excluded(&timetable, from, at, false);
-    give_up(&timetable, cursor.nominal, at, reason).into_iter().chain(excluded).collect()
+    let excluded = excluded_gaps(&timetable, from, at, false);
+    nominal_gap(&timetable, cursor.nominal, at, reason).into_iter().chain(excluded).collect()
 }
 
 /// Where `job`, which was `old`, goes on as it is to be, and its gaps.
@@ -71,12 +73,12 @@ pub(super) fn reschedule(
 ) -> Result<(CursorPlacement, Vec<Gap>), StoreError> {
     let spec = ready.spec;
     let cursor = job.cursor()?;
-    let limited = old.terms.max_runs.is_some() && spec.terms.max_runs.is_some();
+    let limited = old.constraints.max_runs.is_some() && spec.constraints.max_runs.is_some();
     let runs_used = if limited { job.runs_used } else { 0 };
     let given_up = |reason| left_behind(job, cursor, reason, at);
     let had_ended = runs_left(old, job.runs_used) == Some(0);
     let is_over = runs_left(spec, runs_used) == Some(0);
-    if !old.fires_as(spec) || (had_ended && !is_over) {
+    if !old.has_same_firings(spec) || (had_ended && !is_over) {
         let reason = match job.status.as_str() {
             "paused" => GapReason::Paused,
             _ => GapReason::Rescheduled,
@@ -93,7 +95,7 @@ pub(super) fn reschedule(
         place.cursor = None;
         return Ok((place, given_up(GapReason::PastEnd)));
     }
-    if old.terms.jitter != spec.terms.jitter
+    if old.constraints.jitter != spec.constraints.jitter
         && let (Some(cursor), Some(timetable)) = (cursor, ready.timetable)
     {
         place.cursor =

@@ -6,7 +6,7 @@ use crate::id::{AttemptNumber, ExecutionId, JobId};
 
 /// A failed execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Parked {
+pub struct ParkedTask {
     /// The execution.
     pub id: ExecutionId,
     /// What a worker's catalogue was asked for.

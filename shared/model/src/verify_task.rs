@@ -13,7 +13,7 @@ pub const VERIFY_PREFIX: &str = "verify.";
 
 /// What a question has said.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum VerifyAnswer {
     /// The effect has happened.
     Happened,
     /// It has not.
@@ -22,7 +22,7 @@ pub enum Answer {
     Unknown(String),
 }
 
-impl Answer {
+impl VerifyAnswer {
     /// As the database names it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -35,11 +35,15 @@ impl Answer {
 
 /// The answer of a question in `state`, which handed back `result` or failed with `error`; `None`: it has not
 /// ended, and is waited for. The result is `true` or `false`, or an object whose `happened` is.
-pub fn answer(state: State, result: Option<&Value>, error: Option<&str>) -> Option<Answer> {
-    let unknown = |text: String| Some(Answer::Unknown(text));
+pub fn read_answer(
+    state: State,
+    result: Option<&Value>,
+    error: Option<&str>,
+) -> Option<VerifyAnswer> {
+    let unknown = |text: String| Some(VerifyAnswer::Unknown(text));
     match state {
         State::Pending | State::Running | State::Retrying => None,
-        State::Succeeded => Some(said(result)),
+        State::Succeeded => Some(parse_result(result)),
         State::Failed | State::Discarded => {
             unknown(format!("could not be asked: {}", error.unwrap_or("it failed")))
         }
@@ -48,20 +52,20 @@ pub fn answer(state: State, result: Option<&Value>, error: Option<&str>) -> Opti
     }
 }
 
-fn said(result: Option<&Value>) -> Answer {
+fn parse_result(result: Option<&Value>) -> VerifyAnswer {
     let Some(result) = result else {
         let text = "gave no answer: its result is to be true or false, and it handed back none";
-        return Answer::Unknown(text.to_owned());
+        return VerifyAnswer::Unknown(text.to_owned());
     };
     let word = match result {
         Value::Object(object) => object.get("happened").unwrap_or(&Value::Null),
         other => other,
     };
     match word {
-        Value::Bool(true) => Answer::Happened,
-        Value::Bool(false) => Answer::NotYet,
+        Value::Bool(true) => VerifyAnswer::Happened,
+        Value::Bool(false) => VerifyAnswer::NotYet,
         // What it handed back may hold what is not to be told.
-        _ => Answer::Unknown(
+        _ => VerifyAnswer::Unknown(
             "gave no answer: its result is neither true nor false, nor an object whose \"happened\" is"
                 .to_owned(),
         ),
@@ -89,25 +93,28 @@ mod tests {
             (json!([true]), None),
             (json!(null), None),
         ] {
-            let said = match answer(State::Succeeded, Some(&result), None).unwrap() {
-                Answer::Happened => Some(true),
-                Answer::NotYet => Some(false),
-                Answer::Unknown(_) => None,
+            let said = match read_answer(State::Succeeded, Some(&result), None).unwrap() {
+                VerifyAnswer::Happened => Some(true),
+                VerifyAnswer::NotYet => Some(false),
+                VerifyAnswer::Unknown(_) => None,
             };
             assert_eq!(said, expected, "{result}");
         }
-        let none = answer(State::Succeeded, None, None);
-        assert!(matches!(none, Some(Answer::Unknown(_))), "a success without a word is no yes");
+        let none = read_answer(State::Succeeded, None, None);
+        assert!(
+            matches!(none, Some(VerifyAnswer::Unknown(_))),
+            "a success without a word is no yes"
+        );
     }
 
     #[test]
     fn what_has_not_ended_is_waited_for_and_what_ended_otherwise_is_no_answer() {
         for state in State::ALL {
-            let answer = answer(state, Some(&json!(true)), Some("exit_1: no such file"));
+            let answer = read_answer(state, Some(&json!(true)), Some("exit_1: no such file"));
             let ended = !matches!(state, State::Pending | State::Running | State::Retrying);
             assert_eq!(answer.is_some(), ended, "{state:?}");
             if state != State::Succeeded && ended {
-                assert!(matches!(answer, Some(Answer::Unknown(_))), "{state:?}");
+                assert!(matches!(answer, Some(VerifyAnswer::Unknown(_))), "{state:?}");
             }
         }
     }

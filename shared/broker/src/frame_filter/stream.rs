@@ -14,7 +14,7 @@ use lapin::tcp::{AMQPUriTcpExt as _, AsyncTcpStream, OwnedTLSConfig};
 use lapin::uri::AMQPUri;
 use lapin::{Connection, ConnectionProperties, Result};
 
-use super::Screen;
+use super::FrameFilter;
 
 /// How much is read at a time.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -23,23 +23,23 @@ type Plain = <Tokio as Reactor>::TcpStream;
 type Inner = AsyncTcpStream<Plain>;
 
 /// A connection's stream behind a screen.
-struct Screened {
+struct FilteredStream {
     inner: Inner,
-    screen: Screen,
+    filter: FrameFilter,
     piece: Vec<u8>,
     /// What has been screened; read up to `taken`.
     ready: Vec<u8>,
     taken: usize,
 }
 
-impl Screened {
+impl FilteredStream {
     fn new(inner: Inner, frame_max: u32) -> Self {
         let piece = vec![0; PIECE_BYTES];
-        Self { inner, screen: Screen::new(frame_max), piece, ready: Vec::new(), taken: 0 }
+        Self { inner, filter: FrameFilter::new(frame_max), piece, ready: Vec::new(), taken: 0 }
     }
 }
 
-impl AsyncRead for Screened {
+impl AsyncRead for FilteredStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl AsyncRead for Screened {
             }
             this.ready.clear();
             this.taken = 0;
-            this.screen.take(&this.piece[..read], &mut this.ready);
+            this.filter.take(&this.piece[..read], &mut this.ready);
         }
         let waiting = &this.ready[this.taken..];
         let count = waiting.len().min(into.len());
@@ -64,7 +64,7 @@ impl AsyncRead for Screened {
     }
 }
 
-impl AsyncWrite for Screened {
+impl AsyncWrite for FilteredStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -97,34 +97,36 @@ pub(crate) async fn connect(uri: AMQPUri, options: ConnectionProperties) -> Resu
     let stream = async move |uri: AMQPUri, _| {
         let tls = OwnedTLSConfig::default();
         let stream = uri.connect_with_config_async(tls.as_ref(), &plain).await?;
-        Ok(AsyncTcpStream::Plain(Screened::new(stream, frame_max)))
+        Ok(AsyncTcpStream::Plain(FilteredStream::new(stream, frame_max)))
     };
     Connection::connector(uri, runtime(frame_max), stream, options).await
 }
 
-/// The current runtime, for connections whose streams are [`Screened`].
-fn runtime(frame_max: u32) -> Runtime<impl RuntimeKit<TcpStream = Screened> + Clone + Send + Sync> {
+/// The current runtime, for connections whose streams are [`FilteredStream`].
+fn runtime(
+    frame_max: u32,
+) -> Runtime<impl RuntimeKit<TcpStream = FilteredStream> + Clone + Send + Sync> {
     let tokio = Tokio::current();
-    Runtime::new(RuntimeParts::new(tokio.clone(), ScreenedReactor { plain: tokio, frame_max }))
+    Runtime::new(RuntimeParts::new(tokio.clone(), FilteredReactor { plain: tokio, frame_max }))
 }
 
 /// Timers as the runtime has them, and another type of stream: the client library takes the type of
 /// its streams from its reactor, and makes them in the closure that it is given.
 #[derive(Clone, Debug)]
-struct ScreenedReactor {
+struct FilteredReactor {
     plain: Tokio,
     frame_max: u32,
 }
 
-impl Reactor for ScreenedReactor {
-    type TcpStream = Screened;
+impl Reactor for FilteredReactor {
+    type TcpStream = FilteredStream;
     type Sleep = <Tokio as Reactor>::Sleep;
 
     fn register<H: Send + 'static>(
         &self,
         _: H,
     ) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + 'static> {
-        Err::<Screened, _>(io::ErrorKind::Unsupported.into())
+        Err::<FilteredStream, _>(io::ErrorKind::Unsupported.into())
     }
 
     fn sleep(&self, duration: Duration) -> Self::Sleep {
@@ -140,6 +142,6 @@ impl Reactor for ScreenedReactor {
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
         let (connecting, frame_max) = (self.plain.tcp_connect_addr(address), self.frame_max);
-        async move { Ok(Screened::new(AsyncTcpStream::Plain(connecting.await?), frame_max)) }
+        async move { Ok(FilteredStream::new(AsyncTcpStream::Plain(connecting.await?), frame_max)) }
     }
 }

@@ -6,13 +6,13 @@ use toml::de::DeValue;
 use super::fields::{Fields, kind};
 use super::limits::{JITTER, MAX_RUNS};
 use super::schedule::moment;
-use crate::job::{Days, Exclusions, MAX_EXCLUDED, Terms};
+use crate::job::{DateRange, Exclusions, MAX_EXCLUSIONS, ScheduleConstraints};
 use crate::zone::Zone;
 
 /// Reads the terms of a job that has the fields `given` of those that say when it fires. What the
 /// clocks of its zone make of them is not known here.
-pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> Terms {
-    let terms = Terms {
+pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> ScheduleConstraints {
+    let constraints = ScheduleConstraints {
         start: moment(fields, "start"),
         end: moment(fields, "end"),
         exclude: exclude(fields),
@@ -28,12 +28,16 @@ pub(super) fn read(fields: &mut Fields<'_, '_, '_>, given: &[&str]) -> Terms {
     if fields.has("jitter") && given.is_empty() {
         fields.problem("jitter", "has a meaning only with schedule, every or at");
     }
-    terms
+    constraints
 }
 
 /// Refuses an end that comes before the start.
-pub(super) fn check_order(fields: &mut Fields<'_, '_, '_>, terms: &Terms, zone: Zone) {
-    if let (Some(start), Some(end)) = (terms.start, terms.end)
+pub(super) fn check_order(
+    fields: &mut Fields<'_, '_, '_>,
+    constraints: &ScheduleConstraints,
+    zone: Zone,
+) {
+    if let (Some(start), Some(end)) = (constraints.start, constraints.end)
         && end.instant(zone) < start.instant(zone)
     {
         fields.problem("end", format!("{end} is before start = {start}"));
@@ -50,17 +54,17 @@ fn exclude(fields: &mut Fields<'_, '_, '_>) -> Exclusions {
         fields.problem(FIELD, message);
         return Exclusions::default();
     };
-    if list.len() > MAX_EXCLUDED {
+    if list.len() > MAX_EXCLUSIONS {
         let number = list.len();
-        fields.problem(FIELD, format!("has {number} entries; {MAX_EXCLUDED} at most"));
+        fields.problem(FIELD, format!("has {number} entries; {MAX_EXCLUSIONS} at most"));
         return Exclusions::default();
     }
     let mut all = Vec::with_capacity(list.len());
     for value in list {
         let days = match value.get_ref() {
-            DeValue::String(text) => Days::parse(text).map_err(|error| error.to_string()),
+            DeValue::String(text) => DateRange::parse(text).map_err(|error| error.to_string()),
             DeValue::Datetime(date) => {
-                Days::parse(&date.to_string()).map_err(|error| error.to_string())
+                DateRange::parse(&date.to_string()).map_err(|error| error.to_string())
             }
             other => Err(format!("a day must be text in quotes, not {}", kind(other))),
         };

@@ -16,24 +16,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::time::{Duration, Instant};
 
 /// The most queues that are remembered; more are asked as if nothing had been.
-const MOST: usize = 1_000;
+const MAX_TRACKED_QUEUES: usize = 1_000;
 
 /// What to do with a publication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Advice {
+pub(crate) enum Route {
     /// Nothing is known against its queue.
     Send,
     /// Its queue or the broker was silent: send it where it holds up no other queue.
-    SendApart,
+    SendSeparately,
     /// Its queue was silent a while ago: find out whether it still is.
     Probe,
     /// Its queue was silent just now.
-    Refuse,
+    Reject,
 }
 
 /// The queues of one connection that were silent.
 #[derive(Debug, Default)]
-pub(crate) struct Silence(Mutex<Queues>);
+pub(crate) struct CircuitBreaker(Mutex<Queues>);
 
 #[derive(Debug, Default)]
 struct Queues {
@@ -47,56 +47,62 @@ struct Queues {
     heard: Option<Instant>,
 }
 
-impl Silence {
+impl CircuitBreaker {
     /// What to do with a publication for `queue`. Whoever is told to probe is the only one for `pause`.
-    pub(crate) fn advice(
+    pub(crate) fn route(
         &self,
         queue: &str,
         generation: u64,
         pause: Duration,
         now: Instant,
-    ) -> Advice {
-        let Some(mut queues) = self.of(generation) else { return Advice::Send };
+    ) -> Route {
+        let Some(mut queues) = self.of(generation) else { return Route::Send };
         let is_suspected = queues.suspected.contains(queue);
         match queues.silent.get_mut(queue) {
-            None if is_suspected => Advice::SendApart,
-            None => Advice::Send,
-            Some(again) if *again <= now => {
-                *again = now + pause;
-                Advice::Probe
+            None if is_suspected => Route::SendSeparately,
+            None => Route::Send,
+            Some(retry_at) if *retry_at <= now => {
+                *retry_at = now + pause;
+                Route::Probe
             }
-            Some(_) => Advice::Refuse,
+            Some(_) => Route::Reject,
         }
     }
 
     /// Something was confirmed at `now`.
-    pub(crate) fn heard(&self, generation: u64, now: Instant) {
+    pub(crate) fn record_confirm(&self, generation: u64, now: Instant) {
         if let Some(mut queues) = self.of(generation) {
             queues.heard = Some(now);
         }
     }
 
-    /// `queue` has not confirmed since `since`; it is left alone until `again`. Unless nothing else was
+    /// `queue` has not confirmed since `since`; it is left alone until `retry_at`. Unless nothing else was
     /// confirmed either: then it may be the broker that is silent, or the connection.
-    pub(crate) fn fell(&self, queue: &str, generation: u64, since: Instant, again: Instant) {
+    pub(crate) fn record_timeout(
+        &self,
+        queue: &str,
+        generation: u64,
+        since: Instant,
+        retry_at: Instant,
+    ) {
         let Some(mut queues) = self.of(generation) else { return };
         let others_speak = queues.heard.is_some_and(|heard| heard >= since);
         let known = queues.silent.contains_key(queue);
-        if known || (others_speak && queues.silent.len() < MOST) {
+        if known || (others_speak && queues.silent.len() < MAX_TRACKED_QUEUES) {
             queues.suspected.remove(queue);
-            queues.silent.insert(queue.to_owned(), again);
-        } else if !others_speak && queues.suspected.len() < MOST {
+            queues.silent.insert(queue.to_owned(), retry_at);
+        } else if !others_speak && queues.suspected.len() < MAX_TRACKED_QUEUES {
             queues.suspected.insert(queue.to_owned());
         }
     }
 
     /// Whether `queue` has not confirmed while others did.
-    pub(crate) fn is_silent(&self, queue: &str, generation: u64) -> bool {
+    pub(crate) fn is_open(&self, queue: &str, generation: u64) -> bool {
         self.of(generation).is_some_and(|queues| queues.silent.contains_key(queue))
     }
 
     /// `queue` has answered, whatever it was.
-    pub(crate) fn ended(&self, queue: &str, generation: u64) {
+    pub(crate) fn reset(&self, queue: &str, generation: u64) {
         if let Some(mut queues) = self.of(generation) {
             queues.silent.remove(queue);
             queues.suspected.remove(queue);
@@ -122,51 +128,51 @@ mod tests {
 
     #[test]
     fn a_silent_queue_is_asked_by_one_at_a_time_until_it_answers() {
-        let (silence, now) = (Silence::default(), Instant::now());
-        let advice = |queue, now| silence.advice(queue, 1, PAUSE, now);
-        assert_eq!(advice("q", now), Advice::Send);
-        silence.heard(1, now);
-        silence.fell("q", 1, now, now + PAUSE);
-        assert_eq!(advice("q", now), Advice::Refuse);
-        assert_eq!(advice("other", now), Advice::Send);
-        assert_eq!(advice("q", now + PAUSE), Advice::Probe);
-        assert_eq!(advice("q", now + PAUSE), Advice::Refuse);
+        let (silence, now) = (CircuitBreaker::default(), Instant::now());
+        let route = |queue, now| silence.route(queue, 1, PAUSE, now);
+        assert_eq!(route("q", now), Route::Send);
+        silence.record_confirm(1, now);
+        silence.record_timeout("q", 1, now, now + PAUSE);
+        assert_eq!(route("q", now), Route::Reject);
+        assert_eq!(route("other", now), Route::Send);
+        assert_eq!(route("q", now + PAUSE), Route::Probe);
+        assert_eq!(route("q", now + PAUSE), Route::Reject);
         // Found silent again, though nobody else was heard meanwhile.
-        silence.fell("q", 1, now + PAUSE, now + 3 * PAUSE);
-        assert_eq!(advice("q", now + 2 * PAUSE), Advice::Refuse);
-        assert_eq!(advice("q", now + 3 * PAUSE), Advice::Probe);
-        silence.ended("q", 1);
-        assert_eq!(advice("q", now), Advice::Send);
+        silence.record_timeout("q", 1, now + PAUSE, now + 3 * PAUSE);
+        assert_eq!(route("q", now + 2 * PAUSE), Route::Reject);
+        assert_eq!(route("q", now + 3 * PAUSE), Route::Probe);
+        silence.reset("q", 1);
+        assert_eq!(route("q", now), Route::Send);
     }
 
     #[test]
     fn a_broker_that_is_silent_altogether_is_held_against_no_queue() {
-        let (silence, now) = (Silence::default(), Instant::now());
-        let advice = |now| silence.advice("q", 1, PAUSE, now);
-        silence.heard(1, now);
-        silence.fell("q", 1, now + PAUSE, now + 2 * PAUSE);
-        assert_eq!(advice(now), Advice::SendApart, "it is sent, but holds up no other");
-        silence.ended("q", 1);
-        assert_eq!(advice(now), Advice::Send);
+        let (silence, now) = (CircuitBreaker::default(), Instant::now());
+        let route = |now| silence.route("q", 1, PAUSE, now);
+        silence.record_confirm(1, now);
+        silence.record_timeout("q", 1, now + PAUSE, now + 2 * PAUSE);
+        assert_eq!(route(now), Route::SendSeparately, "it is sent, but holds up no other");
+        silence.reset("q", 1);
+        assert_eq!(route(now), Route::Send);
     }
 
     #[test]
     fn a_queue_that_is_silent_again_while_others_speak_is_found_out() {
-        let (silence, now) = (Silence::default(), Instant::now());
-        silence.fell("q", 1, now, now + PAUSE);
-        silence.heard(1, now + PAUSE);
-        silence.fell("q", 1, now + PAUSE, now + 3 * PAUSE);
-        assert_eq!(silence.advice("q", 1, PAUSE, now + 2 * PAUSE), Advice::Refuse);
+        let (silence, now) = (CircuitBreaker::default(), Instant::now());
+        silence.record_timeout("q", 1, now, now + PAUSE);
+        silence.record_confirm(1, now + PAUSE);
+        silence.record_timeout("q", 1, now + PAUSE, now + 3 * PAUSE);
+        assert_eq!(silence.route("q", 1, PAUSE, now + 2 * PAUSE), Route::Reject);
     }
 
     #[test]
     fn nothing_is_held_against_a_queue_on_a_new_connection_nor_by_an_old_one() {
-        let (silence, now) = (Silence::default(), Instant::now());
-        silence.heard(1, now);
-        silence.fell("q", 1, now, now + PAUSE);
-        assert_eq!(silence.advice("q", 2, PAUSE, now), Advice::Send);
-        silence.heard(1, now);
-        silence.fell("q", 1, now, now + PAUSE);
-        assert_eq!(silence.advice("q", 2, PAUSE, now), Advice::Send);
+        let (silence, now) = (CircuitBreaker::default(), Instant::now());
+        silence.record_confirm(1, now);
+        silence.record_timeout("q", 1, now, now + PAUSE);
+        assert_eq!(silence.route("q", 2, PAUSE, now), Route::Send);
+        silence.record_confirm(1, now);
+        silence.record_timeout("q", 1, now, now + PAUSE);
+        assert_eq!(silence.route("q", 2, PAUSE, now), Route::Send);
     }
 }

@@ -13,7 +13,7 @@ const GET_OK: u16 = 71;
 
 /// The largest frame, in bytes, that a broker proposes by this method; 0: it has no limit. `None`: the
 /// method is another.
-pub(super) fn proposed(method: &[u8]) -> Option<u32> {
+pub(super) fn proposed_frame_max(method: &[u8]) -> Option<u32> {
     let rest = method.strip_prefix(&CONNECTION.to_be_bytes())?.strip_prefix(&TUNE.to_be_bytes())?;
     // Behind the largest number of a channel.
     rest.get(2..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
@@ -21,7 +21,7 @@ pub(super) fn proposed(method: &[u8]) -> Option<u32> {
 
 /// Overwrites what is not UTF-8 in the texts of a method that carries a message. Nothing is decided
 /// by these texts here, so what stands in their place does not matter.
-pub(super) fn make_readable(method: &mut [u8]) {
+pub(super) fn replace_invalid_texts(method: &mut [u8]) {
     let number = |at: usize| Some(u16::from_be_bytes([*method.get(at)?, *method.get(at + 1)?]));
     // What stands before the first text, and before the next.
     let layout: &[usize] = match (number(0), number(2)) {
@@ -38,12 +38,12 @@ pub(super) fn make_readable(method: &mut [u8]) {
             return;
         };
         let Some((text, after)) = after.split_at_mut_checked(usize::from(*length)) else { return };
-        make_text(text);
+        replace_invalid_utf8(text);
         rest = after;
     }
 }
 
-fn make_text(mut bytes: &mut [u8]) {
+fn replace_invalid_utf8(mut bytes: &mut [u8]) {
     while let Err(error) = std::str::from_utf8(bytes) {
         let (_, wrong) = bytes.split_at_mut(error.valid_up_to());
         let Some((first, rest)) = wrong.split_first_mut() else { return };
@@ -60,13 +60,13 @@ mod tests {
     fn the_texts_of_a_delivery_become_readable_and_nothing_else_changes() {
         let mut deliver =
             b"\0\x3c\0\x3c\x03tag\0\0\0\0\0\0\0\xff\x01\x02e\xe4\x05k\xff\xc3\xa4x".to_vec();
-        make_readable(&mut deliver);
+        replace_invalid_texts(&mut deliver);
         assert_eq!(deliver, b"\0\x3c\0\x3c\x03tag\0\0\0\0\0\0\0\xff\x01\x02e?\x05k?\xc3\xa4x");
         let mut got = b"\0\x3c\0\x47\0\0\0\0\0\0\0\x01\0\x01\xff\x01\xfe\0\0\0\xff".to_vec();
-        make_readable(&mut got);
+        replace_invalid_texts(&mut got);
         assert_eq!(got, b"\0\x3c\0\x47\0\0\0\0\0\0\0\x01\0\x01?\x01?\0\0\0\xff");
         let mut returned = b"\0\x3c\0\x32\xff\xfe\x01\xff\x01\xfe\x01\xfd".to_vec();
-        make_readable(&mut returned);
+        replace_invalid_texts(&mut returned);
         assert_eq!(returned, b"\0\x3c\0\x32\xff\xfe\x01?\x01?\x01?");
     }
 
@@ -74,7 +74,7 @@ mod tests {
     fn other_methods_and_ends_in_the_middle_are_left_alone() {
         for whole in [&b"\0\x0a\0\x0a\xff"[..], b"\0\x3c\0\x3c\x09\xff", b"\0\x3c", b""] {
             let mut method = whole.to_vec();
-            make_readable(&mut method);
+            replace_invalid_texts(&mut method);
             assert_eq!(method, whole);
         }
     }

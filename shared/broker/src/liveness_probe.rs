@@ -19,24 +19,24 @@ use tokio::time::{interval, timeout};
 use crate::endpoint::Endpoint;
 
 /// From one question to the next: the earlier ones may be lost.
-const EVERY: Duration = Duration::from_secs(2);
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// For one question: what a whole connection has by default. So about eight wait at a time.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What a client of AMQP 0-9-1 says first. A broker that speaks TLS answers with an alert or hangs
 /// up, which will do.
-pub(crate) const HELLO: &[u8] = b"AMQP\x00\x00\x09\x01";
+pub(crate) const PROTOCOL_HEADER: &[u8] = b"AMQP\x00\x00\x09\x01";
 
 /// Waits until something is heard of the broker, without end. Cancel-safe.
-pub(crate) async fn sign_of_life(endpoint: &Endpoint) {
-    let mut questions = FuturesUnordered::new();
-    let mut asking = interval(EVERY);
+pub(crate) async fn wait_until_responsive(endpoint: &Endpoint) {
+    let mut probes = FuturesUnordered::new();
+    let mut asking = interval(PROBE_INTERVAL);
     loop {
         tokio::select! {
-            _ = asking.tick() => questions.push(timeout(PATIENCE, hear(endpoint))),
+            _ = asking.tick() => probes.push(timeout(PROBE_TIMEOUT, probe(endpoint))),
             // An error in time is an answer: somebody has refused or reset, or there is no such host.
-            Some(heard) = questions.next() => if heard.is_ok() {
+            Some(heard) = probes.next() => if heard.is_ok() {
                 return;
             },
         }
@@ -44,9 +44,9 @@ pub(crate) async fn sign_of_life(endpoint: &Endpoint) {
 }
 
 /// Returns with the first byte, the end, or an error.
-async fn hear(endpoint: &Endpoint) -> std::io::Result<()> {
+async fn probe(endpoint: &Endpoint) -> std::io::Result<()> {
     let mut stream = TcpStream::connect(endpoint.address()).await?;
-    stream.write_all(HELLO).await?;
+    stream.write_all(PROTOCOL_HEADER).await?;
     let mut answer = [0];
     stream.read(&mut answer).await.map(drop)
 }
@@ -69,7 +69,7 @@ mod tests {
     #[tokio::test]
     async fn silence_is_no_answer_and_everything_else_is_one() {
         let (silent, endpoint) = listener().await;
-        assert!(timeout(SOON, sign_of_life(&endpoint)).await.is_err());
+        assert!(timeout(SOON, wait_until_responsive(&endpoint)).await.is_err());
 
         let (mut first, _) = silent.accept().await.unwrap();
         let answering = async {
@@ -78,14 +78,15 @@ mod tests {
             second.write_all(b"x").await.unwrap();
             second
         };
-        let (heard, _second) = tokio::join!(timeout(SOON, sign_of_life(&endpoint)), answering);
+        let (heard, _second) =
+            tokio::join!(timeout(SOON, wait_until_responsive(&endpoint)), answering);
         assert!(heard.is_ok());
         let mut said = Vec::new();
         first.read_to_end(&mut said).await.unwrap();
-        assert_eq!(said, HELLO, "it said no more, and hung up");
+        assert_eq!(said, PROTOCOL_HEADER, "it said no more, and hung up");
 
         drop(silent);
-        let refused = timeout(SOON, sign_of_life(&endpoint)).await;
+        let refused = timeout(SOON, wait_until_responsive(&endpoint)).await;
         assert!(refused.is_ok(), "a refusal is an answer");
     }
     /// As a broker that is busy, or behind a slow network.
@@ -99,7 +100,8 @@ mod tests {
             // Not closed, which would be an answer, too.
             (first, later)
         };
-        let (heard, _open) = tokio::join!(timeout(PATIENCE, sign_of_life(&endpoint)), answering);
+        let (heard, _open) =
+            tokio::join!(timeout(PROBE_TIMEOUT, wait_until_responsive(&endpoint)), answering);
         assert!(heard.is_ok());
     }
 }

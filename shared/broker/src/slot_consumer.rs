@@ -16,20 +16,20 @@ use futures_util::{FutureExt as _, StreamExt};
 use lapin::{Channel, Consumer};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::ack_batch::AckBatch;
 use crate::attach::{attach, cancel};
-use crate::consuming::Consuming;
-use crate::delivery::{Delivery, Hands};
+use crate::consumer_status::ConsumerStatus;
+use crate::delivery::{Delivery, HeldDeliveries};
 use crate::inspect::{Depth, InspectError};
 use crate::link::Link;
-use crate::outage::{Outage, Say};
-use crate::reconnect::Pauses;
-use crate::spent::Spent;
+use crate::outage::{LogDecision, Outage};
+use crate::reconnect::ReconnectPauses;
 
 /// Between finding messages that nobody delivers and believing it.
-const SECOND_LOOK: Duration = Duration::from_secs(1);
+const RECHECK_DELAY: Duration = Duration::from_secs(1);
 
 /// A consumer that lasted so long was a good one: the next pause is short again.
-const GOOD: Duration = Duration::from_secs(5);
+const STABLE_AFTER: Duration = Duration::from_secs(5);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -41,11 +41,11 @@ pub struct SlotConsumer {
     prefetch: u16,
     one_at_a_time: bool,
     phase: Phase,
-    hands: Arc<Hands>,
-    spent: Spent,
-    pauses: Pauses,
+    held_deliveries: Arc<HeldDeliveries>,
+    ack_batch: AckBatch,
+    pauses: ReconnectPauses,
     outage: Outage,
-    consuming: Consuming,
+    consuming: ConsumerStatus,
 }
 
 enum Phase {
@@ -70,7 +70,7 @@ struct Attached {
 enum Watchdog {
     /// Looks at the instant; whether it is the second look.
     Sleeping(Instant, bool),
-    Asking(Pending<Result<Depth, InspectError>>, bool),
+    Checking(Pending<Result<Depth, InspectError>>, bool),
 }
 
 impl Watchdog {
@@ -79,11 +79,11 @@ impl Watchdog {
     }
 }
 
-enum Happened {
-    Arrived(Box<lapin::message::Delivery>),
+enum ConsumerEvent {
+    Delivered(Box<lapin::message::Delivery>),
     Ended(String),
-    Look(bool),
-    Looked(Result<Depth, InspectError>, bool),
+    CheckDue(bool),
+    Checked(Result<Depth, InspectError>, bool),
 }
 
 impl SlotConsumer {
@@ -96,11 +96,11 @@ impl SlotConsumer {
             prefetch: prefetch.max(1),
             one_at_a_time: false,
             phase: Phase::Detached(Instant::now()),
-            hands: Arc::default(),
-            spent: Spent::of(prefetch),
-            pauses: Pauses::new(),
+            held_deliveries: Arc::default(),
+            ack_batch: AckBatch::for_prefetch(prefetch),
+            pauses: ReconnectPauses::new(),
             outage: Outage::default(),
-            consuming: Consuming::default(),
+            consuming: ConsumerStatus::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl SlotConsumer {
         loop {
             if !matches!(self.phase, Phase::Attached(_)) {
                 // On the channel that they came by.
-                self.spent.acknowledge().await;
+                self.ack_batch.flush().await;
             }
             match &mut self.phase {
                 Phase::Detached(not_before) => {
@@ -121,29 +121,34 @@ impl SlotConsumer {
                     self.phase = Phase::Attaching(self.attach(None));
                 }
                 Phase::Suspended(generation, channel) => {
-                    let kept = Some((*generation, channel.clone()));
-                    self.phase = Phase::Attaching(self.attach(kept));
+                    let reusable = Some((*generation, channel.clone()));
+                    self.phase = Phase::Attaching(self.attach(reusable));
                 }
                 Phase::Attaching(attaching) => match attaching.await {
-                    Ok(attached) => self.attached(attached),
+                    Ok(attached) => self.set_attached(attached),
                     Err(reason) => self.detach(&reason, false),
                 },
                 Phase::Attached(attached) => {
                     let generation = attached.generation;
-                    match at_hand_or_next(attached, &mut self.spent, &self.link).await {
-                        Happened::Arrived(raw) => {
+                    match next_event_after_acks(attached, &mut self.ack_batch, &self.link).await {
+                        ConsumerEvent::Delivered(raw) => {
                             self.pauses.reset();
-                            attached.watchdog = Watchdog::after(idle(&self.link));
+                            attached.watchdog = Watchdog::after(idle_check_interval(&self.link));
                             let channel = attached.channel.clone();
                             let close = self.link.timeouts().close;
-                            return Some(Delivery::new(*raw, channel, &self.hands, close));
+                            return Some(Delivery::new(
+                                *raw,
+                                channel,
+                                &self.held_deliveries,
+                                close,
+                            ));
                         }
-                        Happened::Ended(reason) => {
+                        ConsumerEvent::Ended(reason) => {
                             let lost = self.link.generation() != generation;
                             self.detach(&reason, lost);
                         }
-                        Happened::Look(second) => self.look(second),
-                        Happened::Looked(depth, second) => self.looked(&depth, second),
+                        ConsumerEvent::CheckDue(second) => self.check_queue(second),
+                        ConsumerEvent::Checked(depth, second) => self.handle_check(&depth, second),
                     }
                 }
             }
@@ -157,12 +162,12 @@ impl SlotConsumer {
     /// Dropped in the middle, the channel is closed once no delivery is held, which gives back the
     /// rest.
     pub async fn suspend(&mut self) {
-        self.spent.acknowledge().await;
+        self.ack_batch.flush().await;
         if let Phase::Attaching(attaching) = &mut self.phase {
             // A consumer that is being set up may be there before its future is dropped, on a
             // channel that lives on: let it come, to cancel it properly.
             match attaching.await {
-                Ok(attached) => self.attached(attached),
+                Ok(attached) => self.set_attached(attached),
                 Err(reason) => self.detach(&reason, false),
             }
         }
@@ -191,31 +196,31 @@ impl SlotConsumer {
     /// Makes the broker deliver no message before the one in hand is answered, or ends that. The consumer is set up
     /// anew where that changes anything.
     pub async fn one_at_a_time(&mut self, yes: bool) {
-        let before = self.in_force();
+        let before = self.effective_prefetch();
         self.one_at_a_time = yes;
-        if self.in_force() != before {
+        if self.effective_prefetch() != before {
             self.suspend().await;
         }
     }
 
-    fn in_force(&self) -> u16 {
+    fn effective_prefetch(&self) -> u16 {
         if self.one_at_a_time { 1 } else { self.prefetch }
     }
 
     /// Acknowledges a message of this slot of which nothing follows should it come again: at once, or with those that
-    /// follow, when [`SlotConsumer::next`] has none at hand or [`SlotConsumer::in_time`] says so.
-    pub async fn spend(&mut self, delivery: Delivery) {
-        self.spent.add(delivery).await;
+    /// follow, when [`SlotConsumer::next`] has none at hand or [`SlotConsumer::flush_acks_when_due`] says so.
+    pub async fn ack_batched(&mut self, delivery: Delivery) {
+        self.ack_batch.add(delivery).await;
     }
 
     /// Sees to it, for as long as it is polled, that what is [spent](Self::spend) is acknowledged within 50 ms.
     /// Cancel-safe.
-    pub async fn in_time(&mut self) -> Infallible {
-        self.spent.in_time().await
+    pub async fn flush_acks_when_due(&mut self) -> Infallible {
+        self.ack_batch.flush_acks_when_due().await
     }
 
     /// A sign of whether it consumes.
-    pub fn consuming(&self) -> Consuming {
+    pub fn consuming(&self) -> ConsumerStatus {
         self.consuming.clone()
     }
 
@@ -224,24 +229,25 @@ impl SlotConsumer {
         &self.queue
     }
 
-    fn attach(&self, kept: Option<(u64, Channel)>) -> Pending<Result<Attached, String>> {
-        let (link, queue, prefetch) = (self.link.clone(), self.queue.clone(), self.in_force());
+    fn attach(&self, reusable: Option<(u64, Channel)>) -> Pending<Result<Attached, String>> {
+        let (link, queue, prefetch) =
+            (self.link.clone(), self.queue.clone(), self.effective_prefetch());
         Box::pin(async move {
             let step = link.timeouts().step;
-            let attaching = attach(&link, &queue, prefetch, kept);
+            let attaching = attach(&link, &queue, prefetch, reusable);
             let (generation, channel, stream) =
                 timeout(step * 2, attaching).await.unwrap_or_else(|_| {
                     // A late consumer on a kept channel would be a ghost of our own making.
                     link.suspect(link.generation());
                     Err("the broker does not set up a consumer".to_owned())
                 })?;
-            let watchdog = Watchdog::after(idle(&link));
+            let watchdog = Watchdog::after(idle_check_interval(&link));
             Ok(Attached { generation, channel, stream, since: Instant::now(), watchdog })
         })
     }
 
-    fn attached(&mut self, attached: Attached) {
-        if let Some(down) = self.outage.over(Instant::now()) {
+    fn set_attached(&mut self, attached: Attached) {
+        if let Some(down) = self.outage.record_recovery(Instant::now()) {
             let (queue, down_s) = (&self.queue, down.as_secs_f64());
             tracing::info!(queue.name = queue, down_s, "consuming again");
         }
@@ -253,7 +259,7 @@ impl SlotConsumer {
     fn detach(&mut self, reason: &str, with_connection: bool) {
         let now = Instant::now();
         if let Phase::Attached(attached) = &self.phase
-            && now.duration_since(attached.since) >= GOOD
+            && now.duration_since(attached.since) >= STABLE_AFTER
         {
             self.pauses.reset();
         }
@@ -264,37 +270,39 @@ impl SlotConsumer {
             return;
         }
         let queue = &self.queue;
-        match self.outage.failed(now) {
-            Say::First => {
+        match self.outage.record_failure(now) {
+            LogDecision::First => {
                 tracing::warn!(queue.name = queue, "the consumer has ended: {reason}; rebuilding");
             }
-            Say::Still(down) => {
+            LogDecision::Still(down) => {
                 let down_s = down.as_secs();
                 tracing::warn!(queue.name = queue, down_s, "still not consuming: {reason}");
             }
-            Say::Nothing => {}
+            LogDecision::Nothing => {}
         }
     }
 
     /// Asks for the queue's depth, unless the slot's hands are full: then silence is natural.
-    fn look(&mut self, second: bool) {
-        let full = self.hands.held() >= usize::from(self.in_force());
+    fn check_queue(&mut self, second: bool) {
+        let full = self.held_deliveries.held() >= usize::from(self.effective_prefetch());
         let Phase::Attached(attached) = &mut self.phase else { return };
         attached.watchdog = if full {
-            Watchdog::after(idle(&self.link))
+            Watchdog::after(idle_check_interval(&self.link))
         } else {
             let (link, queue) = (self.link.clone(), self.queue.clone());
-            Watchdog::Asking(Box::pin(async move { link.depth(&queue).await }), second)
+            Watchdog::Checking(Box::pin(async move { link.depth(&queue).await }), second)
         };
     }
 
-    fn looked(&mut self, depth: &Result<Depth, InspectError>, second: bool) {
+    fn handle_check(&mut self, depth: &Result<Depth, InspectError>, second: bool) {
         let Phase::Attached(attached) = &mut self.phase else { return };
         let pause = match depth {
-            Ok(Depth { ready: 0, .. }) | Err(InspectError::Unavailable(_)) => idle(&self.link),
+            Ok(Depth { ready: 0, .. }) | Err(InspectError::Unavailable(_)) => {
+                idle_check_interval(&self.link)
+            }
             // It may be on its way to us, or to another slot.
             Ok(_) if !second => {
-                attached.watchdog = Watchdog::Sleeping(Instant::now() + SECOND_LOOK, true);
+                attached.watchdog = Watchdog::Sleeping(Instant::now() + RECHECK_DELAY, true);
                 return;
             }
             Ok(Depth { ready, .. }) => {
@@ -322,30 +330,34 @@ impl std::fmt::Debug for SlotConsumer {
     }
 }
 
-fn idle(link: &Link) -> Duration {
+fn idle_check_interval(link: &Link) -> Duration {
     link.timeouts().idle_check
 }
 
 /// The next thing that happens to a consumer. Unless it has happened already, what is spent is acknowledged first.
-async fn at_hand_or_next(attached: &mut Attached, spent: &mut Spent, link: &Link) -> Happened {
-    if !spent.is_empty() {
-        if let Some(at_hand) = happened(attached, link).now_or_never() {
+async fn next_event_after_acks(
+    attached: &mut Attached,
+    ack_batch: &mut AckBatch,
+    link: &Link,
+) -> ConsumerEvent {
+    if !ack_batch.is_empty() {
+        if let Some(at_hand) = next_event(attached, link).now_or_never() {
             return at_hand;
         }
-        spent.acknowledge().await;
+        ack_batch.flush().await;
     }
-    happened(attached, link).await
+    next_event(attached, link).await
 }
 
 /// The next thing that happens to a consumer. Cancel-safe.
-async fn happened(attached: &mut Attached, link: &Link) -> Happened {
+async fn next_event(attached: &mut Attached, link: &Link) -> ConsumerEvent {
     let watchdog = async {
         match &mut attached.watchdog {
             Watchdog::Sleeping(until, second) => {
                 sleep_until(*until).await;
-                Happened::Look(*second)
+                ConsumerEvent::CheckDue(*second)
             }
-            Watchdog::Asking(asking, second) => Happened::Looked(asking.await, *second),
+            Watchdog::Checking(asking, second) => ConsumerEvent::Checked(asking.await, *second),
         }
     };
     let generation = attached.generation;
@@ -353,13 +365,13 @@ async fn happened(attached: &mut Attached, link: &Link) -> Happened {
     tokio::select! {
         biased;
         item = attached.stream.next() => match item {
-            Some(Ok(raw)) => Happened::Arrived(Box::new(raw)),
-            Some(Err(error)) => Happened::Ended(error.to_string()),
-            None => Happened::Ended("the broker has cancelled it".to_owned()),
+            Some(Ok(raw)) => ConsumerEvent::Delivered(Box::new(raw)),
+            Some(Err(error)) => ConsumerEvent::Ended(error.to_string()),
+            None => ConsumerEvent::Ended("the broker has cancelled it".to_owned()),
         },
         _ = state.wait_for(|_| link.generation() != generation) => {
-            Happened::Ended("the connection is gone".to_owned())
+            ConsumerEvent::Ended("the connection is gone".to_owned())
         }
-        happened = watchdog => happened,
+        event = watchdog => event,
     }
 }

@@ -5,7 +5,7 @@
 //! it is kept beside the jobs. A clock that was set, a virtual machine that was paused, a backup that
 //! was restored: all of them show as a jump from that instant to the present. An honest absence of all
 //! schedulers looks the same, and nothing in the database tells the two apart; what does is their
-//! length, so whoever deploys says how long an absence may be ([`judge`]'s `limit`). A step back is
+//! length, so whoever deploys says how long an absence may be ([`detect_jump`]'s `limit`). A step back is
 //! never an absence.
 //!
 //! # What it does not do
@@ -18,18 +18,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 /// A clock that stands back by no more than this is one that was corrected, or read a moment earlier
 /// by somebody else.
-pub const BACKWARD: TimeDelta = TimeDelta::minutes(1);
+pub const MAX_BACKWARD_STEP: TimeDelta = TimeDelta::minutes(1);
 
 /// Why catch-up is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Jump {
+pub enum TimeJump {
     /// The database's time is so much ahead of what was last seen.
     Forward(TimeDelta),
     /// It is so much behind.
     Backward(TimeDelta),
 }
 
-impl Jump {
+impl TimeJump {
     /// As the database and `--json` write it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -48,18 +48,18 @@ impl Jump {
 
 /// Whether the time jumped between the last instant that a planner saw and `now`. `last_seen` is
 /// `None` where no planner has looked yet, and nothing is known then.
-pub fn judge(
+pub fn detect_jump(
     last_seen: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
     limit: Duration,
-) -> Option<Jump> {
+) -> Option<TimeJump> {
     let passed = now - last_seen?;
-    if passed < -BACKWARD {
-        return Some(Jump::Backward(-passed));
+    if passed < -MAX_BACKWARD_STEP {
+        return Some(TimeJump::Backward(-passed));
     }
     // A limit that no duration can hold is never exceeded.
     let limit = TimeDelta::from_std(limit).ok()?;
-    (passed > limit).then_some(Jump::Forward(passed))
+    (passed > limit).then_some(TimeJump::Forward(passed))
 }
 
 #[cfg(test)]
@@ -76,24 +76,27 @@ mod tests {
 
     #[test]
     fn an_absence_up_to_the_limit_is_one_and_a_millisecond_more_is_a_jump() {
-        assert_eq!(judge(Some(at(0)), at(0), HOUR), None);
-        assert_eq!(judge(Some(at(0)), at(3_600_000), HOUR), None);
+        assert_eq!(detect_jump(Some(at(0)), at(0), HOUR), None);
+        assert_eq!(detect_jump(Some(at(0)), at(3_600_000), HOUR), None);
         let over = TimeDelta::milliseconds(3_600_001);
-        assert_eq!(judge(Some(at(0)), at(3_600_001), HOUR), Some(Jump::Forward(over)));
+        assert_eq!(detect_jump(Some(at(0)), at(3_600_001), HOUR), Some(TimeJump::Forward(over)));
     }
 
     #[test]
     fn a_clock_that_stands_back_by_more_than_a_minute_has_jumped_whatever_the_limit() {
         for limit in [Duration::ZERO, HOUR, Duration::MAX] {
-            assert_eq!(judge(Some(at(0)), at(-60_000), limit), None);
+            assert_eq!(detect_jump(Some(at(0)), at(-60_000), limit), None);
             let back = TimeDelta::milliseconds(60_001);
-            assert_eq!(judge(Some(at(0)), at(-60_001), limit), Some(Jump::Backward(back)));
+            assert_eq!(
+                detect_jump(Some(at(0)), at(-60_001), limit),
+                Some(TimeJump::Backward(back))
+            );
         }
     }
 
     #[test]
     fn nothing_is_known_before_anybody_looked() {
-        assert_eq!(judge(None, at(0), Duration::ZERO), None);
+        assert_eq!(detect_jump(None, at(0), Duration::ZERO), None);
     }
 
     proptest! {
@@ -104,14 +107,14 @@ mod tests {
             let mut seen = at(0);
             for step in steps {
                 let now = seen + TimeDelta::milliseconds(step);
-                prop_assert_eq!(judge(Some(seen), now, HOUR), None);
+                prop_assert_eq!(detect_jump(Some(seen), now, HOUR), None);
                 seen = now;
             }
         }
 
         #[test]
         fn a_jump_is_told_with_its_length_and_only_once(ms in -90_000_000_000_i64..90_000_000_000) {
-            let jump = judge(Some(at(0)), at(ms), HOUR);
+            let jump = detect_jump(Some(at(0)), at(ms), HOUR);
             let expected = match ms {
                 ..-60_000 => Some(("backward", -ms)),
                 3_600_001.. => Some(("forward", ms)),
@@ -119,7 +122,7 @@ mod tests {
             };
             prop_assert_eq!(jump.map(|jump| (jump.as_str(), jump.by().num_milliseconds())), expected);
             // Once it is seen, the present is what was last seen.
-            prop_assert_eq!(judge(Some(at(ms)), at(ms), HOUR), None);
+            prop_assert_eq!(detect_jump(Some(at(ms)), at(ms), HOUR), None);
         }
     }
 }

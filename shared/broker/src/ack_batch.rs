@@ -22,24 +22,24 @@ use tokio::time::{Instant, sleep_until};
 use crate::delivery::Delivery;
 
 /// The most that one acknowledgement is for.
-const AT_MOST: u16 = 8;
+const MAX_BATCH_ACKS: u16 = 8;
 /// For so long an acknowledgement waits at most while a task runs.
-const LATE: Duration = Duration::from_millis(50);
+const MAX_ACK_DELAY: Duration = Duration::from_millis(50);
 
 /// The spent deliveries of one slot that are not acknowledged, all of one channel.
-pub(crate) struct Spent {
+pub(crate) struct AckBatch {
     /// The last of them, and how many there are, and when the first came.
     waiting: Option<(Delivery, u16, Instant)>,
     /// An acknowledgement on its way. The next one must not overtake it: the broker closes the channel over one that
     /// arrives after another has covered its message.
     sending: Option<BoxFuture<'static, ()>>,
-    at_most: u16,
+    max_acks: u16,
 }
 
-impl Spent {
+impl AckBatch {
     /// Of a slot that holds so many messages.
-    pub(crate) fn of(prefetch: u16) -> Self {
-        Self { waiting: None, sending: None, at_most: (prefetch / 4).clamp(1, AT_MOST) }
+    pub(crate) fn for_prefetch(prefetch: u16) -> Self {
+        Self { waiting: None, sending: None, max_acks: (prefetch / 4).clamp(1, MAX_BATCH_ACKS) }
     }
 
     /// Whether none is left to be sent or is on its way.
@@ -49,38 +49,38 @@ impl Spent {
 
     /// Acknowledges it, now or with others.
     pub(crate) async fn add(&mut self, delivery: Delivery) {
-        if self.at_most == 1 || !delivery.is_next(usize::from(self.waiting.is_some())) {
-            self.acknowledge().await;
+        if self.max_acks == 1 || !delivery.is_next(usize::from(self.waiting.is_some())) {
+            self.flush().await;
             let _ = delivery.ack().await;
             return;
         }
         let (count, since) = match self.waiting.take() {
             Some((covered, count, since)) => {
-                covered.covered();
+                covered.mark_covered();
                 (count + 1, since)
             }
             None => (1, Instant::now()),
         };
         self.waiting = Some((delivery, count, since));
-        if count >= self.at_most {
-            self.acknowledge().await;
+        if count >= self.max_acks {
+            self.flush().await;
         }
     }
 
     /// Acknowledges all of them.
     ///
     /// Cancel-safe: dropped in the middle it has been handed over to be sent, or is by the next call.
-    pub(crate) async fn acknowledge(&mut self) {
-        self.sent().await;
+    pub(crate) async fn flush(&mut self) {
+        self.finish_sending().await;
         if let Some((last, ..)) = self.waiting.take() {
             self.sending = Some(Box::pin(async move {
                 let _ = last.ack_up_to().await;
             }));
-            self.sent().await;
+            self.finish_sending().await;
         }
     }
 
-    async fn sent(&mut self) {
+    async fn finish_sending(&mut self) {
         if let Some(sending) = &mut self.sending {
             sending.await;
             self.sending = None;
@@ -88,11 +88,11 @@ impl Spent {
     }
 
     /// Acknowledges them in time, and waits for ever. Cancel-safe.
-    pub(crate) async fn in_time(&mut self) -> Infallible {
-        self.sent().await;
+    pub(crate) async fn flush_acks_when_due(&mut self) -> Infallible {
+        self.finish_sending().await;
         if let Some((_, _, since)) = &self.waiting {
-            sleep_until(*since + LATE).await;
-            self.acknowledge().await;
+            sleep_until(*since + MAX_ACK_DELAY).await;
+            self.flush().await;
         }
         pending().await
     }

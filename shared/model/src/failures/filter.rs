@@ -6,7 +6,7 @@ use std::fmt;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::ParamEquals;
+use super::ParamCondition;
 use crate::fingerprint::Fingerprint;
 use crate::id::JobId;
 
@@ -14,7 +14,7 @@ use crate::id::JobId;
 /// but for those of muted groups.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Filter {
+pub struct FailureFilter {
     /// Those that were discarded instead of those that are failed.
     #[serde(skip_serializing_if = "is_false")]
     pub discarded: bool,
@@ -50,7 +50,7 @@ pub struct Filter {
     pub labels: BTreeMap<String, String>,
     /// With all these in their params.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub params: Vec<ParamEquals>,
+    pub params: Vec<ParamCondition>,
     /// Those of muted groups as well.
     #[serde(skip_serializing_if = "is_false")]
     pub muted: bool,
@@ -61,21 +61,21 @@ const fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl Filter {
+impl FailureFilter {
     /// Whether nothing is asked for but the state: it matches whatever is failed (or discarded).
-    pub fn is_everything(&self) -> bool {
+    pub fn matches_everything(&self) -> bool {
         *self == Self { discarded: self.discarded, muted: self.muted, ..Self::default() }
     }
 
     /// Whether muted groups are left out. One that is asked for by its fingerprint is not, and what was
     /// discarded never is.
-    pub const fn leaves_muted_out(&self) -> bool {
+    pub const fn excludes_muted(&self) -> bool {
         !self.muted && !self.discarded && self.fingerprint.is_none()
     }
 }
 
 /// As the options that ask for it; a job by its id. Not made safe for a terminal.
-impl fmt::Display for Filter {
+impl fmt::Display for FailureFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.discarded { "discarded" } else { "failed" })?;
         let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);
@@ -111,8 +111,8 @@ mod tests {
     use super::*;
     use crate::fingerprint::fingerprint;
 
-    fn full() -> Filter {
-        Filter {
+    fn full() -> FailureFilter {
+        FailureFilter {
             discarded: true,
             job: Some(JobId::new(Uuid::from_u128(7))),
             task_type: Some("charge".into()),
@@ -131,24 +131,27 @@ mod tests {
 
     #[test]
     fn a_filter_is_read_back_as_it_was_stored() {
-        for filter in [Filter::default(), full()] {
+        for filter in [FailureFilter::default(), full()] {
             let stored = serde_json::to_value(&filter).unwrap();
-            assert_eq!(serde_json::from_value::<Filter>(stored).unwrap(), filter);
+            assert_eq!(serde_json::from_value::<FailureFilter>(stored).unwrap(), filter);
         }
-        assert_eq!(serde_json::to_value(Filter::default()).unwrap(), json!({}));
+        assert_eq!(serde_json::to_value(FailureFilter::default()).unwrap(), json!({}));
         // A filter of a version to come would match more than was meant.
-        assert!(serde_json::from_value::<Filter>(json!({"colour": "red"})).is_err());
+        assert!(serde_json::from_value::<FailureFilter>(json!({"colour": "red"})).is_err());
     }
 
     #[test]
     fn only_a_filter_that_asks_for_nothing_is_everything() {
-        assert!(Filter::default().is_everything());
-        assert!(Filter { discarded: true, muted: true, ..Filter::default() }.is_everything());
+        assert!(FailureFilter::default().matches_everything());
+        assert!(
+            FailureFilter { discarded: true, muted: true, ..FailureFilter::default() }
+                .matches_everything()
+        );
         let stored = serde_json::to_value(full()).unwrap();
         for (name, value) in stored.as_object().unwrap() {
-            let one: Filter = serde_json::from_value(json!({name: value})).unwrap();
+            let one: FailureFilter = serde_json::from_value(json!({name: value})).unwrap();
             assert_eq!(
-                one.is_everything(),
+                one.matches_everything(),
                 ["discarded", "muted"].contains(&name.as_str()),
                 "{name}"
             );
@@ -157,10 +160,10 @@ mod tests {
 
     #[test]
     fn a_filter_tells_itself_by_its_options() {
-        assert_eq!(Filter::default().to_string(), "failed");
-        let told = full().to_string();
+        assert_eq!(FailureFilter::default().to_string(), "failed");
+        let displayed = full().to_string();
         for part in ["discarded --job 0000", "--label team=billing --params order.id=7 --muted"] {
-            assert!(told.contains(part), "{told}");
+            assert!(displayed.contains(part), "{displayed}");
         }
     }
 }

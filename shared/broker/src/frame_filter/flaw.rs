@@ -11,34 +11,35 @@ pub(super) const FIXED_BYTES: usize = 12;
 
 /// What is wrong with properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum PropertiesFlaw {
     /// Nested too deeply.
-    Deep,
+    TooDeep,
     /// A text that must be UTF-8 and is not.
-    Text,
+    NotUtf8,
     /// Over [`super::MAX_PROPERTIES_BYTES`].
-    Large,
+    TooLarge,
     /// Not as the protocol has it: an end in the middle, an unknown type, something left over.
-    Form,
+    Malformed,
 }
 
-impl Flaw {
-    pub(crate) const ALL: [Self; 4] = [Self::Deep, Self::Text, Self::Large, Self::Form];
+impl PropertiesFlaw {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::TooDeep, Self::NotUtf8, Self::TooLarge, Self::Malformed];
 
     /// A fragment for people; also the value of [`UNREADABLE_HEADER`].
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Deep => "a header is nested too deeply",
-            Self::Text => "a text among them is not UTF-8",
-            Self::Large => "they are too large",
-            Self::Form => "they are not as AMQP 0-9-1 has them",
+            Self::TooDeep => "a header is nested too deeply",
+            Self::NotUtf8 => "a text among them is not UTF-8",
+            Self::TooLarge => "they are too large",
+            Self::Malformed => "they are not as AMQP 0-9-1 has them",
         }
     }
 
-    /// The inverse of [`Self::as_str`]; of any other text, [`Flaw::Form`]: publishers can write that
+    /// The inverse of [`Self::as_str`]; of any other text, [`PropertiesFlaw::Malformed`]: publishers can write that
     /// header, too.
     pub fn named(text: &str) -> Self {
-        Self::ALL.into_iter().find(|flaw| flaw.as_str() == text).unwrap_or(Self::Form)
+        Self::ALL.into_iter().find(|flaw| flaw.as_str() == text).unwrap_or(Self::Malformed)
     }
 }
 
@@ -47,7 +48,7 @@ impl Flaw {
 /// # Errors
 ///
 /// The first flaw.
-pub(super) fn check(payload: &[u8]) -> Result<(), Flaw> {
+pub(super) fn check(payload: &[u8]) -> Result<(), PropertiesFlaw> {
     let mut rest = Reader(payload);
     rest.take(FIXED_BYTES)?;
     let flags = u16::from_be_bytes(rest.array()?);
@@ -63,36 +64,36 @@ pub(super) fn check(payload: &[u8]) -> Result<(), Flaw> {
         }
     }
     // The last two bits name no property.
-    if has(0) || has(1) || !rest.0.is_empty() { Err(Flaw::Form) } else { Ok(()) }
+    if has(0) || has(1) || !rest.0.is_empty() { Err(PropertiesFlaw::Malformed) } else { Ok(()) }
 }
 
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, bytes: usize) -> Result<&'a [u8], Flaw> {
-        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(Flaw::Form)?;
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], PropertiesFlaw> {
+        let (taken, rest) = self.0.split_at_checked(bytes).ok_or(PropertiesFlaw::Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Flaw> {
-        let (taken, rest) = self.0.split_first_chunk().ok_or(Flaw::Form)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], PropertiesFlaw> {
+        let (taken, rest) = self.0.split_first_chunk().ok_or(PropertiesFlaw::Malformed)?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    fn long(&mut self) -> Result<Self, Flaw> {
+    fn long(&mut self) -> Result<Self, PropertiesFlaw> {
         let bytes = u32::from_be_bytes(self.array()?);
         Ok(Self(self.take(bytes as usize)?))
     }
 
-    fn short_text(&mut self) -> Result<(), Flaw> {
+    fn short_text(&mut self) -> Result<(), PropertiesFlaw> {
         let [bytes] = self.array()?;
         let text = self.take(usize::from(bytes))?;
-        if std::str::from_utf8(text).is_ok() { Ok(()) } else { Err(Flaw::Text) }
+        if std::str::from_utf8(text).is_ok() { Ok(()) } else { Err(PropertiesFlaw::NotUtf8) }
     }
 
-    fn table(&mut self, depth: usize) -> Result<(), Flaw> {
+    fn table(&mut self, depth: usize) -> Result<(), PropertiesFlaw> {
         let mut inside = self.long()?;
         while !inside.0.is_empty() {
             inside.short_text()?;
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The types are those of the client library, which are RabbitMQ's. `depth` bounds the recursion.
-    fn value(&mut self, depth: usize) -> Result<(), Flaw> {
+    fn value(&mut self, depth: usize) -> Result<(), PropertiesFlaw> {
         let [kind] = self.array()?;
         let bytes = match kind {
             b'V' => 0,
@@ -112,7 +113,7 @@ impl<'a> Reader<'a> {
             b'D' => 5,
             b'L' | b'l' | b'd' | b'T' => 8,
             b'S' | b'x' => return self.long().map(drop),
-            b'F' | b'A' if depth == 0 => return Err(Flaw::Deep),
+            b'F' | b'A' if depth == 0 => return Err(PropertiesFlaw::TooDeep),
             b'F' => return self.table(depth - 1),
             b'A' => {
                 let mut inside = self.long()?;
@@ -121,7 +122,7 @@ impl<'a> Reader<'a> {
                 }
                 return Ok(());
             }
-            _ => return Err(Flaw::Form),
+            _ => return Err(PropertiesFlaw::Malformed),
         };
         self.take(bytes).map(drop)
     }

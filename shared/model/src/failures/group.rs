@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// What was decided about a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Decision {
+pub enum GroupDecision {
     /// Nothing: somebody should look at it.
     Open,
     /// It is known and does not matter: lists leave it out.
@@ -30,7 +30,7 @@ pub enum GroupState {
     Reopened,
 }
 
-impl Decision {
+impl GroupDecision {
     /// As the database has it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,7 +47,11 @@ impl Decision {
 
     /// How a group stands about which this was decided at `decided`, and which failed last at `seen`. A
     /// failure that was under way at the decision and committed after it counts as before it.
-    pub fn stands(self, decided: Option<DateTime<Utc>>, seen: Option<DateTime<Utc>>) -> GroupState {
+    pub fn group_state(
+        self,
+        decided: Option<DateTime<Utc>>,
+        seen: Option<DateTime<Utc>>,
+    ) -> GroupState {
         let since = decided.zip(seen).is_some_and(|(decided, seen)| seen > decided);
         match self {
             Self::Open => GroupState::Open,
@@ -92,16 +96,16 @@ mod tests {
     fn only_what_was_resolved_reopens_and_only_by_a_later_failure() {
         let at = |second| DateTime::from_timestamp(second, 0);
         for (decision, decided, seen, expected) in [
-            (Decision::Open, None, at(5), GroupState::Open),
-            (Decision::Open, at(1), at(5), GroupState::Open),
-            (Decision::Muted, at(1), at(5), GroupState::Muted),
-            (Decision::Resolved, at(5), at(1), GroupState::Resolved),
-            (Decision::Resolved, at(5), at(5), GroupState::Resolved),
-            (Decision::Resolved, at(5), None, GroupState::Resolved),
-            (Decision::Resolved, at(5), at(6), GroupState::Reopened),
+            (GroupDecision::Open, None, at(5), GroupState::Open),
+            (GroupDecision::Open, at(1), at(5), GroupState::Open),
+            (GroupDecision::Muted, at(1), at(5), GroupState::Muted),
+            (GroupDecision::Resolved, at(5), at(1), GroupState::Resolved),
+            (GroupDecision::Resolved, at(5), at(5), GroupState::Resolved),
+            (GroupDecision::Resolved, at(5), None, GroupState::Resolved),
+            (GroupDecision::Resolved, at(5), at(6), GroupState::Reopened),
         ] {
             assert_eq!(
-                decision.stands(decided, seen),
+                decision.group_state(decided, seen),
                 expected,
                 "{decision:?} {decided:?} {seen:?}"
             );

@@ -4,11 +4,11 @@
 //! type and by class, and raise an alarm. The row is the record: a process that dies between the
 //! row and the line says nothing, and `sexton failed list` shows it all the same.
 
-use sexton_model::notice::Parked;
+use sexton_model::parked_task::ParkedTask;
 
 /// Tells of a parked task.
-pub fn parked(task: &Parked) {
-    let Parked { id, job, reason, .. } = task;
+pub fn log_parked(task: &ParkedTask) {
+    let ParkedTask { id, job, reason, .. } = task;
     tracing::error!(
         task.r#type = task.task_type,
         task.target = task.target,

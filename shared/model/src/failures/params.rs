@@ -11,11 +11,11 @@ const MAX_STEPS: usize = 16;
 /// Shapes of one condition; further ones are left to the exact condition.
 const MAX_SHAPES: usize = 16;
 /// The longest condition, in bytes.
-const MAX_BYTES: usize = 1_000;
+const MAX_CONDITION_BYTES: usize = 1_000;
 
 /// A place in the params and the text that must stand there; numbers count as they are written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ParamEquals {
+pub struct ParamCondition {
     /// Field names, and indexes of arrays, from the outside in.
     pub path: Vec<String>,
     /// The text.
@@ -26,32 +26,33 @@ pub struct ParamEquals {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "is no condition; write it as in customer=4891 or order.id=7, with at most {MAX_STEPS} steps and \
-     {MAX_BYTES} bytes"
+     {MAX_CONDITION_BYTES} bytes"
 )]
-pub struct NoCondition;
+pub struct ConditionError;
 
 /// `a.b=value`: what stands before the first `=` is the path.
-impl FromStr for ParamEquals {
-    type Err = NoCondition;
+impl FromStr for ParamCondition {
+    type Err = ConditionError;
 
-    fn from_str(text: &str) -> Result<Self, NoCondition> {
-        let (path, value) = text.split_once('=').ok_or(NoCondition)?;
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let (path, value) = text.split_once('=').ok_or(ConditionError)?;
         let path: Vec<String> = path.split('.').map(str::to_owned).collect();
-        let fits = path.len() <= MAX_STEPS && text.len() <= MAX_BYTES && !text.contains('\0');
+        let fits =
+            path.len() <= MAX_STEPS && text.len() <= MAX_CONDITION_BYTES && !text.contains('\0');
         if !fits || path.iter().any(String::is_empty) {
-            return Err(NoCondition);
+            return Err(ConditionError);
         }
         Ok(Self { path, value: value.to_owned() })
     }
 }
 
-impl fmt::Display for ParamEquals {
+impl fmt::Display for ParamCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.path.join("."), self.value)
     }
 }
 
-impl ParamEquals {
+impl ParamCondition {
     /// Documents of which params that fulfil the condition contain at least one: what an index can be
     /// asked for. Params that contain one need not fulfil it (an index in an array is not told).
     /// `None`: there are too many.
@@ -94,22 +95,22 @@ mod tests {
     use super::*;
 
     fn shapes(text: &str) -> Vec<Value> {
-        text.parse::<ParamEquals>().unwrap().shapes().unwrap()
+        text.parse::<ParamCondition>().unwrap().shapes().unwrap()
     }
 
     #[test]
     fn a_condition_is_a_path_and_a_text() {
-        let read: ParamEquals = "order.id=a=b".parse().unwrap();
+        let read: ParamCondition = "order.id=a=b".parse().unwrap();
         assert_eq!(
             (read.path.as_slice(), read.value.as_str()),
             (&["order".into(), "id".into()][..], "a=b")
         );
         assert_eq!(read.to_string(), "order.id=a=b");
-        assert_eq!("a=".parse::<ParamEquals>().unwrap().value, "");
+        assert_eq!("a=".parse::<ParamCondition>().unwrap().value, "");
         let deep = format!("{}=1", vec!["a"; MAX_STEPS + 1].join("."));
-        let long = format!("a={}", "x".repeat(MAX_BYTES));
+        let long = format!("a={}", "x".repeat(MAX_CONDITION_BYTES));
         for text in ["", "a", "=1", "a..b=1", ".a=1", "a=\0", &deep, &long] {
-            assert_eq!(text.parse::<ParamEquals>(), Err(NoCondition), "{text}");
+            assert_eq!(text.parse::<ParamCondition>(), Err(ConditionError), "{text}");
         }
     }
 
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(shapes("a.b=7"), [json!({"a": {"b": "7"}}), json!({"a": {"b": 7}})]);
         assert_eq!(shapes("a=true"), [json!({"a": "true"}), json!({"a": true})]);
         assert_eq!(shapes("a.0=x"), [json!({"a": ["x"]}), json!({"a": {"0": "x"}})]);
-        let many: ParamEquals = format!("{}=1", ["0"; 6].join(".")).parse().unwrap();
+        let many: ParamCondition = format!("{}=1", ["0"; 6].join(".")).parse().unwrap();
         assert_eq!(many.shapes(), None);
     }
 }

@@ -8,7 +8,7 @@ use crate::moment::Moment;
 
 /// What a schedule is subject to. Without any, it fires for ever at its nominal times.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Terms {
+pub struct ScheduleConstraints {
     /// There is no firing before it.
     pub start: Option<Moment>,
     /// There is no firing after it.
@@ -22,9 +22,9 @@ pub struct Terms {
     pub max_runs: Option<u32>,
 }
 
-impl Terms {
+impl ScheduleConstraints {
     /// Whether the same firings exist as under `other`, how many of them may run aside.
-    pub fn hold_as(&self, other: &Self) -> bool {
+    pub fn has_same_firings(&self, other: &Self) -> bool {
         (self.start, self.end, &self.exclude) == (other.start, other.end, &other.exclude)
     }
 

@@ -7,13 +7,13 @@ use chrono::{NaiveDate, TimeDelta};
 use proptest::prelude::*;
 
 use super::*;
-use crate::job::{Exclusions, Terms};
+use crate::job::{Exclusions, ScheduleConstraints};
 
 /// What is drawn of a job.
 #[derive(Clone, Debug)]
 struct Drawn {
     schedule: Schedule,
-    terms: Terms,
+    constraints: ScheduleConstraints,
     misfire: Misfire,
     zone: Zone,
 }
@@ -21,22 +21,22 @@ struct Drawn {
 impl Drawn {
     fn timetable(&self) -> Timetable {
         let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie).unwrap();
-        bare.under(&self.terms, "a.b")
+        bare.with_constraints(&self.constraints, "a.b")
     }
 
     /// The schedule's nominal times between start and end, and whether their day is excluded, by
     /// asking for each.
     fn nominal(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Vec<(DateTime<Utc>, bool)> {
         let bare = Timetable::new("a.b", &self.schedule, self.zone, Dst::Vixie).unwrap();
-        let start = self.terms.start.map(|start| start.instant(self.zone));
-        let end = self.terms.end.map(|end| end.instant(self.zone));
+        let start = self.constraints.start.map(|start| start.instant(self.zone));
+        let end = self.constraints.end.map(|end| end.instant(self.zone));
         std::iter::successors(bare.next_after(from), |from| bare.next_after(*from))
             .take_while(|firing| *firing <= to)
             .filter(|firing| start.is_none_or(|start| start <= *firing))
             .filter(|firing| end.is_none_or(|end| *firing <= end))
             .map(|firing| {
                 let day = self.zone.at(firing).date_naive();
-                let excluded = self.terms.exclude.to_texts().iter().any(|days| {
+                let excluded = self.constraints.exclude.to_texts().iter().any(|days| {
                     let (first, last) = days.split_once("..").unwrap_or((days, days));
                     (first.parse::<NaiveDate>().unwrap()..=last.parse().unwrap()).contains(&day)
                 });
@@ -84,7 +84,7 @@ prop_compose! {
                 3 => cron("30 2 * * *"),
                 _ => cron("15 7-19/3 * * MON-SAT"),
             },
-            terms: Terms {
+            constraints: ScheduleConstraints {
                 start: start.map(|start| minute(start).into()),
                 end: end.map(|end| minute(end).into()),
                 exclude: Exclusions::from_texts(&days.collect::<Vec<_>>()).unwrap(),
@@ -114,7 +114,7 @@ impl Ledger {
         // A plan that ends at the last run that may be is followed by another.
         while let Some(next_fire_at) = self.cursor.filter(|cursor| table.due(*cursor) <= now) {
             let (overlap, misfire) = (Overlap::Allow, job.misfire);
-            let due = Due {
+            let due = PlanInput {
                 timetable: table,
                 overlap,
                 misfire,
@@ -122,18 +122,18 @@ impl Ledger {
                 under_way: UnderWay::default(),
                 held: false,
             };
-            let left = job.terms.runs_left(self.runs);
+            let left = job.constraints.runs_left(self.runs);
             let mut plan = plan_at_most(&due, left, now);
             // As a batch of claims does it: by what was left before.
             let is_last = plan.next_fire_at.is_none() && left != Some(0);
             let to = plan.next_fire_at.map_or(now, |next| next.min(now));
-            plan.gaps.extend(excluded(table, self.planned_until, to, is_last));
+            plan.gaps.extend(excluded_gaps(table, self.planned_until, to, is_last));
             for firing in &plan.firings {
                 assert!(table.due(firing.scheduled_for) <= now, "claimed before it is due");
                 self.runs += 1;
                 self.note(firing.scheduled_for, "run");
             }
-            if job.terms.runs_left(self.runs) == Some(0) {
+            if job.constraints.runs_left(self.runs) == Some(0) {
                 plan.next_fire_at = plan.next_fire_at.filter(|next| table.due(*next) <= now);
             }
             for gap in &plan.gaps {
@@ -174,7 +174,7 @@ proptest! {
             ledger.wake(&job, &table, minute(*wake));
         }
         let now = minute(*wakes.last().unwrap());
-        let ended = job.terms.runs_left(ledger.runs) == Some(0);
+        let ended = job.constraints.runs_left(ledger.runs) == Some(0);
         for (firing, is_excluded) in job.nominal(began, minute(LAST)) {
             let became = ledger.became.get(&firing).copied();
             if is_excluded {
@@ -189,7 +189,7 @@ proptest! {
                 prop_assert_eq!(became, None, "{} was not due at {}", firing, now);
             }
         }
-        prop_assert!(job.terms.max_runs.is_none_or(|most| ledger.runs <= most));
+        prop_assert!(job.constraints.max_runs.is_none_or(|most| ledger.runs <= most));
         // Nothing that is no firing became anything.
         let there: Vec<_> = job.nominal(began, minute(LAST)).iter().map(|(at, _)| *at).collect();
         prop_assert!(ledger.became.keys().all(|firing| there.contains(firing)));
@@ -203,7 +203,7 @@ proptest! {
         if let Some(next_fire_at) = table.next_after(minute(from.min(to))) {
             let now = minute(from.max(to));
             let (overlap, misfire) = (Overlap::Allow, job.misfire);
-            let due = Due { timetable: &table, overlap, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
+            let due = PlanInput { timetable: &table, overlap, misfire, next_fire_at, under_way: UnderWay::default(), held: false };
             prop_assert_eq!(plan(&due, now), enumerated::plan(&due, now));
         }
     }
@@ -212,7 +212,8 @@ proptest! {
 #[test]
 fn a_spread_firing_is_claimed_when_it_is_due_and_late_only_from_then_on() {
     let jitter = Some(Duration::from_hours(1));
-    let table = cron("0 8 * * *").under(&Terms { jitter, ..Terms::default() }, "a.b");
+    let table = cron("0 8 * * *")
+        .with_constraints(&ScheduleConstraints { jitter, ..ScheduleConstraints::default() }, "a.b");
     let nominal = at("2026-01-01T08:00:00Z");
     let due_at = table.due(nominal);
     assert!(due_at > nominal + TimeDelta::minutes(2), "the name spreads it: {due_at}");
@@ -244,11 +245,14 @@ fn an_instant_that_was_past_when_it_was_applied_is_late_only_from_then_on() {
 #[test]
 fn excluded_days_of_a_job_that_fires_each_second_are_one_gap() {
     let exclude = Exclusions::from_texts(&["2026-01-02..2026-12-31"]).unwrap();
-    let table = every(1_000).under(&Terms { exclude, ..Terms::default() }, "a.b");
+    let table = every(1_000).with_constraints(
+        &ScheduleConstraints { exclude, ..ScheduleConstraints::default() },
+        "a.b",
+    );
     let due = due(&table, Misfire::default(), "2027-01-01T00:00:00Z");
-    let (steps, gaps) = crate::steps::taken_by(|| {
+    let (steps, gaps) = crate::steps::count_steps(|| {
         assert_eq!(plan(&due, at("2027-01-01T00:00:00Z")).firings.len(), 1);
-        excluded(&table, at("2026-01-01T23:59:59Z"), at("2027-01-01T00:00:00Z"), false)
+        excluded_gaps(&table, at("2026-01-01T23:59:59Z"), at("2027-01-01T00:00:00Z"), false)
     });
     assert_eq!(gaps.len(), 1);
     assert_eq!((gaps[0].count, gaps[0].reason), (364 * 86_400, GapReason::Excluded));
@@ -265,7 +269,7 @@ fn a_limit_is_used_up_by_the_oldest_and_what_is_due_then_is_past_the_end() {
     assert_eq!(first.firings.len(), 3);
     let next_fire_at = first.next_fire_at.unwrap();
     assert_eq!(next_fire_at, at("2026-01-01T00:00:30Z"));
-    let rest = plan_at_most(&Due { next_fire_at, ..due }, Some(0), now);
+    let rest = plan_at_most(&PlanInput { next_fire_at, ..due }, Some(0), now);
     assert_eq!((rest.firings.len(), rest.next_fire_at), (0, None));
     assert_eq!((rest.gaps[0].count, rest.gaps[0].reason), (2, GapReason::PastEnd));
     let all = plan_at_most(&due, Some(5), now);

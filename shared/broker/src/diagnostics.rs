@@ -19,28 +19,28 @@ use lapin::options::{
 };
 use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ErrorKind, ExchangeKind};
-use sexton_model::ladder::LADDER_MS;
+use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::pool::PoolName;
 use tokio::time::{Instant, timeout};
 
 use crate::endpoint::Endpoint;
 use crate::inspect::is_missing;
 use crate::names::{Namespace, exchange, failed_queue, main_queue, retry_queue};
-use crate::session::{Door, close};
+use crate::session::{Connector, close};
 use crate::timeouts::Timeouts;
 use crate::topology::{
-    TopologyError, failed_arguments, main_arguments, retry_arguments, translate,
+    TopologyError, failed_arguments, main_arguments, retry_arguments, topology_error,
 };
 
-pub use greeting::version;
+pub use greeting::server_version;
 
 const ACCESS_REFUSED: u16 = 403;
 /// Round trips of which the middle one counts.
-const PINGS: usize = 5;
+const LATENCY_PROBES: usize = 5;
 
 /// A permission of RabbitMQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Right {
+pub enum Permission {
     /// To declare.
     Configure,
     /// To publish and to bind.
@@ -49,7 +49,7 @@ pub enum Right {
     Read,
 }
 
-impl Right {
+impl Permission {
     /// As `rabbitmqctl list_permissions` heads its column.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Right {
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
-pub struct Examined {
+pub struct Diagnostics {
     /// As the broker says itself, such as `3.13.7`; none over TLS, where it says so only to the client
     /// library.
     pub version: Option<String>,
@@ -73,7 +73,7 @@ pub struct Examined {
     /// What exists with other arguments.
     pub mismatches: Vec<TopologyError>,
     /// What the user may not do, each right once, with the broker's words.
-    pub refused: BTreeMap<Right, String>,
+    pub refused: BTreeMap<Permission, String>,
     /// Messages in the failed queue; none: there is no such queue.
     pub failed_ready: Option<u32>,
     /// Messages in the main queue of each pool that has one.
@@ -85,31 +85,31 @@ pub struct Examined {
 /// # Errors
 ///
 /// A sentence for people: there is no connection, or it broke. Never with the password.
-pub async fn examine(
+pub async fn diagnose(
     endpoint: &Endpoint,
     name: &str,
     namespace: &Namespace,
     pools: &[PoolName],
     timeouts: &Timeouts,
-) -> Result<Examined, String> {
-    let connection = Door::default().open(endpoint, name, timeouts).await?;
+) -> Result<Diagnostics, String> {
+    let connection = Connector::default().open(endpoint, name, timeouts).await?;
     let mut examiner = Examiner {
         connection: &connection,
         channel: None,
         step: timeouts.step,
-        found: Examined::default(),
+        found: Diagnostics::default(),
     };
-    let done = examiner.all(namespace, pools).await;
+    let done = examiner.check_all(namespace, pools).await;
     let mut found = examiner.found;
     close(&connection, timeouts.close).await;
     done?;
-    found.version = greeting::version(endpoint, timeouts.step).await;
+    found.version = greeting::server_version(endpoint, timeouts.step).await;
     Ok(found)
 }
 
 /// What became of a question.
 enum Answer<T> {
-    Said(T),
+    Done(T),
     Missing,
     Refused(String),
     Mismatch(TopologyError),
@@ -119,33 +119,33 @@ struct Examiner<'a> {
     connection: &'a Connection,
     channel: Option<Channel>,
     step: Duration,
-    found: Examined,
+    found: Diagnostics,
 }
 
 impl Examiner<'_> {
-    async fn all(&mut self, namespace: &Namespace, pools: &[PoolName]) -> Result<(), String> {
+    async fn check_all(&mut self, namespace: &Namespace, pools: &[PoolName]) -> Result<(), String> {
         let failed = failed_queue(namespace);
         let mut empty = None;
-        let ready = self.queue(&failed, failed_arguments()).await?;
+        let ready = self.check_queue(&failed, failed_arguments()).await?;
         self.found.failed_ready = ready;
-        self.latency(&failed).await?;
-        self.exchange(&exchange(namespace)).await?;
+        self.measure_latency(&failed).await?;
+        self.check_exchange(&exchange(namespace)).await?;
         for pool in pools {
             let main = main_queue(namespace, pool);
-            if let Some(ready) = self.queue(&main, main_arguments(namespace)).await? {
+            if let Some(ready) = self.check_queue(&main, main_arguments(namespace)).await? {
                 self.found.main_ready.insert(pool.to_string(), ready);
             }
-            for step_ms in LADDER_MS {
-                let name = retry_queue(namespace, pool, step_ms);
-                let arguments = retry_arguments(namespace, pool, step_ms);
-                if self.queue(&name, arguments).await? == Some(0) {
+            for delay_ms in DELAY_QUEUES_MS {
+                let name = retry_queue(namespace, pool, delay_ms);
+                let arguments = retry_arguments(namespace, pool, delay_ms);
+                if self.check_queue(&name, arguments).await? == Some(0) {
                     empty = Some(name);
                 }
             }
         }
-        self.may_write(namespace).await?;
+        self.check_write_permission(namespace).await?;
         if let Some(queue) = empty.or((ready == Some(0)).then_some(failed)) {
-            self.may_read(&queue).await?;
+            self.check_read_permission(&queue).await?;
         }
         Ok(())
     }
@@ -157,31 +157,36 @@ impl Examiner<'_> {
             return Ok(channel);
         }
         let opened = timeout(self.step, self.connection.create_channel()).await;
-        let channel = opened.map_err(|_| silence())?.map_err(|error| error.to_string())?;
+        let channel =
+            opened.map_err(|_| no_answer_message())?.map_err(|error| error.to_string())?;
         self.channel = Some(channel.clone());
         Ok(channel)
     }
 
-    async fn queue(&mut self, name: &str, arguments: FieldTable) -> Result<Option<u32>, String> {
+    async fn check_queue(
+        &mut self,
+        name: &str,
+        arguments: FieldTable,
+    ) -> Result<Option<u32>, String> {
         let what = format!("queue {name}");
         let channel = self.channel().await?;
         let passive = QueueDeclareOptions::durable().passive();
         let asking = channel.queue_declare(name.into(), passive, FieldTable::default());
-        let ready = match self.answer(&what, asking).await? {
-            Answer::Said(queue) => queue.message_count(),
+        let ready = match self.request(&what, asking).await? {
+            Answer::Done(queue) => queue.message_count(),
             other => {
-                self.note(&what, Right::Configure, &other);
+                self.record(&what, Permission::Configure, &other);
                 return Ok(None);
             }
         };
         let options = QueueDeclareOptions::durable();
         let comparing = channel.queue_declare(name.into(), options, arguments);
-        let compared = self.answer(&what, comparing).await?;
-        self.note(&what, Right::Configure, &compared);
+        let compared = self.request(&what, comparing).await?;
+        self.record(&what, Permission::Configure, &compared);
         Ok(Some(ready))
     }
 
-    async fn exchange(&mut self, name: &str) -> Result<(), String> {
+    async fn check_exchange(&mut self, name: &str) -> Result<(), String> {
         let what = format!("exchange {name}");
         for passive in [true, false] {
             let channel = self.channel().await?;
@@ -189,36 +194,36 @@ impl Examiner<'_> {
             let kind = ExchangeKind::Direct;
             let asking =
                 channel.exchange_declare(name.into(), kind, options, FieldTable::default());
-            let answer = self.answer(&what, asking).await?;
-            self.note(&what, Right::Configure, &answer);
-            if !matches!(answer, Answer::Said(())) {
+            let answer = self.request(&what, asking).await?;
+            self.record(&what, Permission::Configure, &answer);
+            if !matches!(answer, Answer::Done(())) {
                 break;
             }
         }
         Ok(())
     }
 
-    async fn latency(&mut self, queue: &str) -> Result<(), String> {
-        let mut times = Vec::with_capacity(PINGS);
-        for _ in 0..PINGS {
+    async fn measure_latency(&mut self, queue: &str) -> Result<(), String> {
+        let mut times = Vec::with_capacity(LATENCY_PROBES);
+        for _ in 0..LATENCY_PROBES {
             let channel = self.channel().await?;
             let passive = QueueDeclareOptions::durable().passive();
             let began = Instant::now();
             let asking = channel.queue_declare(queue.into(), passive, FieldTable::default());
             // Whatever is said, it was said in that time.
-            self.answer("queue", asking).await?;
+            self.request("queue", asking).await?;
             times.push(began.elapsed());
         }
         times.sort();
-        self.found.latency = times[PINGS / 2];
+        self.found.latency = times[LATENCY_PROBES / 2];
         Ok(())
     }
 
     /// Through the default exchange, as everything that Sexton publishes.
-    async fn may_write(&mut self, namespace: &Namespace) -> Result<(), String> {
+    async fn check_write_permission(&mut self, namespace: &Namespace) -> Result<(), String> {
         let channel = self.channel().await?;
         let selecting = channel.confirm_select(ConfirmSelectOptions::default());
-        self.answer("publish", selecting).await?;
+        self.request("publish", selecting).await?;
         let nobody = format!("{namespace}_doctor_nobody");
         let options = BasicPublishOptions { mandatory: true, ..Default::default() };
         let publishing = async {
@@ -226,33 +231,33 @@ impl Examiner<'_> {
             let sent = channel.basic_publish("".into(), (*nobody).into(), options, b"", properties);
             sent.await?.await
         };
-        let answer = self.answer("publish", publishing).await?;
-        self.note("the default exchange", Right::Write, &answer);
+        let answer = self.request("publish", publishing).await?;
+        self.record("the default exchange", Permission::Write, &answer);
         Ok(())
     }
 
-    async fn may_read(&mut self, queue: &str) -> Result<(), String> {
+    async fn check_read_permission(&mut self, queue: &str) -> Result<(), String> {
         let channel = self.channel().await?;
         let getting = channel.basic_get(queue.into(), BasicGetOptions::default());
-        let answer = self.answer("get", getting).await?;
+        let answer = self.request("get", getting).await?;
         // It was empty a moment ago; what has come since goes back at once.
-        if let Answer::Said(Some(taken)) = &answer {
+        if let Answer::Done(Some(taken)) = &answer {
             let back = BasicNackOptions { requeue: true, ..Default::default() };
             let _ = timeout(self.step, taken.delivery.acker.nack(back)).await;
         }
-        self.note(&format!("queue {queue}"), Right::Read, &answer);
+        self.record(&format!("queue {queue}"), Permission::Read, &answer);
         Ok(())
     }
 
-    async fn answer<T>(
+    async fn request<T>(
         &mut self,
         what: &str,
         asking: impl Future<Output = lapin::Result<T>>,
     ) -> Result<Answer<T>, String> {
         let error = match timeout(self.step, asking).await {
-            Ok(Ok(said)) => return Ok(Answer::Said(said)),
+            Ok(Ok(said)) => return Ok(Answer::Done(said)),
             Ok(Err(error)) => error,
-            Err(_) => return Err(silence()),
+            Err(_) => return Err(no_answer_message()),
         };
         if is_missing(&error) {
             return Ok(Answer::Missing);
@@ -261,16 +266,16 @@ impl Examiner<'_> {
             ErrorKind::ProtocolError(said) if said.get_id() == ACCESS_REFUSED => {
                 Ok(Answer::Refused(said.get_message().to_string()))
             }
-            _ => match translate(what, &error) {
+            _ => match topology_error(what, &error) {
                 mismatch @ TopologyError::Mismatch { .. } => Ok(Answer::Mismatch(mismatch)),
                 TopologyError::Broker { reason, .. } => Err(reason),
             },
         }
     }
 
-    fn note<T>(&mut self, what: &str, right: Right, answer: &Answer<T>) {
+    fn record<T>(&mut self, what: &str, right: Permission, answer: &Answer<T>) {
         match answer {
-            Answer::Said(_) => {}
+            Answer::Done(_) => {}
             Answer::Missing => self.found.missing.push(what.to_owned()),
             Answer::Refused(said) => {
                 self.found.refused.entry(right).or_insert_with(|| format!("{what}: {said}"));
@@ -280,6 +285,6 @@ impl Examiner<'_> {
     }
 }
 
-fn silence() -> String {
+fn no_answer_message() -> String {
     "the broker does not answer on an open connection".to_owned()
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub const MASK: &str = "***";
 
 /// Parts of names, without anything but letters and digits, in lower case.
-const PARTS: [&str; 13] = [
+const SECRET_NAME_PARTS: [&str; 13] = [
     "accesskey",
     "apikey",
     "authorization",
@@ -25,12 +25,12 @@ const PARTS: [&str; 13] = [
     "token",
 ];
 /// Whole names.
-const NAMES: [&str; 6] = ["auth", "cvc", "cvv", "pass", "pin", "pwd"];
+const SECRET_NAMES: [&str; 6] = ["auth", "cvc", "cvv", "pass", "pin", "pwd"];
 
 /// The value with what looks like a secret masked: under a name that says so, whatever it holds but
 /// nothing; and the password in an address such as `https://user:password@host`.
 #[must_use]
-pub fn masked(value: &Value) -> Value {
+pub fn mask_secrets(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(
             fields
@@ -38,7 +38,7 @@ pub fn masked(value: &Value) -> Value {
                 .map(|(name, value)| (name.clone(), field(name, value)))
                 .collect::<Map<_, _>>(),
         ),
-        Value::Array(values) => values.iter().map(masked).collect(),
+        Value::Array(values) => values.iter().map(mask_secrets).collect(),
         Value::String(text) => Value::String(address(text)),
         other => other.clone(),
     }
@@ -46,14 +46,15 @@ pub fn masked(value: &Value) -> Value {
 
 fn field(name: &str, value: &Value) -> Value {
     let nothing = value.is_null() || value.as_str().is_some_and(str::is_empty);
-    if is_secret(name) && !nothing { Value::from(MASK) } else { masked(value) }
+    if is_secret(name) && !nothing { Value::from(MASK) } else { mask_secrets(value) }
 }
 
 /// Whether a field of this name holds a secret.
 pub fn is_secret(name: &str) -> bool {
     let plain: String =
         name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.contains(&plain.as_str()) || PARTS.iter().any(|part| plain.contains(part))
+    SECRET_NAMES.contains(&plain.as_str())
+        || SECRET_NAME_PARTS.iter().any(|part| plain.contains(part))
 }
 
 /// With the password of each address masked.
@@ -96,7 +97,7 @@ mod tests {
             "pinned": true, "author": "ann", "passenger": "bob", "monkey": "m",
         });
         assert_eq!(
-            masked(&params),
+            mask_secrets(&params),
             json!({
                 "customer": 7, "apiKey": "***", "API-KEY": "***", "db_password": "***", "tokens": "***",
                 "nested": [{"client_secret": "***", "note": "fine"}], "pin": null, "secret": "",
@@ -113,7 +114,7 @@ mod tests {
             ("https://shop.example/@ann:x", "https://shop.example/@ann:x"),
             ("a://", "a://"),
         ] {
-            assert_eq!(masked(&json!(text)), json!(expected));
+            assert_eq!(mask_secrets(&json!(text)), json!(expected));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Frames as they come from the broker, in pieces of any size.
 
-use super::flaw::{FIXED_BYTES, Flaw, UNREADABLE_HEADER, check};
+use super::flaw::{FIXED_BYTES, PropertiesFlaw, UNREADABLE_HEADER, check};
 use super::methods;
 
 /// The largest content header that passes, however large the frames that both sides agree on.
@@ -20,7 +20,7 @@ const HEADERS: u16 = 1 << 13;
 
 /// The screen's place within the frames of one connection.
 #[derive(Debug)]
-pub struct Screen {
+pub struct FrameFilter {
     /// The largest payload of a content header that passes.
     limit: usize,
     /// What is held back of the current frame until it can be judged, its head included.
@@ -28,12 +28,12 @@ pub struct Screen {
     /// Bytes of the current frame that are still to come, its end mark included; 0 between frames
     /// and within a head.
     left: usize,
-    fate: Fate,
+    action: FrameAction,
 }
 
 /// What becomes of the bytes that are still to come of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum FrameAction {
     /// They pass.
     Pass,
     /// They are held back until all are there.
@@ -42,20 +42,24 @@ enum Fate {
     Drop,
 }
 
-impl Screen {
+impl FrameFilter {
     /// The beginning of a connection whose client asks for frames of at most `frame_max` bytes; 0: of
     /// any size.
     pub fn new(frame_max: u32) -> Self {
-        let mut screen =
-            Self { limit: MAX_PROPERTIES_BYTES, held: Vec::new(), left: 0, fate: Fate::Pass };
-        screen.agree(frame_max);
-        screen
+        let mut filter = Self {
+            limit: MAX_PROPERTIES_BYTES,
+            held: Vec::new(),
+            left: 0,
+            action: FrameAction::Pass,
+        };
+        filter.negotiate_frame_max(frame_max);
+        filter
     }
 
     /// As the client library agrees: the lower of what both sides ask for, 0 being no wish. The broker
     /// sends a content header in one frame, whatever was agreed on; to the library a larger one is a
     /// breach that ends the connection.
-    fn agree(&mut self, frame_max: u32) {
+    fn negotiate_frame_max(&mut self, frame_max: u32) {
         if frame_max != 0 {
             self.limit = self.limit.min((frame_max as usize).saturating_sub(FRAME_BYTES));
         }
@@ -77,10 +81,10 @@ impl Screen {
             let (part, rest) = bytes.split_at(bytes.len().min(self.left));
             bytes = rest;
             self.left -= part.len();
-            match self.fate {
-                Fate::Pass => out.extend_from_slice(part),
-                Fate::Drop => self.hold_fixed(part),
-                Fate::Judge => self.held.extend_from_slice(part),
+            match self.action {
+                FrameAction::Pass => out.extend_from_slice(part),
+                FrameAction::Drop => self.keep_fixed_part(part),
+                FrameAction::Judge => self.held.extend_from_slice(part),
             }
             if self.left == 0 {
                 self.end(out);
@@ -93,39 +97,39 @@ impl Screen {
         let [kind, _, _, ref size @ ..] = self.held[..] else { return };
         let size = size.iter().fold(0_usize, |size, byte| size << 8 | usize::from(*byte));
         self.left = size + 1;
-        self.fate = match kind {
-            CONTENT_HEADER if size > self.limit => Fate::Drop,
-            CONTENT_HEADER => Fate::Judge,
-            METHOD if size <= methods::MAX_BYTES => Fate::Judge,
-            _ => Fate::Pass,
+        self.action = match kind {
+            CONTENT_HEADER if size > self.limit => FrameAction::Drop,
+            CONTENT_HEADER => FrameAction::Judge,
+            METHOD if size <= methods::MAX_BYTES => FrameAction::Judge,
+            _ => FrameAction::Pass,
         };
-        if self.fate == Fate::Pass {
+        if self.action == FrameAction::Pass {
             out.append(&mut self.held);
         }
     }
 
     /// Of a frame that is dropped, what its replacement needs.
-    fn hold_fixed(&mut self, part: &[u8]) {
+    fn keep_fixed_part(&mut self, part: &[u8]) {
         let wanted = (HEAD_BYTES + FIXED_BYTES).saturating_sub(self.held.len());
         self.held.extend_from_slice(&part[..part.len().min(wanted)]);
     }
 
     /// A frame's end is there.
     fn end(&mut self, out: &mut Vec<u8>) {
-        match (self.fate, self.held.first()) {
-            (Fate::Drop, _) => self.replace(Flaw::Large),
-            (Fate::Judge, Some(&METHOD)) => {
+        match (self.action, self.held.first()) {
+            (FrameAction::Drop, _) => self.replace(PropertiesFlaw::TooLarge),
+            (FrameAction::Judge, Some(&METHOD)) => {
                 let method = &mut self.held[HEAD_BYTES..];
-                methods::make_readable(method);
-                if let Some(frame_max) = methods::proposed(method) {
-                    self.agree(frame_max);
+                methods::replace_invalid_texts(method);
+                if let Some(frame_max) = methods::proposed_frame_max(method) {
+                    self.negotiate_frame_max(frame_max);
                 }
             }
-            (Fate::Judge, _) => self.judge(),
-            (Fate::Pass, _) => {}
+            (FrameAction::Judge, _) => self.judge(),
+            (FrameAction::Pass, _) => {}
         }
         out.append(&mut self.held);
-        self.fate = Fate::Pass;
+        self.action = FrameAction::Pass;
     }
 
     fn judge(&mut self) {
@@ -140,7 +144,7 @@ impl Screen {
     }
 
     /// Puts properties that say `flaw`, and nothing else, in the place of those that are held.
-    fn replace(&mut self, flaw: Flaw) {
+    fn replace(&mut self, flaw: PropertiesFlaw) {
         let said = flaw.as_str().as_bytes();
         let mut table = vec![UNREADABLE_HEADER.len() as u8];
         table.extend_from_slice(UNREADABLE_HEADER.as_bytes());
@@ -177,8 +181,8 @@ mod tests {
     }
 
     fn screened(bytes: &[u8], piece: usize) -> Vec<u8> {
-        let (mut screen, mut out) = (Screen::new(0), Vec::new());
-        bytes.chunks(piece).for_each(|piece| screen.take(piece, &mut out));
+        let (mut filter, mut out) = (FrameFilter::new(0), Vec::new());
+        bytes.chunks(piece).for_each(|piece| filter.take(piece, &mut out));
         out
     }
 
@@ -209,13 +213,13 @@ mod tests {
         let body = [3, 0, 5, 0, 0, 0, 1, 0xff, END];
         let large = vec![b'x'; MAX_PROPERTIES_BYTES];
         for (flags, properties, flaw) in [
-            (HEADERS, &nested(33)[..], Flaw::Deep),
-            (HEADERS, &nested(26_000), Flaw::Deep),
-            (1 << 7, b"\x02i\xff", Flaw::Text),
-            (1 << 7, b"\x09id", Flaw::Form),
-            (HEADERS, b"\0\0\0\x03\x01a?", Flaw::Form),
-            (0, b"left over", Flaw::Form),
-            (0, &large, Flaw::Large),
+            (HEADERS, &nested(33)[..], PropertiesFlaw::TooDeep),
+            (HEADERS, &nested(26_000), PropertiesFlaw::TooDeep),
+            (1 << 7, b"\x02i\xff", PropertiesFlaw::NotUtf8),
+            (1 << 7, b"\x09id", PropertiesFlaw::Malformed),
+            (HEADERS, b"\0\0\0\x03\x01a?", PropertiesFlaw::Malformed),
+            (0, b"left over", PropertiesFlaw::Malformed),
+            (0, &large, PropertiesFlaw::TooLarge),
         ] {
             let bytes = [&frame(flags, properties)[..], &body].concat();
             let out = screened(&bytes, 1_000);
@@ -223,8 +227,8 @@ mod tests {
             assert_eq!(head[..3], [CONTENT_HEADER, 0, 5]);
             assert_eq!(head[7..], [0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9], "the size of the body");
             assert!(rest.ends_with(&body));
-            let told = String::from_utf8_lossy(rest);
-            assert!(told.contains(flaw.as_str()), "{told}");
+            let passed = String::from_utf8_lossy(rest);
+            assert!(passed.contains(flaw.as_str()), "{passed}");
             assert_eq!(screened(&out, 7), out, "what took its place is flawed itself");
         }
     }
@@ -238,7 +242,7 @@ mod tests {
     #[test]
     fn a_header_passes_up_to_the_lower_of_what_both_sides_ask_for() {
         let most = MAX_PROPERTIES_BYTES + FRAME_BYTES;
-        for (asked, proposed, agreed) in [
+        for (requested, proposed_frame_max, agreed) in [
             (16_384, 131_072, 16_384),
             (131_072, 16_384, 16_384),
             (0, 16_384, 16_384),
@@ -251,22 +255,29 @@ mod tests {
                 let text = vec![b'x'; bytes - FRAME_BYTES - FIXED_BYTES - 2 - 4 - 3 - 4];
                 let entry = [&b"\x01aS"[..], &(text.len() as u32).to_be_bytes(), &text].concat();
                 let table = [&(entry.len() as u32).to_be_bytes()[..], &entry].concat();
-                let (tune, header) = (tune(proposed), frame(HEADERS, &table));
+                let (tune, header) = (tune(proposed_frame_max), frame(HEADERS, &table));
                 assert_eq!(header.len(), bytes);
-                let (mut screen, mut out) = (Screen::new(asked), Vec::new());
-                screen.take(&[&tune[..], &header].concat(), &mut out);
+                let (mut filter, mut out) = (FrameFilter::new(requested), Vec::new());
+                filter.take(&[&tune[..], &header].concat(), &mut out);
                 assert_eq!(&out[..tune.len()], tune);
-                let told = &out[tune.len()..];
-                assert_eq!(told == header, passes, "{asked}, {proposed}: {bytes}");
-                assert!(passes || String::from_utf8_lossy(told).contains(Flaw::Large.as_str()));
+                let passed = &out[tune.len()..];
+                assert_eq!(passed == header, passes, "{requested}, {proposed_frame_max}: {bytes}");
+                assert!(
+                    passes
+                        || String::from_utf8_lossy(passed)
+                            .contains(PropertiesFlaw::TooLarge.as_str())
+                );
             }
         }
     }
 
     #[test]
     fn a_flaw_that_a_publisher_names_is_one_of_ours() {
-        assert_eq!(Flaw::named(Flaw::Deep.as_str()), Flaw::Deep);
-        assert_eq!(Flaw::named("\u{1b}[2J"), Flaw::Form);
+        assert_eq!(
+            PropertiesFlaw::named(PropertiesFlaw::TooDeep.as_str()),
+            PropertiesFlaw::TooDeep
+        );
+        assert_eq!(PropertiesFlaw::named("\u{1b}[2J"), PropertiesFlaw::Malformed);
         let mut table = FieldTable::default();
         table.insert(UNREADABLE_HEADER.into(), AMQPValue::LongString("x".into()));
         assert_eq!(table.inner().len(), 1);

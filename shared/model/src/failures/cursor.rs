@@ -20,7 +20,7 @@ pub enum Order {
 /// and go meanwhile neither move nor repeat the others: one that fails again is a new failure, at its new
 /// place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cursor {
+pub struct PageCursor {
     /// The order it belongs to.
     pub order: Order,
     /// When the row failed, in whole microseconds, as the database keeps it.
@@ -32,14 +32,14 @@ pub struct Cursor {
 /// No cursor.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("is no cursor; give the one that the page before ended with")]
-pub struct NoCursor;
+pub struct CursorError;
 
 /// Digits of the instant.
-const AT: usize = 16;
+const INSTANT_DIGITS: usize = 16;
 /// Digits of the id.
-const ID: usize = 32;
+const ID_DIGITS: usize = 32;
 
-impl fmt::Display for Cursor {
+impl fmt::Display for PageCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = match self.order {
             Order::Newest => 'n',
@@ -49,22 +49,24 @@ impl fmt::Display for Cursor {
     }
 }
 
-impl FromStr for Cursor {
-    type Err = NoCursor;
+impl FromStr for PageCursor {
+    type Err = CursorError;
 
-    fn from_str(text: &str) -> Result<Self, NoCursor> {
+    fn from_str(text: &str) -> Result<Self, CursorError> {
         let (order, digits) = match text.split_at_checked(1) {
             Some(("n", digits)) => (Order::Newest, digits),
             Some(("o", digits)) => (Order::Oldest, digits),
-            _ => return Err(NoCursor),
+            _ => return Err(CursorError),
         };
-        if digits.len() != AT + ID || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return Err(NoCursor);
+        if digits.len() != INSTANT_DIGITS + ID_DIGITS
+            || !digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
+            return Err(CursorError);
         }
-        let (at, id) = digits.split_at(AT);
-        let micros = u64::from_str_radix(at, 16).map_err(|_| NoCursor)?.cast_signed();
-        let at = DateTime::from_timestamp_micros(micros).ok_or(NoCursor)?;
-        let id = u128::from_str_radix(id, 16).map_err(|_| NoCursor)?;
+        let (at, id) = digits.split_at(INSTANT_DIGITS);
+        let micros = u64::from_str_radix(at, 16).map_err(|_| CursorError)?.cast_signed();
+        let at = DateTime::from_timestamp_micros(micros).ok_or(CursorError)?;
+        let id = u128::from_str_radix(id, 16).map_err(|_| CursorError)?;
         Ok(Self { order, at, id: Uuid::from_u128(id) })
     }
 }
@@ -78,13 +80,13 @@ mod tests {
         for at in ["2026-01-01T00:00:00.123456Z", "1969-12-31T23:59:59.5Z"] {
             for order in [Order::Newest, Order::Oldest] {
                 let at = at.parse().unwrap();
-                let cursor = Cursor { order, at, id: Uuid::from_u128(u128::MAX - 7) };
+                let cursor = PageCursor { order, at, id: Uuid::from_u128(u128::MAX - 7) };
                 assert_eq!(cursor.to_string().parse(), Ok(cursor));
             }
         }
         let all = "f".repeat(48);
         for text in ["", "n", "x", "ä", "n12", &format!("x{all}"), &format!("n7{}", &all[1..])] {
-            assert_eq!(text.parse::<Cursor>(), Err(NoCursor), "{text}");
+            assert_eq!(text.parse::<PageCursor>(), Err(CursorError), "{text}");
         }
     }
 }

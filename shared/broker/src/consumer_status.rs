@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether a [`SlotConsumer`](crate::SlotConsumer) has a consumer at the broker, as far as it knows; for whoever watches it
 /// from outside. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Consuming(Arc<AtomicBool>);
+pub struct ConsumerStatus(Arc<AtomicBool>);
 
-impl Consuming {
+impl ConsumerStatus {
     /// Whether it has. A slot that is dropped has none.
-    pub fn is(&self) -> bool {
+    pub fn is_consuming(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 

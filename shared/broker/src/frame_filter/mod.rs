@@ -20,6 +20,6 @@ mod frames;
 mod methods;
 mod stream;
 
-pub use flaw::{Flaw, UNREADABLE_HEADER};
-pub use frames::{MAX_PROPERTIES_BYTES, Screen};
+pub use flaw::{PropertiesFlaw, UNREADABLE_HEADER};
+pub use frames::{FrameFilter, MAX_PROPERTIES_BYTES};
 pub(crate) use stream::connect;

@@ -8,34 +8,34 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::endpoint::Endpoint;
-use crate::life::HELLO;
+use crate::liveness_probe::PROTOCOL_HEADER;
 
 /// A broker's first words are about half a kilobyte.
-const MAX_BYTES: usize = 8 * 1024;
+const MAX_GREETING_BYTES: usize = 8 * 1024;
 /// Type, channel, size of the rest.
 const HEADER_BYTES: usize = 7;
 
 /// The version; none if it is not told within `limit`.
-pub async fn version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
+pub async fn server_version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
     if endpoint.is_encrypted() {
         return None;
     }
-    let greeting = timeout(limit, hear(endpoint)).await.ok()?.ok()?;
+    let greeting = timeout(limit, read_greeting(endpoint)).await.ok()?.ok()?;
     version_in(&greeting)
 }
 
-async fn hear(endpoint: &Endpoint) -> std::io::Result<Vec<u8>> {
+async fn read_greeting(endpoint: &Endpoint) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(endpoint.address()).await?;
-    stream.write_all(HELLO).await?;
+    stream.write_all(PROTOCOL_HEADER).await?;
     let mut header = [0; HEADER_BYTES];
     stream.read_exact(&mut header).await?;
     let size = u32::from_be_bytes([header[3], header[4], header[5], header[6]]);
-    let mut greeting = vec![0; (size as usize).min(MAX_BYTES)];
+    let mut greeting = vec![0; (size as usize).min(MAX_GREETING_BYTES)];
     stream.read_exact(&mut greeting).await?;
     Ok(greeting)
 }
 
-/// The text of the table's entry `version`.
+/// The text of the table's entry `server_version`.
 fn version_in(greeting: &[u8]) -> Option<String> {
     const ENTRY: &[u8] = b"\x07versionS";
     let entry = greeting.windows(ENTRY.len()).position(|bytes| bytes == ENTRY)?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The lengths of the delay queues in milliseconds: 1 s, 5 s, 15 s, 30 s, 1 min, 2 min, 5 min,
 /// 15 min, 1 h, 6 h.
-pub const LADDER_MS: [u64; 10] =
+pub const DELAY_QUEUES_MS: [u64; 10] =
     [1_000, 5_000, 15_000, 30_000, 60_000, 120_000, 300_000, 900_000, 3_600_000, 21_600_000];
 
 /// Being late by this much is never worth another hop.
@@ -21,13 +21,13 @@ const MIN_SLACK_MS: u64 = 1_000;
 
 /// Where a ticket goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hop {
+pub enum NextQueue {
     /// It is due: the main queue.
     Main,
-    /// It waits: the delay queue of `step_ms`.
-    Step {
-        /// One of [`LADDER_MS`].
-        step_ms: u64,
+    /// It waits: the delay queue of `delay_ms`.
+    Delay {
+        /// One of [`DELAY_QUEUES_MS`].
+        delay_ms: u64,
         /// The message's own, shorter waiting time in milliseconds, if the step is longer than what
         /// remains.
         expiration_ms: Option<u64>,
@@ -44,20 +44,20 @@ pub fn slack(delay: Duration) -> Duration {
 /// The last hop comes between zero and [`slack`] after the ticket is due (plus what the broker
 /// needs), every other one before. Fractions of a millisecond are rounded up, so that the last hop
 /// does not come back too early for their sake.
-pub fn hop(remaining: Duration, delay: Duration) -> Hop {
+pub fn next_queue(remaining: Duration, delay: Duration) -> NextQueue {
     let remaining_ms = millis_up(remaining);
     if remaining_ms == 0 {
-        return Hop::Main;
+        return NextQueue::Main;
     }
     let latest_ms = remaining_ms.saturating_add(slack_ms(millis_up(delay)));
-    let at_least = LADDER_MS.into_iter().find(|&step_ms| step_ms >= remaining_ms);
-    if let Some(step_ms) = at_least.filter(|&step_ms| step_ms <= latest_ms) {
-        let expiration_ms = (remaining_ms < step_ms).then_some(remaining_ms);
-        return Hop::Step { step_ms, expiration_ms };
+    let at_least = DELAY_QUEUES_MS.into_iter().find(|&delay_ms| delay_ms >= remaining_ms);
+    if let Some(delay_ms) = at_least.filter(|&delay_ms| delay_ms <= latest_ms) {
+        let expiration_ms = (remaining_ms < delay_ms).then_some(remaining_ms);
+        return NextQueue::Delay { delay_ms, expiration_ms };
     }
     // Below the smallest step the slack of a second always admits that step, so one fits here.
-    let fitting = LADDER_MS.into_iter().rev().find(|&step_ms| step_ms <= remaining_ms);
-    Hop::Step { step_ms: fitting.unwrap_or(LADDER_MS[0]), expiration_ms: None }
+    let fitting = DELAY_QUEUES_MS.into_iter().rev().find(|&delay_ms| delay_ms <= remaining_ms);
+    NextQueue::Delay { delay_ms: fitting.unwrap_or(DELAY_QUEUES_MS[0]), expiration_ms: None }
 }
 
 fn slack_ms(delay_ms: u64) -> u64 {
@@ -80,14 +80,14 @@ mod tests {
         Duration::from_millis(value)
     }
 
-    fn step(step_ms: u64, expiration_ms: Option<u64>) -> Hop {
-        Hop::Step { step_ms, expiration_ms }
+    fn step(delay_ms: u64, expiration_ms: Option<u64>) -> NextQueue {
+        NextQueue::Delay { delay_ms, expiration_ms }
     }
 
     #[test]
     fn the_hop_follows_from_what_remains_and_the_slack() {
         let table = [
-            (0, 30_000, Hop::Main),
+            (0, 30_000, NextQueue::Main),
             (1, 30_000, step(1_000, Some(1))),
             (1_000, 1_000, step(1_000, None)),
             (4_000, 4_000, step(5_000, Some(4_000))),
@@ -103,14 +103,14 @@ mod tests {
             (DAY_MS, DAY_MS, step(21_600_000, None)),
         ];
         for (remaining, delay, expected) in table {
-            assert_eq!(hop(ms(remaining), ms(delay)), expected, "{remaining} of {delay}");
+            assert_eq!(next_queue(ms(remaining), ms(delay)), expected, "{remaining} of {delay}");
         }
     }
 
     #[test]
     fn a_fraction_of_a_millisecond_still_waits() {
-        assert_eq!(hop(Duration::from_nanos(1), ms(0)), step(1_000, Some(1)));
-        assert!(matches!(hop(Duration::MAX, Duration::MAX), Hop::Step { .. }));
+        assert_eq!(next_queue(Duration::from_nanos(1), ms(0)), step(1_000, Some(1)));
+        assert!(matches!(next_queue(Duration::MAX, Duration::MAX), NextQueue::Delay { .. }));
     }
 
     /// Walks a ticket through its hops; `held_up` (0 to 1000 permille) says how long each last hop
@@ -118,11 +118,11 @@ mod tests {
     fn walk(delay_ms: u64, held_up: u64) -> (u64, u64) {
         let (mut now_ms, mut hops) = (0, 0);
         loop {
-            match hop(ms(delay_ms.saturating_sub(now_ms)), ms(delay_ms)) {
-                Hop::Main => return (now_ms, hops),
-                Hop::Step { step_ms, expiration_ms } => {
-                    let earliest = expiration_ms.unwrap_or(step_ms);
-                    now_ms += earliest + (step_ms - earliest) * held_up / 1_000;
+            match next_queue(ms(delay_ms.saturating_sub(now_ms)), ms(delay_ms)) {
+                NextQueue::Main => return (now_ms, hops),
+                NextQueue::Delay { delay_ms, expiration_ms } => {
+                    let earliest = expiration_ms.unwrap_or(delay_ms);
+                    now_ms += earliest + (delay_ms - earliest) * held_up / 1_000;
                     hops += 1;
                 }
             }
@@ -147,12 +147,12 @@ mod tests {
             delay_ms in 1..(2 * DAY_MS), part in 1..=1_000_u64,
         ) {
             let remaining_ms = (delay_ms * part / 1_000).max(1);
-            match hop(ms(remaining_ms), ms(delay_ms)) {
-                Hop::Main => prop_assert!(false, "sent on while {remaining_ms} ms remain"),
-                Hop::Step { step_ms, expiration_ms: None } => prop_assert!(step_ms <= remaining_ms),
-                Hop::Step { step_ms, expiration_ms: Some(own_ms) } => {
+            match next_queue(ms(remaining_ms), ms(delay_ms)) {
+                NextQueue::Main => prop_assert!(false, "sent on while {remaining_ms} ms remain"),
+                NextQueue::Delay { delay_ms, expiration_ms: None } => prop_assert!(delay_ms <= remaining_ms),
+                NextQueue::Delay { delay_ms, expiration_ms: Some(own_ms) } => {
                     prop_assert_eq!(own_ms, remaining_ms);
-                    prop_assert!(own_ms < step_ms);
+                    prop_assert!(own_ms < delay_ms);
                 }
             }
         }

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sexton_model::delay_queues::{NextQueue, next_queue};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::ladder::{Hop, hop};
 use sexton_model::pool::PoolName;
 use sexton_model::state::State;
-use sexton_model::ticket::{MAX_REASON_BYTES, Parked, SCHEMA, Ticket, instant, shorten};
+use sexton_model::ticket::{
+    MAX_REASON_BYTES, ParkedDetails, SCHEMA_VERSION, Ticket, format_instant, truncate,
+};
 
 use crate::delivery::Delivery;
 use crate::names::{Namespace, failed_queue, main_queue, retry_queue};
@@ -28,12 +30,12 @@ pub fn ticket(
     state: State,
     due_in: Duration,
     ticket: &Ticket,
-    parked: Option<&Parked>,
+    parked: Option<&ParkedDetails>,
     now: DateTime<Utc>,
 ) -> Publication {
     let (queue, expiration_ms) = match state {
         State::Failed => (failed_queue(namespace), None),
-        State::Retrying => waiting_place(namespace, pool, due_in, due_in),
+        State::Retrying => waiting_queue(namespace, pool, due_in, due_in),
         _ => (main_queue(namespace, pool), None),
     };
     let properties = Properties {
@@ -43,7 +45,7 @@ pub fn ticket(
         timestamp_s: u64::try_from(now.timestamp()).ok(),
         expiration_ms,
         attempt: Some(i64::from(ticket.attempt.get())),
-        schema: Some(SCHEMA),
+        schema: Some(SCHEMA_VERSION),
         ..Properties::default()
     };
     Publication::new(queue, ticket.body(parked), properties)
@@ -52,7 +54,7 @@ pub fn ticket(
 /// A copy of a delivered ticket that came too early: to the ladder for `remaining`.
 ///
 /// The headers are written anew, so that a ticket whose headers a tool had dropped has them again.
-pub fn too_early(
+pub fn delay_early_ticket(
     namespace: &Namespace,
     pool: &PoolName,
     remaining: Duration,
@@ -60,12 +62,12 @@ pub fn too_early(
     execution_id: ExecutionId,
     attempt: AttemptNumber,
 ) -> Publication {
-    let (queue, expiration_ms) = waiting_place(namespace, pool, remaining, remaining);
+    let (queue, expiration_ms) = waiting_queue(namespace, pool, remaining, remaining);
     let properties = Properties {
         message_id: Some(execution_id.to_string()),
         expiration_ms,
         attempt: Some(i64::from(attempt.get())),
-        schema: Some(SCHEMA),
+        schema: Some(SCHEMA_VERSION),
         delays: None,
         ..delivery.properties.clone()
     };
@@ -74,13 +76,13 @@ pub fn too_early(
 
 /// A copy of a delivered task of another program whose type no worker offers: to a delay queue for `delay`, with
 /// one delay more in its header.
-pub fn not_offered(
+pub fn delay_unoffered_task(
     namespace: &Namespace,
     pool: &PoolName,
     delay: Duration,
     delivery: &Delivery,
 ) -> Publication {
-    let (queue, expiration_ms) = waiting_place(namespace, pool, delay, delay);
+    let (queue, expiration_ms) = waiting_queue(namespace, pool, delay, delay);
     let delays = delivery.properties.delays.unwrap_or(0).saturating_add(1);
     let properties =
         Properties { expiration_ms, delays: Some(delays), ..delivery.properties.clone() };
@@ -88,25 +90,25 @@ pub fn not_offered(
 }
 
 /// A copy of a delivery as it came, for a delay queue: it comes back after `delay`, as if it came for the first time.
-pub fn set_aside(
+pub fn delay_copy(
     namespace: &Namespace,
     pool: &PoolName,
     delay: Duration,
     delivery: &Delivery,
 ) -> Publication {
-    let (queue, expiration_ms) = waiting_place(namespace, pool, delay, delay);
+    let (queue, expiration_ms) = waiting_queue(namespace, pool, delay, delay);
     let properties = Properties { expiration_ms, ..delivery.properties.clone() };
     Publication::copy(queue, delivery.body.clone(), properties)
 }
 
 /// A copy of a delivery as it came, for the tail of its main queue.
-pub fn requeued(namespace: &Namespace, pool: &PoolName, delivery: &Delivery) -> Publication {
+pub fn requeue_copy(namespace: &Namespace, pool: &PoolName, delivery: &Delivery) -> Publication {
     let queue = main_queue(namespace, pool);
     Publication::copy(queue, delivery.body.clone(), delivery.properties.clone())
 }
 
 /// A copy of a delivery for the failed queue, byte for byte, with the reason in its headers.
-pub fn parked_as_it_is(
+pub fn park_copy(
     namespace: &Namespace,
     delivery: &Delivery,
     reason: &str,
@@ -116,23 +118,23 @@ pub fn parked_as_it_is(
         expiration_ms: None,
         delays: None,
         flaw: None,
-        failed_reason: Some(shorten(reason, MAX_REASON_BYTES).to_owned()),
-        failed_at: Some(instant(now)),
+        failed_reason: Some(truncate(reason, MAX_REASON_BYTES).to_owned()),
+        failed_at: Some(format_instant(now)),
         ..delivery.properties.clone()
     };
     Publication::copy(failed_queue(namespace), delivery.body.clone(), properties)
 }
 
-fn waiting_place(
+fn waiting_queue(
     namespace: &Namespace,
     pool: &PoolName,
     remaining: Duration,
     delay: Duration,
 ) -> (String, Option<u64>) {
-    match hop(remaining, delay) {
-        Hop::Main => (main_queue(namespace, pool), None),
-        Hop::Step { step_ms, expiration_ms } => {
-            (retry_queue(namespace, pool, step_ms), expiration_ms)
+    match next_queue(remaining, delay) {
+        NextQueue::Main => (main_queue(namespace, pool), None),
+        NextQueue::Delay { delay_ms, expiration_ms } => {
+            (retry_queue(namespace, pool, delay_ms), expiration_ms)
         }
     }
 }
