@@ -18,15 +18,15 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, waiters};
 use tokio::time::Instant;
 
+use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 use crate::dispatch::Dispatch;
-use crate::step::{ANSWER, StepError};
 
 /// Jobs that one round admits a waiter of.
-const BATCH: i64 = 500;
+const MAX_BATCH_JOBS: i64 = 500;
 /// Between two looks while somebody waits.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// So many times as long as a look takes nobody looks, at least.
-const REST: u32 = 20;
+const MIN_IDLE_RATIO: u32 = 20;
 
 /// The part of a planner that admits.
 #[derive(Debug)]
@@ -43,18 +43,22 @@ pub(crate) struct Round {
     /// Jobs that had waiters when it looked.
     jobs: u64,
     /// How long it looked.
-    took: Duration,
+    elapsed: Duration,
 }
 
 impl Round {
     /// Whether anybody waited.
-    pub(crate) const fn any(self) -> bool {
+    pub(crate) const fn has_waiters(self) -> bool {
         self.jobs > 0
     }
 
     /// The longest that the planner may sleep. `more`: it has made waiters since.
     pub(crate) fn pause(self, more: bool) -> Duration {
-        if self.jobs == 0 && !more { Duration::MAX } else { LOOK.max(self.took * REST) }
+        if self.jobs == 0 && !more {
+            Duration::MAX
+        } else {
+            POLL_INTERVAL.max(self.elapsed * MIN_IDLE_RATIO)
+        }
     }
 }
 
@@ -64,20 +68,21 @@ impl Admissions {
     }
 
     /// Looks once, and lets go what may go.
-    pub(crate) async fn round(&self, now: Now) -> Result<Round, StepError> {
-        let asked = Instant::now();
-        let waiting = with_timeout(ANSWER, waiters::find_waiting(&self.store, BATCH)).await?;
-        let found = Round { admitted: 0, jobs: waiting.jobs, took: asked.elapsed() };
+    pub(crate) async fn admit_waiters(&self, now: Now) -> Result<Round, LoopError> {
+        let started = Instant::now();
+        let waiting =
+            with_timeout(QUERY_TIMEOUT, waiters::find_waiting(&self.store, MAX_BATCH_JOBS)).await?;
+        let found = Round { admitted: 0, jobs: waiting.jobs, elapsed: started.elapsed() };
         if waiting.free.is_empty() {
             return Ok(found);
         }
         let admission =
-            with_timeout(ANSWER, waiters::admit(&self.store, &waiting.free, now)).await?;
+            with_timeout(QUERY_TIMEOUT, waiters::admit(&self.store, &waiting.free, now)).await?;
         let admitted = admission.admitted();
         if admitted > 0 {
             fault::point("scheduler.admitting");
         }
-        let tickets = with_timeout(ANSWER, admission.commit()).await?;
+        let tickets = with_timeout(QUERY_TIMEOUT, admission.commit()).await?;
         if admitted > 0 {
             fault::point("scheduler.admitted");
             tracing::debug!(executions.admitted = admitted, "{admitted} waited for their jobs");
@@ -95,7 +100,7 @@ mod tests {
     #[test]
     fn who_waits_is_looked_at_often_but_never_for_more_than_a_twentieth_of_the_time() {
         let ms = Duration::from_millis;
-        let found = |jobs, took| Round { admitted: 0, jobs, took };
+        let found = |jobs, elapsed| Round { admitted: 0, jobs, elapsed };
         assert_eq!(found(0, ms(3)).pause(false), Duration::MAX);
         assert_eq!(found(0, ms(3)).pause(true), ms(250));
         assert_eq!(found(2, ms(3)).pause(false), ms(250));

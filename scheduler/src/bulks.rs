@@ -25,21 +25,21 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use uuid::Uuid;
 
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::outbox::Outbox;
-use crate::step::{ANSWER, Pause, Step, StepError};
 
 /// Items that are selected at once.
-const SELECTED: i64 = 2_000;
+const MAX_SELECTED_ITEMS: i64 = 2_000;
 /// For selecting them: many statements, each of which the server ends at its own limit before that.
-const SELECTING: Duration = Duration::from_secs(100);
+const SELECT_TIMEOUT: Duration = Duration::from_secs(100);
 /// While there are more bulks than a round looks at.
-const MORE: Duration = Duration::from_secs(1);
+const MORE_BULKS_PAUSE: Duration = Duration::from_secs(1);
 /// While no bulk is alive. News comes in between.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// When the broker did not take tickets; nothing shortens it.
-const BALKED: Duration = Duration::from_secs(5);
+const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 /// Who stops a bulk that cannot be carried out.
-const ITSELF: &str = "sexton";
+const SYSTEM_ACTOR: &str = "sexton";
 
 /// The loop.
 #[derive(Debug)]
@@ -47,12 +47,12 @@ pub struct Bulks {
     store: Store,
     outbox: Arc<Outbox>,
     /// The bulk at which the round before ended early; 0: it came to its end.
-    ended_at: AtomicI64,
+    resume_after: AtomicI64,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Carried {
+pub struct BulksReport {
     /// Bulks that were alive.
     pub alive: usize,
     /// Items that were selected.
@@ -64,43 +64,52 @@ pub struct Carried {
     /// Tickets that are in their queue now.
     pub published: usize,
     /// Tickets that the broker refused, of which nothing is known, or whose queue has refused some lately.
-    pub balked: usize,
+    pub unpublished: usize,
     /// How long the loop rests.
-    pub rest: Duration,
+    pub next_round_in: Duration,
 }
 
 impl Bulks {
     /// Publishes through `outbox` what it requeues.
     pub const fn new(store: Store, outbox: Arc<Outbox>) -> Self {
-        Self { store, outbox, ended_at: AtomicI64::new(0) }
+        Self { store, outbox, resume_after: AtomicI64::new(0) }
     }
 
     /// One portion of one bulk.
-    async fn portion(&self, id: i64, now: Now, round: &mut Carried) -> Result<(), StepError> {
+    async fn execute_batch(
+        &self,
+        id: i64,
+        now: Now,
+        round: &mut BulksReport,
+    ) -> Result<(), LoopError> {
         let preparing =
-            with_timeout(SELECTING, bulk::prepare(&self.store, id, SELECTED, now)).await;
-        if let Some(prepared) = self.or_break_off(id, preparing).await? {
+            with_timeout(SELECT_TIMEOUT, bulk::prepare(&self.store, id, MAX_SELECTED_ITEMS, now))
+                .await;
+        if let Some(prepared) = self.stop_on_permanent_error(id, preparing).await? {
             if prepared.selected > 0 {
                 fault::point("scheduler.bulk_prepared");
             }
             round.selected += prepared.selected;
-            round.rest = Duration::ZERO;
+            round.next_round_in = Duration::ZERO;
             return Ok(());
         }
         if !self.outbox.is_open() {
             // What could not be published would be a flood later. The link says itself that it is away.
             return Ok(());
         }
-        let asking =
-            with_timeout(ANSWER, bulk::process_questions(&self.store, id, Uuid::now_v7, now)).await;
-        if let Some(asking) = self.or_break_off(id, asking).await? {
-            tell_asked(id, asking);
+        let asking = with_timeout(
+            QUERY_TIMEOUT,
+            bulk::process_questions(&self.store, id, Uuid::now_v7, now),
+        )
+        .await;
+        if let Some(asking) = self.stop_on_permanent_error(id, asking).await? {
+            log_unanswered(id, asking);
         }
-        let carrying = with_timeout(ANSWER, bulk::execute_batch(&self.store, id, now)).await;
-        let Some(portion) = self.or_break_off(id, carrying).await? else {
+        let carrying = with_timeout(QUERY_TIMEOUT, bulk::execute_batch(&self.store, id, now)).await;
+        let Some(portion) = self.stop_on_permanent_error(id, carrying).await? else {
             return Ok(());
         };
-        tell(id, &portion);
+        log_batch(id, &portion);
         if portion.done > 0 {
             fault::point("scheduler.bulk_carried");
         }
@@ -110,21 +119,21 @@ impl Bulks {
         }
         // What was refused is the relay's, which lets it wait.
         self.outbox.mark(&sent.published, now).await?;
-        round.balked +=
+        round.unpublished +=
             sent.refused.len() + sent.too_large.len() + sent.unknown + sent.left_to_relay;
         round.done += portion.done;
         round.refused += portion.refused;
         round.published += sent.published.len();
-        round.rest = round.rest.min(portion.wait);
+        round.next_round_in = round.next_round_in.min(portion.wait);
         Ok(())
     }
 
     /// Stops a bulk of which an error says that it would come again, whoever tries.
-    async fn or_break_off<T>(
+    async fn stop_on_permanent_error<T>(
         &self,
         id: i64,
         outcome: Result<Option<T>, StoreError>,
-    ) -> Result<Option<T>, StepError> {
+    ) -> Result<Option<T>, LoopError> {
         let why = match outcome {
             Err(
                 error @ (StoreError::Inconsistent { .. }
@@ -133,7 +142,7 @@ impl Bulks {
             ) => error.to_string(),
             other => return Ok(other?),
         };
-        let by = AuditContext { actor: ITSELF, reason: Some(&why) };
+        let by = AuditContext { actor: SYSTEM_ACTOR, reason: Some(&why) };
         let stopping = async {
             match bulk::abort(&self.store, id, by).await {
                 Ok(()) => Ok(true),
@@ -142,14 +151,14 @@ impl Bulks {
                 Err(ControlError::Store(error)) => Err(error),
             }
         };
-        if with_timeout(ANSWER, stopping).await? {
+        if with_timeout(QUERY_TIMEOUT, stopping).await? {
             tracing::error!(bulk.id = id, "bulk {id} cannot be carried out and is stopped: {why}");
         }
         Ok(None)
     }
 }
 
-fn tell(id: i64, portion: &ExecutedBatch) {
+fn log_batch(id: i64, portion: &ExecutedBatch) {
     if let Some(why) = &portion.paused {
         tracing::warn!(bulk.id = id, "bulk {id} is paused: {why}");
     }
@@ -158,7 +167,7 @@ fn tell(id: i64, portion: &ExecutedBatch) {
     }
 }
 
-fn tell_asked(id: i64, asking: QuestionRound) {
+fn log_unanswered(id: i64, asking: QuestionRound) {
     if asking.unknown > 0 {
         tracing::warn!(
             bulk.id = id,
@@ -168,40 +177,45 @@ fn tell_asked(id: i64, asking: QuestionRound) {
     }
 }
 
-impl Step for Bulks {
+impl BackgroundLoop for Bulks {
     const NAME: &'static str = "bulks";
-    const LIMIT: Duration = Duration::from_mins(5);
-    type Report = Carried;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(5);
+    type Report = BulksReport;
 
-    async fn run_once(&self, now: Now) -> Result<Carried, StepError> {
-        let ended_at = self.ended_at.load(Ordering::Relaxed);
-        let alive = with_timeout(ANSWER, bulk::list_active(&self.store, ended_at)).await?;
-        let mut round = Carried {
+    async fn run_once(&self, now: Now) -> Result<BulksReport, LoopError> {
+        let resume_after = self.resume_after.load(Ordering::Relaxed);
+        let alive =
+            with_timeout(QUERY_TIMEOUT, bulk::list_active(&self.store, resume_after)).await?;
+        let mut round = BulksReport {
             alive: alive.len(),
             selected: 0,
             done: 0,
             refused: 0,
             published: 0,
-            balked: 0,
-            rest: POLL,
+            unpublished: 0,
+            next_round_in: POLL_INTERVAL,
         };
         for id in alive {
-            self.ended_at.store(id, Ordering::Relaxed);
-            self.portion(id, now, &mut round).await?;
-            if round.balked > 0 {
+            self.resume_after.store(id, Ordering::Relaxed);
+            self.execute_batch(id, now, &mut round).await?;
+            if round.unpublished > 0 {
                 return Ok(round);
             }
         }
         if round.alive < MAX_ACTIVE_BULKS {
-            self.ended_at.store(0, Ordering::Relaxed);
+            self.resume_after.store(0, Ordering::Relaxed);
         } else {
             // There may be more, which the next round begins with.
-            round.rest = round.rest.min(MORE);
+            round.next_round_in = round.next_round_in.min(MORE_BULKS_PAUSE);
         }
         Ok(round)
     }
 
-    fn pause(&self, round: &Carried) -> Pause {
-        if round.balked > 0 { Pause::Exactly(BALKED) } else { Pause::AtMost(round.rest) }
+    fn pause(&self, round: &BulksReport) -> Pause {
+        if round.unpublished > 0 {
+            Pause::Exactly(REFUSED_PAUSE)
+        } else {
+            Pause::AtMost(round.next_round_in)
+        }
     }
 }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub fn parse(json: Option<&str>, prefix: Option<&str>) -> Result<Vec<JobSpec>, SettingsErrors> {
     let Some(json) = json else { return Ok(Vec::new()) };
     parse_cron_jobs(json, prefix)
-        .map_err(|problems| SettingsErrors::one(CRON_JOBS, lines(&problems)))
+        .map_err(|problems| SettingsErrors::one(CRON_JOBS, format_problems(&problems)))
 }
 
 /// Makes them the database's. `actor` is named in the audit.
@@ -51,7 +51,7 @@ pub async fn apply_all(
 }
 
 /// The problems, one a line, without the name that the headline bears already.
-pub(crate) fn lines(problems: &[Problem]) -> String {
+pub(crate) fn format_problems(problems: &[Problem]) -> String {
     let prefix = format!("{CRON_JOBS}: ");
     problems
         .iter()

@@ -13,12 +13,12 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::time::Instant;
 
-use crate::step::{ANSWER, Pause, Step, StepError};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 
 /// Jobs of one transaction.
-const BATCH: i64 = 500;
+const MAX_BATCH_JOBS: i64 = 500;
 /// From one look at all jobs to the next.
-const EVERY: Duration = Duration::from_hours(1);
+const CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The loop.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct Cursors {
 
 /// What a round did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Looked {
+pub struct CursorsReport {
     /// Jobs whose cursors older data had computed.
     pub outdated: usize,
     /// Those whose cursors moved.
@@ -44,44 +44,47 @@ impl Cursors {
     }
 
     /// Looks at all jobs.
-    async fn look(&self) -> Result<Looked, StepError> {
-        let mut looked = Looked::default();
+    async fn recompute_all(&self) -> Result<CursorsReport, LoopError> {
+        let mut report = CursorsReport::default();
         let mut after = None;
         loop {
-            let batch = with_timeout(ANSWER, recompute(&self.store, after.as_ref(), BATCH)).await?;
-            batch.moved.iter().for_each(tell);
-            looked.outdated += batch.jobs;
-            looked.moved.extend(batch.moved);
+            let batch =
+                with_timeout(QUERY_TIMEOUT, recompute(&self.store, after.as_ref(), MAX_BATCH_JOBS))
+                    .await?;
+            batch.moved.iter().for_each(log_moved_cursor);
+            report.outdated += batch.jobs;
+            report.moved.extend(batch.moved);
             after = batch.next;
             if after.is_none() {
-                return Ok(looked);
+                return Ok(report);
             }
         }
     }
 }
 
-impl Step for Cursors {
+impl BackgroundLoop for Cursors {
     const NAME: &'static str = "cursors";
-    const LIMIT: Duration = Duration::from_mins(10);
-    type Report = Looked;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(10);
+    type Report = CursorsReport;
 
-    async fn run_once(&self, _: Now) -> Result<Looked, StepError> {
+    async fn run_once(&self, _: Now) -> Result<CursorsReport, LoopError> {
         let due = *self.due.lock().unwrap_or_else(PoisonError::into_inner);
         if due.is_some_and(|due| Instant::now() < due) {
-            return Ok(Looked::default());
+            return Ok(CursorsReport::default());
         }
-        let looked = self.look().await?;
-        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + EVERY);
-        Ok(looked)
+        let report = self.recompute_all().await?;
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Instant::now() + CHECK_INTERVAL);
+        Ok(report)
     }
 
-    fn pause(&self, _: &Looked) -> Pause {
-        Pause::AtMost(EVERY)
+    fn pause(&self, _: &CursorsReport) -> Pause {
+        Pause::AtMost(CHECK_INTERVAL)
     }
 }
 
 /// Says that a job fires at another instant than was said before.
-pub(crate) fn tell(moved: &MovedCursor) {
+pub(crate) fn log_moved_cursor(moved: &MovedCursor) {
     let to = moved.to.map_or_else(|| "never".to_owned(), |to| to.to_rfc3339());
     tracing::warn!(
         job.name = moved.name,

@@ -8,7 +8,7 @@
 //! within milliseconds, and its open pays the debt in the same statement; a mark at that moment would
 //! only be in its way, and for most tickets it is never needed.
 //!
-//! Every batch ends within [`LONGEST`], whatever the servers do, and a shutdown waits for those under
+//! Every batch ends within [`MAX_BATCH_DURATION`], whatever the servers do, and a shutdown waits for those under
 //! way only for five seconds.
 
 use std::mem;
@@ -23,22 +23,22 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::outbox::{LONGEST, Outbox, Published, Sent};
-use crate::runner::Around;
+use crate::outbox::{MAX_BATCH_DURATION, Outbox, PublishedTicket, SendOutcome};
+use crate::runner::LoopContext;
 
 /// Batches that wait.
-const BACKLOG: usize = 16;
+const MAX_QUEUED_BATCHES: usize = 16;
 /// Confirmed tickets wait so long for their mark; far below the relay's patience of 5 s.
-const MARK_AFTER: Duration = Duration::from_millis(250);
+const MARK_DELAY: Duration = Duration::from_millis(250);
 /// Marks that wait; those beyond are left out, so that their tickets are published once more.
-const MOST_MARKS: usize = 50_000;
+const MAX_PENDING_MARKS: usize = 50_000;
 /// Batches that are published at a time: one fills the broker's window while another is confirmed.
-const IN_FLIGHT: usize = 2;
+const MAX_IN_FLIGHT_BATCHES: usize = 2;
 /// After the soft stop, for what was claimed before it; milliseconds are enough unless a server does
 /// not answer.
-const PARTING: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often it shows that it is alive when there is nothing to do.
-const BEAT: Duration = Duration::from_secs(30);
+const BEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The planner's end.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct Dispatcher {
 
 /// A queue of batches on their way to `outbox`.
 pub fn dispatch(outbox: Arc<Outbox>) -> (Dispatch, Dispatcher) {
-    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let (sender, receiver) = mpsc::channel(MAX_QUEUED_BATCHES);
     (Dispatch { outbox: Arc::clone(&outbox), sender }, Dispatcher { outbox, receiver })
 }
 
@@ -70,30 +70,31 @@ impl Dispatch {
 impl Dispatcher {
     /// Publishes what is handed over until every [`Dispatch`] is gone, then what is left; or until
     /// five seconds after the soft stop, or the hard stop.
-    pub async fn run(self, around: Around) {
-        let parting = async {
-            around.soft.cancelled().await;
-            sleep(PARTING).await;
+    pub async fn run(self, context: LoopContext) {
+        let drain_timeout = async {
+            context.soft.cancelled().await;
+            sleep(DRAIN_TIMEOUT).await;
         };
         tokio::select! {
-            () = around.hard.cancelled() => {}
-            () = parting => tracing::warn!(
+            () = context.hard.cancelled() => {}
+            () = drain_timeout => tracing::warn!(
                 "tickets were not published within {} s of the stop; they are owed in their rows",
-                PARTING.as_secs()
+                DRAIN_TIMEOUT.as_secs()
             ),
-            () = self.publish_all(&around) => {}
+            () = self.publish_all(&context) => {}
         }
     }
 
-    async fn publish_all(mut self, around: &Around) {
-        let heartbeat = around.liveness.register("dispatcher", 2 * (LONGEST + BEAT));
-        let mut flying: JoinSet<Sent> = JoinSet::new();
+    async fn publish_all(mut self, context: &LoopContext) {
+        let heartbeat =
+            context.liveness.register("dispatcher", 2 * (MAX_BATCH_DURATION + BEAT_INTERVAL));
+        let mut in_flight: JoinSet<SendOutcome> = JoinSet::new();
         let mut marking: JoinSet<Result<u64, StoreError>> = JoinSet::new();
-        let mut confirmed: Vec<Published> = Vec::new();
+        let mut confirmed: Vec<PublishedTicket> = Vec::new();
         let mut mark_at = Instant::now();
         loop {
             // Silent while no batch comes to its end.
-            if flying.len() < IN_FLIGHT {
+            if in_flight.len() < MAX_IN_FLIGHT_BATCHES {
                 heartbeat.beat();
             }
             tokio::select! {
@@ -101,30 +102,30 @@ impl Dispatcher {
                     let (outbox, marks) = (Arc::clone(&self.outbox), mem::take(&mut confirmed));
                     marking.spawn(async move { outbox.mark(&marks, None).await });
                 }
-                Some(done) = marking.join_next() => marked(done, &around.database),
-                batch = self.receiver.recv(), if flying.len() < IN_FLIGHT => match batch {
+                Some(done) = marking.join_next() => log_mark_result(done, &context.database),
+                batch = self.receiver.recv(), if in_flight.len() < MAX_IN_FLIGHT_BATCHES => match batch {
                     Some(tickets) => {
                         let outbox = Arc::clone(&self.outbox);
-                        flying.spawn(async move { send(&outbox, tickets, None).await });
+                        in_flight.spawn(async move { send(&outbox, tickets, None).await });
                     }
                     None => break,
                 },
-                Some(done) = flying.join_next() => {
+                Some(done) = in_flight.join_next() => {
                     if confirmed.is_empty() {
-                        mark_at = Instant::now() + MARK_AFTER;
+                        mark_at = Instant::now() + MARK_DELAY;
                     }
                     collect(done, &mut confirmed);
                 }
-                () = sleep(BEAT) => {}
+                () = sleep(BEAT_INTERVAL) => {}
             }
         }
-        while let Some(done) = flying.join_next().await {
+        while let Some(done) = in_flight.join_next().await {
             collect(done, &mut confirmed);
         }
         while let Some(done) = marking.join_next().await {
-            marked(done, &around.database);
+            log_mark_result(done, &context.database);
         }
-        marked(Ok(self.outbox.mark(&confirmed, None).await), &around.database);
+        log_mark_result(Ok(self.outbox.mark(&confirmed, None).await), &context.database);
     }
 
     /// Publishes the next batch that waits and marks it, at once; says how many rows were marked.
@@ -133,15 +134,23 @@ impl Dispatcher {
     /// # Errors
     ///
     /// As [`Outbox::mark`].
-    pub async fn publish_next(&mut self, now: Now) -> Option<Result<(Sent, u64), StoreError>> {
+    pub async fn publish_next(
+        &mut self,
+        now: Now,
+    ) -> Option<Result<(SendOutcome, u64), StoreError>> {
         let tickets = self.receiver.try_recv().ok()?;
         let sent = send(&self.outbox, tickets, now).await;
-        Some(self.outbox.mark(&sent.published, now).await.map(|marked| (sent, marked)))
+        Some(
+            self.outbox
+                .mark(&sent.published, now)
+                .await
+                .map(|log_mark_result| (sent, log_mark_result)),
+        )
     }
 }
 
 /// Publishes a batch; its marks come later.
-async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> Sent {
+async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
     let sent = outbox.send_fresh(tickets, now).await;
     if !sent.published.is_empty() {
         fault::point("scheduler.published");
@@ -150,7 +159,7 @@ async fn send(outbox: &Outbox, tickets: Vec<UnpublishedTicket>, now: Now) -> Sen
 }
 
 /// Takes over what was confirmed of a batch.
-fn collect(done: Result<Sent, JoinError>, confirmed: &mut Vec<Published>) {
+fn collect(done: Result<SendOutcome, JoinError>, confirmed: &mut Vec<PublishedTicket>) {
     match done {
         Ok(mut sent) => {
             tracing::debug!(
@@ -161,14 +170,14 @@ fn collect(done: Result<Sent, JoinError>, confirmed: &mut Vec<Published>) {
                 "published {} fresh tickets",
                 sent.published.len()
             );
-            sent.published.truncate(MOST_MARKS.saturating_sub(confirmed.len()));
+            sent.published.truncate(MAX_PENDING_MARKS.saturating_sub(confirmed.len()));
             confirmed.append(&mut sent.published);
         }
         Err(error) => tracing::error!("publishing a batch of tickets broke off: {error}"),
     }
 }
 
-fn marked(done: Result<Result<u64, StoreError>, JoinError>, database: &Reachability) {
+fn log_mark_result(done: Result<Result<u64, StoreError>, JoinError>, database: &Reachability) {
     match done {
         Ok(Ok(_)) => {}
         Ok(Err(error)) if error.is_transient() => database.record_failure(&error),

@@ -11,47 +11,47 @@
 //! | [`rescuer`] | ends attempts whose worker vanished |
 //! | [`reconciler`] | owes again what the broker lost |
 //! | [`sweep`] | keeps the failed queue in step with the rows |
-//! | [`registrar`] | keeps the register of failures, and counts its groups |
+//! | [`failure_aggregator`] | keeps the register of failures, and counts its groups |
 //! | [`cursors`] | computes cursors anew when the data of the zones is newer |
 //! | [`pruner`] | retention |
-//! | [`watch`] | says that this process is there |
+//! | [`heartbeat`] | says that this process is there |
 //!
-//! Every loop is a struct with `run_once`, which holds all behaviour ([`step`]), and is run by one
+//! Every loop is a struct with `run_once`, which holds all behaviour ([`background_loop`]), and is run by one
 //! runner ([`runner`]) that waits for a timer, news or shutdown. Two tasks run beside the loops:
-//! [`dispatch`] publishes freshly claimed tickets, and [`wakes`] listens for news from the database.
+//! [`dispatch`] publishes freshly claimed tickets, and [`notifications`] listens for news from the database.
 //! [`program`] puts them together.
 
+mod adaptive_batch;
 mod admission;
-mod alarm;
-mod batch;
+pub mod background_loop;
 mod broker;
 pub mod bulks;
+mod catch_up_hold;
+mod claim_batch;
 pub mod cron_jobs;
 pub mod cursors;
 pub mod dispatch;
-mod draw;
 pub mod environment;
-mod flights;
-mod holds;
-mod notice;
+pub mod failure_aggregator;
+pub mod heartbeat;
+mod in_flight;
+mod next_wakeup;
+pub mod notifications;
 pub mod outbox;
-mod planned;
+mod parked_log;
 pub mod planner;
-mod portion;
+mod planner_report;
 pub mod program;
 pub mod pruner;
 mod quarantine;
+mod random;
 pub mod reconciler;
-pub mod registrar;
 pub mod relay;
 pub mod rescuer;
 pub mod runner;
 pub mod start_up;
-pub mod step;
 pub mod stopwatch;
 pub mod sweep;
-mod timetables;
-pub mod wakes;
-pub mod watch;
+mod timetable_cache;
 
 use sexton_service::throttle;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use sexton_model::job::JobSpec;
 use sexton_scheduler::environment;
-use sexton_scheduler::program::scheduler;
+use sexton_scheduler::program::run_scheduler;
 use sexton_service::lifecycle::Signals;
 use sexton_service::settings::{Program, SchedulerSettings, process_environment};
 use sexton_service::{arguments, telemetry};
@@ -38,5 +38,5 @@ fn main() -> ExitCode {
 async fn run(settings: SchedulerSettings, jobs: Vec<JobSpec>) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("failed to listen for signals")?;
     telemetry::init(&settings.service.telemetry)?;
-    Ok(scheduler(settings, jobs, signals).await?.into())
+    Ok(run_scheduler(settings, jobs, signals).await?.into())
 }

@@ -3,7 +3,7 @@
 //! The order is publish, confirm, mark. A crash in between publishes a ticket twice, which the open
 //! recognises; a row that has moved on meanwhile is not marked. What could not be published stays
 //! unpublished in its row. Remembered is only which queues refused lately ([`FlowControl`]). Neither server
-//! is waited for without end, so a batch is done with in [`LONGEST`].
+//! is waited for without end, so a batch is done with in [`MAX_BATCH_DURATION`].
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,11 +22,12 @@ use sexton_store::timeout::with_timeout;
 
 /// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
 /// that was not is known.
-const PUBLISHING: Duration = Duration::from_secs(35);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(35);
 /// For the database.
-const MARKING: Duration = Duration::from_secs(10);
+const MARK_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a batch.
-pub const LONGEST: Duration = Duration::from_secs(PUBLISHING.as_secs() + MARKING.as_secs());
+pub const MAX_BATCH_DURATION: Duration =
+    Duration::from_secs(PUBLISH_TIMEOUT.as_secs() + MARK_TIMEOUT.as_secs());
 
 /// The way out. One per process: its complaints are throttled together.
 #[derive(Debug)]
@@ -35,18 +36,18 @@ pub struct Outbox {
     link: Link,
     publisher: Publisher,
     flow: Mutex<FlowControl>,
-    complaint: Throttle,
+    log_throttle: Throttle,
 }
 
 /// What became of a batch.
 #[derive(Debug, Default)]
-pub struct Sent {
+pub struct SendOutcome {
     /// Tickets that are in their queue now, to be marked.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedTicket>,
     /// Tickets that a broker which is there did not take, or did not confirm in time.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedTicket>,
     /// Tickets that no queue can take; nothing was sent.
-    pub too_large: Vec<Refused>,
+    pub too_large: Vec<RefusedTicket>,
     /// Tickets of which nothing is known, because the broker went away or fell silent.
     pub unknown: usize,
     /// Tickets that were left to the relay, because their queue has refused some lately.
@@ -54,11 +55,11 @@ pub struct Sent {
 }
 
 /// A ticket that is in its queue: its execution, and the row's revision that the mark must find.
-pub type Published = (ExecutionId, i32);
+pub type PublishedTicket = (ExecutionId, i32);
 
 /// A ticket that the broker did not take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
+pub struct RefusedTicket {
     /// Its execution.
     pub execution_id: ExecutionId,
     /// The row's revision at the try.
@@ -70,7 +71,7 @@ pub struct Refused {
 impl Outbox {
     /// `publisher` publishes through `link`.
     pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
-        Self { store, link, publisher, flow: Mutex::default(), complaint: Throttle::default() }
+        Self { store, link, publisher, flow: Mutex::default(), log_throttle: Throttle::default() }
     }
 
     /// Which queues refused lately, in this process.
@@ -89,17 +90,17 @@ impl Outbox {
     /// # Errors
     ///
     /// [`StoreError`]: what was published will be published again.
-    pub async fn mark(&self, published: &[Published], now: Now) -> Result<u64, StoreError> {
+    pub async fn mark(&self, published: &[PublishedTicket], now: Now) -> Result<u64, StoreError> {
         if published.is_empty() {
             return Ok(0);
         }
-        with_timeout(MARKING, relay::mark_published(&self.store, published, now)).await
+        with_timeout(MARK_TIMEOUT, relay::mark_published(&self.store, published, now)).await
     }
 
     /// The same as [`Self::send`] for tickets that are published for the first time. Those for a queue that
     /// has refused some lately are left to the relay: they would be refused as well, or, if the queue is
     /// silent, hold up the others of the batch.
-    pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> Sent {
+    pub async fn send_fresh(&self, mut tickets: Vec<UnpublishedTicket>, now: Now) -> SendOutcome {
         let all = tickets.len();
         {
             let flow = self.flow();
@@ -108,7 +109,7 @@ impl Outbox {
         let mut sent = self.send(&tickets, now).await;
         sent.left_to_relay = all - tickets.len();
         let mut flow = self.flow();
-        for Refused { destination, .. } in &sent.refused {
+        for RefusedTicket { destination, .. } in &sent.refused {
             flow.suspect(destination);
         }
         drop(flow);
@@ -116,9 +117,9 @@ impl Outbox {
     }
 
     /// Publishes tickets with confirms, without marking them.
-    pub async fn send(&self, tickets: &[UnpublishedTicket], now: Now) -> Sent {
+    pub async fn send(&self, tickets: &[UnpublishedTicket], now: Now) -> SendOutcome {
         if tickets.is_empty() {
-            return Sent::default();
+            return SendOutcome::default();
         }
         let publishing = async {
             self.ensure_queues(tickets).await;
@@ -127,19 +128,19 @@ impl Outbox {
             self.publisher.publish(batch).await
         };
         // What was confirmed by then is not known to be: it is published again.
-        let Ok(answers) = timeout(PUBLISHING, publishing).await else {
-            return Sent { unknown: tickets.len(), ..Sent::default() };
+        let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
+            return SendOutcome { unknown: tickets.len(), ..SendOutcome::default() };
         };
-        let mut sent = Sent::default();
+        let mut sent = SendOutcome::default();
         for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {
                 Ok(()) => sent.published.push((unpublished.ticket.execution_id, unpublished.rev)),
                 Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
-                    self.complain(unpublished, &error);
+                    self.log_refusal(unpublished, &error);
                     let (execution_id, destination) =
                         (unpublished.ticket.execution_id, unpublished.destination());
-                    let refused = Refused { execution_id, rev: unpublished.rev, destination };
+                    let refused = RefusedTicket { execution_id, rev: unpublished.rev, destination };
                     let too_large = matches!(error, PublishError::TooLarge { .. });
                     if too_large { &mut sent.too_large } else { &mut sent.refused }.push(refused);
                 }
@@ -172,8 +173,8 @@ impl Outbox {
         }
     }
 
-    fn complain(&self, unpublished: &UnpublishedTicket, error: &PublishError) {
-        if self.complaint.permits(Instant::now()) {
+    fn log_refusal(&self, unpublished: &UnpublishedTicket, error: &PublishError) {
+        if self.log_throttle.permits(Instant::now()) {
             tracing::warn!(
                 execution.id = %unpublished.ticket.execution_id,
                 attempt.number = unpublished.ticket.attempt.get(),

@@ -1,7 +1,7 @@
 //! The planner: claims the firings that are due, at the instant they are due.
 //!
 //! One transaction claims a batch of jobs; their tickets are handed to the publishing task after
-//! the commit. Replicas split the due set by `SKIP LOCKED`, and the unique row is the guard, so any
+//! the commit. Replicas split the due set by `SKIP LOCKED_JOBS_PAUSE`, and the unique row is the guard, so any
 //! number of planners may run. Then it sleeps until the next due instant by the database's clock,
 //! measured from the database's own answer; this host's clock is never asked.
 //!
@@ -30,67 +30,67 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
+use crate::adaptive_batch::AdaptiveBatch;
 use crate::admission::{Admissions, Round};
-use crate::alarm::rest;
-use crate::batch::Batch;
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+use crate::catch_up_hold;
+use crate::claim_batch::ClaimBatch;
 use crate::cursors;
 use crate::dispatch::Dispatch;
-use crate::draw;
-use crate::holds;
-pub use crate::planned::Planned;
-use crate::portion::Portion;
+use crate::next_wakeup::sleep_after_round;
+pub use crate::planner_report::PlannerReport;
 use crate::quarantine::Quarantine;
-use crate::step::{ANSWER, Pause, Step, StepError};
-use crate::timetables::Timetables;
+use crate::random;
+use crate::timetable_cache::TimetableCache;
 
 /// Jobs that one transaction claims; fewer where the database is too slow for so many.
-pub const BATCH: usize = 1_000;
+pub const MAX_BATCH_JOBS: usize = 1_000;
 /// Transactions of one round; a round that needs more is followed by another at once.
-const TRANSACTIONS: usize = 50;
+const MAX_ROUND_TRANSACTIONS: usize = 50;
 /// The longest sleep: a notification may be lost. Varied by a tenth to either side.
-const POLL: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The loop.
 #[derive(Debug)]
 pub struct Planner {
     dispatch: Dispatch,
     /// One round at a time has it.
-    own: AsyncMutex<DedicatedConnection>,
+    dedicated: AsyncMutex<DedicatedConnection>,
     admissions: Admissions,
     /// Whether anybody may wait: looked for before the claims, and not after them.
     waiting: AtomicBool,
-    by: String,
-    timetables: Mutex<Timetables>,
+    claimed_by: String,
+    timetable_cache: Mutex<TimetableCache>,
     quarantine: Quarantine,
-    portion: Portion,
+    batch_size: AdaptiveBatch,
     hold_after: Option<Duration>,
 }
 
 /// A transaction that did not come to its end.
 struct Failure {
-    error: StepError,
+    error: LoopError,
     /// The one job that was in it.
-    alone: Option<UnreadableJob>,
+    only_job: Option<UnreadableJob>,
 }
 
-impl<E: Into<StepError>> From<E> for Failure {
+impl<E: Into<LoopError>> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { error: error.into(), alone: None }
+        Self { error: error.into(), only_job: None }
     }
 }
 
 impl Planner {
     /// `by` is `<instance>:<pid>`, for the rows.
-    pub fn new(store: Store, dispatch: Dispatch, by: impl Into<String>) -> Self {
+    pub fn new(store: Store, dispatch: Dispatch, claimed_by: impl Into<String>) -> Self {
         Self {
-            own: AsyncMutex::new(DedicatedConnection::new(&store)),
+            dedicated: AsyncMutex::new(DedicatedConnection::new(&store)),
             admissions: Admissions::new(store, dispatch.clone()),
             waiting: AtomicBool::new(true),
             dispatch,
-            by: by.into(),
-            timetables: Mutex::default(),
+            claimed_by: claimed_by.into(),
+            timetable_cache: Mutex::default(),
             quarantine: Quarantine::default(),
-            portion: Portion::up_to(BATCH),
+            batch_size: AdaptiveBatch::with_max(MAX_BATCH_JOBS),
             hold_after: None,
         }
     }
@@ -104,38 +104,38 @@ impl Planner {
     }
 
     /// Jobs may have been corrected: none is set aside any longer.
-    pub fn jobs_changed(&self) {
-        self.quarantine.release();
+    pub fn release_quarantine(&self) {
+        self.quarantine.release_all();
     }
 
     /// Claims until nothing is due. After a batch that the database refuses, jobs are claimed one by
     /// one until the culprit is found and set aside.
-    async fn claim_all(&self, now: Now, planned: &mut Planned) -> Result<bool, StepError> {
-        let mut one_by_one = 0_usize;
+    async fn claim_all(&self, now: Now, report: &mut PlannerReport) -> Result<bool, LoopError> {
+        let mut single_jobs_left = 0_usize;
         let mut transactions = 0;
         let mut deferred = Vec::new();
-        while transactions < TRANSACTIONS {
-            let limit = if one_by_one > 0 { 1 } else { self.portion.jobs() };
-            match self.claim(limit, now, planned, &mut deferred).await {
+        while transactions < MAX_ROUND_TRANSACTIONS {
+            let limit = if single_jobs_left > 0 { 1 } else { self.batch_size.jobs() };
+            match self.claim(limit, now, report, &mut deferred).await {
                 Ok(more) => {
                     if !more {
                         return Ok(true);
                     }
-                    one_by_one = one_by_one.saturating_sub(1);
-                    transactions += usize::from(one_by_one == 0);
+                    single_jobs_left = single_jobs_left.saturating_sub(1);
+                    transactions += usize::from(single_jobs_left == 0);
                 }
-                Err(Failure { error, alone }) => {
-                    if !is_about_a_row(&error) {
+                Err(Failure { error, only_job }) => {
+                    if !is_row_error(&error) {
                         return Err(error);
                     }
-                    match alone {
+                    match only_job {
                         Some(job) => {
                             let why = error.to_string();
-                            self.set_aside(&UnreadableJob { why, ..job }, planned);
-                            one_by_one = 0;
+                            self.quarantine_job(&UnreadableJob { why, ..job }, report);
+                            single_jobs_left = 0;
                         }
                         None if limit == 1 => return Err(error),
-                        None => one_by_one = BATCH,
+                        None => single_jobs_left = MAX_BATCH_JOBS,
                     }
                     transactions += 1;
                 }
@@ -150,58 +150,61 @@ impl Planner {
         &self,
         limit: usize,
         now: Now,
-        planned: &mut Planned,
+        report: &mut PlannerReport,
         deferred: &mut Vec<JobId>,
     ) -> Result<bool, Failure> {
         let mut except = self.quarantine.jobs(Instant::now());
         except.extend_from_slice(deferred);
-        let mut own = self.own.lock().await;
-        let mut lent = with_timeout(ANSWER, own.acquire()).await?;
+        let mut dedicated = self.dedicated.lock().await;
+        let mut connection = with_timeout(QUERY_TIMEOUT, dedicated.acquire()).await?;
         let mut transaction =
-            with_timeout(ANSWER, ClaimTransaction::begin_on(&mut lent, now)).await?;
-        let look = with_timeout(ANSWER, transaction.read_clock(self.hold_after, &self.by)).await?;
-        planned.looked_at = Some(look.now);
-        let due = with_timeout(ANSWER, transaction.due_jobs(limit as i64, &except)).await?;
+            with_timeout(QUERY_TIMEOUT, ClaimTransaction::begin_on(&mut connection, now)).await?;
+        let look =
+            with_timeout(QUERY_TIMEOUT, transaction.read_clock(self.hold_after, &self.claimed_by))
+                .await?;
+        report.looked_at = Some(look.now);
+        let due = with_timeout(QUERY_TIMEOUT, transaction.due_jobs(limit as i64, &except)).await?;
         for job in &due.unreadable {
-            self.set_aside(job, planned);
+            self.quarantine_job(job, report);
         }
         let full =
             due.jobs.len() + due.unreadable.len() + due.paused.len() + due.deferred.len() >= limit;
         deferred.extend(due.deferred);
         if due.jobs.is_empty() && due.paused.is_empty() {
             if look.wrote {
-                with_timeout(ANSWER, transaction.commit()).await?;
-                look.noticed.iter().for_each(holds::tell);
+                with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
+                look.noticed.iter().for_each(catch_up_hold::log_jump);
             } else {
                 // Not only dropped: the rows of who is put off are somebody's who is about to end.
-                with_timeout(ANSWER, transaction.rollback()).await?;
+                with_timeout(QUERY_TIMEOUT, transaction.rollback()).await?;
             }
-            lent.release();
+            connection.release();
             return Ok(full);
         }
         let jobs = due.jobs;
         let batch = {
-            let mut timetables = self.timetables.lock().unwrap_or_else(PoisonError::into_inner);
-            Batch::plan(&jobs, look.held, &mut timetables, draw::execution_id)
+            let mut timetable_cache =
+                self.timetable_cache.lock().unwrap_or_else(PoisonError::into_inner);
+            ClaimBatch::plan(&jobs, look.held, &mut timetable_cache, random::execution_id)
         };
         for job in &batch.unreadable {
-            self.set_aside(job, planned);
+            self.quarantine_job(job, report);
         }
         let more = full || batch.more;
         match self.write(transaction, batch, &jobs).await {
             Ok(written) => {
-                lent.release();
-                due.paused.iter().for_each(tell_paused);
-                look.noticed.iter().for_each(holds::tell);
-                self.portion.written(jobs.len());
-                planned.add(&written);
+                connection.release();
+                due.paused.iter().for_each(log_paused);
+                look.noticed.iter().for_each(catch_up_hold::log_jump);
+                self.batch_size.grow(jobs.len());
+                report.add(&written);
                 Ok(more)
             }
             Err(error) => {
-                if matches!(&error, StepError::Store(error) if error.is_transient()) {
-                    self.portion.too_much(jobs.len());
+                if matches!(&error, LoopError::Store(error) if error.is_transient()) {
+                    self.batch_size.shrink(jobs.len());
                 }
-                let alone = match &jobs[..] {
+                let only_job = match &jobs[..] {
                     [job] => Some(UnreadableJob {
                         id: job.id,
                         name: job.name.clone(),
@@ -209,7 +212,7 @@ impl Planner {
                     }),
                     _ => None,
                 };
-                Err(Failure { error, alone })
+                Err(Failure { error, only_job })
             }
         }
     }
@@ -217,16 +220,16 @@ impl Planner {
     async fn write(
         &self,
         mut transaction: ClaimTransaction<'_>,
-        mut batch: Batch,
+        mut batch: ClaimBatch,
         jobs: &[DueJob],
-    ) -> Result<Planned, StepError> {
+    ) -> Result<PlannerReport, LoopError> {
         let (inserted, replaced) = match self.record(&mut transaction, &mut batch, jobs).await {
             Ok(recorded) => recorded,
             Err(error) => {
-                if is_about_a_row(&error) {
+                if is_row_error(&error) {
                     // Not only dropped: the next transaction begins at once, on another connection,
                     // and would find these jobs locked still.
-                    let _ = with_timeout(ANSWER, transaction.rollback()).await;
+                    let _ = with_timeout(QUERY_TIMEOUT, transaction.rollback()).await;
                 }
                 return Err(error);
             }
@@ -234,19 +237,19 @@ impl Planner {
         if !inserted.is_empty() {
             fault::point("scheduler.claiming");
         }
-        with_timeout(ANSWER, transaction.commit()).await?;
+        with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
         let waiting = batch.waiters(&inserted);
         if waiting > 0 {
             fault::point("scheduler.waiting");
         }
-        batch.moved.iter().for_each(cursors::tell);
-        let mut written = Planned {
+        batch.moved.iter().for_each(cursors::log_moved_cursor);
+        let mut written = PlannerReport {
             known: batch.claims.len() - inserted.len(),
             waiting,
             replaced: replaced.running + replaced.cancelled,
             missed: batch.gaps.iter().map(|gap| u64::from(gap.count)).sum(),
             held: batch.held.iter().map(|(_, gap)| u64::from(gap.count)).sum(),
-            ..Planned::default()
+            ..PlannerReport::default()
         };
         written.skipped = batch.skipped(&inserted);
         written.claimed = inserted.len() - written.skipped - waiting;
@@ -265,51 +268,58 @@ impl Planner {
     async fn record(
         &self,
         transaction: &mut ClaimTransaction<'_>,
-        batch: &mut Batch,
+        batch: &mut ClaimBatch,
         jobs: &[DueJob],
-    ) -> Result<(Vec<ExecutionId>, Replaced), StepError> {
-        let inserted = with_timeout(ANSWER, transaction.insert(&batch.claims, &self.by)).await?;
+    ) -> Result<(Vec<ExecutionId>, Replaced), LoopError> {
+        let inserted =
+            with_timeout(QUERY_TIMEOUT, transaction.insert(&batch.claims, &self.claimed_by))
+                .await?;
         if let Some(job) = jobs.first() {
             batch.count_runs(&inserted, job.now);
         }
         let by = batch.replacements(&inserted);
-        let replaced = with_timeout(ANSWER, transaction.replace(&by)).await?;
-        let moved = with_timeout(ANSWER, transaction.advance(&batch.cursors)).await?;
+        let replaced = with_timeout(QUERY_TIMEOUT, transaction.replace(&by)).await?;
+        let moved = with_timeout(QUERY_TIMEOUT, transaction.advance(&batch.cursors)).await?;
         if moved != batch.cursors.len() as u64 {
-            return Err(StepError::Cursors { moved, meant: batch.cursors.len() });
+            return Err(LoopError::CursorsNotMoved { moved, expected: batch.cursors.len() });
         }
-        with_timeout(ANSWER, transaction.record_gaps(&batch.gaps)).await?;
-        with_timeout(ANSWER, transaction.hold_firings(&batch.held)).await?;
+        with_timeout(QUERY_TIMEOUT, transaction.record_gaps(&batch.gaps)).await?;
+        with_timeout(QUERY_TIMEOUT, transaction.hold_firings(&batch.held)).await?;
         Ok((inserted, replaced))
     }
 
-    fn set_aside(&self, job: &UnreadableJob, planned: &mut Planned) {
-        planned.set_aside += 1;
-        self.quarantine.set_aside(job, Instant::now());
+    fn quarantine_job(&self, job: &UnreadableJob, report: &mut PlannerReport) {
+        report.quarantined += 1;
+        self.quarantine.add(job, Instant::now());
     }
 
     /// How long to sleep until the next firing is due.
-    async fn look_ahead(&self, now: Now, planned: &Planned) -> Result<Duration, StepError> {
+    async fn time_to_next_firing(
+        &self,
+        now: Now,
+        report: &PlannerReport,
+    ) -> Result<Duration, LoopError> {
         let except = self.quarantine.jobs(Instant::now());
-        let mut own = self.own.lock().await;
-        let mut lent = with_timeout(ANSWER, own.acquire()).await?;
-        let asked = Instant::now();
-        let due = with_timeout(ANSWER, firing::next_due(&mut *lent, &except, now)).await?;
-        lent.release();
-        let poll = POLL.mul_f64(0.9 + 0.2 * draw::fraction());
-        Ok(rest(due, planned, asked.elapsed(), poll))
+        let mut dedicated = self.dedicated.lock().await;
+        let mut connection = with_timeout(QUERY_TIMEOUT, dedicated.acquire()).await?;
+        let started = Instant::now();
+        let due =
+            with_timeout(QUERY_TIMEOUT, firing::next_due(&mut *connection, &except, now)).await?;
+        connection.release();
+        let poll = POLL_INTERVAL.mul_f64(0.9 + 0.2 * random::fraction());
+        Ok(sleep_after_round(due, report, started.elapsed(), poll))
     }
 
-    /// One round, told in `planned` as far as it came: claims, admits, and decides how long to sleep.
-    async fn round(&self, now: Now, planned: &mut Planned) -> Result<(), StepError> {
-        let (all, admitted) = self.claim_and_admit(now, planned).await?;
+    /// One round, told in `report` as far as it came: claims, admits, and decides how long to sleep.
+    async fn round(&self, now: Now, report: &mut PlannerReport) -> Result<(), LoopError> {
+        let (all, admitted) = self.claim_and_admit(now, report).await?;
         if all {
-            planned.sleep = self.look_ahead(now, planned).await?;
-        } else if planned.found() == 0 {
+            report.sleep = self.time_to_next_firing(now, report).await?;
+        } else if report.found() == 0 {
             // More jobs than can be set aside cannot be planned.
-            planned.sleep = POLL;
+            report.sleep = POLL_INTERVAL;
         }
-        planned.sleep = planned.sleep.min(admitted.pause(planned.waiting > 0));
+        report.sleep = report.sleep.min(admitted.pause(report.waiting > 0));
         Ok(())
     }
 
@@ -317,43 +327,43 @@ impl Planner {
     async fn claim_and_admit(
         &self,
         now: Now,
-        planned: &mut Planned,
-    ) -> Result<(bool, Round), StepError> {
+        report: &mut PlannerReport,
+    ) -> Result<(bool, Round), LoopError> {
         // Until the end of the round is known to be none: an error in between must not keep them waiting.
-        let before = self.waiting.swap(true, Ordering::Relaxed);
-        let first = if before { Some(self.admissions.round(now).await) } else { None };
+        let may_wait = self.waiting.swap(true, Ordering::Relaxed);
+        let first = if may_wait { Some(self.admissions.admit_waiters(now).await) } else { None };
         // Whatever became of the admission: what is due is claimed.
-        let all = self.claim_all(now, planned).await?;
+        let all = self.claim_all(now, report).await?;
         let admitted = match first {
             Some(admitted) => admitted?,
-            None => self.admissions.round(now).await?,
+            None => self.admissions.admit_waiters(now).await?,
         };
-        planned.admitted = admitted.admitted;
-        self.waiting.store(admitted.any() || planned.waiting > 0, Ordering::Relaxed);
+        report.admitted = admitted.admitted;
+        self.waiting.store(admitted.has_waiters() || report.waiting > 0, Ordering::Relaxed);
         Ok((all, admitted))
     }
 }
 
-impl Step for Planner {
+impl BackgroundLoop for Planner {
     const NAME: &'static str = "planner";
-    const LIMIT: Duration = Duration::from_mins(2);
-    type Report = Planned;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = PlannerReport;
 
-    async fn run_once(&self, now: Now) -> Result<Planned, StepError> {
-        let mut planned = Planned::default();
-        let round = self.round(now, &mut planned).await;
+    async fn run_once(&self, now: Now) -> Result<PlannerReport, LoopError> {
+        let mut report = PlannerReport::default();
+        let round = self.round(now, &mut report).await;
         // What was written before an error is not seen again by the next round.
-        planned.tell();
-        round.map(|()| planned)
+        report.log();
+        round.map(|()| report)
     }
 
-    fn pause(&self, planned: &Planned) -> Pause {
-        Pause::Due(planned.sleep)
+    fn pause(&self, report: &PlannerReport) -> Pause {
+        Pause::Due(report.sleep)
     }
 }
 
 /// Says that a job has paused itself.
-fn tell_paused(job: &FailingJob) {
+fn log_paused(job: &FailingJob) {
     tracing::warn!(
         job.name = job.name,
         job.failures = job.failures,
@@ -364,10 +374,10 @@ fn tell_paused(job: &FailingJob) {
 }
 
 /// Whether the error is the fault of some row and not of the database or of this program's plans.
-const fn is_about_a_row(error: &StepError) -> bool {
+const fn is_row_error(error: &LoopError) -> bool {
     matches!(
         error,
-        StepError::Store(
+        LoopError::Store(
             StoreError::Data(_) | StoreError::Statement(_) | StoreError::Inconsistent { .. }
         )
     )

@@ -26,33 +26,33 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::background_loop::BackgroundLoop;
 use crate::broker;
 use crate::bulks::Bulks;
 use crate::cursors::Cursors;
 use crate::dispatch::dispatch;
+use crate::failure_aggregator::FailureAggregator;
+use crate::heartbeat::InstanceHeartbeat;
+use crate::notifications::NotificationListener;
 use crate::outbox::Outbox;
 use crate::planner::Planner;
 use crate::pruner::Pruner;
 use crate::reconciler::Reconciler;
-use crate::registrar::Registrar;
 use crate::relay::Relay;
 use crate::rescuer::Rescuer;
-use crate::runner::{Around, run};
+use crate::runner::{LoopContext, run};
 use crate::start_up::{StartError, start_up};
-use crate::step::Step;
 use crate::sweep::Sweep;
-use crate::wakes::Wakes;
-use crate::watch::Watch;
 
 /// For saying goodbye to the database, and for closing its connections.
-const GOODBYE: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs the scheduler until a signal or a breakdown. `jobs` are those of the environment.
 ///
 /// # Errors
 ///
 /// What makes a start impossible; nothing has been claimed then.
-pub async fn scheduler(
+pub async fn run_scheduler(
     settings: SchedulerSettings,
     jobs: Vec<JobSpec>,
     signals: Signals,
@@ -68,44 +68,47 @@ pub async fn scheduler(
     let store = open_store(service)?;
     let link = Link::start(link_settings(service)?);
     lifecycle.spawn("broker", broker::follow(link.clone(), condition, lifecycle.soft()));
-    let around = Around {
+    let context = LoopContext {
         started: CancellationToken::new(),
         soft: lifecycle.soft(),
         hard: lifecycle.hard(),
         liveness,
         database,
     };
-    let who = introduction(&service.instance, service.db_pool_size);
-    let me = who.id;
-    let loops = Loops { lifecycle: &lifecycle, around, store: &store, link: &link };
-    loops.begin(who, jobs, readiness);
+    let registration = introduction(&service.instance, service.db_pool_size);
+    let instance_id = registration.id;
+    let loops = Loops { lifecycle: &lifecycle, context, store: &store, link: &link };
+    loops.start(registration, jobs, readiness);
     loops.spawn_all(&settings);
     let ended = lifecycle.run_until_stopped(signals).await;
     // Best effort: a scheduler that is gone without a word is noticed by its silence.
-    let _ = timeout(GOODBYE, instances::mark_stopped(&store, me, None)).await;
+    let _ = timeout(CLOSE_TIMEOUT, instances::mark_stopped(&store, instance_id, None)).await;
     link.close().await;
-    let _ = timeout(GOODBYE, store.close()).await;
+    let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
 }
 
 struct Loops<'a> {
     lifecycle: &'a Lifecycle,
-    around: Around,
+    context: LoopContext,
     store: &'a Store,
     link: &'a Link,
 }
 
 impl Loops<'_> {
     /// Waits for the database, lets the others begin, and says when everything is there.
-    fn begin(&self, who: InstanceRegistration, jobs: Vec<JobSpec>, readiness: Readiness) {
-        let (store, link, around) = (self.store.clone(), self.link.clone(), self.around.clone());
-        let name = who.name.clone();
-        self.spawn(Watch::new(store.clone(), who, readiness, link.clone()), &Arc::default());
+    fn start(&self, registration: InstanceRegistration, jobs: Vec<JobSpec>, readiness: Readiness) {
+        let (store, link, context) = (self.store.clone(), self.link.clone(), self.context.clone());
+        let name = registration.name.clone();
+        self.spawn(
+            InstanceHeartbeat::new(store.clone(), registration, readiness, link.clone()),
+            &Arc::default(),
+        );
         self.lifecycle.spawn("start", async move {
             let actor = format!("scheduler {name}");
             let starting = async {
-                start_up(&store, &jobs, &actor, &around.database).await?;
-                around.started.cancel();
+                start_up(&store, &jobs, &actor, &context.database).await?;
+                context.started.cancel();
                 if !link.is_up() {
                     tracing::info!("claims firings, and waits for the broker to publish them");
                 }
@@ -113,11 +116,11 @@ impl Loops<'_> {
                     tracing::info!(instance.name = name, "the scheduler is at work");
                 }
                 // As long as the others.
-                around.soft.cancelled().await;
+                context.soft.cancelled().await;
                 Ok::<_, StartError>(())
             };
             tokio::select! {
-                () = around.soft.cancelled() => Ok(()),
+                () = context.soft.cancelled() => Ok(()),
                 ended = starting => ended,
             }
         });
@@ -134,25 +137,25 @@ impl Loops<'_> {
         let planner = Arc::new(planner);
         let (jobs, unpublished) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let bulks = Arc::new(Notify::new());
-        let wakes = Wakes {
+        let listener = NotificationListener {
             planner: Arc::clone(&planner),
             jobs: Arc::clone(&jobs),
             unpublished: Arc::clone(&unpublished),
             bulks: Arc::clone(&bulks),
         };
-        let stop = self.around.soft.clone();
+        let stop = self.context.soft.clone();
 
-        let dispatching = dispatcher.run(self.around.clone());
+        let dispatching = dispatcher.run(self.context.clone());
         self.lifecycle.spawn("dispatcher", async {
             dispatching.await;
             Ok::<_, Infallible>(())
         });
-        self.lifecycle.spawn("wakes", wakes.run(store.clone(), self.around.clone()));
+        self.lifecycle.spawn("wakes", listener.run(store.clone(), self.context.clone()));
         self.spawn(planner, &jobs);
         self.spawn(Bulks::new(store.clone(), Arc::clone(&outbox)), &bulks);
         self.spawn(Relay::new(store.clone(), outbox), &unpublished);
         self.spawn(Cursors::new(store.clone()), &Arc::default());
-        self.spawn(Registrar::new(store.clone()), &Arc::default());
+        self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
         self.spawn(
             Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&unpublished)),
@@ -169,8 +172,9 @@ impl Loops<'_> {
         self.spawn(Pruner::new(store.clone(), terms, stop), &Arc::default());
     }
 
-    fn spawn<S: Step>(&self, step: S, news: &Arc<Notify>) {
-        self.lifecycle.spawn(S::NAME, run(step, Arc::clone(news), self.around.clone()));
+    fn spawn<S: BackgroundLoop>(&self, background_loop: S, wakeup: &Arc<Notify>) {
+        self.lifecycle
+            .spawn(S::NAME, run(background_loop, Arc::clone(wakeup), self.context.clone()));
     }
 }
 

@@ -13,11 +13,11 @@ use sexton_store::firing::UnreadableJob;
 use tokio::time::Instant;
 
 /// How long a job is set aside.
-const TIME: Duration = Duration::from_mins(1);
+const QUARANTINE_TIME: Duration = Duration::from_mins(1);
 /// Jobs set aside at most; others are met again in each round.
-const MOST: usize = 10_000;
+const MAX_QUARANTINED_JOBS: usize = 10_000;
 /// Lines a minute; the rest is counted.
-const LINES: usize = 5;
+const MAX_LINES_PER_MINUTE: usize = 5;
 
 /// The jobs set aside, each until when.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Quarantine(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    until: HashMap<JobId, Instant>,
+    expires_at: HashMap<JobId, Instant>,
     lines_since: Option<Instant>,
     lines: usize,
 }
@@ -34,24 +34,27 @@ impl Quarantine {
     /// Those that are set aside at `now`.
     pub(crate) fn jobs(&self, now: Instant) -> Vec<JobId> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.until.retain(|_, until| *until > now);
-        state.until.keys().copied().collect()
+        state.expires_at.retain(|_, expires_at| *expires_at > now);
+        state.expires_at.keys().copied().collect()
     }
 
     /// Sets a job aside and says so.
-    pub(crate) fn set_aside(&self, job: &UnreadableJob, now: Instant) {
+    pub(crate) fn add(&self, job: &UnreadableJob, now: Instant) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.until.len() < MOST {
-            state.until.insert(job.id, now + TIME);
+        if state.expires_at.len() < MAX_QUARANTINED_JOBS {
+            state.expires_at.insert(job.id, now + QUARANTINE_TIME);
         }
-        if state.lines_since.is_none_or(|since| now.saturating_duration_since(since) >= TIME) {
+        if state
+            .lines_since
+            .is_none_or(|since| now.saturating_duration_since(since) >= QUARANTINE_TIME)
+        {
             state.lines_since = Some(now);
             state.lines = 0;
         }
         state.lines += 1;
         let lines = state.lines;
         drop(state);
-        if lines <= LINES {
+        if lines <= MAX_LINES_PER_MINUTE {
             tracing::error!(
                 job.name = job.name,
                 job.id = %job.id,
@@ -60,14 +63,14 @@ impl Quarantine {
                 job.name,
                 job.why
             );
-        } else if lines == LINES + 1 {
+        } else if lines == MAX_LINES_PER_MINUTE + 1 {
             tracing::error!("more jobs are due but cannot be planned; they are not named now");
         }
     }
 
     /// Lets all of them go, because somebody may have corrected one.
-    pub(crate) fn release(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).until.clear();
+    pub(crate) fn release_all(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).expires_at.clear();
     }
 }
 
@@ -81,11 +84,11 @@ mod tests {
         let quarantine = Quarantine::default();
         let id = JobId::new(uuid::Uuid::from_u128(1));
         let job = UnreadableJob { id, name: "a.b".into(), why: "no pool".into() };
-        quarantine.set_aside(&job, start);
-        assert_eq!(quarantine.jobs(start + TIME / 2), [id]);
-        assert!(quarantine.jobs(start + TIME).is_empty());
-        quarantine.set_aside(&job, start);
-        quarantine.release();
+        quarantine.add(&job, start);
+        assert_eq!(quarantine.jobs(start + QUARANTINE_TIME / 2), [id]);
+        assert!(quarantine.jobs(start + QUARANTINE_TIME).is_empty());
+        quarantine.add(&job, start);
+        quarantine.release_all();
         assert!(quarantine.jobs(start).is_empty());
     }
 }

@@ -17,13 +17,13 @@ use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::step::{Pause, Step, StepError};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 use crate::throttle::Throttle;
 
 /// Tickets of one round, and so of one second.
-const BATCH: u64 = 500;
-const BETWEEN_FULL: Duration = Duration::from_secs(1);
-const POLL: Duration = Duration::from_secs(30);
+const MAX_BATCH_TICKETS: u64 = 500;
+const FULL_BATCH_PAUSE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The loop.
 #[derive(Debug)]
@@ -31,12 +31,12 @@ pub struct Reconciler {
     store: Store,
     link: Link,
     relay: Arc<Notify>,
-    complaint: Throttle,
+    log_throttle: Throttle,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Reconciled {
+pub struct ReconcilerReport {
     /// Published tickets that no worker opened long after they were due. They wait in a long queue, or are lost.
     pub unaccounted: u64,
     /// Of those, the tickets that seem lost and will be published again.
@@ -46,11 +46,11 @@ pub struct Reconciled {
 impl Reconciler {
     /// Asks the broker over `link`; `relay` is woken when tickets are owed.
     pub fn new(store: Store, link: Link, relay: Arc<Notify>) -> Self {
-        Self { store, link, relay, complaint: Throttle::default() }
+        Self { store, link, relay, log_throttle: Throttle::default() }
     }
 
     /// Whether nothing waits in a pool's main queue.
-    async fn is_empty(&self, pool: &PoolName) -> Result<bool, StepError> {
+    async fn is_empty(&self, pool: &PoolName) -> Result<bool, LoopError> {
         match self.link.depth(&main_queue(self.link.namespace(), pool)).await {
             Ok(depth) => Ok(depth.ready == 0),
             Err(InspectError::Missing(queue)) => {
@@ -72,8 +72,8 @@ impl Reconciler {
     }
 
     /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
-    fn tell(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
-        if unpublished > 0 && self.complaint.permits(Instant::now()) {
+    fn log_overdue(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
+        if unpublished > 0 && self.log_throttle.permits(Instant::now()) {
             tracing::warn!(
                 sexton_unaccounted_executions = overdue.tickets,
                 tickets.owed_again = unpublished,
@@ -97,19 +97,19 @@ impl Reconciler {
     }
 }
 
-impl Step for Reconciler {
+impl BackgroundLoop for Reconciler {
     const NAME: &'static str = "reconciler";
-    const LIMIT: Duration = Duration::from_mins(2);
-    type Report = Reconciled;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = ReconcilerReport;
 
-    async fn run_once(&self, now: Now) -> Result<Reconciled, StepError> {
+    async fn run_once(&self, now: Now) -> Result<ReconcilerReport, LoopError> {
         if !self.link.is_up() {
-            return Err(StepError::BrokerAway);
+            return Err(LoopError::BrokerUnavailable);
         }
-        let mut reconciled = Reconciled::default();
+        let mut reconciled = ReconcilerReport::default();
         for overdue in reconcile::list_overdue_pools(&self.store, now).await? {
             reconciled.unaccounted += overdue.tickets;
-            let left = BATCH - reconciled.owed_again;
+            let left = MAX_BATCH_TICKETS - reconciled.owed_again;
             if left == 0 {
                 continue;
             }
@@ -118,7 +118,7 @@ impl Step for Reconciler {
                 reconcile::mark_unpublished(&self.store, &overdue.pool, empty, left as i64, now)
                     .await?;
             reconciled.owed_again += unpublished;
-            self.tell(&overdue, unpublished, empty);
+            self.log_overdue(&overdue, unpublished, empty);
         }
         if reconciled.owed_again > 0 {
             fault::point("scheduler.owed_again");
@@ -127,11 +127,11 @@ impl Step for Reconciler {
         Ok(reconciled)
     }
 
-    fn pause(&self, reconciled: &Reconciled) -> Pause {
-        if reconciled.owed_again >= BATCH {
-            Pause::Exactly(BETWEEN_FULL)
+    fn pause(&self, reconciled: &ReconcilerReport) -> Pause {
+        if reconciled.owed_again >= MAX_BATCH_TICKETS {
+            Pause::Exactly(FULL_BATCH_PAUSE)
         } else {
-            Pause::AtMost(POLL)
+            Pause::AtMost(POLL_INTERVAL)
         }
     }
 }

@@ -27,26 +27,26 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::flights::{Flight, Flights};
-use crate::outbox::{Outbox, Published, Refused, Sent};
-use crate::step::{ANSWER, Pause, Step, StepError};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+use crate::in_flight::{InFlightSend, InFlightSends};
+use crate::outbox::{Outbox, PublishedTicket, RefusedTicket, SendOutcome};
 use crate::throttle::Throttle;
 
 /// Tickets of one round.
-pub const BATCH: usize = FULL_WINDOW;
+pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;
 /// Destinations that one round looks at. Where there are more, the next round goes on with the others.
-pub const DESTINATIONS: usize = 500;
+pub const MAX_DESTINATIONS: usize = 500;
 /// Tickets that may be under way at once, those of queues that hang included.
-const MAX_UNDER_WAY: usize = 4 * BATCH;
+const MAX_IN_FLIGHT_TICKETS: usize = 4 * MAX_BATCH_TICKETS;
 /// Statements with which a round takes its batch: what one destination did not need, the next statement
 /// gives to the others.
 const MAX_TAKES: usize = 3;
 /// How long a round waits for confirms. A later round collects what comes after that.
-const PATIENCE: Duration = Duration::from_millis(250);
+const CONFIRM_WAIT: Duration = Duration::from_millis(250);
 /// After a full round: 2,000 tickets a second at most, from one replica.
-const BETWEEN_FULL: Duration = Duration::from_millis(250);
+const FULL_BATCH_PAUSE: Duration = Duration::from_millis(250);
 /// Otherwise. News comes in between.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// A ticket that is too large for any queue is only looked at again because somebody may have changed its row.
 const TOO_LARGE_WAIT_MS: i64 = 300_000;
 
@@ -55,23 +55,23 @@ const TOO_LARGE_WAIT_MS: i64 = 300_000;
 pub struct Relay {
     store: Store,
     outbox: Arc<Outbox>,
-    patience: Duration,
-    rounds: Mutex<Rounds>,
-    complaint: Throttle,
+    confirm_wait: Duration,
+    state: Mutex<RelayState>,
+    log_throttle: Throttle,
 }
 
 /// What a round leaves to the next.
 #[derive(Debug, Default)]
-struct Rounds {
-    flights: Flights,
+struct RelayState {
+    in_flight: InFlightSends,
     /// The last destination that was looked at, if there were more.
     after: Option<Destination>,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Relayed {
-    /// Tickets that were unpublished and due, of [`BATCH`] at most.
+pub struct RelayReport {
+    /// Tickets that were unpublished and due, of [`MAX_BATCH_TICKETS`] at most.
     pub taken: usize,
     /// Tickets that are in their queue now, those of earlier rounds included.
     pub published: usize,
@@ -90,23 +90,23 @@ pub struct Relayed {
 /// What became of sends.
 #[derive(Debug, Default)]
 struct Results {
-    published: Vec<Published>,
+    published: Vec<PublishedTicket>,
     postponed: Vec<PostponedTicket>,
     /// Whether a destination that is limited accepted all that it got, and has more.
-    grows: bool,
+    has_growing_window: bool,
 }
 
 impl Relay {
     /// Publishes through `outbox` what `store` says is unpublished.
     pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
-        let (rounds, complaint) = (Mutex::default(), Throttle::default());
-        Self { store, outbox, patience: PATIENCE, rounds, complaint }
+        let (state, log_throttle) = (Mutex::default(), Throttle::default());
+        Self { store, outbox, confirm_wait: CONFIRM_WAIT, state, log_throttle }
     }
 
     /// Lets a round wait so long for the confirms of what it sends; by default 250 ms.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn confirm_wait(mut self, confirm_wait: Duration) -> Self {
+        self.confirm_wait = confirm_wait;
         self
     }
 
@@ -122,9 +122,13 @@ impl Relay {
         for _ in 0..MAX_TAKES {
             let windows: Vec<usize> = open.iter().map(|(_, window)| *window).collect();
             let quotas = shares(limit, &windows);
-            let asked: Vec<(Destination, usize)> =
+            let quota_by_destination: Vec<(Destination, usize)> =
                 open.iter().zip(&quotas).map(|((one, _), quota)| (one.clone(), *quota)).collect();
-            let taken = with_timeout(ANSWER, relay::take_batch(&self.store, &asked, now)).await?;
+            let taken = with_timeout(
+                QUERY_TIMEOUT,
+                relay::take_batch(&self.store, &quota_by_destination, now),
+            )
+            .await?;
             let mut still_open = Vec::new();
             for (((one, window), quota), count) in open.into_iter().zip(quotas).zip(taken.counts) {
                 limit -= count.min(limit);
@@ -147,7 +151,7 @@ impl Relay {
     /// Begins a send for each destination of the tickets, and waits a moment for the ends of all of them.
     async fn send(
         &self,
-        flights: &mut Flights,
+        in_flight: &mut InFlightSends,
         mut tickets: Vec<UnpublishedTicket>,
         drained: &[Destination],
         now: Now,
@@ -159,25 +163,30 @@ impl Relay {
         for unpublished in tickets {
             parts.entry(unpublished.destination()).or_default().push(unpublished);
         }
-        let launched: Vec<Destination> = parts.keys().cloned().collect();
+        let started: Vec<Destination> = parts.keys().cloned().collect();
         for (destination, part) in parts {
             let is_drained = drained.contains(&destination);
-            flights.launch(&self.outbox, destination, is_drained, part, now);
+            in_flight.start_send(&self.outbox, destination, is_drained, part, now);
         }
-        flights.wait_for(&launched, self.patience).await;
+        in_flight.wait_for(&started, self.confirm_wait).await;
     }
 
     /// Takes in what became of sends.
-    fn take_in(&self, landed: Vec<(Flight, Sent)>, now: DateTime<Utc>, results: &mut Results) {
+    fn collect_results(
+        &self,
+        ended_sends: Vec<(InFlightSend, SendOutcome)>,
+        now: DateTime<Utc>,
+        results: &mut Results,
+    ) {
         let mut flow = self.outbox.flow();
-        for (Flight { destination, drained, .. }, sent) in landed {
+        for (InFlightSend { destination, drained, .. }, sent) in ended_sends {
             let response =
                 Response { accepted: sent.published.len(), refused: sent.refused.len(), drained };
             let wait = flow.observe(&destination, response, now);
             let accepts = response.accepted > 0 && response.refused == 0;
-            results.grows |= accepts && flow.is_limited(&destination);
+            results.has_growing_window |= accepts && flow.is_limited(&destination);
             results.published.extend(sent.published);
-            let waits = |ticket: Refused, wait_ms| PostponedTicket {
+            let waits = |ticket: RefusedTicket, wait_ms| PostponedTicket {
                 execution_id: ticket.execution_id,
                 rev: ticket.rev,
                 wait_ms,
@@ -205,15 +214,15 @@ impl Relay {
             fault::point("scheduler.relay_marked");
         }
         let postponing = relay::postpone(&self.store, &postponed, now);
-        let postponed = with_timeout(ANSWER, postponing).await? as usize;
+        let postponed = with_timeout(QUERY_TIMEOUT, postponing).await? as usize;
         Ok((published.len(), marked, postponed))
     }
 
     /// What of the destinations may be sent to now, and how much.
-    fn windows(&self, flights: &Flights, found: Destinations) -> Vec<(Destination, usize)> {
+    fn windows(&self, in_flight: &InFlightSends, found: Destinations) -> Vec<(Destination, usize)> {
         let Some(now) = found.now else { return Vec::new() };
         let flow = self.outbox.flow();
-        let idle = found.due.into_iter().filter(|one| !flights.is_under_way(one));
+        let idle = found.due.into_iter().filter(|one| !in_flight.is_under_way(one));
         let windows = idle.map(|one| {
             let window = flow.window(&one, now);
             (one, window)
@@ -221,9 +230,9 @@ impl Relay {
         windows.filter(|(_, window)| *window > 0).collect()
     }
 
-    fn complain(&self, unreadable: &[(ExecutionId, StoreError)]) {
+    fn log_unreadable(&self, unreadable: &[(ExecutionId, StoreError)]) {
         if let Some((id, error)) = unreadable.first()
-            && self.complaint.permits(Instant::now())
+            && self.log_throttle.permits(Instant::now())
         {
             tracing::error!(
                 execution.id = %id,
@@ -234,48 +243,49 @@ impl Relay {
     }
 }
 
-impl Step for Relay {
+impl BackgroundLoop for Relay {
     const NAME: &'static str = "relay";
-    const LIMIT: Duration = Duration::from_mins(2);
-    type Report = Relayed;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = RelayReport;
 
-    async fn run_once(&self, now: Now) -> Result<Relayed, StepError> {
+    async fn run_once(&self, now: Now) -> Result<RelayReport, LoopError> {
         if !self.outbox.is_open() {
-            return Err(StepError::BrokerAway);
+            return Err(LoopError::BrokerUnavailable);
         }
-        let mut rounds = self.rounds.lock().await;
-        let Rounds { flights, after } = &mut *rounds;
-        let finding = relay::find_destinations(&self.store, after.as_ref(), DESTINATIONS, now);
-        let mut found = with_timeout(ANSWER, finding).await?;
+        let mut state = self.state.lock().await;
+        let RelayState { in_flight, after } = &mut *state;
+        let finding = relay::find_destinations(&self.store, after.as_ref(), MAX_DESTINATIONS, now);
+        let mut found = with_timeout(QUERY_TIMEOUT, finding).await?;
         let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
         let mut results = Results::default();
-        self.take_in(flights.collect(), instant, &mut results);
+        self.collect_results(in_flight.collect(), instant, &mut results);
         // Before anything is taken: what came late would be taken again.
         let (earlier, earlier_marked, earlier_postponed) = self.record(&mut results, now).await?;
         if after.is_none() && next.is_none() {
             let all: BTreeSet<&Destination> = found.due.iter().chain(&found.not_due).collect();
             self.outbox.flow().retain(|destination| all.contains(destination));
         }
-        let due = self.windows(flights, found);
-        let limit = BATCH.min(MAX_UNDER_WAY.saturating_sub(flights.tickets()));
+        let due = self.windows(in_flight, found);
+        let limit =
+            MAX_BATCH_TICKETS.min(MAX_IN_FLIGHT_TICKETS.saturating_sub(in_flight.tickets()));
         let (taken, drained) = self.take(due, limit, now).await?;
         if !taken.tickets.is_empty() {
             fault::point("scheduler.relay_taken");
         }
-        self.complain(&taken.unreadable);
+        self.log_unreadable(&taken.unreadable);
         let count = taken.tickets.len() + taken.unreadable.len();
-        self.send(flights, taken.tickets, &drained, now).await;
-        self.take_in(flights.collect(), instant, &mut results);
+        self.send(in_flight, taken.tickets, &drained, now).await;
+        self.collect_results(in_flight.collect(), instant, &mut results);
         let (published, marked, postponed) = self.record(&mut results, now).await?;
-        let more = next.is_some() || results.grows;
+        let more = next.is_some() || results.has_growing_window;
         *after = next;
-        let relayed = Relayed {
+        let relayed = RelayReport {
             taken: count,
             published: earlier + published,
             marked: earlier_marked + marked,
             postponed: earlier_postponed + postponed,
             unreadable: taken.unreadable.len(),
-            under_way: flights.tickets(),
+            under_way: in_flight.tickets(),
             more,
         };
         if relayed.taken > 0 {
@@ -291,10 +301,10 @@ impl Step for Relay {
         Ok(relayed)
     }
 
-    fn pause(&self, relayed: &Relayed) -> Pause {
-        if relayed.taken >= BATCH || relayed.more {
-            return Pause::Exactly(BETWEEN_FULL);
+    fn pause(&self, relayed: &RelayReport) -> Pause {
+        if relayed.taken >= MAX_BATCH_TICKETS || relayed.more {
+            return Pause::Exactly(FULL_BATCH_PAUSE);
         }
-        Pause::AtMost(if relayed.under_way > 0 { BETWEEN_FULL } else { POLL })
+        Pause::AtMost(if relayed.under_way > 0 { FULL_BATCH_PAUSE } else { POLL_INTERVAL })
     }
 }

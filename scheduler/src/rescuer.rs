@@ -21,20 +21,20 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
-use crate::draw;
-use crate::notice::tell_parked;
-use crate::step::{ANSWER, Pause, Step, StepError};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+use crate::parked_log::log_parked;
+use crate::random;
 use crate::stopwatch::Stopwatch;
 use crate::throttle::Throttle;
 
 /// Attempts of one statement that ends some.
-const BATCH: usize = 500;
+const MAX_BATCH_ATTEMPTS: usize = 500;
 /// Attempts of one statement that reads some.
-const PAGE: usize = 5_000;
+const MAX_PAGE_ATTEMPTS: usize = 5_000;
 /// Attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory. Those beyond are
 /// watched when others have ended.
-const MOST: usize = 100_000;
-const POLL: Duration = Duration::from_secs(1);
+const MAX_WATCHED_ATTEMPTS: usize = 100_000;
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The loop.
 #[derive(Debug)]
@@ -45,13 +45,13 @@ pub struct Rescuer {
     stopwatch: Stopwatch,
     observed: Mutex<LeaseObserver<ExecutionId, LeaseRenewal>>,
     page: usize,
-    most: usize,
-    complaint: Throttle,
+    max_watched: usize,
+    log_throttle: Throttle,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Rescued {
+pub struct RescuerReport {
     /// Attempts that are watched.
     pub watched: usize,
     /// Of those, the ones that nobody has renewed for a whole lease.
@@ -69,41 +69,41 @@ impl Rescuer {
             relay,
             stopwatch: Stopwatch::default(),
             observed: Mutex::default(),
-            page: PAGE,
-            most: MOST,
-            complaint: Throttle::default(),
+            page: MAX_PAGE_ATTEMPTS,
+            max_watched: MAX_WATCHED_ATTEMPTS,
+            log_throttle: Throttle::default(),
         }
     }
 
     /// By another clock than the host's.
     #[must_use]
-    pub fn timed_by(self, stopwatch: Stopwatch) -> Self {
+    pub fn with_stopwatch(self, stopwatch: Stopwatch) -> Self {
         Self { stopwatch, ..self }
     }
 
     /// Reading so many at a time, and watching at most so many.
     #[must_use]
-    pub fn watching(self, page: usize, most: usize) -> Self {
-        Self { page: page.max(1), most: most.max(1), ..self }
+    pub fn with_limits(self, page: usize, max_watched: usize) -> Self {
+        Self { page: page.max(1), max_watched: max_watched.max(1), ..self }
     }
 
     fn verdict(&self, overdue: &LostAttempt) -> Decision {
         let policy = self.defaults.with(&overdue.retry);
-        decide(AttemptEnd::Lost, LOST, overdue.used, &policy, draw::fraction())
+        decide(AttemptEnd::Lost, LOST, overdue.used, &policy, random::fraction())
     }
 
     /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
     /// renewal for a whole lease.
-    async fn watch(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), StepError> {
-        let (mut watched, mut silent, mut after) = (0, Vec::new(), None);
+    async fn observe_attempts(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), LoopError> {
+        let (mut watched, mut unrenewed, mut after) = (0, Vec::new(), None);
         loop {
-            let limit = self.page.min(self.most - watched);
+            let limit = self.page.min(self.max_watched - watched);
             let reading = running_attempts::list_page(&self.store, after, limit as i64, now);
-            let page = with_timeout(ANSWER, reading).await?;
+            let page = with_timeout(QUERY_TIMEOUT, reading).await?;
             // After the answer, which tells of an earlier instant, and before anything that acts on it is sent.
             let read_by = self.stopwatch.read();
             watched += page.len();
-            let full = watched >= self.most;
+            let full = watched >= self.max_watched;
             let whole = full || page.len() < limit;
             let keys: Vec<_> =
                 page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
@@ -116,28 +116,32 @@ impl Rescuer {
                 .into_iter()
                 .zip(since)
                 .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
-            silent.extend(over.map(|(one, _)| one));
-            if full && self.complaint.permits(tokio::time::Instant::now()) {
+            unrenewed.extend(over.map(|(one, _)| one));
+            if full && self.log_throttle.permits(tokio::time::Instant::now()) {
                 tracing::warn!(
                     "there are {} open attempts or more: those of later executions are not watched until others \
                      have ended; if their worker dies, they are tried again only then",
-                    self.most
+                    self.max_watched
                 );
             }
             if whole {
-                return Ok((watched, silent));
+                return Ok((watched, unrenewed));
             }
         }
     }
 
     /// Ends them, each if nobody has renewed it meanwhile; returns how many it ended.
-    async fn end(&self, silent: &[RunningAttempt], now: Now) -> Result<usize, StepError> {
-        let which = LossGrounds::Unrenewed(silent);
-        let finding = lost_attempts::find(&self.store, &which, BATCH as i64);
-        let overdue = with_timeout(ANSWER, finding).await?;
+    async fn end_unrenewed(
+        &self,
+        unrenewed: &[RunningAttempt],
+        now: Now,
+    ) -> Result<usize, LoopError> {
+        let which = LossGrounds::Unrenewed(unrenewed);
+        let finding = lost_attempts::find(&self.store, &which, MAX_BATCH_ATTEMPTS as i64);
+        let overdue = with_timeout(QUERY_TIMEOUT, finding).await?;
         let verdicts: Vec<_> = overdue.iter().map(|one| (one.clone(), self.verdict(one))).collect();
         let settling = lost_attempts::settle(&self.store, &which, &verdicts, now);
-        let ended = with_timeout(ANSWER, settling).await?;
+        let ended = with_timeout(QUERY_TIMEOUT, settling).await?;
         for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
             tracing::warn!(
                 execution.id = %one.execution_id,
@@ -152,26 +156,26 @@ impl Rescuer {
             fault::point("scheduler.rescued");
             self.relay.notify_one();
         }
-        tell_parked(&self.store, &ended).await;
+        log_parked(&self.store, &ended).await;
         Ok(ended.len())
     }
 }
 
-impl Step for Rescuer {
+impl BackgroundLoop for Rescuer {
     const NAME: &'static str = "rescuer";
-    const LIMIT: Duration = Duration::from_mins(2);
-    type Report = Rescued;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = RescuerReport;
 
-    async fn run_once(&self, now: Now) -> Result<Rescued, StepError> {
-        let (watched, silent) = self.watch(now).await?;
+    async fn run_once(&self, now: Now) -> Result<RescuerReport, LoopError> {
+        let (watched, unrenewed) = self.observe_attempts(now).await?;
         let mut lost = 0;
-        for batch in silent.chunks(BATCH) {
-            lost += self.end(batch, now).await?;
+        for batch in unrenewed.chunks(MAX_BATCH_ATTEMPTS) {
+            lost += self.end_unrenewed(batch, now).await?;
         }
-        Ok(Rescued { watched, found: silent.len(), lost })
+        Ok(RescuerReport { watched, found: unrenewed.len(), lost })
     }
 
-    fn pause(&self, _: &Rescued) -> Pause {
-        Pause::AtMost(POLL)
+    fn pause(&self, _: &RescuerReport) -> Pause {
+        Pause::AtMost(POLL_INTERVAL)
     }
 }

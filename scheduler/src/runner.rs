@@ -17,26 +17,26 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::draw;
-use crate::step::{Pause, Step, StepError};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause};
+use crate::random;
 use crate::throttle::Throttle;
 
 /// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
-const MAX_REST: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// The rest after a failure; varied by a half to either side, so that replicas do not come back at
 /// the same instant.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The runtime's timer is late by less than this.
-const TIMER: Duration = Duration::from_millis(2);
+const TIMER_RESOLUTION: Duration = Duration::from_millis(2);
 
 /// For a round that is under way at the soft stop. Only one that a server does not answer needs more,
 /// and what it leaves is what a crash would.
-const LAST_ROUND: Duration = Duration::from_secs(10);
+const LAST_ROUND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a loop needs around its work.
 #[derive(Clone, Debug)]
-pub struct Around {
+pub struct LoopContext {
     /// Cancelled when the database is there and its schema fits.
     pub started: CancellationToken,
     /// Cancelled when no further round may begin.
@@ -49,43 +49,51 @@ pub struct Around {
     pub database: Reachability,
 }
 
-/// Runs `step` until the shutdown. `news` ends a rest; a round under way when it comes is followed
+/// Runs `background_loop` until the shutdown. `wakeup` ends a rest; a round under way when it comes is followed
 /// by another at once.
-pub async fn run<S: Step>(step: S, news: Arc<Notify>, around: Around) -> Result<(), Infallible> {
+pub async fn run<S: BackgroundLoop>(
+    background_loop: S,
+    wakeup: Arc<Notify>,
+    context: LoopContext,
+) -> Result<(), Infallible> {
     tokio::select! {
-        () = around.soft.cancelled() => return Ok(()),
-        () = around.started.cancelled() => {}
+        () = context.soft.cancelled() => return Ok(()),
+        () = context.started.cancelled() => {}
     }
-    let heartbeat = around.liveness.register(S::NAME, S::LIMIT + 2 * MAX_REST);
-    let complaint = Throttle::default();
-    while !around.soft.is_cancelled() {
+    let heartbeat = context.liveness.register(S::NAME, S::ROUND_TIMEOUT + 2 * MAX_PAUSE);
+    let log_throttle = Throttle::default();
+    while !context.soft.is_cancelled() {
         heartbeat.beat();
         let round = tokio::select! {
-            () = around.round_is_over() => break,
-            round = while_it_goes_on(&step, &heartbeat) => round,
+            () = context.last_round_timeout() => break,
+            round = run_round(&background_loop, &heartbeat) => round,
         };
-        let outcome = round.unwrap_or(Err(StepError::TooLong(S::LIMIT)));
-        let pause = around.judge(S::NAME, outcome.map(|report| step.pause(&report)), &complaint);
+        let outcome = round.unwrap_or(Err(LoopError::RoundTimedOut(S::ROUND_TIMEOUT)));
+        let pause = context.report_outcome(
+            S::NAME,
+            outcome.map(|report| background_loop.pause(&report)),
+            &log_throttle,
+        );
         tokio::select! {
-            () = around.soft.cancelled() => break,
-            () = rest(pause, &news) => {}
+            () = context.soft.cancelled() => break,
+            () = pause_between_rounds(pause, &wakeup) => {}
         }
     }
     Ok(())
 }
 
 /// One round; `None`: it has made no progress for as long as its limit, and is given up.
-async fn while_it_goes_on<S: Step>(
-    step: &S,
+async fn run_round<S: BackgroundLoop>(
+    background_loop: &S,
     heartbeat: &Heartbeat,
-) -> Option<Result<S::Report, StepError>> {
-    let mut round = pin!(step.run_once(None));
-    let mut done = step.progress();
+) -> Option<Result<S::Report, LoopError>> {
+    let mut round = pin!(background_loop.run_once(None));
+    let mut done = background_loop.progress();
     loop {
-        if let Ok(outcome) = timeout(S::LIMIT, &mut round).await {
+        if let Ok(outcome) = timeout(S::ROUND_TIMEOUT, &mut round).await {
             return Some(outcome);
         }
-        let before = std::mem::replace(&mut done, step.progress());
+        let before = std::mem::replace(&mut done, background_loop.progress());
         if done == before {
             return None;
         }
@@ -93,25 +101,25 @@ async fn while_it_goes_on<S: Step>(
     }
 }
 
-async fn rest(pause: Pause, news: &Notify) {
+async fn pause_between_rounds(pause: Pause, wakeup: &Notify) {
     match pause {
-        Pause::Exactly(time) => sleep(time.min(MAX_REST)).await,
+        Pause::Exactly(time) => sleep(time.min(MAX_PAUSE)).await,
         Pause::AtMost(time) => tokio::select! {
-            () = news.notified() => {}
-            () = sleep(time.min(MAX_REST)) => {}
+            () = wakeup.notified() => {}
+            () = sleep(time.min(MAX_PAUSE)) => {}
         },
         Pause::Due(time) => tokio::select! {
-            () = news.notified() => {}
-            () = sleep_sharply(time.min(MAX_REST)) => {}
+            () = wakeup.notified() => {}
+            () = sleep_precisely(time.min(MAX_PAUSE)) => {}
         },
     }
 }
 
 /// Sleeps as long as the system's clock can tell. The runtime's timer counts in whole milliseconds and rounds up, so
 /// the last of them are slept by a thread. Dropped, it leaves that thread asleep for them.
-async fn sleep_sharply(time: Duration) {
+async fn sleep_precisely(time: Duration) {
     let end = Instant::now() + time;
-    if let Some(whole) = time.checked_sub(TIMER) {
+    if let Some(whole) = time.checked_sub(TIMER_RESOLUTION) {
         sleep(whole).await;
     }
     let left = end.saturating_duration_since(Instant::now());
@@ -120,11 +128,11 @@ async fn sleep_sharply(time: Duration) {
     }
 }
 
-impl Around {
-    async fn round_is_over(&self) {
+impl LoopContext {
+    async fn last_round_timeout(&self) {
         let last = async {
             self.soft.cancelled().await;
-            sleep(LAST_ROUND).await;
+            sleep(LAST_ROUND_TIMEOUT).await;
         };
         tokio::select! {
             () = self.hard.cancelled() => {}
@@ -132,11 +140,11 @@ impl Around {
         }
     }
 
-    fn judge(
+    fn report_outcome(
         &self,
         name: &'static str,
-        outcome: Result<Pause, StepError>,
-        complaint: &Throttle,
+        outcome: Result<Pause, LoopError>,
+        log_throttle: &Throttle,
     ) -> Pause {
         match outcome {
             Ok(pause) => {
@@ -144,17 +152,17 @@ impl Around {
                 return pause;
             }
             // The link tells it, and the database was not asked.
-            Err(StepError::BrokerAway | StepError::Broker(_)) => {}
-            Err(StepError::Store(error)) if is_outage(&error) => {
+            Err(LoopError::BrokerUnavailable | LoopError::Broker(_)) => {}
+            Err(LoopError::Store(error)) if is_outage(&error) => {
                 self.database.record_failure(&error)
             }
             Err(error) => {
-                if complaint.permits(Instant::now()) {
+                if log_throttle.permits(Instant::now()) {
                     tracing::error!(loop.name = name, "the {name} cannot do its work: {error}");
                 }
             }
         }
-        Pause::Exactly(AFTER_FAILURE.mul_f64(0.5 + draw::fraction()))
+        Pause::Exactly(FAILURE_PAUSE.mul_f64(0.5 + random::fraction()))
     }
 }
 
@@ -176,12 +184,12 @@ mod tests {
     /// Waits for an answer that never comes.
     struct Unanswered;
 
-    impl Step for Unanswered {
+    impl BackgroundLoop for Unanswered {
         const NAME: &'static str = "unanswered";
-        const LIMIT: Duration = Duration::from_mins(2);
+        const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
         type Report = ();
 
-        async fn run_once(&self, _: Now) -> Result<(), StepError> {
+        async fn run_once(&self, _: Now) -> Result<(), LoopError> {
             std::future::pending().await
         }
 
@@ -196,12 +204,12 @@ mod tests {
         ends: bool,
     }
 
-    impl Step for Piecewise {
+    impl BackgroundLoop for Piecewise {
         const NAME: &'static str = "piecewise";
-        const LIMIT: Duration = Duration::from_mins(2);
+        const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
         type Report = ();
 
-        async fn run_once(&self, _: Now) -> Result<(), StepError> {
+        async fn run_once(&self, _: Now) -> Result<(), LoopError> {
             while self.left.load(Ordering::Relaxed) > 0 {
                 sleep(Duration::from_mins(1)).await;
                 self.left.fetch_sub(1, Ordering::Relaxed);
@@ -221,21 +229,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_round_is_given_up_when_it_makes_no_progress_and_not_for_its_length() {
         let (liveness, began) = (Liveness::new(), Instant::now());
-        let heartbeat = liveness.register("piecewise", 2 * Piecewise::LIMIT);
-        let step = |ends| Piecewise { left: AtomicU64::new(60), ends };
-        let round = while_it_goes_on(&step(true), &heartbeat).await;
+        let heartbeat = liveness.register("piecewise", 2 * Piecewise::ROUND_TIMEOUT);
+        let background_loop = |ends| Piecewise { left: AtomicU64::new(60), ends };
+        let round = run_round(&background_loop(true), &heartbeat).await;
         assert!(matches!(round, Some(Ok(()))));
         assert_eq!(began.elapsed(), Duration::from_hours(1));
         assert!(liveness.is_alive(), "it has said so all the while");
         let began = Instant::now();
-        assert!(while_it_goes_on(&step(false), &heartbeat).await.is_none());
+        assert!(run_round(&background_loop(false), &heartbeat).await.is_none());
         let took = began.elapsed();
-        assert!(took <= Duration::from_hours(1) + 2 * Piecewise::LIMIT, "{took:?}");
+        assert!(took <= Duration::from_hours(1) + 2 * Piecewise::ROUND_TIMEOUT, "{took:?}");
     }
 
-    fn around() -> Around {
+    fn context() -> LoopContext {
         let condition = Readiness::new().condition("database", clock::now());
-        Around {
+        LoopContext {
             started: CancellationToken::new(),
             soft: CancellationToken::new(),
             hard: CancellationToken::new(),
@@ -246,27 +254,28 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_round_that_is_not_answered_does_not_use_up_the_grace() {
-        let around = around();
-        around.started.cancel();
-        let running = tokio::spawn(run(Unanswered, Arc::default(), around.clone()));
+        let context = context();
+        context.started.cancel();
+        let running = tokio::spawn(run(Unanswered, Arc::default(), context.clone()));
         sleep(Duration::from_secs(1)).await;
         let stopped = Instant::now();
-        around.soft.cancel();
+        context.soft.cancel();
         running.await.unwrap().unwrap();
-        assert_eq!(stopped.elapsed().as_secs(), LAST_ROUND.as_secs());
+        assert_eq!(stopped.elapsed().as_secs(), LAST_ROUND_TIMEOUT.as_secs());
     }
 
     #[tokio::test]
     async fn a_sharp_rest_is_not_too_short_and_news_end_it() {
-        let news = Notify::new();
+        let wakeup = Notify::new();
         let began = Instant::now();
         for time in [300, 2_500].map(Duration::from_micros) {
-            rest(Pause::Due(time), &news).await;
+            pause_between_rounds(Pause::Due(time), &wakeup).await;
         }
         assert!(began.elapsed() >= Duration::from_micros(2_800));
-        news.notify_one();
-        let long = timeout(MAX_REST, rest(Pause::Due(Duration::from_hours(1)), &news));
+        wakeup.notify_one();
+        let long =
+            timeout(MAX_PAUSE, pause_between_rounds(Pause::Due(Duration::from_hours(1)), &wakeup));
         long.await.unwrap();
-        assert!(began.elapsed() < MAX_REST / 2);
+        assert!(began.elapsed() < MAX_PAUSE / 2);
     }
 }

@@ -14,14 +14,14 @@ use sexton_store::jobs::ApplyError;
 use sexton_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
 
-use crate::cron_jobs::{apply_all, lines};
-use crate::draw;
+use crate::cron_jobs::{apply_all, format_problems};
+use crate::random;
 use crate::runner::is_outage;
 
 /// One try.
-const LIMIT: Duration = Duration::from_mins(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
 /// Between two tries, varied by a half to either side.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Why the scheduler cannot begin, whatever it waits for.
 #[derive(Debug, thiserror::Error)]
@@ -46,7 +46,7 @@ pub async fn start_up(
     database: &Reachability,
 ) -> Result<(), StartError> {
     loop {
-        match timeout(LIMIT, attempt(store, jobs, actor)).await {
+        match timeout(ATTEMPT_TIMEOUT, try_start(store, jobs, actor)).await {
             Ok(Ok(())) => {
                 database.record_success();
                 return Ok(());
@@ -58,20 +58,19 @@ pub async fn start_up(
             Ok(Err(ApplyError::Locked)) => {}
             Ok(Err(ApplyError::Store(error))) => return Err(StartError::Store(error)),
             Ok(Err(ApplyError::Problems(problems))) => {
-                return Err(StartError::Jobs(lines(&problems)));
+                return Err(StartError::Jobs(format_problems(&problems)));
             }
             Ok(Err(error @ ApplyError::TooMany(_))) => {
                 return Err(StartError::Jobs(error.to_string()));
             }
-            Err(_) => {
-                database.record_failure(&format_args!("no answer within {} s", LIMIT.as_secs()))
-            }
+            Err(_) => database
+                .record_failure(&format_args!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
         }
-        sleep(RETRY.mul_f64(0.5 + draw::fraction())).await;
+        sleep(RETRY_DELAY.mul_f64(0.5 + random::fraction())).await;
     }
 }
 
-async fn attempt(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
+async fn try_start(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
     store.check_settings().await?;
     store.check_schema().await?;
     apply_all(store, jobs, actor, None).await?;

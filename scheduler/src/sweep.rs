@@ -1,7 +1,7 @@
 //! The sweep: keeps the failed queue in step with the rows.
 //!
 //! The row is what operators search; the parked message is its portable copy, and people move
-//! messages with tools of their own. So every now and then, when the numbers do not fit (`cause`), one replica
+//! messages with tools of their own. So every now and then, when the numbers do not fit (`is_due`), one replica
 //! goes through the queue once, whatever its length: takes some messages, *then* reads their rows, and keeps or
 //! removes each by the table in [`sexton_model::sweep`]. Messages without a row and messages that cannot be read
 //! are nobody's to remove, so they stay, and are written down ([`sexton_store::unknown_messages`]) for operators to
@@ -16,10 +16,10 @@
 //! next pass waits, longer each time, since it would begin with the same messages.
 
 mod batch;
-mod cause;
 mod pass;
-mod raw;
+mod pass_schedule;
 mod tally;
+mod unknown_messages;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,13 +35,13 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::step::{Pause, Step, StepError};
-use batch::BATCH;
-use cause::{AT_LEAST_EVERY, Failures, LastPass};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause};
+use batch::MAX_BATCH_MESSAGES;
 use pass::Pass;
+use pass_schedule::{Backoff, LastPass, MAX_PASS_INTERVAL};
 pub use tally::Tally;
 
-const POLL: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The loop.
 #[derive(Debug)]
@@ -51,33 +51,33 @@ pub struct Sweep {
     publisher: Publisher,
     relay: Arc<Notify>,
     stop: CancellationToken,
-    last: Mutex<LastPass>,
-    every: Duration,
-    raw_limit: Capacity,
+    last_pass: Mutex<LastPass>,
+    max_interval: Duration,
+    unknown_limit: Capacity,
     batch: usize,
-    steps: AtomicU64,
-    failures: Mutex<Failures>,
+    progress_count: AtomicU64,
+    backoff: Mutex<Backoff>,
 }
 
 /// What is known before a pass.
-struct Look {
+struct PassCheck {
     /// The queue's length over the published failed rows.
     surplus: i64,
     /// Rows in `failed`.
     failed_rows: u64,
     /// Whether that is a cause for a pass.
-    cause: bool,
+    is_due: bool,
 }
 
 /// What a round did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Swept {
+pub enum SweepReport {
     /// The numbers fit.
-    NoCause,
+    NotDue,
     /// Another replica, or other long work of this process, is at it.
-    Elsewhere,
+    LockedElsewhere,
     /// The pass before broke off not long ago.
-    Rests,
+    BackingOff,
     /// A pass was made.
     Pass(Tally),
 }
@@ -92,17 +92,30 @@ impl Sweep {
         relay: Arc<Notify>,
         stop: CancellationToken,
     ) -> Self {
-        let last = Mutex::new(LastPass::new(Instant::now(), 0));
-        let every = fault::test_override(AT_LEAST_EVERY, "SWEEP_EVERY_MS");
-        let (raw_limit, batch) = (sexton_store::unknown_messages::MAX_STORED, BATCH);
-        let (steps, failures) = (AtomicU64::default(), Mutex::default());
-        Self { store, link, publisher, relay, stop, last, every, raw_limit, batch, steps, failures }
+        let last_pass = Mutex::new(LastPass::new(Instant::now(), 0));
+        let max_interval = fault::test_override(MAX_PASS_INTERVAL, "SWEEP_EVERY_MS");
+        let (unknown_limit, batch) =
+            (sexton_store::unknown_messages::MAX_STORED, MAX_BATCH_MESSAGES);
+        let (progress_count, backoff) = (AtomicU64::default(), Mutex::default());
+        Self {
+            store,
+            link,
+            publisher,
+            relay,
+            stop,
+            last_pass,
+            max_interval,
+            unknown_limit,
+            batch,
+            progress_count,
+            backoff,
+        }
     }
 
     /// The same with another limit to what is written down of messages that no row knows.
     #[must_use]
-    pub fn with_raw_limit(self, raw_limit: Capacity) -> Self {
-        Self { raw_limit, ..self }
+    pub fn with_unknown_limit(self, unknown_limit: Capacity) -> Self {
+        Self { unknown_limit, ..self }
     }
 
     /// The same, which takes so many messages at a time, at least one.
@@ -112,7 +125,7 @@ impl Sweep {
     }
 
     /// Compares the numbers.
-    async fn look(&self) -> Result<Look, StepError> {
+    async fn check(&self) -> Result<PassCheck, LoopError> {
         let FailedCounts { failed: failed_rows, published } =
             parked_messages::count_failed(&self.store).await?;
         let queue = names::failed_queue(self.link.namespace());
@@ -132,84 +145,86 @@ impl Sweep {
             }
             Err(error) => return Err(error.into()),
         };
-        let waits = sexton_store::unknown_messages::needs_sweep(&self.store, ready == 0).await?;
-        let unfit = self.last().is_cause(ready, published, self.every, Instant::now());
-        let cause = waits || unfit;
-        Ok(Look { surplus: ready as i64 - published as i64, failed_rows, cause })
+        let has_waiting_action =
+            sexton_store::unknown_messages::needs_sweep(&self.store, ready == 0).await?;
+        let numbers_differ =
+            self.last_pass().is_pass_due(ready, published, self.max_interval, Instant::now());
+        let is_due = has_waiting_action || numbers_differ;
+        Ok(PassCheck { surplus: ready as i64 - published as i64, failed_rows, is_due })
     }
 
     /// Another piece of work was done: a round that goes on is not given up.
-    fn goes_on(&self) {
-        self.steps.fetch_add(1, Ordering::Relaxed);
+    fn note_progress(&self) {
+        self.progress_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn last(&self) -> MutexGuard<'_, LastPass> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn last_pass(&self) -> MutexGuard<'_, LastPass> {
+        self.last_pass.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failures(&self) -> MutexGuard<'_, Failures> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn backoff(&self) -> MutexGuard<'_, Backoff> {
+        self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A pass broke off: the next would take and put back the same messages.
-    fn rest(&self) {
-        self.failures().one_more(Instant::now());
+    fn back_off(&self) {
+        self.backoff().record_failure(Instant::now());
     }
 
-    fn remember(&self, tally: &Tally, surplus_before: i64) {
+    fn record_pass(&self, tally: &Tally, surplus_before: i64) {
         // A pass that did not see everything would find the same messages too many at once. What is missing stays cause,
         // after a rest.
         let surplus = if tally.complete {
-            *self.failures() = Failures::default();
-            tally.unowned as i64
+            *self.backoff() = Backoff::default();
+            tally.unknown as i64
         } else {
-            self.rest();
+            self.back_off();
             (surplus_before - tally.removed as i64).max(0)
         };
-        *self.last() = LastPass::new(Instant::now(), surplus);
+        *self.last_pass() = LastPass::new(Instant::now(), surplus);
     }
 }
 
-impl Step for Sweep {
+impl BackgroundLoop for Sweep {
     const NAME: &'static str = "sweep";
     // Without progress. The longest step is an answer of broker or database.
-    const LIMIT: Duration = Duration::from_mins(3);
-    type Report = Swept;
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(3);
+    type Report = SweepReport;
 
-    async fn run_once(&self, now: Now) -> Result<Swept, StepError> {
+    async fn run_once(&self, now: Now) -> Result<SweepReport, LoopError> {
         if !self.link.is_up() {
-            return Err(StepError::BrokerAway);
+            return Err(LoopError::BrokerUnavailable);
         }
-        let Look { surplus, failed_rows, cause } = self.look().await?;
-        if !cause {
-            return Ok(Swept::NoCause);
+        let PassCheck { surplus, failed_rows, is_due } = self.check().await?;
+        if !is_due {
+            return Ok(SweepReport::NotDue);
         }
-        if self.failures().rests(Instant::now()) {
-            return Ok(Swept::Rests);
+        if self.backoff().is_active(Instant::now()) {
+            return Ok(SweepReport::BackingOff);
         }
         let lock = ExclusiveLock::try_acquire(&self.store, ExclusiveTask::Sweep, now).await?;
-        let Some(mut lock) = lock else { return Ok(Swept::Elsewhere) };
+        let Some(mut lock) = lock else { return Ok(SweepReport::LockedElsewhere) };
         let queue = names::failed_queue(self.link.namespace());
-        let restoring = raw::restore(self, &mut lock, &queue, now).await;
-        restoring.inspect_err(|_| self.rest())?;
+        let restoring = unknown_messages::restore(self, &mut lock, &queue, now).await;
+        restoring.inspect_err(|_| self.back_off())?;
         let mut pass =
-            Pass::begin(self, lock, failed_rows, now).await.inspect_err(|_| self.rest())?;
-        let tally = pass.run().await.inspect_err(|_| self.rest())?;
-        self.remember(&tally, surplus);
+            Pass::begin(self, lock, failed_rows, now).await.inspect_err(|_| self.back_off())?;
+        let tally = pass.run().await.inspect_err(|_| self.back_off())?;
+        self.record_pass(&tally, surplus);
         pass.end().await;
         if tally.owed_again + tally.failed + tally.returned > 0 {
             fault::point("scheduler.sweep_owed");
             self.relay.notify_one();
         }
-        tally.tell();
-        Ok(Swept::Pass(tally))
+        tally.log();
+        Ok(SweepReport::Pass(tally))
     }
 
     fn progress(&self) -> u64 {
-        self.steps.load(Ordering::Relaxed)
+        self.progress_count.load(Ordering::Relaxed)
     }
 
-    fn pause(&self, _: &Swept) -> Pause {
-        Pause::AtMost(fault::test_override(POLL, "SWEEP_POLL_MS"))
+    fn pause(&self, _: &SweepReport) -> Pause {
+        Pause::AtMost(fault::test_override(POLL_INTERVAL, "SWEEP_POLL_MS"))
     }
 }

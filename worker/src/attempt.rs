@@ -22,13 +22,13 @@ use sexton_store::settle::{SettleOutcome, Settlement, record_late, recorded_outc
 use sexton_store::tickets::UnpublishedTicket;
 use tokio::sync::watch;
 
-use crate::completion::{Completed, complete};
+use crate::completion::{CompletionOutcome, complete};
 use crate::context::Context;
-use crate::ending::{self, Meaning, meaning, sanitise};
-use crate::executor::{HostInstant, Outcome, Recorded, TaskEnd, TaskRun, TaskSupervisor};
-use crate::journal::JournalError;
-use crate::keeper::{keep, lease_end};
+use crate::executor::{HostInstant, Outcome, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor};
+use crate::lease_renewer::{lease_end, renew_lease};
+use crate::outcome::{self, AttemptOutcome, attempt_outcome, sanitise};
 use crate::output::{OutputLimits, Recorder};
+use crate::write_batcher::WriteError;
 
 /// What a worker says of a task that it killed by its own clock.
 const LEASE_LOST: &str = "lease_lost";
@@ -52,17 +52,17 @@ pub(crate) async fn run(
     let streamed = context.streaming.stream(held(opened), &recorder);
     let end = run_task(context, opened, sent, cancels, &recorder).await;
     drop(streamed);
-    if matches!(end.recorded, Recorded::Within(_)) {
+    if matches!(end.success_record, SuccessRecord::InTransaction(_)) {
         fault::point("worker.sql_ran");
     } else {
         fault::point("worker.ran");
     }
-    match meaning(&end.outcome) {
-        Some(meaning) => {
-            let meaning = meaning.masked(|text| recorder.masked(text));
-            record(context, opened, end, &recorder, &meaning).await;
+    match attempt_outcome(&end.outcome) {
+        Some(attempt_outcome) => {
+            let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
+            record(context, opened, end, &recorder, &attempt_outcome).await;
         }
-        None => late(context, opened, LEASE_LOST).await,
+        None => record_late_end(context, opened, LEASE_LOST).await,
     }
 }
 
@@ -98,12 +98,12 @@ async fn run_task(
         timeout,
     };
     let lease = lease_end(sent, opened.lease);
-    let (supervisor, control) = TaskSupervisor::recording(lease, recorder.clone());
-    let control = control.in_seat(context.seat.clone());
+    let (supervisor, control) = TaskSupervisor::with_recorder(lease, recorder.clone());
+    let control = control.with_instance_lock(context.instance_lock.clone());
     tokio::select! {
         biased;
         end = task.executor.run(&run, control) => end,
-        never = keep(context, held(opened), opened.lease, cancels, &supervisor) => match never {},
+        never = renew_lease(context, held(opened), opened.lease, cancels, &supervisor) => match never {},
     }
 }
 
@@ -113,30 +113,35 @@ async fn record(
     opened: &Opened,
     mut end: TaskEnd,
     recorder: &Recorder,
-    meaning: &Meaning,
+    attempt_outcome: &AttemptOutcome,
 ) {
-    let how = std::mem::take(&mut end.recorded);
-    let perhaps = matches!(how, Recorded::Perhaps);
-    let settlement = settlement(context, opened, end, recorder, meaning);
-    let Recorded::Within(transaction) = how else {
-        return record_alone(context, opened, settlement, meaning, perhaps).await;
+    let how = std::mem::take(&mut end.success_record);
+    let may_be_recorded = matches!(how, SuccessRecord::Unknown);
+    let settlement = settlement(context, opened, end, recorder, attempt_outcome);
+    let SuccessRecord::InTransaction(transaction) = how else {
+        return record_separately(context, opened, settlement, attempt_outcome, may_be_recorded)
+            .await;
     };
     if settlement.verdict != Decision::Succeed {
         // Effects that were committed with anything but a success would happen again.
         transaction.rollback().await;
-        return record_alone(context, opened, settlement, meaning, false).await;
+        return record_separately(context, opened, settlement, attempt_outcome, false).await;
     }
-    let (outcome, perhaps) = match complete(transaction, &settlement).await {
-        Completed::Done => return tell(opened, meaning, State::Succeeded, &settlement.verdict),
-        Completed::Fenced => return late(context, opened, meaning.outcome).await,
-        Completed::Refused(outcome) => (outcome, false),
-        Completed::Unknown(outcome) => (outcome, true),
+    let (outcome, may_be_recorded) = match complete(transaction, &settlement).await {
+        CompletionOutcome::Done => {
+            return log_end(opened, attempt_outcome, State::Succeeded, &settlement.verdict);
+        }
+        CompletionOutcome::Fenced => {
+            return record_late_end(context, opened, attempt_outcome.outcome).await;
+        }
+        CompletionOutcome::Refused(outcome) => (outcome, false),
+        CompletionOutcome::Unknown(outcome) => (outcome, true),
     };
-    if let Some(meaning) = ending::meaning(&outcome) {
-        let meaning = meaning.masked(|text| recorder.masked(text));
+    if let Some(attempt_outcome) = outcome::attempt_outcome(&outcome) {
+        let attempt_outcome = attempt_outcome.masked(|text| recorder.masked(text));
         let end = TaskEnd::new(outcome);
-        let settlement = self::settlement(context, opened, end, recorder, &meaning);
-        record_alone(context, opened, settlement, &meaning, perhaps).await;
+        let settlement = self::settlement(context, opened, end, recorder, &attempt_outcome);
+        record_separately(context, opened, settlement, &attempt_outcome, may_be_recorded).await;
     }
 }
 
@@ -145,62 +150,64 @@ fn settlement(
     opened: &Opened,
     end: TaskEnd,
     recorder: &Recorder,
-    meaning: &Meaning,
+    attempt_outcome: &AttemptOutcome,
 ) -> Settlement {
     let policy = context.policy(opened);
-    let class = meaning.error.as_ref().map_or("", |(class, _)| class.as_str());
-    let verdict = decide(meaning.ending, class, opened.used, &policy, Context::draw());
-    let rest = recorder.rest();
+    let class = attempt_outcome.error.as_ref().map_or("", |(class, _)| class.as_str());
+    let verdict =
+        decide(attempt_outcome.ending, class, opened.used, &policy, Context::random_fraction());
+    let final_part = recorder.final_part();
     Settlement {
         fence: held(opened),
         verdict,
-        outcome: meaning.outcome,
-        error: meaning.error_after(&verdict),
+        outcome: attempt_outcome.outcome,
+        error: attempt_outcome.error_for(&verdict),
         exit_code: end.exit_code,
         signal: end.signal,
-        output: Some(rest).filter(|rest| !rest.is_empty()),
-        result: storable(opened, end.result.map(|result| recorder.masked_result(result))),
+        output: Some(final_part).filter(|final_part| !final_part.is_empty()),
+        result: storable_result(opened, end.result.map(|result| recorder.masked_result(result))),
     }
 }
 
-/// Records an end whose effects have happened, or never will. `perhaps`: the attempt's success may have
+/// Records an end whose effects have happened, or never will. `may_be_recorded`: the attempt's success may have
 /// been recorded before, with its effects.
-async fn record_alone(
+async fn record_separately(
     context: &Context,
     opened: &Opened,
     settlement: Settlement,
-    meaning: &Meaning,
-    perhaps: bool,
+    attempt_outcome: &AttemptOutcome,
+    may_be_recorded: bool,
 ) {
     let verdict = settlement.verdict;
     match settle(context, settlement).await {
         Some(SettleOutcome::Done { state, unpublished }) => {
             fault::point("worker.settled");
-            tell(opened, meaning, state, &verdict);
+            log_end(opened, attempt_outcome, state, &verdict);
             if let Some(unpublished) = unpublished {
                 publish(context, &unpublished).await;
             }
             if state == State::Failed {
-                context.notices.parked(opened.execution_id);
+                context.parked_log.record(opened.execution_id);
             }
         }
-        Some(_) if perhaps => match recorded(context, opened).await.as_deref() {
+        Some(_) if may_be_recorded => match read_recorded_outcome(context, opened).await.as_deref()
+        {
             Some("succeeded") => {
-                let meaning = Meaning::success();
-                tell(opened, &meaning, State::Succeeded, &Decision::Succeed);
+                let attempt_outcome = AttemptOutcome::success();
+                log_end(opened, &attempt_outcome, State::Succeeded, &Decision::Succeed);
             }
-            Some(_) => late(context, opened, meaning.outcome).await,
+            Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,
             // Nobody knows what this worker would be late with.
             None => {}
         },
-        Some(_) => late(context, opened, meaning.outcome).await,
+        Some(_) => record_late_end(context, opened, attempt_outcome.outcome).await,
         None => {}
     }
 }
 
 /// The result, if the database can keep it. A task that succeeded did its work; it is not done again
 /// because of what it said about it.
-fn storable(opened: &Opened, result: Option<Value>) -> Option<Value> {
+fn storable_result(opened: &Opened, result: Option<Value>) -> Option<Value> {
     result.filter(|result| match check(result) {
         Ok(()) => true,
         Err(refused) => {
@@ -217,13 +224,13 @@ fn storable(opened: &Opened, result: Option<Value>) -> Option<Value> {
 
 /// Asks until the journal answers. `None`: the worker has to end first; the lease sees to the rest.
 async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleOutcome> {
-    let mut stripped = false;
+    let mut without_output = false;
     loop {
-        match context.journal.settle(settlement.clone()).await {
+        match context.write_batcher.settle(settlement.clone()).await {
             Ok(settled) => return Some(settled),
-            Err(JournalError::Data(refused)) => {
+            Err(WriteError::Data(refused)) => {
                 // Nothing more can be left out, so asking again would only be hot.
-                if std::mem::replace(&mut stripped, true) {
+                if std::mem::replace(&mut without_output, true) {
                     tracing::error!(
                         execution.id = %settlement.fence.execution_id,
                         "the end of an attempt cannot be recorded: {refused}"
@@ -240,14 +247,14 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
                     settlement.error = Some((class, sanitise(&said)));
                 }
             }
-            Err(JournalError::Unanswered | JournalError::Refused(_)) => {
+            Err(WriteError::Unanswered | WriteError::Refused(_)) => {
                 tokio::select! {
                     // Also after the database answered: an answer that is refused must not be hot.
                     () = async {
-                        context.gate.answering().await;
+                        context.gate.wait_for_writes().await;
                         tokio::time::sleep(Duration::from_millis(50)).await;
                     } => {}
-                    () = last_moment(context) => return None,
+                    () = wait_for_process_end(context) => return None,
                 }
             }
         }
@@ -255,7 +262,7 @@ async fn settle(context: &Context, mut settlement: Settlement) -> Option<SettleO
 }
 
 /// A while after the hard stop: the process is about to end anyway.
-async fn last_moment(context: &Context) {
+async fn wait_for_process_end(context: &Context) {
     context.hard.cancelled().await;
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
@@ -275,7 +282,8 @@ pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) 
         Ok(()) => {
             fault::point("worker.published");
             // Unmarked, it is published once more, which harms nobody.
-            let _ = context.journal.mark(unpublished.ticket.execution_id, unpublished.rev).await;
+            let _ =
+                context.write_batcher.mark(unpublished.ticket.execution_id, unpublished.rev).await;
         }
         Err(error) => tracing::debug!(
             execution.id = %unpublished.ticket.execution_id,
@@ -285,23 +293,23 @@ pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) 
 }
 
 /// How the attempt is recorded to have ended, as this worker's; `None` also if that cannot be read.
-async fn recorded(context: &Context, opened: &Opened) -> Option<String> {
+async fn read_recorded_outcome(context: &Context, opened: &Opened) -> Option<String> {
     let look = recorded_outcome(&context.store, context.writer.worker, held(opened));
     // For the log only: if it cannot be read, nothing is missing.
-    context.gate.ask(look).await.ok().flatten()
+    context.gate.run_statement(look).await.ok().flatten()
 }
 
 /// The end of an attempt that is not this worker's any more, or was recorded before by a settlement
 /// whose answer was lost.
-async fn late(context: &Context, opened: &Opened, outcome: &str) {
+async fn record_late_end(context: &Context, opened: &Opened, outcome: &str) {
     let worker = context.writer.worker;
     let record = record_late(&context.store, worker, held(opened), outcome, None);
     // For people only: if it cannot be written, nothing is missing.
-    let taken = context.gate.ask(record).await.unwrap_or(false);
-    if taken {
+    let was_taken = context.gate.run_statement(record).await.unwrap_or(false);
+    if was_taken {
         fault::point("worker.late");
     }
-    let said = if taken {
+    let said = if was_taken {
         "an attempt ended here after it had been taken from this worker; nothing follows from it"
     } else if outcome == LEASE_LOST {
         "a task was killed because its lease could not be renewed in time"
@@ -317,12 +325,12 @@ async fn late(context: &Context, opened: &Opened, outcome: &str) {
     );
 }
 
-fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Decision) {
+fn log_end(opened: &Opened, attempt_outcome: &AttemptOutcome, state: State, verdict: &Decision) {
     let (job, id, attempt) = (&opened.job, opened.execution_id, opened.attempt.get());
-    let error = meaning.error_after(verdict);
+    let error = attempt_outcome.error_for(verdict);
     let reason = error.as_ref().map_or("", |(_, message)| message.as_str());
     match (state, verdict) {
-        (State::Retrying, Decision::Retry { after, used }) if meaning.is_snooze() => {
+        (State::Retrying, Decision::Retry { after, used }) if attempt_outcome.is_snooze() => {
             tracing::info!(
                 job.name = job,
                 execution.id = %id,
@@ -336,7 +344,7 @@ fn tell(opened: &Opened, meaning: &Meaning, state: State, verdict: &Decision) {
             job.name = job,
             execution.id = %id,
             attempt.number = attempt,
-            attempt.outcome = meaning.outcome,
+            attempt.outcome = attempt_outcome.outcome,
             retry.used = used.retries,
             "attempt {attempt} of {job} ended badly ({reason}); the next is due in {} ms",
             after.as_millis()

@@ -14,7 +14,7 @@ use sexton_service::settings::{
     Program, WorkerSettings, process_environment, unknown_setting_reason,
 };
 
-use crate::guard::main_if_asked;
+use crate::guard::run_guard_if_requested;
 use crate::handler::{
     AnyHandler, Handler, HandlerExecutor, HandlerHost, HandlerOptions, ParamsSchema,
 };
@@ -43,7 +43,7 @@ impl Worker {
 pub struct WorkerBuilder {
     handlers: Handlers,
     settings: BTreeMap<String, String>,
-    own_arguments: bool,
+    custom_arguments: bool,
 }
 
 impl WorkerBuilder {
@@ -115,9 +115,9 @@ impl WorkerBuilder {
     ///
     /// The worker starts its own program again, with the first argument `guard`, for each command of the
     /// catalogue. So a program that looks at its arguments before [`Self::run`], and one that takes long
-    /// until then, calls [`main_if_asked`] first thing in `main`.
-    pub fn own_arguments(mut self) -> Self {
-        self.own_arguments = true;
+    /// until then, calls [`run_guard_if_requested`] first thing in `main`.
+    pub fn custom_arguments(mut self) -> Self {
+        self.custom_arguments = true;
         self
     }
 
@@ -132,9 +132,10 @@ impl WorkerBuilder {
     /// under `#[tokio::main]`; that is refused, too.
     pub fn run(self) -> ExitCode {
         // A guard must start fast and stay small.
-        main_if_asked();
-        let own = std::env::args_os().skip(if self.own_arguments { usize::MAX } else { 1 });
-        if let Some(status) = arguments::handle(Program::Worker, own) {
+        run_guard_if_requested();
+        let arguments =
+            std::env::args_os().skip(if self.custom_arguments { usize::MAX } else { 1 });
+        if let Some(status) = arguments::handle(Program::Worker, arguments) {
             return status;
         }
         let settings = match self.checked() {
@@ -160,8 +161,8 @@ impl WorkerBuilder {
         problems.extend(self.settings.keys().filter_map(|name| {
             // Those that look like settings are among the environment's problems already.
             let said = unknown_setting_reason(Program::Worker, name)?;
-            let told = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
-            (!told).then(|| format!("the setting `{}`: {said}", escaped(name)))
+            let is_reported = matches!(&settings, Err(errors) if errors.problems().iter().any(|it| it.name() == name));
+            (!is_reported).then(|| format!("the setting `{}`: {said}", escaped(name)))
         }));
         if tokio::runtime::Handle::try_current().is_ok() {
             let said = "`run` starts a runtime of its own and cannot be called within another: call it \

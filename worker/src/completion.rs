@@ -19,13 +19,13 @@ use crate::executor::Outcome;
 use crate::sql;
 
 /// For how long a row that somebody else has locked is asked for again.
-const LOCKED_LIMIT: Duration = Duration::from_secs(5);
+const LOCKED_RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between two askings; whoever locks such a row does so for one statement.
-const LOCKED_PAUSE: Duration = Duration::from_millis(5);
+const LOCKED_RETRY_PAUSE: Duration = Duration::from_millis(5);
 
 /// How it went.
 #[derive(Debug)]
-pub(crate) enum Completed {
+pub(crate) enum CompletionOutcome {
     /// Recorded, effects and all.
     Done,
     /// The attempt is not this worker's any more: nothing has happened.
@@ -41,37 +41,39 @@ pub(crate) enum Completed {
 pub(crate) async fn complete(
     mut transaction: TaskTransaction,
     settlement: &Settlement,
-) -> Completed {
+) -> CompletionOutcome {
     match settle(&mut transaction, settlement).await {
         Ok(SettleOutcome::Done { .. }) => {}
         Ok(SettleOutcome::Fenced) => {
             transaction.rollback().await;
-            return Completed::Fenced;
+            return CompletionOutcome::Fenced;
         }
         Ok(SettleOutcome::Replaced) => {
             transaction.rollback().await;
-            return Completed::Refused(Outcome::Cancelled);
+            return CompletionOutcome::Refused(Outcome::Cancelled);
         }
         Ok(SettleOutcome::Locked) => {
             transaction.rollback().await;
             let class = "lock_not_available".to_owned();
             let message = "the execution's row was locked for too long".to_owned();
-            return Completed::Refused(Outcome::Failed { class, message });
+            return CompletionOutcome::Refused(Outcome::Failed { class, message });
         }
         Err(failure) => {
             // It may be waiting for its statement still.
             transaction.kill().await;
-            return Completed::Refused(sql::meaning(failure, false));
+            return CompletionOutcome::Refused(sql::failure_outcome(failure, false));
         }
     }
     fault::point("worker.sql_settled");
     match transaction.commit().await {
         Ok(()) => {
             fault::point("worker.sql_committed");
-            Completed::Done
+            CompletionOutcome::Done
         }
-        Err(CommitError::RolledBack(failure)) => Completed::Refused(sql::meaning(failure, false)),
-        Err(CommitError::Unknown(said)) => Completed::Unknown(Outcome::Failed {
+        Err(CommitError::RolledBack(failure)) => {
+            CompletionOutcome::Refused(sql::failure_outcome(failure, false))
+        }
+        Err(CommitError::Unknown(said)) => CompletionOutcome::Unknown(Outcome::Failed {
             class: "commit_lost".to_owned(),
             message: format!("the commit was not confirmed and was not carried out: {said}"),
         }),
@@ -82,10 +84,10 @@ async fn settle(
     transaction: &mut TaskTransaction,
     settlement: &Settlement,
 ) -> Result<SettleOutcome, TaskFailure> {
-    let end = Instant::now() + LOCKED_LIMIT;
+    let end = Instant::now() + LOCKED_RETRY_TIMEOUT;
     loop {
         match transaction.settle(settlement).await? {
-            SettleOutcome::Locked if Instant::now() < end => sleep(LOCKED_PAUSE).await,
+            SettleOutcome::Locked if Instant::now() < end => sleep(LOCKED_RETRY_PAUSE).await,
             settled => return Ok(settled),
         }
     }

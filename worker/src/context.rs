@@ -14,24 +14,24 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::foreign::Checkers;
 use crate::gate::Gate;
-use crate::journal::{Journal, Writer};
-use crate::notice::Notices;
+use crate::instance_lock::InstanceLockFile;
 use crate::output::streaming::Streaming;
+use crate::parked_log::ParkedLog;
 use crate::queue_health::QueueHealth;
-use crate::seat::SeatLock;
+use crate::schema_cache::SchemaCache;
 use crate::tasks::Tasks;
+use crate::write_batcher::{WriteBatcher, Writer};
 
 /// One per worker, behind an `Arc`.
 pub(crate) struct Context {
     pub(crate) store: Store,
-    pub(crate) journal: Journal,
+    pub(crate) write_batcher: WriteBatcher,
     pub(crate) gate: Gate,
     pub(crate) publisher: Publisher,
     pub(crate) queue_health: QueueHealth,
     /// Tells of parked tasks.
-    pub(crate) notices: Notices,
+    pub(crate) parked_log: ParkedLog,
     pub(crate) namespace: Namespace,
     pub(crate) tasks: Tasks,
     pub(crate) writer: Writer,
@@ -40,7 +40,7 @@ pub(crate) struct Context {
     /// Types of tasks of other programs that are adopted though no worker offers them.
     pub(crate) foreign_types: TypePatterns,
     /// For the params of tasks of other programs.
-    pub(crate) schemas: Checkers,
+    pub(crate) schema_cache: SchemaCache,
     /// What is masked in output and messages.
     pub(crate) mask: Option<Arc<Regex>>,
     /// What running attempts write is stored by it.
@@ -54,7 +54,7 @@ pub(crate) struct Context {
     /// How long a ticket may stay unacknowledged.
     pub(crate) ack_deadline: Duration,
     /// What the guards of tasks hold, if this worker has a lock file.
-    pub(crate) seat: Option<SeatLock>,
+    pub(crate) instance_lock: Option<InstanceLockFile>,
 }
 
 impl Context {
@@ -76,12 +76,12 @@ impl Context {
     }
 
     /// A fresh mark for an open.
-    pub(crate) fn token() -> OpenToken {
+    pub(crate) fn new_token() -> OpenToken {
         OpenToken::new(Uuid::new_v4())
     }
 
     /// Uniform in [0, 1), for jitter.
-    pub(crate) fn draw() -> f64 {
+    pub(crate) fn random_fraction() -> f64 {
         // The upper 48 bits: those before the version are all random.
         let bits = (Uuid::new_v4().as_u128() >> 80) as f64;
         bits / (1_u64 << 48) as f64

@@ -15,8 +15,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 pub use crate::guard::HostInstant;
+use crate::instance_lock::InstanceLockFile;
 use crate::output::{Output, Recorder};
-use crate::seat::SeatLock;
 
 /// Tells the wall-clock time; the binary hands in the real one.
 pub type WallClock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -84,7 +84,7 @@ pub struct StopOrder {
 impl StopOrder {
     /// Both orders in one: the first reason stays, except that a lost lease outranks everything;
     /// haste is never taken back.
-    fn and(self, later: Self) -> Self {
+    fn merge(self, later: Self) -> Self {
         let lost = later.reason == StopReason::LeaseLost;
         let reason = if lost { later.reason } else { self.reason };
         Self { reason, at_once: self.at_once || later.at_once }
@@ -93,18 +93,18 @@ impl StopOrder {
 
 /// The owner's end: says how long a task may go on, and when it must stop.
 #[derive(Debug)]
-pub struct TaskSupervisor(watch::Sender<Terms>);
+pub struct TaskSupervisor(watch::Sender<SupervisorState>);
 
 /// The executor's end of a [`TaskSupervisor`], and where it writes what the task says.
 #[derive(Debug)]
 pub struct TaskControl {
-    terms: watch::Receiver<Terms>,
+    state: watch::Receiver<SupervisorState>,
     recorder: Recorder,
-    seat: Option<SeatLock>,
+    instance_lock: Option<InstanceLockFile>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct SupervisorState {
     lease: HostInstant,
     stop: Option<StopOrder>,
 }
@@ -115,18 +115,18 @@ impl TaskSupervisor {
     /// `lease` already has the margin taken off: the task is killed at that very instant. If the
     /// supervisor is dropped, the task goes on until then.
     pub fn new(lease: HostInstant) -> (Self, TaskControl) {
-        Self::recording(lease, Recorder::default())
+        Self::with_recorder(lease, Recorder::default())
     }
 
     /// The same; what the task says goes to `recorder`.
-    pub fn recording(lease: HostInstant, recorder: Recorder) -> (Self, TaskControl) {
-        let (sender, terms) = watch::channel(Terms { lease, stop: None });
-        (Self(sender), TaskControl { terms, recorder, seat: None })
+    pub fn with_recorder(lease: HostInstant, recorder: Recorder) -> (Self, TaskControl) {
+        let (sender, state) = watch::channel(SupervisorState { lease, stop: None });
+        (Self(sender), TaskControl { state, recorder, instance_lock: None })
     }
 
     /// Moves the lease's end after a renewal.
     pub fn extend_lease(&self, lease: HostInstant) {
-        self.0.send_modify(|terms| terms.lease = lease);
+        self.0.send_modify(|state| state.lease = lease);
     }
 
     /// Stops the task: SIGTERM, the grace, SIGKILL; at once if the lease is lost.
@@ -140,8 +140,8 @@ impl TaskSupervisor {
     }
 
     fn order(&self, order: StopOrder) {
-        self.0.send_modify(|terms| {
-            terms.stop = Some(terms.stop.map_or(order, |earlier| earlier.and(order)));
+        self.0.send_modify(|state| {
+            state.stop = Some(state.stop.map_or(order, |earlier| earlier.merge(order)));
         });
     }
 }
@@ -149,22 +149,22 @@ impl TaskSupervisor {
 impl TaskControl {
     /// The lease's present end.
     pub fn lease(&self) -> HostInstant {
-        self.terms.borrow().lease
+        self.state.borrow().lease
     }
 
     /// The word to stop, if it was given.
     pub fn stop_order(&self) -> Option<StopOrder> {
-        self.terms.borrow().stop
+        self.state.borrow().stop
     }
 
     /// Hands over what keeps the worker's seat until everything of the task is gone.
-    pub(crate) fn in_seat(self, seat: Option<SeatLock>) -> Self {
-        Self { seat, ..self }
+    pub(crate) fn with_instance_lock(self, instance_lock: Option<InstanceLockFile>) -> Self {
+        Self { instance_lock, ..self }
     }
 
     /// What keeps the worker's seat, for whatever outlives the task.
-    pub(crate) fn seat(&self) -> Option<SeatLock> {
-        self.seat.clone()
+    pub(crate) fn instance_lock(&self) -> Option<InstanceLockFile> {
+        self.instance_lock.clone()
     }
 
     /// Where to write what the task says, after telling it which values to mask.
@@ -176,7 +176,7 @@ impl TaskControl {
     ///
     /// Cancellation safe: a change that was not waited for to the end is reported next time.
     pub async fn changed(&mut self) {
-        if self.terms.changed().await.is_err() {
+        if self.state.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
@@ -198,20 +198,20 @@ pub struct TaskEnd {
     /// not hold what [`sexton_model::result`] asks: at most 64 KiB of JSON, 64 levels, no U+0000.
     pub result: Option<Value>,
     /// Whether the task had a part in recording it.
-    pub recorded: Recorded,
+    pub success_record: SuccessRecord,
 }
 
 /// How the record of a task's success and its effects belong together.
 #[derive(Debug, Default)]
-pub enum Recorded {
+pub enum SuccessRecord {
     /// Not at all: the effects have happened, the record follows.
     #[default]
-    No,
+    Separate,
     /// In this transaction, sealed: the success is recorded in it, or it is rolled back with the effects.
     /// Only with [`Outcome::Succeeded`].
-    Within(TaskTransaction),
+    InTransaction(TaskTransaction),
     /// The task may have recorded its success itself. If it has, whatever else it ended with is void.
-    Perhaps,
+    Unknown,
 }
 
 impl TaskEnd {
@@ -219,8 +219,8 @@ impl TaskEnd {
     /// `TaskEnd { exit_code: Some(0), ..TaskEnd::new(Outcome::Succeeded) }`.
     pub fn new(outcome: Outcome) -> Self {
         let output = Output::default();
-        let recorded = Recorded::No;
-        Self { outcome, exit_code: None, signal: None, output, result: None, recorded }
+        let success_record = SuccessRecord::Separate;
+        Self { outcome, exit_code: None, signal: None, output, result: None, success_record }
     }
 }
 

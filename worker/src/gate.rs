@@ -27,17 +27,17 @@ pub(crate) use self::trials::TrialPermit;
 use self::trials::Trials;
 
 /// Before a database that has failed is probed. Before a trial, doubled with each trial that failed.
-const PAUSE: Duration = Duration::from_millis(500);
+const PROBE_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before a trial.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_TRIAL_PAUSE: Duration = Duration::from_secs(30);
 /// For a probe. Short: one that was sent while the network swallowed everything is not answered
 /// afterwards either, and the next one is.
-const PROBE: Duration = Duration::from_secs(3);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one statement outside the journal may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A trial in which nothing has failed by then ends with an open gate: the queues are empty. Longer than any
 /// statement may take.
-const IDLE_TRIAL: Duration = Duration::from_secs(30);
+const IDLE_TRIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -46,7 +46,7 @@ enum State {
     /// One slot of each pool may.
     Trial,
     /// None may, but the database takes writes: what is in hand can be recorded.
-    Answering,
+    Writable,
     /// None may.
     Closed,
 }
@@ -66,13 +66,13 @@ pub(crate) struct Gate {
     state: watch::Sender<State>,
     trials: Trials,
     /// An open was refused, and none was written since.
-    doubted: Arc<AtomicBool>,
+    open_was_refused: Arc<AtomicBool>,
     /// Trials since the last open that was written.
-    rounds: Arc<AtomicU32>,
+    failed_trials: Arc<AtomicU32>,
     /// Opens that were written, ever.
-    written: Arc<AtomicU64>,
+    opens_written: Arc<AtomicU64>,
     /// Whether the last probe was committed.
-    takes_probes: Arc<AtomicBool>,
+    accepts_writes: Arc<AtomicBool>,
     reachability: Reachability,
 }
 
@@ -82,41 +82,41 @@ impl Gate {
         Self {
             state: watch::Sender::new(State::Open),
             trials: Trials::default(),
-            doubted: Arc::default(),
-            rounds: Arc::default(),
-            written: Arc::default(),
-            takes_probes: Arc::new(AtomicBool::new(true)),
+            open_was_refused: Arc::default(),
+            failed_trials: Arc::default(),
+            opens_written: Arc::default(),
+            accepts_writes: Arc::new(AtomicBool::new(true)),
             reachability,
         }
     }
 
     /// A statement failed.
-    pub(crate) fn failed(&self, error: &dyn Display) {
+    pub(crate) fn record_failure(&self, error: &dyn Display) {
         self.reachability.record_failure(error);
         self.state.send_replace(State::Closed);
     }
 
     /// A statement succeeded.
-    pub(crate) fn answered(&self) {
+    pub(crate) fn record_success(&self) {
         self.reachability.record_success();
     }
 
     /// The write that a delivery needs was not written, perhaps for no reason of the delivery's own; its failure was
     /// reported already.
-    pub(crate) fn open_failed(&self) {
-        self.doubted.store(true, Ordering::Relaxed);
+    pub(crate) fn record_open_failed(&self) {
+        self.open_was_refused.store(true, Ordering::Relaxed);
     }
 
     /// The write that a delivery needs was written: a trial has succeeded.
-    pub(crate) fn open_written(&self) {
-        self.written.fetch_add(1, Ordering::Relaxed);
-        self.open_if(|state| matches!(state, State::Trial | State::Answering));
+    pub(crate) fn record_open_written(&self) {
+        self.opens_written.fetch_add(1, Ordering::Relaxed);
+        self.open_if(|state| matches!(state, State::Trial | State::Writable));
     }
 
     /// Forgets the failed opens, and opens the gate if its state allows.
     fn open_if(&self, may_open: impl FnOnce(State) -> bool) {
-        self.doubted.store(false, Ordering::Relaxed);
-        self.rounds.store(0, Ordering::Relaxed);
+        self.open_was_refused.store(false, Ordering::Relaxed);
+        self.failed_trials.store(0, Ordering::Relaxed);
         self.state.send_if_modified(|state| {
             let opens = may_open(*state);
             if opens {
@@ -127,13 +127,13 @@ impl Gate {
     }
 
     /// How many opens were written: if there are more after a failure than before, it was the failed one's own.
-    pub(crate) fn written(&self) -> u64 {
-        self.written.load(Ordering::Relaxed)
+    pub(crate) fn opens_written(&self) -> u64 {
+        self.opens_written.load(Ordering::Relaxed)
     }
 
     /// Whether the database takes other writes than those that deliveries need.
-    pub(crate) fn takes_probes(&self) -> bool {
-        self.takes_probes.load(Ordering::Relaxed)
+    pub(crate) fn accepts_writes(&self) -> bool {
+        self.accepts_writes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -146,12 +146,12 @@ impl Gate {
         match state {
             State::Open => Some(Admission::All),
             State::Trial => self.trials.permit(pool, &self.state).map(Admission::Trial),
-            State::Answering | State::Closed => None,
+            State::Writable | State::Closed => None,
         }
     }
 
     /// The same, as soon as it may do anything. Cancel-safe.
-    pub(crate) async fn admitted(&self, pool: &PoolName) -> Admission {
+    pub(crate) async fn wait_for_admission(&self, pool: &PoolName) -> Admission {
         let mut state = self.state.subscribe();
         loop {
             if let Some(admission) = self.admission(pool) {
@@ -163,21 +163,21 @@ impl Gate {
     }
 
     /// Waits until a slot with `admission` may do something else. Cancel-safe.
-    pub(crate) async fn ends(&self, admission: &Admission) {
+    pub(crate) async fn wait_for_change(&self, admission: &Admission) {
         let expected = match admission {
             Admission::All => State::Open,
             Admission::Trial(_) => State::Trial,
         };
-        self.leaves(expected).await;
+        self.wait_to_leave(expected).await;
     }
 
     /// Waits until the database takes writes. Cancel-safe.
-    pub(crate) async fn answering(&self) {
-        self.leaves(State::Closed).await;
+    pub(crate) async fn wait_for_writes(&self) {
+        self.wait_to_leave(State::Closed).await;
     }
 
     /// Waits until a write that failed for a delivery may be tried again. Cancel-safe.
-    pub(crate) async fn retries(&self) {
+    pub(crate) async fn wait_for_retry(&self) {
         let may_retry = |state: &State| matches!(state, State::Open | State::Trial);
         let _ = self.state.subscribe().wait_for(may_retry).await;
     }
@@ -186,30 +186,30 @@ impl Gate {
     ///
     /// A server that vanished without a word leaves the client waiting for ever otherwise; the
     /// abandoned connection is discarded.
-    pub(crate) async fn ask<T>(
+    pub(crate) async fn run_statement<T>(
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let answer = self.ask_for_delivery(statement).await;
+        let answer = self.run_delivery_statement(statement).await;
         if let Err(error) = &answer
             && error.may_be_of_one_row()
             && !matches!(error, StoreError::Data(_))
         {
-            self.failed(error);
+            self.record_failure(error);
         }
         answer
     }
 
     /// The same for a delivery's write: a refusal that may be the delivery's own is not reported.
-    pub(crate) async fn ask_for_delivery<T>(
+    pub(crate) async fn run_delivery_statement<T>(
         &self,
         statement: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let answer = with_timeout(LIMIT, statement).await;
+        let answer = with_timeout(STATEMENT_TIMEOUT, statement).await;
         match &answer {
-            Ok(_) => self.answered(),
+            Ok(_) => self.record_success(),
             Err(error) if error.may_be_of_one_row() => {}
-            Err(error) => self.failed(error),
+            Err(error) => self.record_failure(error),
         }
         answer
     }
@@ -220,24 +220,25 @@ impl Gate {
     }
 
     async fn run<F: Future<Output = Result<bool, StoreError>>>(&self, probe: impl Fn() -> F) {
-        let longest = fault::test_override(LONGEST_PAUSE, "GATE_PAUSE_MS");
+        let longest = fault::test_override(MAX_TRIAL_PAUSE, "GATE_PAUSE_MS");
         let mut next_trial = None;
         loop {
             self.wait_for(State::Closed).await;
             // Failures meanwhile do not put the trial off.
-            let rounds = self.rounds.load(Ordering::Relaxed);
-            let trial = *next_trial.get_or_insert_with(|| Instant::now() + pause(rounds, longest));
-            sleep(PAUSE).await;
+            let failed_trials = self.failed_trials.load(Ordering::Relaxed);
+            let trial =
+                *next_trial.get_or_insert_with(|| Instant::now() + pause(failed_trials, longest));
+            sleep(PROBE_PAUSE).await;
             while !self.probe_succeeds(probe()).await {
-                sleep(PAUSE).await;
+                sleep(PROBE_PAUSE).await;
             }
-            if self.doubted.load(Ordering::Relaxed) {
-                self.state.send_replace(State::Answering);
+            if self.open_was_refused.load(Ordering::Relaxed) {
+                self.state.send_replace(State::Writable);
                 tokio::select! {
-                    () = self.leaves(State::Answering) => continue,
+                    () = self.wait_to_leave(State::Writable) => continue,
                     () = sleep_until(trial) => {}
                 }
-                self.rounds.fetch_add(1, Ordering::Relaxed);
+                self.failed_trials.fetch_add(1, Ordering::Relaxed);
                 self.state.send_replace(State::Trial);
                 self.end_idle_trial().await;
             } else {
@@ -251,12 +252,12 @@ impl Gate {
         let _ = self.state.subscribe().wait_for(|state| *state == awaited).await;
     }
 
-    async fn leaves(&self, left: State) {
+    async fn wait_to_leave(&self, left: State) {
         let _ = self.state.subscribe().wait_for(|state| *state != left).await;
     }
 
     async fn probe_succeeds(&self, probe: impl Future<Output = Result<bool, StoreError>>) -> bool {
-        let probed = with_timeout(PROBE, probe).await;
+        let probed = with_timeout(PROBE_TIMEOUT, probe).await;
         match &probed {
             Ok(true) => self.reachability.record_success(),
             // A restored backup has forgotten the row; the next heartbeat inserts it.
@@ -264,21 +265,21 @@ impl Gate {
             Err(error) => self.reachability.record_failure(error),
         }
         let succeeded = matches!(probed, Ok(true));
-        self.takes_probes.store(succeeded, Ordering::Relaxed);
+        self.accepts_writes.store(succeeded, Ordering::Relaxed);
         succeeded
     }
 
     /// Waits for a trial's end, and opens the gate if nothing has failed in it.
     async fn end_idle_trial(&self) {
-        if timeout(IDLE_TRIAL, self.leaves(State::Trial)).await.is_err() {
+        if timeout(IDLE_TRIAL_TIMEOUT, self.wait_to_leave(State::Trial)).await.is_err() {
             self.open_if(|state| state == State::Trial);
         }
     }
 }
 
 /// Before the next trial, after so many that failed.
-fn pause(rounds: u32, longest: Duration) -> Duration {
-    PAUSE.saturating_mul(2_u32.saturating_pow(rounds)).min(longest)
+fn pause(failed_trials: u32, longest: Duration) -> Duration {
+    PROBE_PAUSE.saturating_mul(2_u32.saturating_pow(failed_trials)).min(longest)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The worker: opens tickets, runs their tasks under a lease, records how they ended.
 //!
-//! Reading order: [`worker`] puts everything together; `slot` takes a ticket; `journal` writes for
-//! all slots at once; `attempt` runs an open attempt to its record while `keeper` renews its lease;
+//! Reading order: [`worker`] puts everything together; `slot` takes a ticket; `write_batcher` writes for
+//! all slots at once; `attempt` runs an open attempt to its record while `lease_renewer` renews its lease;
 //! [`executor`] is the seam to what runs the task: a [`command`] under a [`guard`], an [`http`]
 //! request, an [`sql`] statement, an [`email`], or a [`handler`] in a program of one's own, which begins
 //! with [`Worker::builder`].
@@ -11,38 +11,38 @@
 
 mod attempt;
 mod builder;
+mod cancellation;
 pub mod catalogue;
 pub mod command;
 mod completion;
-mod consumption;
+mod consumer_liveness;
 mod context;
 pub mod email;
-mod ending;
 pub mod executor;
-mod foreign;
 mod gate;
 pub mod guard;
 pub mod handler;
+mod heartbeat;
 pub mod http;
-mod imposed;
-mod journal;
-mod keeper;
+mod instance_lock;
+mod lease_renewer;
 mod noop;
-mod notice;
+mod outcome;
 pub mod output;
+mod parked_log;
 mod program;
-mod pulse;
 mod queue_health;
-mod seat;
+mod schema_cache;
 pub mod secret;
 mod slot;
 pub mod sql;
 pub mod tasks;
+#[cfg(test)]
+mod test_support;
 pub mod testing;
 mod tls;
-#[cfg(test)]
-mod trial;
 pub mod worker;
+mod write_batcher;
 
 pub use sqlx;
 

@@ -30,37 +30,41 @@ use crate::tasks::{Hosts, Tasks};
 use crate::worker::{ACK_DEADLINE, WorkerOptions, run};
 
 /// How long a runtime may go without a beat before `/livez` says so.
-const MAX_SILENCE: Duration = Duration::from_secs(30);
+const MAX_BEAT_INTERVAL: Duration = Duration::from_secs(30);
 /// How long what the protocol's runtime has begun may take when all is over.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Threads for the protocol: renewals, tickets, requests, output.
-const THREADS: usize = 2;
+const PROTOCOL_THREADS: usize = 2;
 
 /// Runs a worker with these settings and handlers to the end of the process.
 pub(crate) fn main(settings: &WorkerSettings, handlers: Handlers) -> anyhow::Result<ExitCode> {
     let started = |runtime: &mut Builder| runtime.enable_all().build();
-    let runtime = started(Builder::new_multi_thread().worker_threads(THREADS))
+    let runtime = started(Builder::new_multi_thread().worker_threads(PROTOCOL_THREADS))
         .context("failed to start the runtime")?;
     // Threads of their own: a handler that blocks its thread must not hold up a lease's renewal.
-    let own = (!handlers.is_empty())
+    let handler_runtime = (!handlers.is_empty())
         .then(|| started(Builder::new_multi_thread().thread_name("sexton-handler")))
         .transpose()
         .context("failed to start the handlers' runtime")?;
-    let outcome = runtime.block_on(work(settings, handlers, own.as_ref().map(Runtime::handle)));
+    let outcome = runtime.block_on(run_worker(
+        settings,
+        handlers,
+        handler_runtime.as_ref().map(Runtime::handle),
+    ));
     // A handler that blocks still must not keep the process from ending, nor a disk that does not answer.
-    own.into_iter().for_each(Runtime::shutdown_background);
-    runtime.shutdown_timeout(LAST_WORDS);
+    handler_runtime.into_iter().for_each(Runtime::shutdown_background);
+    runtime.shutdown_timeout(RUNTIME_SHUTDOWN_TIMEOUT);
     outcome
 }
 
-async fn work(
+async fn run_worker(
     settings: &WorkerSettings,
     handlers: Handlers,
-    threads: Option<&Handle>,
+    handler_threads: Option<&Handle>,
 ) -> anyhow::Result<ExitCode> {
     let signals = Signals::install().context("failed to listen for signals")?;
     telemetry::init(&settings.service.telemetry)?;
-    let options = options(settings, handlers, threads)?;
+    let options = options(settings, handlers, handler_threads)?;
     let lifecycle = Lifecycle::new(settings.service.shutdown_grace);
     let (readiness, liveness) = (Readiness::new(), Liveness::new());
     let health = Health {
@@ -70,8 +74,8 @@ async fn work(
     };
     let _health = HealthServer::start(settings.service.health_addr, health).await?;
     beat(&liveness, "runtime", &Handle::current());
-    if let Some(threads) = threads {
-        beat(&liveness, "threads of the handlers", threads);
+    if let Some(handler_threads) = handler_threads {
+        beat(&liveness, "threads of the handlers", handler_threads);
     }
     let life = lifecycle.clone();
     lifecycle.spawn("worker", async move { run(options, &life, &readiness, &liveness).await });
@@ -80,7 +84,7 @@ async fn work(
 
 /// Shows in the liveness that tasks of this runtime get a thread.
 fn beat(liveness: &Liveness, name: &str, runtime: &Handle) {
-    let silence = fault::test_override(MAX_SILENCE, "RUNTIME_SILENCE_MS");
+    let silence = fault::test_override(MAX_BEAT_INTERVAL, "RUNTIME_SILENCE_MS");
     let heartbeat = liveness.register(name, silence);
     runtime.spawn(async move {
         loop {
@@ -102,7 +106,7 @@ fn pools(settings: &WorkerSettings) -> anyhow::Result<Vec<(PoolName, u32)>> {
 fn tasks(
     settings: &WorkerSettings,
     handlers: Handlers,
-    threads: Option<&Handle>,
+    handler_threads: Option<&Handle>,
     store: &Store,
 ) -> anyhow::Result<Tasks> {
     let catalogue = settings.tasks.as_deref().map(Catalogue::load).transpose();
@@ -113,7 +117,11 @@ fn tasks(
     );
     let clock: WallClock = Arc::new(clock::now);
     let secrets = SecretSource::new(std::env::vars_os());
-    let command = CommandHost::new(GuardProgram::own(), std::env::vars_os(), Arc::clone(&clock));
+    let command = CommandHost::new(
+        GuardProgram::current_executable(),
+        std::env::vars_os(),
+        Arc::clone(&clock),
+    );
     let database = TaskDatabase::open(&database(settings, " tasks", settings.slots), store)?;
     let hosts = Hosts {
         command: Arc::new(command),
@@ -123,7 +131,7 @@ fn tasks(
     };
     let mut tasks = catalogue
         .map_or_else(Tasks::default, |catalogue| Tasks::from_catalogue(&catalogue, &hosts));
-    if let Some(runtime) = threads.cloned() {
+    if let Some(runtime) = handler_threads.cloned() {
         let host = Arc::new(HandlerHost { runtime, database: Some(database), clock });
         for (name, task) in handlers.into_tasks(&host) {
             anyhow::ensure!(
@@ -147,12 +155,12 @@ fn database(settings: &WorkerSettings, purpose: &str, connections: u32) -> Store
 fn options(
     settings: &WorkerSettings,
     handlers: Handlers,
-    threads: Option<&Handle>,
+    handler_threads: Option<&Handle>,
 ) -> anyhow::Result<WorkerOptions> {
     let service = &settings.service;
     // One listens.
     let store = Store::open(&database(settings, "", service.db_pool_size - 1))?;
-    let tasks = tasks(settings, handlers, threads, &store)?;
+    let tasks = tasks(settings, handlers, handler_threads, &store)?;
     Ok(WorkerOptions {
         store,
         endpoint: Endpoint::parse(service.amqp_url.expose())?,

@@ -18,14 +18,14 @@ const MAX_QUEUES: usize = 200;
 /// Of all slots of a worker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueHealth {
-    queues: Arc<Mutex<BTreeMap<String, Refusing>>>,
+    queues: Arc<Mutex<BTreeMap<String, QueueRefusals>>>,
     readiness: Readiness,
     publisher: Publisher,
 }
 
 /// What is known of a queue that has not taken a message at least once.
 #[derive(Debug, Default)]
-struct Refusing {
+struct QueueRefusals {
     /// That it has not taken since it last took one.
     messages: u64,
     logged: bool,
@@ -42,20 +42,20 @@ impl QueueHealth {
     /// Records how `queue` took a message. A broker that is out of reach says nothing of its queues.
     pub(crate) fn published(&self, queue: &str, answer: &Result<(), PublishError>) {
         match answer {
-            Ok(()) => self.took(queue),
+            Ok(()) => self.record_accepted(queue),
             Err(PublishError::Unavailable { .. }) => {}
-            Err(error) => self.refused(queue, error),
+            Err(error) => self.record_refused(queue, error),
         }
     }
 
-    fn took(&self, queue: &str) {
+    fn record_accepted(&self, queue: &str) {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(refusing) = queues.get_mut(queue).filter(|refusing| refusing.messages > 0) else {
+        let Some(refusals) = queues.get_mut(queue).filter(|refusals| refusals.messages > 0) else {
             return;
         };
-        let messages = std::mem::take(&mut refusing.messages);
+        let messages = std::mem::take(&mut refusals.messages);
         self.readiness.withdraw(&warning(queue));
-        if std::mem::take(&mut refusing.logged) {
+        if std::mem::take(&mut refusals.logged) {
             tracing::info!(
                 queue.name = queue,
                 "queue {queue} takes messages again; {messages} had to wait"
@@ -63,7 +63,7 @@ impl QueueHealth {
         }
     }
 
-    fn refused(&self, queue: &str, error: &PublishError) {
+    fn record_refused(&self, queue: &str, error: &PublishError) {
         if matches!(error, PublishError::TimedOut { .. }) {
             self.publisher.note_unconfirmed(queue);
         }
@@ -71,15 +71,15 @@ impl QueueHealth {
         if queues.len() >= MAX_QUEUES && !queues.contains_key(queue) {
             return;
         }
-        let refusing = queues.entry(queue.to_owned()).or_default();
-        refusing.messages = refusing.messages.saturating_add(1);
-        let messages = refusing.messages;
+        let refusals = queues.entry(queue.to_owned()).or_default();
+        refusals.messages = refusals.messages.saturating_add(1);
+        let messages = refusals.messages;
         let said = format!(
             "{messages} messages could not be put into it and wait elsewhere; `sexton doctor` says what to do: {error}"
         );
         self.readiness.warn(&warning(queue), &said, clock::now());
-        if refusing.throttle.permits(Instant::now()) {
-            refusing.logged = true;
+        if refusals.throttle.permits(Instant::now()) {
+            refusals.logged = true;
             tracing::warn!(queue.name = queue, queue.refused = messages, "queue {queue}: {said}");
         }
     }

@@ -4,9 +4,9 @@
 //! given back as an answer; only one that could not be looked at (shutdown, database away) goes back
 //! to its queue.
 
-mod hold;
-mod set_aside;
-mod unopened;
+mod delay;
+mod delivery_state;
+mod unopened_ticket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,37 +24,37 @@ use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use crate::attempt::{self, held};
-use crate::consumption::Sign;
+use crate::consumer_liveness::SlotStatus;
 use crate::context::Context;
 use crate::executor::HostInstant;
 use crate::gate::{Admission, TrialPermit};
-use crate::journal::{JournalError, Opening};
+use crate::write_batcher::{Opening, WriteError};
 
-use self::hold::{After, Failure, Hold};
+use self::delivery_state::{DeliveryState, Failure, NextStep};
 
 /// Between two tries of something that failed for no reason of the ticket's.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// The class of an execution that the database refuses to open.
-const UNOPENABLE: &str = "unopenable";
+const UNOPENABLE_CLASS: &str = "unopenable";
 
 /// One slot.
 pub(crate) struct Slot {
     context: Arc<Context>,
     consumer: SlotConsumer,
     pool: PoolName,
-    sign: Sign,
+    slot_status: SlotStatus,
 }
 
 impl Slot {
     pub(crate) fn new(context: Arc<Context>, consumer: SlotConsumer, pool: PoolName) -> Self {
-        let sign = Sign::of(&consumer);
-        Self { context, consumer, pool, sign }
+        let slot_status = SlotStatus::of(&consumer);
+        Self { context, consumer, pool, slot_status }
     }
 
     /// What it is at, for the liveness.
-    pub(crate) fn sign(&self) -> Sign {
-        self.sign.clone()
+    pub(crate) fn slot_status(&self) -> SlotStatus {
+        self.slot_status.clone()
     }
 
     /// Works until the soft stop (a running task to its end), or until the link is closed.
@@ -68,14 +68,14 @@ impl Slot {
                 self.consumer.suspend().await;
                 tokio::select! {
                     () = context.soft.cancelled() => break,
-                    admission = context.gate.admitted(&self.pool) => admission,
+                    admission = context.gate.wait_for_admission(&self.pool) => admission,
                 }
             };
             self.consumer.one_at_a_time(matches!(admission, Admission::Trial(_))).await;
             let delivery = tokio::select! {
                 biased;
                 () = context.soft.cancelled() => break,
-                () = context.gate.ends(&admission) => continue,
+                () = context.gate.wait_for_change(&admission) => continue,
                 delivery = self.consumer.next() => delivery,
             };
             let Some(delivery) = delivery else { break };
@@ -89,9 +89,9 @@ impl Slot {
     }
 
     async fn take(&mut self, delivery: Delivery, trial: Option<TrialPermit>) {
-        let _busy = self.sign.busy();
+        let _busy = self.slot_status.busy();
         fault::point("worker.received");
-        let hold = self.hold(trial);
+        let delivery_state = self.delivery_state(trial);
         let incoming = read_message(Envelope {
             message_id: delivery.properties.message_id.as_deref(),
             attempt: delivery.properties.attempt,
@@ -101,9 +101,11 @@ impl Slot {
         });
         match incoming {
             IncomingMessage::Ticket { execution_id, attempt } => {
-                self.open(delivery, execution_id, attempt, hold).await;
+                self.open(delivery, execution_id, attempt, delivery_state).await;
             }
-            IncomingMessage::Foreign(task) => Box::pin(self.adopt(delivery, task, hold)).await,
+            IncomingMessage::Foreign(task) => {
+                Box::pin(self.adopt(delivery, task, delivery_state)).await
+            }
             IncomingMessage::Unreadable { reason } => self.park(delivery, &reason).await,
         }
     }
@@ -114,31 +116,32 @@ impl Slot {
         mut delivery: Delivery,
         id: ExecutionId,
         attempt: AttemptNumber,
-        mut hold: Hold,
+        mut delivery_state: DeliveryState,
     ) {
         // The same whenever it is asked again: an open whose answer was lost may have been written.
-        let request = OpenRequest { execution_id: id, attempt, token: Context::token() };
-        let mut asked_before = false;
+        let request = OpenRequest { execution_id: id, attempt, token: Context::new_token() };
+        let mut is_repeated = false;
         // From before the open: a cancel may come before anybody keeps the attempt.
         let cancels = self.context.cancels.subscribe();
         loop {
             let sent = HostInstant::now();
-            let opening = timeout_at(hold.until(), self.context.journal.open(request)).await;
+            let opening =
+                timeout_at(delivery_state.until(), self.context.write_batcher.open(request)).await;
             let Ok(opening) = opening else {
                 // Somebody has its row locked, or the database is silent, which the journal notices.
-                drop(hold);
+                drop(delivery_state);
                 let _ = delivery.nack_requeue().await;
                 return;
             };
             let failure = match opening {
                 Ok(Opening::Opened(opened)) => {
-                    self.context.gate.open_written();
-                    drop(hold);
-                    let sent = if asked_before { None } else { Some(sent) };
+                    self.context.gate.record_open_written();
+                    drop(delivery_state);
+                    let sent = if is_repeated { None } else { Some(sent) };
                     return self.start(delivery, &opened, sent, cancels).await;
                 }
                 Ok(Opening::Skipped) => {
-                    self.context.gate.open_written();
+                    self.context.gate.record_open_written();
                     fault::point("worker.skipped");
                     tracing::info!(
                         execution.id = %id,
@@ -149,23 +152,41 @@ impl Slot {
                     return;
                 }
                 Ok(Opening::Unopened(answer)) => {
-                    return self.answer(delivery, id, attempt, answer, hold).await;
+                    return self.answer(delivery, id, attempt, answer, delivery_state).await;
                 }
-                Err(JournalError::Data(refused)) => {
+                Err(WriteError::Data(refused)) => {
                     let reason = unopenable(&refused);
-                    return self.give_up(delivery, id, attempt, UNOPENABLE, &reason, hold).await;
+                    return self
+                        .fail_execution(
+                            delivery,
+                            id,
+                            attempt,
+                            UNOPENABLE_CLASS,
+                            &reason,
+                            delivery_state,
+                        )
+                        .await;
                 }
-                Err(JournalError::Unanswered) => Failure::Unanswered,
-                Err(JournalError::Refused(refusal)) => Failure::Refused(refusal),
+                Err(WriteError::Unanswered) => Failure::Unanswered,
+                Err(WriteError::Refused(refusal)) => Failure::Refused(refusal),
             };
-            asked_before = true;
-            delivery = match self.after_failure(delivery, &mut hold, failure).await {
-                After::Retry(same) => same,
-                After::Hopeless(same, refused) => {
+            is_repeated = true;
+            delivery = match self.handle_failure(delivery, &mut delivery_state, failure).await {
+                NextStep::Retry(same) => same,
+                NextStep::GiveUp(same, refused) => {
                     let reason = unopenable(&refused);
-                    return self.give_up(same, id, attempt, UNOPENABLE, &reason, hold).await;
+                    return self
+                        .fail_execution(
+                            same,
+                            id,
+                            attempt,
+                            UNOPENABLE_CLASS,
+                            &reason,
+                            delivery_state,
+                        )
+                        .await;
                 }
-                After::Gone => return,
+                NextStep::Released => return,
             };
         }
     }
@@ -185,7 +206,7 @@ impl Slot {
         let fresh = sent.filter(|sent| waited(*sent) < opened.lease / 4);
         let sent = fresh.unwrap_or_else(HostInstant::now);
         if fresh.is_none() {
-            let renewal = self.context.journal.renew(held(opened), opened.lease).await;
+            let renewal = self.context.write_batcher.renew(held(opened), opened.lease).await;
             if !matches!(renewal, Ok(Renewal::Renewed { .. })) {
                 // Not ours any more, or not known to be: whoever ends the attempt goes on.
                 let _ = delivery.ack().await;
@@ -206,12 +227,12 @@ impl Slot {
                 // The ticket is spent since the open. Held any longer, the broker would take the
                 // slot for dead; from here on the lease alone keeps the attempt. The attempt goes on
                 // meanwhile: its renewals must not wait for the broker.
-                let let_go = async {
+                let release = async {
                     self.consumer.suspend().await;
                     let _ = delivery.ack().await;
                     fault::point("worker.let_go");
                 };
-                tokio::join!(run, let_go);
+                tokio::join!(run, release);
             }
         }
     }

@@ -16,13 +16,13 @@ use sexton_store::task::{
 };
 use tokio::time::Instant;
 
-use crate::executor::{Executor, Outcome, Recorded, TaskControl, TaskEnd, TaskRun};
-use crate::imposed::imposed_end;
+use crate::cancellation::wait_for_cancellation;
+use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, TaskRun};
 
 /// How long a transaction may stand idle. Between its statements there is only the worker's own way to
 /// the server, so this ends those of frozen workers, before their lease is over as a rule: what they have
 /// locked keeps the next attempt waiting.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A statement, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl SqlExecutor {
         TaskLimits {
             lock: Some(self.task.lock_timeout),
             statement: Some(own.min(task.timeout)),
-            idle: Some(IDLE),
+            idle: Some(IDLE_TIMEOUT),
         }
     }
 
@@ -73,9 +73,9 @@ impl SqlExecutor {
         let ran = transaction.run(&self.task.statement, arguments).await;
         // The server counts from a later instant, so a statement that it ended earlier was ended by
         // somebody.
-        let over = limits.statement.is_some_and(|limit| sent.elapsed() >= limit);
-        let result = ran.map_err(|failure| meaning(failure, over))?;
-        transaction.seal().await.map_err(|failure| meaning(failure, false))?;
+        let timed_out = limits.statement.is_some_and(|limit| sent.elapsed() >= limit);
+        let result = ran.map_err(|failure| failure_outcome(failure, timed_out))?;
+        transaction.seal().await.map_err(|failure| failure_outcome(failure, false))?;
         Ok(result)
     }
 }
@@ -83,20 +83,20 @@ impl SqlExecutor {
 #[async_trait]
 impl Executor for SqlExecutor {
     async fn run(&self, task: &TaskRun, mut control: TaskControl) -> TaskEnd {
-        let mut ending = pin!(imposed_end(&mut control, task.timeout));
+        let mut cancelled = pin!(wait_for_cancellation(&mut control, task.timeout));
         let limits = self.limits(task);
         let begun = tokio::select! {
             biased;
-            outcome = &mut ending => return TaskEnd::new(outcome),
+            outcome = &mut cancelled => return TaskEnd::new(outcome),
             begun = self.database.begin(limits) => begun,
         };
         let mut transaction = match begun {
             Ok(transaction) => transaction,
-            Err(failure) => return TaskEnd::new(meaning(failure, false)),
+            Err(failure) => return TaskEnd::new(failure_outcome(failure, false)),
         };
         let worked = tokio::select! {
             biased;
-            outcome = &mut ending => {
+            outcome = &mut cancelled => {
                 transaction.kill().await;
                 return TaskEnd::new(outcome);
             }
@@ -104,8 +104,8 @@ impl Executor for SqlExecutor {
         };
         match worked {
             Ok(result) => {
-                let recorded = Recorded::Within(transaction);
-                TaskEnd { result, recorded, ..TaskEnd::new(Outcome::Succeeded) }
+                let success_record = SuccessRecord::InTransaction(transaction);
+                TaskEnd { result, success_record, ..TaskEnd::new(Outcome::Succeeded) }
             }
             Err(outcome) => {
                 transaction.rollback().await;
@@ -115,11 +115,11 @@ impl Executor for SqlExecutor {
     }
 }
 
-/// What a failure means for the attempt. `over`: the statement's time was over.
-pub(crate) fn meaning(failure: TaskFailure, over: bool) -> Outcome {
+/// What a failure means for the attempt. `timed_out`: the statement's time was over.
+pub(crate) fn failure_outcome(failure: TaskFailure, timed_out: bool) -> Outcome {
     let TaskFailure { reaction, class, message } = failure;
     match reaction {
-        Reaction::Stopped if over => Outcome::TimedOut,
+        Reaction::Stopped if timed_out => Outcome::TimedOut,
         Reaction::Stopped | Reaction::Retry => Outcome::Failed { class, message },
         Reaction::GiveUp => Outcome::Permanent { class, message },
     }

@@ -10,7 +10,7 @@ use sexton_model::retry::RetryPolicy;
 use sexton_store::open::Offer;
 use sexton_store::task::TaskDatabase;
 
-use crate::catalogue::{Catalogue, Runs};
+use crate::catalogue::{Catalogue, TaskKind};
 use crate::command::{CommandExecutor, CommandHost};
 use crate::email::{EmailExecutor, EmailHost};
 use crate::executor::Executor;
@@ -52,18 +52,20 @@ impl Tasks {
     pub fn from_catalogue(catalogue: &Catalogue, hosts: &Hosts) -> Self {
         let entry = |name: &str| {
             let entry = catalogue.get(name)?;
-            let executor: Arc<dyn Executor> = match &entry.runs {
-                Runs::Command(command) => {
+            let executor: Arc<dyn Executor> = match &entry.kind {
+                TaskKind::Command(command) => {
                     Arc::new(CommandExecutor::new(Arc::clone(&hosts.command), command.clone()))
                 }
-                Runs::Email(mail) => {
+                TaskKind::Email(mail) => {
                     Arc::new(EmailExecutor::new(Arc::clone(&hosts.email), mail.clone()))
                 }
-                Runs::Http(request) => {
+                TaskKind::Http(request) => {
                     Arc::new(HttpExecutor::new(Arc::clone(&hosts.http), request.clone()))
                 }
-                Runs::Noop => Arc::new(NoopExecutor),
-                Runs::Sql(task) => Arc::new(SqlExecutor::new(hosts.database.clone(), task.clone())),
+                TaskKind::Noop => Arc::new(NoopExecutor),
+                TaskKind::Sql(task) => {
+                    Arc::new(SqlExecutor::new(hosts.database.clone(), task.clone()))
+                }
             };
             let (timeout, retry) = (entry.timeout, entry.retry.clone());
             let params_schema = entry.params_schema.clone();

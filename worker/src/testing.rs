@@ -27,14 +27,14 @@
 //! Time is that of tokio. In a test under `#[tokio::test(start_paused = true)]` (tokio's feature `test-util`),
 //! it stands still while the handler works and leaps while all wait, so a handler that runs into its timeout
 //! of an hour is tried in no time; `tokio::time::advance` moves it by hand. [`Ctx::now`](crate::Ctx::now)
-//! and the deadline follow, from the instant that [`Trial::at`] says.
+//! and the deadline follow, from the instant that [`HandlerTest::at`] says.
 //!
 //! # Transactions
 //!
 //! Whether statements do what they should, only a database can say: there is none to be played. So
 //! [`Ctx::begin`](crate::Ctx::begin) fails (permanently, saying so) unless the test names a PostgreSQL of its
-//! own with [`Trial::database`], which need not be one of the platform's. What the handler did and completed in
-//! can be looked at there, and is rolled back when the [`Ran`] is dropped. No test can try what a worker
+//! own with [`HandlerTest::database`], which need not be one of the platform's. What the handler did and completed in
+//! can be looked at there, and is rolled back when the [`TestOutcome`] is dropped. No test can try what a worker
 //! adds, the record of the success in the same transaction; that is the platform's to try.
 //!
 //! ```no_run
@@ -71,21 +71,21 @@ use uuid::Uuid;
 pub use sexton_model::progress::Progress;
 use sexton_model::result::check;
 
-use crate::ending::as_recorded;
 pub use crate::executor::Outcome;
 use crate::executor::{
-    Executor as _, HostInstant, Recorded, StopReason, TaskEnd, TaskRun, TaskSupervisor,
+    Executor as _, HostInstant, StopReason, SuccessRecord, TaskEnd, TaskRun, TaskSupervisor,
 };
 use crate::handler::{AnyHandler, GRACE_DEFAULT, Handler, HandlerExecutor, HandlerHost, StopCause};
+use crate::outcome::masked_outcome;
 use crate::output::{Output, Recorder};
 
 /// The lease of an attempt that nobody takes away.
-const LEASE: Duration = Duration::from_hours(24 * 365);
+const LONG_LEASE: Duration = Duration::from_hours(24 * 365);
 
 /// A handler about to be tried; `.await` tries it.
 #[derive(Debug)]
 #[must_use = "a trial does nothing until it is awaited"]
-pub struct Trial {
+pub struct HandlerTest {
     handler: AnyHandler,
     task: TaskRun,
     begins: DateTime<Utc>,
@@ -96,7 +96,7 @@ pub struct Trial {
 
 /// What came of a trial.
 #[derive(Debug)]
-pub struct Ran {
+pub struct TestOutcome {
     /// How it ended, as a worker would record it: masked, and within the limits.
     pub outcome: Outcome,
     /// What it handed back, masked; none also where masking has made it too large to be kept.
@@ -112,7 +112,7 @@ pub struct Ran {
 }
 
 /// A trial of `handler`: attempt 1 of the job `test.job`, without params, with an hour until its timeout.
-pub fn run<P, H>(handler: H) -> Trial
+pub fn run<P, H>(handler: H) -> HandlerTest
 where
     P: DeserializeOwned + Send + 'static,
     H: Handler<P>,
@@ -129,7 +129,7 @@ where
         params: json!({}),
         timeout: Duration::from_hours(1),
     };
-    Trial {
+    HandlerTest {
         handler: AnyHandler::new(handler),
         task,
         begins: DateTime::UNIX_EPOCH,
@@ -139,7 +139,7 @@ where
     }
 }
 
-impl Trial {
+impl HandlerTest {
     /// With these params.
     pub fn params(mut self, params: Value) -> Self {
         self.task.params = params;
@@ -195,7 +195,7 @@ impl Trial {
     }
 
     /// Tells it to stop after this time, for this cause.
-    pub fn stopped_after(mut self, time: Duration, cause: StopCause) -> Self {
+    pub fn stop_after(mut self, time: Duration, cause: StopCause) -> Self {
         self.stop = Some((time, cause));
         self
     }
@@ -207,7 +207,7 @@ impl Trial {
         self
     }
 
-    async fn ran(mut self) -> Ran {
+    async fn run_test(mut self) -> TestOutcome {
         let began = Instant::now();
         let begins = self.begins;
         let clock = Arc::new(move || after(begins, began.elapsed()));
@@ -219,8 +219,8 @@ impl Trial {
         let host = HandlerHost { runtime: Handle::current(), database, clock };
         let executor = HandlerExecutor::new(Arc::new(host), self.handler, self.grace);
         let recorder = Recorder::default();
-        let lease = HostInstant::now() + LEASE;
-        let (supervisor, control) = TaskSupervisor::recording(lease, recorder.clone());
+        let lease = HostInstant::now() + LONG_LEASE;
+        let (supervisor, control) = TaskSupervisor::with_recorder(lease, recorder.clone());
         let stopping = async {
             let reason = match self.stop {
                 Some((_, StopCause::Cancelled)) => StopReason::Cancelled,
@@ -236,20 +236,20 @@ impl Trial {
             end = executor.run(&self.task, control) => end,
             never = stopping => match never {},
         };
-        told(end, &recorder, began.elapsed())
+        test_outcome(end, &recorder, began.elapsed())
     }
 }
 
-impl IntoFuture for Trial {
-    type Output = Ran;
-    type IntoFuture = Pin<Box<dyn Future<Output = Ran> + Send>>;
+impl IntoFuture for HandlerTest {
+    type Output = TestOutcome;
+    type IntoFuture = Pin<Box<dyn Future<Output = TestOutcome> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.ran())
+        Box::pin(self.run_test())
     }
 }
 
-impl Ran {
+impl TestOutcome {
     /// The transaction that it completed in, after its last statement and before the commit; `None` if it
     /// did not. What is asked in it sees what the handler did. It is rolled back when this is dropped.
     pub fn transaction(&mut self) -> Option<&mut PgConnection> {
@@ -275,19 +275,19 @@ fn open(url: &str) -> TaskDatabase {
         .unwrap_or_else(|error| panic!("the test's database: {error}"))
 }
 
-fn told(end: TaskEnd, recorder: &Recorder, took: Duration) -> Ran {
-    let part = recorder.rest();
+fn test_outcome(end: TaskEnd, recorder: &Recorder, took: Duration) -> TestOutcome {
+    let part = recorder.final_part();
     let output = Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default();
     let result = end.result.map(|result| recorder.masked_result(result));
-    Ran {
-        outcome: as_recorded(end.outcome, |text| recorder.masked(text)),
+    TestOutcome {
+        outcome: masked_outcome(end.outcome, |text| recorder.masked(text)),
         result: result.filter(|result| check(result).is_ok()),
         lines: output.lines.into_iter().map(|line| line.text).collect(),
         progress: part.progress.and_then(|progress| serde_json::from_value(progress).ok()),
         took,
-        transaction: match end.recorded {
-            Recorded::Within(transaction) => Some(transaction),
-            Recorded::No | Recorded::Perhaps => None,
+        transaction: match end.success_record {
+            SuccessRecord::InTransaction(transaction) => Some(transaction),
+            SuccessRecord::Separate | SuccessRecord::Unknown => None,
         },
     }
 }

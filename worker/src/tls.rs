@@ -13,12 +13,12 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 fn client() -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    client_of(roots)
+    client_with_roots(roots)
 }
 
 /// The client in `cell`, made when it is asked for first. Reading the roots takes a while and may wait for
 /// a disk, so it has a thread of its own.
-pub(crate) async fn shared(cell: &OnceLock<Arc<ClientConfig>>) -> Arc<ClientConfig> {
+pub(crate) async fn shared_client(cell: &OnceLock<Arc<ClientConfig>>) -> Arc<ClientConfig> {
     if let Some(made) = cell.get() {
         return Arc::clone(made);
     }
@@ -28,7 +28,7 @@ pub(crate) async fn shared(cell: &OnceLock<Arc<ClientConfig>>) -> Arc<ClientConf
 }
 
 /// A client that trusts these roots.
-pub(crate) fn client_of(roots: RootCertStore) -> Arc<ClientConfig> {
+pub(crate) fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

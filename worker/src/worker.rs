@@ -22,25 +22,25 @@ use sexton_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
-use crate::consumption::Consumption;
+use crate::consumer_liveness::ConsumerLiveness;
 use crate::context::Context;
-use crate::foreign::Checkers;
 use crate::gate::Gate;
-use crate::journal::{Journal, Writer};
-use crate::notice::Notices;
+use crate::heartbeat::{InstanceHeartbeat, listen};
+use crate::instance_lock::{InstanceLock, InstanceLockFile};
 use crate::output::streaming::Streaming;
-use crate::pulse::{Pulse, listen};
+use crate::parked_log::ParkedLog;
 use crate::queue_health::QueueHealth;
-use crate::seat::{Seat, SeatLock};
+use crate::schema_cache::SchemaCache;
 use crate::slot::Slot;
 use crate::tasks::Tasks;
+use crate::write_batcher::{WriteBatcher, Writer};
 
 /// Lanes for publishing: what workers publish is little beside what they run.
-const LANES: usize = 1;
+const PUBLISHER_LANES: usize = 1;
 /// Between two tries to reach the database at the start.
-const START_EVERY: Duration = Duration::from_secs(1);
+const START_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// For one of them.
-const START_LIMIT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a ticket stays unacknowledged before the slot gives up consuming for the rest of its
 /// task. Brokers take a consumer that holds a delivery for half an hour for dead.
@@ -123,10 +123,10 @@ pub async fn run(
         return Err(WorkerError::TooFewSlots { slots, pools });
     }
     let database = Reachability::new(readiness.condition("database", clock::now()));
-    let broker = readiness.condition("broker", clock::now());
+    let broker_condition = readiness.condition("broker", clock::now());
     // Without it nothing can be parked or sent to wait, and retries are left to the relay.
-    let publishes = readiness.condition("broker, to publish", clock::now());
-    if !database_is_ready(&options.store, &database, lifecycle).await? {
+    let publishing_condition = readiness.condition("broker, to publish", clock::now());
+    if !wait_for_database(&options.store, &database, lifecycle).await? {
         return Ok(());
     }
     let link = |what: &str| {
@@ -140,26 +140,30 @@ pub async fn run(
     };
     // An alarm blocks connections that publish, whole; the acks need one that does not.
     let (consuming, publishing) = (link("consume"), link("publish"));
-    let seat = seat(&options);
-    let lock = seat.as_ref().map(Seat::lock);
+    let instance_lock = instance_lock(&options);
+    let lock = instance_lock.as_ref().map(InstanceLock::lock);
     let context =
         Arc::new(context(&options, &publishing, Gate::new(database), readiness, lock, lifecycle));
     let links = [consuming.clone(), publishing.clone()];
-    let mut pulse = pulse(&options, &context, seat, readiness, links);
-    if !introduced(&mut pulse, lifecycle).await? {
+    let mut heartbeat = heartbeat(&options, &context, instance_lock, readiness, links);
+    if !wait_until_introduced(&mut heartbeat, lifecycle).await? {
         return Ok(());
     }
     tokio::spawn(context.gate.clone().probe(options.store.clone(), context.writer.worker));
     tokio::spawn(listen(Arc::clone(&context)));
     let streaming = context.streaming.clone();
     tokio::spawn(streaming.run(options.store.clone(), context.gate.clone()));
-    tokio::spawn(report_link(consuming.state(), broker));
-    tokio::spawn(report_link(publishing.state(), publishes));
-    let (slots, consumption) = start_slots(&options, &context, &consuming);
-    tokio::spawn(consumption.show(Arc::clone(&context), consuming.clone(), liveness.clone()));
-    let beating = pulse.beat(async {
+    tokio::spawn(report_link(consuming.state(), broker_condition));
+    tokio::spawn(report_link(publishing.state(), publishing_condition));
+    let (slots, consumer_liveness) = start_slots(&options, &context, &consuming);
+    tokio::spawn(consumer_liveness.report(
+        Arc::clone(&context),
+        consuming.clone(),
+        liveness.clone(),
+    ));
+    let beating = heartbeat.beat(async {
         slots.wait().await;
-        context.notices.finish().await;
+        context.parked_log.finish().await;
     });
     tokio::select! {
         () = beating => {
@@ -179,7 +183,7 @@ pub async fn run(
 }
 
 /// Waits until the database answers and has this version's schema; `false`: it was told to stop.
-async fn database_is_ready(
+async fn wait_for_database(
     store: &Store,
     database: &Reachability,
     lifecycle: &Lifecycle,
@@ -188,7 +192,7 @@ async fn database_is_ready(
     loop {
         let checked = tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            checked = with_timeout(START_LIMIT, check(store)) => checked,
+            checked = with_timeout(START_TIMEOUT, check(store)) => checked,
         };
         match checked {
             Ok(()) => {
@@ -202,7 +206,7 @@ async fn database_is_ready(
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            () = tokio::time::sleep(START_EVERY) => {}
+            () = tokio::time::sleep(START_RETRY_INTERVAL) => {}
         }
     }
 }
@@ -213,17 +217,20 @@ async fn check(store: &Store) -> Result<(), StoreError> {
 }
 
 /// Introduces the worker, as often as it takes; `false`: it was told to stop.
-async fn introduced(pulse: &mut Pulse, lifecycle: &Lifecycle) -> Result<bool, StoreError> {
+async fn wait_until_introduced(
+    heartbeat: &mut InstanceHeartbeat,
+    lifecycle: &Lifecycle,
+) -> Result<bool, StoreError> {
     let stop = lifecycle.soft();
     loop {
-        match pulse.introduce().await {
+        match heartbeat.introduce().await {
             Ok(()) => return Ok(true),
             Err(error) if error.is_transient() => {}
             Err(error) => return Err(error),
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(false),
-            () = tokio::time::sleep(START_EVERY) => {}
+            () = tokio::time::sleep(START_RETRY_INTERVAL) => {}
         }
     }
 }
@@ -233,7 +240,7 @@ fn context(
     publishing: &Link,
     gate: Gate,
     readiness: &Readiness,
-    seat: Option<SeatLock>,
+    instance_lock: Option<InstanceLockFile>,
     lifecycle: &Lifecycle,
 ) -> Context {
     let writer = Writer {
@@ -242,49 +249,49 @@ fn context(
         offers: options.tasks.offers(&options.retry),
         lease: options.lease,
     };
-    let publisher = Publisher::start(publishing, LANES);
+    let publisher = Publisher::start(publishing, PUBLISHER_LANES);
     Context {
         store: options.store.clone(),
-        journal: Journal::start(&options.store, writer.clone(), &gate),
+        write_batcher: WriteBatcher::start(&options.store, writer.clone(), &gate),
         gate,
         queue_health: QueueHealth::new(readiness, &publisher),
         publisher,
-        notices: Notices::start(&options.store),
+        parked_log: ParkedLog::start(&options.store),
         namespace: options.namespace.clone(),
         tasks: options.tasks.clone(),
         writer,
         retry: options.retry.clone(),
         foreign_types: options.foreign_types.clone(),
-        schemas: Checkers::default(),
+        schema_cache: SchemaCache::default(),
         mask: options.mask.clone(),
         streaming: Streaming::default(),
         cancels: watch::Sender::new(0),
         soft: lifecycle.soft(),
         hard: lifecycle.hard(),
         ack_deadline: options.ack_deadline,
-        seat,
+        instance_lock,
     }
 }
 
-fn seat(options: &WorkerOptions) -> Option<Seat> {
+fn instance_lock(options: &WorkerOptions) -> Option<InstanceLock> {
     let folder = options.state_dir.as_ref()?;
-    Seat::open(folder, options.namespace.as_str(), &options.instance)
+    InstanceLock::open(folder, options.namespace.as_str(), &options.instance)
         .inspect_err(|error| {
             tracing::warn!("runs without a seat: {} cannot be used: {error}", folder.display());
         })
         .ok()
 }
 
-fn pulse(
+fn heartbeat(
     options: &WorkerOptions,
     context: &Arc<Context>,
-    seat: Option<Seat>,
+    instance_lock: Option<InstanceLock>,
     readiness: &Readiness,
     links: [Link; 2],
-) -> Pulse {
-    Pulse {
+) -> InstanceHeartbeat {
+    InstanceHeartbeat {
         context: Arc::clone(context),
-        who: InstanceRegistration {
+        registration: InstanceRegistration {
             id: context.writer.worker,
             kind: "worker",
             name: options.instance.clone(),
@@ -300,10 +307,10 @@ fn pulse(
         },
         offers: options.tasks.schemas(),
         beats: 0,
-        seat,
+        instance_lock,
         readiness: readiness.clone(),
         links,
-        inherits: false,
+        has_predecessors_to_settle: false,
     }
 }
 
@@ -311,14 +318,14 @@ fn start_slots(
     options: &WorkerOptions,
     context: &Arc<Context>,
     link: &Link,
-) -> (TaskTracker, Consumption) {
-    let (slots, mut consumption) = (TaskTracker::new(), Consumption::default());
-    let each = options.pools.iter().flat_map(|(pool, slots)| (0..*slots).map(move |_| pool));
-    for pool in each {
+) -> (TaskTracker, ConsumerLiveness) {
+    let (slots, mut consumer_liveness) = (TaskTracker::new(), ConsumerLiveness::default());
+    let all_slots = options.pools.iter().flat_map(|(pool, slots)| (0..*slots).map(move |_| pool));
+    for pool in all_slots {
         let queue = names::main_queue(&options.namespace, pool);
         let consumer = SlotConsumer::new(link, queue, options.prefetch);
         let slot = Slot::new(Arc::clone(context), consumer, pool.clone());
-        consumption.add(pool, slot.sign());
+        consumer_liveness.add(pool, slot.slot_status());
         slots.spawn(slot.run());
     }
     slots.close();
@@ -331,7 +338,7 @@ fn start_slots(
         context.writer.actor,
         options.slots()
     );
-    (slots, consumption)
+    (slots, consumer_liveness)
 }
 
 fn context_pools(options: &WorkerOptions) -> Vec<String> {
@@ -339,15 +346,19 @@ fn context_pools(options: &WorkerOptions) -> Vec<String> {
 }
 
 /// Shows the link in the readiness; the link itself logs.
-async fn report_link(mut state: watch::Receiver<LinkState>, broker: Condition) -> Infallible {
+async fn report_link(
+    mut state: watch::Receiver<LinkState>,
+    broker_condition: Condition,
+) -> Infallible {
     loop {
         match &*state.borrow_and_update() {
-            LinkState::Up { .. } => broker.ready(clock::now()),
+            LinkState::Up { .. } => broker_condition.ready(clock::now()),
             LinkState::Down { reason } => {
-                broker.not_ready(reason.as_deref().unwrap_or("not connected yet"), clock::now());
+                broker_condition
+                    .not_ready(reason.as_deref().unwrap_or("not connected yet"), clock::now());
             }
-            LinkState::Fatal(error) => broker.not_ready(&error.to_string(), clock::now()),
-            LinkState::Closed => broker.not_ready("closed", clock::now()),
+            LinkState::Fatal(error) => broker_condition.not_ready(&error.to_string(), clock::now()),
+            LinkState::Closed => broker_condition.not_ready("closed", clock::now()),
         }
         if state.changed().await.is_err() {
             std::future::pending::<()>().await;

@@ -22,17 +22,17 @@ use sexton_store::unknown_messages::RecordOutcome;
 use sexton_store::{StoreError, parked_messages};
 use tokio::time::Instant;
 
-use super::pass::{Pass, put_back};
-use super::raw;
-use crate::notice::tell_parked;
-use crate::step::{ANSWER, StepError};
+use super::pass::{Pass, copy_error};
+use super::unknown_messages;
+use crate::background_loop::{LoopError, QUERY_TIMEOUT};
+use crate::parked_log::log_parked;
 
 /// Messages of a batch: as many as are copied in their order.
-pub(super) const BATCH: usize = publish::MAX_ORDERED_BATCH;
+pub(super) const MAX_BATCH_MESSAGES: usize = publish::MAX_ORDERED_BATCH;
 
 /// Messages of rows, judged, with their executions where they are kept.
 #[derive(Default)]
-struct Judged {
+struct MessagesByVerdict {
     kept: Vec<ParkedMessage>,
     ids: Vec<ExecutionId>,
     removed: Vec<ParkedMessage>,
@@ -43,51 +43,54 @@ struct Judged {
 impl Pass<'_> {
     /// Settles the next messages; `false` at the end of the queue. After an error those that are not settled go
     /// back to the queue.
-    pub(super) async fn next_batch(&mut self) -> Result<bool, StepError> {
+    pub(super) async fn next_batch(&mut self) -> Result<bool, LoopError> {
         let taken = self.queue.take(self.sweep.batch).await?;
         if taken.is_empty() {
             return Ok(false);
         }
         fault::point("scheduler.sweep_taken");
         let read: Vec<IncomingMessage> = taken.iter().map(incoming).collect();
-        let deaths: Vec<_> = taken.iter().map(|one| self.death(one)).collect();
-        let claims: Vec<_> =
-            read.iter().zip(deaths).map(|(read, death)| claim(read, death)).collect();
+        let deaths: Vec<_> = taken.iter().map(|one| self.last_death_reason(one)).collect();
+        let claims: Vec<_> = read
+            .iter()
+            .zip(deaths)
+            .map(|(read, last_death_reason)| claim(read, last_death_reason))
+            .collect();
         let rows = self.rows(&claims).await?;
         let verdicts = judge_batch(&claims, &rows);
         let claimed: Vec<_> =
             claims.iter().map(|claim| claim.map(|it| (it.id, it.attempt))).collect();
-        let mut judged = Judged::default();
+        let mut by_verdict = MessagesByVerdict::default();
         for (((message, read), verdict), claimed) in
             taken.into_iter().zip(&read).zip(verdicts).zip(claimed)
         {
             match (verdict, claimed) {
                 (Some(SweepDecision::Keep), Some((id, _))) => {
-                    judged.kept.push(message);
-                    judged.ids.push(id);
+                    by_verdict.kept.push(message);
+                    by_verdict.ids.push(id);
                 }
                 (Some(SweepDecision::Fail(class)), Some((id, attempt))) => {
-                    self.still_held().await?;
+                    self.confirm_lock_if_due().await?;
                     self.fail(id, attempt, class).await?;
                     // What failed its execution is spent by that, or had been spent before.
-                    judged.removed.push(message);
+                    by_verdict.removed.push(message);
                 }
                 (Some(SweepDecision::Republish), Some(ticket)) => {
-                    judged.returned.push(ticket);
-                    judged.removed.push(message);
+                    by_verdict.returned.push(ticket);
+                    by_verdict.removed.push(message);
                 }
-                (Some(_), _) => judged.removed.push(message),
+                (Some(_), _) => by_verdict.removed.push(message),
                 (None, _) => {
-                    self.still_held().await?;
-                    self.unowned(message, read).await?;
+                    self.confirm_lock_if_due().await?;
+                    self.unknown(message, read).await?;
                 }
             }
         }
-        let Judged { kept, ids, removed, returned } = judged;
+        let MessagesByVerdict { kept, ids, removed, returned } = by_verdict;
         if !returned.is_empty() {
-            self.still_held().await?;
+            self.confirm_lock_if_due().await?;
             let owing = parked_messages::mark_unpublished(&self.sweep.store, &returned, self.now);
-            self.tally.returned += with_timeout(ANSWER, owing).await?;
+            self.tally.returned += with_timeout(QUERY_TIMEOUT, owing).await?;
         }
         self.keep(kept, &ids).await?;
         self.remove(removed).await;
@@ -95,7 +98,7 @@ impl Pass<'_> {
     }
 
     /// Why the broker took a message out of a main queue, if it did. What a policy did is remembered.
-    fn death<'m>(&self, message: &'m ParkedMessage) -> Option<&'m str> {
+    fn last_death_reason<'m>(&self, message: &'m ParkedMessage) -> Option<&'m str> {
         let (link, delivery) = (&self.sweep.link, &message.delivery);
         let queue = delivery.last_death_queue.as_deref()?;
         let reason = delivery.last_death.as_deref()?;
@@ -116,7 +119,8 @@ impl Pass<'_> {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let rows = with_timeout(ANSWER, parked_messages::read_rows(&mut self.lock, &ids)).await?;
+        let rows =
+            with_timeout(QUERY_TIMEOUT, parked_messages::read_rows(&mut self.lock, &ids)).await?;
         self.confirmed = Instant::now();
         Ok(rows)
     }
@@ -126,13 +130,14 @@ impl Pass<'_> {
         &mut self,
         kept: Vec<ParkedMessage>,
         ids: &[ExecutionId],
-    ) -> Result<(), StepError> {
+    ) -> Result<(), LoopError> {
         if kept.is_empty() {
             return Ok(());
         }
         let noting = parked_messages::record_kept(&self.sweep.store, self.lock.acquired_at(), ids);
         let count = kept.len() as u64;
-        let (noted, stayed) = tokio::join!(with_timeout(ANSWER, noting), leave(&self.queue, kept));
+        let (noted, stayed) =
+            tokio::join!(with_timeout(QUERY_TIMEOUT, noting), return_to_queue(&self.queue, kept));
         stayed?;
         self.tally.kept += count;
         Ok(noted?)
@@ -149,13 +154,15 @@ impl Pass<'_> {
     }
 
     /// Settles a message that no row knows: it stays, unless an operator has discarded it.
-    async fn unowned(
+    async fn unknown(
         &mut self,
         message: ParkedMessage,
         read: &IncomingMessage,
-    ) -> Result<(), StepError> {
+    ) -> Result<(), LoopError> {
         let (store, began) = (&self.sweep.store, self.lock.acquired_at());
-        let noted = raw::note(store, &message, read, &mut self.room, began, self.now).await?;
+        let noted =
+            unknown_messages::record(store, &message, read, &mut self.room, began, self.now)
+                .await?;
         match noted {
             RecordOutcome::Kept { .. } => {}
             RecordOutcome::NoRoom => {
@@ -168,8 +175,8 @@ impl Pass<'_> {
                 return Ok(());
             }
         }
-        leave(&self.queue, vec![message]).await?;
-        self.tally.unowned += 1;
+        return_to_queue(&self.queue, vec![message]).await?;
+        self.tally.unknown += 1;
         Ok(())
     }
 
@@ -183,25 +190,28 @@ impl Pass<'_> {
                       worker answered for it";
         let store = &self.sweep.store;
         let failing = parked_messages::fail_unopened(store, id, attempt, class, reason, self.now);
-        let failed = with_timeout(ANSWER, failing).await?;
+        let failed = with_timeout(QUERY_TIMEOUT, failing).await?;
         // Otherwise the row has moved on since it was read.
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");
-            tell_parked(store, &[id]).await;
+            log_parked(store, &[id]).await;
         }
         Ok(())
     }
 }
 
 /// Leaves messages in the queue: those whose copy is confirmed at the tail, the others where they were.
-async fn leave(queue: &FailedQueue, messages: Vec<ParkedMessage>) -> Result<(), StepError> {
+async fn return_to_queue(
+    queue: &FailedQueue,
+    messages: Vec<ParkedMessage>,
+) -> Result<(), LoopError> {
     let (copied, failed) = queue.copy_to_tail(messages).await;
     fault::point("scheduler.sweep_copied");
     // Acks are not answered: one that is lost brings the message back, to be judged again.
     let _ = queue.drop_originals(copied).await;
     fault::point("scheduler.sweep_kept");
-    failed.map_or(Ok(()), |error| Err(put_back(error)))
+    failed.map_or(Ok(()), |error| Err(copy_error(error)))
 }
 
 fn incoming(message: &ParkedMessage) -> IncomingMessage {

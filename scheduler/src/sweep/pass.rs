@@ -19,14 +19,14 @@ use sexton_store::{Now, StoreError};
 use tokio::time::Instant;
 
 use super::{Sweep, Tally};
-use crate::step::{ANSWER, StepError};
+use crate::background_loop::{LoopError, QUERY_TIMEOUT};
 
 /// Failed rows that are looked at together for missing messages.
-const ROWS_AT_ONCE: i64 = 5_000;
+const MAX_BATCH_ROWS: i64 = 5_000;
 /// For the removal of what a pass has kept, which may be a million lines.
-const LONG_ANSWER: Duration = Duration::from_secs(30);
+const LONG_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often the lock is confirmed.
-pub(super) const CONFIRM_EVERY: Duration = Duration::from_secs(5);
+pub(super) const CONFIRM_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A pass under way.
 pub(super) struct Pass<'a> {
@@ -50,12 +50,12 @@ impl<'a> Pass<'a> {
         lock: ExclusiveLock,
         failed_rows: u64,
         now: Now,
-    ) -> Result<Self, StepError> {
+    ) -> Result<Self, LoopError> {
         let queue = FailedQueue::open(&sweep.link, &sweep.publisher).await?;
-        with_timeout(LONG_ANSWER, begin_pass(&sweep.store, lock.acquired_at())).await?;
+        with_timeout(LONG_QUERY_TIMEOUT, begin_pass(&sweep.store, lock.acquired_at())).await?;
         let room = with_timeout(
-            ANSWER,
-            sexton_store::unknown_messages::remaining_capacity(&sweep.store, sweep.raw_limit),
+            QUERY_TIMEOUT,
+            sexton_store::unknown_messages::remaining_capacity(&sweep.store, sweep.unknown_limit),
         )
         .await?;
         let (confirmed, tally, unrecorded_bytes) = (Instant::now(), Tally::default(), 0);
@@ -64,10 +64,10 @@ impl<'a> Pass<'a> {
 
     /// Goes through the queue once. As each batch takes messages of those that were there when the pass began,
     /// it comes to an end, however many come meanwhile.
-    pub(super) async fn run(&mut self) -> Result<Tally, StepError> {
+    pub(super) async fn run(&mut self) -> Result<Tally, LoopError> {
         let in_queue = self.queue.left();
         while !self.sweep.stop.is_cancelled() && self.next_batch().await? {
-            self.still_held().await?;
+            self.confirm_lock_if_due().await?;
         }
         self.tally.complete = self.tally.settled() == u64::from(in_queue);
         if self.tally.complete {
@@ -78,26 +78,32 @@ impl<'a> Pass<'a> {
                 link.note_incident(&queue, IncidentKind::Missing, missing);
             }
         }
-        self.record_raw().await?;
+        self.record_unknown_messages().await?;
         Ok(self.tally)
     }
 
     /// What the rows of raw messages are to say after the pass: what is gone, and what there was no room
     /// for. Acks are not answered; a later question of the same channel is, and so says that they arrived.
     /// Otherwise what was to be removed is in the queue again, and the next pass removes it.
-    async fn record_raw(&mut self) -> Result<(), StepError> {
+    async fn record_unknown_messages(&mut self) -> Result<(), LoopError> {
         let (store, began) = (&self.sweep.store, self.lock.acquired_at());
         let over = Overflow {
             messages: self.tally.unrecorded as i64,
             bytes: self.unrecorded_bytes as i64,
             at_least: !self.tally.complete,
         };
-        with_timeout(ANSWER, sexton_store::unknown_messages::write_overflow(store, over, began))
-            .await?;
+        with_timeout(
+            QUERY_TIMEOUT,
+            sexton_store::unknown_messages::write_overflow(store, over, began),
+        )
+        .await?;
         if self.tally.complete {
             self.queue.wait_for_acks().await?;
-            with_timeout(ANSWER, sexton_store::unknown_messages::mark_gone(store, began, self.now))
-                .await?;
+            with_timeout(
+                QUERY_TIMEOUT,
+                sexton_store::unknown_messages::mark_gone(store, began, self.now),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -107,22 +113,22 @@ impl<'a> Pass<'a> {
     pub(super) async fn end(self) {
         drop(self.queue);
         let forgetting = end_pass(&self.sweep.store, self.lock.acquired_at());
-        if let Err(error) = with_timeout(LONG_ANSWER, forgetting).await {
+        if let Err(error) = with_timeout(LONG_QUERY_TIMEOUT, forgetting).await {
             tracing::debug!(%error, "what a pass over the failed queue has kept is left to the next");
         }
-        if let Err(error) = with_timeout(ANSWER, self.lock.release()).await {
+        if let Err(error) = with_timeout(QUERY_TIMEOUT, self.lock.release()).await {
             tracing::debug!(%error, "the lock of a pass over the failed queue was lost");
         }
     }
 
     /// Confirms the lock if nothing has been asked on its connection for some time.
-    pub(super) async fn still_held(&mut self) -> Result<(), StoreError> {
-        self.sweep.goes_on();
-        if self.confirmed.elapsed() >= CONFIRM_EVERY { self.confirm().await } else { Ok(()) }
+    pub(super) async fn confirm_lock_if_due(&mut self) -> Result<(), StoreError> {
+        self.sweep.note_progress();
+        if self.confirmed.elapsed() >= CONFIRM_INTERVAL { self.confirm().await } else { Ok(()) }
     }
 
     async fn confirm(&mut self) -> Result<(), StoreError> {
-        with_timeout(ANSWER, self.lock.confirm()).await?;
+        with_timeout(QUERY_TIMEOUT, self.lock.confirm()).await?;
         self.confirmed = Instant::now();
         Ok(())
     }
@@ -130,26 +136,27 @@ impl<'a> Pass<'a> {
     /// Goes through the rows that were failed when the pass began, from the oldest failure on.
     async fn owe_unseen(&mut self) -> Result<(), StoreError> {
         let mut after = ScanPosition::START;
-        for _ in 0..=self.failed_rows.div_ceil(ROWS_AT_ONCE as u64) {
+        for _ in 0..=self.failed_rows.div_ceil(MAX_BATCH_ROWS as u64) {
             let (store, began) = (&self.sweep.store, self.lock.acquired_at());
-            let owing = mark_unseen_unpublished(store, began, false, after, ROWS_AT_ONCE, self.now);
-            let Some(unpublished) = with_timeout(ANSWER, owing).await? else { break };
+            let owing =
+                mark_unseen_unpublished(store, began, false, after, MAX_BATCH_ROWS, self.now);
+            let Some(unpublished) = with_timeout(QUERY_TIMEOUT, owing).await? else { break };
             self.tally.owed_again += unpublished.unpublished;
             after = unpublished.upto;
             if self.sweep.stop.is_cancelled() {
                 break;
             }
-            self.still_held().await?;
+            self.confirm_lock_if_due().await?;
         }
         Ok(())
     }
 }
 
-pub(super) fn put_back(error: PublishError) -> StepError {
+pub(super) fn copy_error(error: PublishError) -> LoopError {
     match error {
         PublishError::Unavailable { .. } | PublishError::TimedOut { .. } => {
             InspectError::Unavailable(error.to_string()).into()
         }
-        other => StepError::PutBack(other),
+        other => LoopError::CopyToTail(other),
     }
 }

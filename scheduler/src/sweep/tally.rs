@@ -6,7 +6,7 @@ pub struct Tally {
     /// Messages that stayed: of failed rows.
     pub kept: u64,
     /// Messages that stayed because no row says what they are.
-    pub unowned: u64,
+    pub unknown: u64,
     /// Messages that went.
     pub removed: u64,
     /// Of those, the ones that no row knew and that an operator had discarded.
@@ -28,10 +28,10 @@ pub struct Tally {
 impl Tally {
     /// Messages that are settled.
     pub(super) const fn settled(&self) -> u64 {
-        self.kept + self.unowned + self.removed
+        self.kept + self.unknown + self.removed
     }
 
-    pub(super) fn tell(&self) {
+    pub(super) fn log(&self) {
         if self.owed_again > 0 {
             tracing::warn!(
                 sexton_unaccounted_executions = self.owed_again,
@@ -71,7 +71,7 @@ impl Tally {
         }
         tracing::debug!(
             messages.kept = self.kept,
-            messages.unowned = self.unowned,
+            messages.unowned = self.unknown,
             messages.removed = self.removed,
             sweep.complete = self.complete,
             "went through the failed queue and removed {} messages",

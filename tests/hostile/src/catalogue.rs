@@ -5,7 +5,8 @@ use std::path::Path;
 use sexton_model::duration;
 use sexton_worker::catalogue::{
     Catalogue, EMAIL_TEXT_MAX_BYTES, GRACE_MAX, HEADERS_MAX, LOCK_TIMEOUT_MAX, MAX_PROBLEMS,
-    Problem, RESPONSE_MAX, Runs, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, format_size,
+    Problem, RESPONSE_MAX, SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, TIMEOUT_MAX, TaskKind,
+    format_size,
 };
 use sexton_worker::command::CommandTask;
 use sexton_worker::email::EmailTask;
@@ -41,23 +42,23 @@ fn check_limits(catalogue: &Catalogue) {
         assert!(sexton_model::ticket::is_task_type(name));
         let entry = catalogue.get(name).expect("a listed type");
         assert!(entry.timeout.is_none_or(|timeout| timeout <= TIMEOUT_MAX));
-        match &entry.runs {
-            Runs::Command(command) => {
+        match &entry.kind {
+            TaskKind::Command(command) => {
                 assert!(command.line.program.is_absolute());
                 assert!(command.line.arguments.iter().all(|word| !word.contains('\0')));
                 assert!(command.grace <= GRACE_MAX);
             }
-            Runs::Email(mail) => {
+            TaskKind::Email(mail) => {
                 assert!(!mail.server.host.is_empty() && mail.server.port > 0);
                 assert!(mail.body.len() <= EMAIL_TEXT_MAX_BYTES);
             }
-            Runs::Http(request) => {
+            TaskKind::Http(request) => {
                 assert!(["http", "https"].contains(&request.url.scheme()));
                 assert!(request.url.host().is_some() && request.url.password().is_none());
                 assert!(request.headers.len() <= HEADERS_MAX);
                 assert!(request.max_response as u64 <= RESPONSE_MAX);
             }
-            Runs::Sql(task) => {
+            TaskKind::Sql(task) => {
                 assert!(!task.statement.contains('\0') && task.statement.len() <= SQL_MAX_BYTES);
                 assert!(!task.lock_timeout.is_zero() && task.lock_timeout <= LOCK_TIMEOUT_MAX);
                 let limit = task.statement_timeout;
@@ -65,7 +66,7 @@ fn check_limits(catalogue: &Catalogue) {
                     limit.is_none_or(|limit| !limit.is_zero() && limit <= STATEMENT_TIMEOUT_MAX)
                 );
             }
-            Runs::Noop => {}
+            TaskKind::Noop => {}
         }
     }
     assert!(catalogue.types().len() > 0);
@@ -78,15 +79,15 @@ fn written_and_read_again(catalogue: &Catalogue) {
         let timeout = entry.timeout.map(duration::format);
         let timeout = timeout.map_or(String::new(), |timeout| format!("timeout = \"{timeout}\"\n"));
         let retry = format!("retry = {}\n", toml_text::retry(&entry.retry));
-        head + &timeout + &retry + &runs(&entry.runs)
+        head + &timeout + &retry + &runs(&entry.kind)
     };
     let text: String = catalogue.types().map(entry).collect();
     assert_eq!(parse(&text).as_ref(), Ok(catalogue), "written as\n{text}");
 }
 
-fn runs(runs: &Runs) -> String {
+fn runs(runs: &TaskKind) -> String {
     match runs {
-        Runs::Command(command) => {
+        TaskKind::Command(command) => {
             let program = command.line.program.to_str().expect("it came out of text").to_owned();
             let words = [program].into_iter().chain(command.line.arguments.iter().cloned());
             let words: Vec<_> = words.map(|word| toml_text::quoted(&word)).collect();
@@ -94,9 +95,9 @@ fn runs(runs: &Runs) -> String {
             let head = format!("command = [{}]\ngrace = \"{grace}\"\n", words.join(", "));
             head + &surroundings(command)
         }
-        Runs::Email(mail) => email(mail),
-        Runs::Noop => "noop = true\n".to_owned(),
-        Runs::Http(request) => {
+        TaskKind::Email(mail) => email(mail),
+        TaskKind::Noop => "noop = true\n".to_owned(),
+        TaskKind::Http(request) => {
             let headers: Vec<_> = request
                 .headers
                 .iter()
@@ -116,7 +117,7 @@ fn runs(runs: &Runs) -> String {
                 format_size(request.max_response as u64),
             )
         }
-        Runs::Sql(task) => sql_text(task),
+        TaskKind::Sql(task) => sql_text(task),
     }
 }
 

@@ -6,7 +6,7 @@ use sexton_model::bulk::BulkKind;
 use sexton_model::failures::FailureFilter;
 use sexton_model::id::AttemptNumber;
 use sexton_model::state::State;
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_store::bulk::{self, BulkSelector, ControlError, NewBulk};
 use sexton_store::operator;
 use sexton_tests::factory::{NewExecution, NewJob};
@@ -104,7 +104,7 @@ async fn rows_that_somebody_holds_are_done_when_they_are_free() {
     assert_eq!((round.done, round.refused), (1, 0));
     assert_eq!(f.state(free).await, "pending/2");
     let round = scheduler.run_once(now(2_002)).await.unwrap();
-    assert!(round.done == 0 && !round.rest.is_zero(), "it does not spin: {round:?}");
+    assert!(round.done == 0 && !round.next_round_in.is_zero(), "it does not spin: {round:?}");
     holder.rollback().await.unwrap();
     finish(&scheduler, now(2_003)).await;
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The first few of a bulk, before the rest.
 
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_scheduler::bulks::Bulks;
-use sexton_scheduler::step::Step as _;
 use sexton_store::bulk;
 
 use super::{BY, Fixture, now};

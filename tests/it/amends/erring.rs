@@ -7,7 +7,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::failures::FailureFilter;
-use sexton_scheduler::step::{Pause, Step as _};
+use sexton_scheduler::background_loop::{BackgroundLoop as _, Pause};
 use sexton_store::bulk::{self, NewBulk};
 
 use super::{BY, Fixture, finish, now};
@@ -69,13 +69,13 @@ async fn a_bulk_whose_tickets_are_refused_rests_and_holds_up_no_other() {
     let scheduler = f.scheduler();
     // Both are selected.
     let round = scheduler.run_once(now(2_000)).await.unwrap();
-    assert_eq!((round.selected, round.balked), (3, 0));
+    assert_eq!((round.selected, round.unpublished), (3, 0));
     let round = scheduler.run_once(now(2_001)).await.unwrap();
-    assert_eq!((round.balked, round.done, round.published), (1, 1, 0), "the round ends there");
+    assert_eq!((round.unpublished, round.done, round.published), (1, 1, 0), "the round ends there");
     assert_eq!(scheduler.pause(&round), Pause::Exactly(Duration::from_secs(5)));
     assert_eq!((f.bulk(refused).await.done, f.bulk(other).await.done), (1, 0));
     let round = scheduler.run_once(now(2_006)).await.unwrap();
-    assert_eq!((round.balked, round.published), (0, 1), "it is the other one's turn");
+    assert_eq!((round.unpublished, round.published), (0, 1), "it is the other one's turn");
     assert_eq!(f.stands(other).await, "done 2/1/1");
     let unpublished = "SELECT count(*) FROM executions WHERE state = 'pending' AND pool = 'full'
         AND ticket_published_at IS NULL";

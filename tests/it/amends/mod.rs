@@ -24,9 +24,9 @@ use sexton_model::bulk::BulkKind;
 use sexton_model::failures::FailureFilter;
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
-use sexton_scheduler::bulks::{Bulks, Carried};
+use sexton_scheduler::background_loop::BackgroundLoop as _;
+use sexton_scheduler::bulks::{Bulks, BulksReport};
 use sexton_scheduler::outbox::Outbox;
-use sexton_scheduler::step::Step as _;
 use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk};
 use sexton_store::operator::AuditContext;
 use sexton_store::{Now, Store};
@@ -160,7 +160,7 @@ impl Fixture {
 }
 
 /// Rounds until nothing is alive.
-async fn finish(scheduler: &Bulks, instant: Now) -> Carried {
+async fn finish(scheduler: &Bulks, instant: Now) -> BulksReport {
     let mut last = scheduler.run_once(instant).await.unwrap();
     for _ in 0..1_000 {
         let round = scheduler.run_once(instant).await.unwrap();

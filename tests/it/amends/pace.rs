@@ -4,7 +4,7 @@ use serde_json::json;
 use sexton_model::bulk::BulkKind;
 use sexton_model::failures::FailureFilter;
 use sexton_model::verify_task::VerifyAnswer;
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_store::bulk::{self, NewBulk};
 
 use super::{BY, Fixture, now};
@@ -29,7 +29,7 @@ async fn a_rate_is_kept_by_the_database_s_clock_whichever_scheduler_goes_on() {
         for _ in 0..3 {
             let scheduler = f.scheduler();
             let round = scheduler.run_once(now(2_000 + second)).await.unwrap();
-            assert!(round.rest > std::time::Duration::ZERO, "{round:?}");
+            assert!(round.next_round_in > std::time::Duration::ZERO, "{round:?}");
         }
         assert_eq!(f.bulk(id).await.done, done, "after {second} s");
     }

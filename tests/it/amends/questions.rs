@@ -5,7 +5,7 @@ use sexton_model::bulk::BulkKind;
 use sexton_model::failures::FailureFilter;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::verify_task::VerifyAnswer;
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_store::bulk::{self, MAX_ACTIVE_BULKS, NewBulk};
 use sexton_store::operator::{Edit, edit};
 

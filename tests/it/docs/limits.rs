@@ -18,7 +18,7 @@ use sexton_worker::catalogue::{
     SQL_MAX_BYTES, STATEMENT_TIMEOUT_MAX, STDIN_TEXT_MAX_BYTES, TIMEOUT_MAX, VARIABLES_MAX,
     format_size,
 };
-use sexton_worker::command::INHERITED;
+use sexton_worker::command::INHERITED_VARIABLES;
 use sexton_worker::email::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
 use sexton_worker::http::RETRY_AFTER_MAX;
 use sexton_worker::output::OutputLimits;
@@ -163,7 +163,7 @@ fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
     check(tasks, "limits.cpu_time", None, &span(&CPU_TIME));
     check(tasks, "limits.open_files", None, "16 to 1,048,576");
     assert_eq!(OPEN_FILES, 16..=1_048_576);
-    let inherited = INHERITED.map(|name| format!("`{name}`"));
+    let inherited = INHERITED_VARIABLES.map(|name| format!("`{name}`"));
     let (last, first) = inherited.split_last().unwrap();
     let inherited = format!("{} and {last}", first.join(", "));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

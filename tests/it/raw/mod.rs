@@ -22,8 +22,8 @@ use serde_json::Value;
 use sexton_broker::names::failed_queue;
 use sexton_broker::publish::DEFAULT_LANES;
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Publisher, Timeouts};
-use sexton_scheduler::step::Step as _;
-use sexton_scheduler::sweep::{Sweep, Swept, Tally};
+use sexton_scheduler::background_loop::BackgroundLoop as _;
+use sexton_scheduler::sweep::{Sweep, SweepReport, Tally};
 use sexton_store::Store;
 use sexton_store::unknown_messages::{Capacity, MAX_STORED};
 use sexton_tests::platform::{CommandOutput, Platform};
@@ -103,7 +103,7 @@ impl Stage {
 
     /// The same with such a limit to what is written down.
     async fn pass_within(&self, limit: Capacity) -> Tally {
-        pass_of(&self.sweep().with_raw_limit(limit)).await
+        pass_of(&self.sweep().with_unknown_limit(limit)).await
     }
 
     /// A pass that breaks off before it takes a message, since its scheduler is told to stop.
@@ -172,7 +172,7 @@ impl Stage {
 
 async fn pass_of(sweep: &Sweep) -> Tally {
     match sweep.run_once(None).await.unwrap() {
-        Swept::Pass(tally) => tally,
+        SweepReport::Pass(tally) => tally,
         other => panic!("there was cause for a pass: {other:?}"),
     }
 }

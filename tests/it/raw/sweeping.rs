@@ -29,7 +29,7 @@ async fn what_no_row_knows_is_written_down_whole_and_stays_in_the_queue() {
     stage.put(b"{}", of_nobody(Uuid::nil())).await;
     // The row's number is 1, and the message names 2: it is stale, and no raw one.
     let tally = stage.pass().await;
-    assert_eq!((tally.unowned, tally.removed, tally.discarded), (3, 1, 0));
+    assert_eq!((tally.unknown, tally.removed, tally.discarded), (3, 1, 0));
     let listed = stage.listed(&[]).await;
     let kinds: Vec<_> = listed.iter().map(|one| one["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["unreadable", "foreign", "ticket"]);
@@ -72,7 +72,7 @@ async fn a_discard_is_carried_out_by_the_next_pass_and_a_restore_puts_the_messag
     assert_eq!(stage.state(&id).await, "discarding");
     assert_eq!(stage.ready().await, 2, "nothing is removed before a pass");
     let tally = stage.pass().await;
-    assert_eq!((tally.discarded, tally.unowned), (1, 1));
+    assert_eq!((tally.discarded, tally.unknown), (1, 1));
     assert_eq!(stage.bodies().await, [b"keep".to_vec()]);
     assert_eq!(stage.state(&id).await, "discarded");
     let done = stage.command(&["restore", &id]).await;
@@ -147,7 +147,7 @@ async fn an_equal_message_that_comes_after_a_discard_is_a_new_one() {
     stage.pass().await;
     stage.put(b"rubbish", BasicProperties::default()).await;
     let tally = stage.pass().await;
-    assert_eq!((tally.discarded, tally.unowned), (0, 1), "nobody has discarded this one");
+    assert_eq!((tally.discarded, tally.unknown), (0, 1), "nobody has discarded this one");
     assert_eq!(stage.state(&id).await, "parked");
 }
 
@@ -236,13 +236,13 @@ async fn a_discard_in_a_queue_of_many_batches_is_known_to_be_done_and_can_be_tak
         stage.put(format!("keep {number}").as_bytes(), BasicProperties::default()).await;
     }
     let pass = async || pass_of(&stage.sweep().with_batch(2)).await;
-    assert_eq!(pass().await.unowned, 10);
+    assert_eq!(pass().await.unknown, 10);
     let listed = stage.listed(&[]).await;
     let many = listed.iter().find(|one| one["copies"] == 5).unwrap();
     let id = many["id"].as_str().unwrap().to_owned();
     stage.discard(&id).await;
     let tally = pass().await;
-    assert_eq!((tally.discarded, tally.unowned, tally.complete), (5, 5, true));
+    assert_eq!((tally.discarded, tally.unknown, tally.complete), (5, 5, true));
     assert_eq!(stage.state(&id).await, "discarded");
     assert!(stage.command(&["restore", &id]).await.status.success());
     pass().await;
@@ -342,7 +342,7 @@ async fn what_there_is_no_room_for_stays_in_the_queue_and_is_counted_and_told() 
     let limit = unknown_messages::Capacity { messages: 2, ..unknown_messages::MAX_STORED };
     for _ in 0..2 {
         let tally = stage.pass_within(limit).await;
-        assert_eq!((tally.unowned, tally.unrecorded, tally.removed), (5, 3, 0));
+        assert_eq!((tally.unknown, tally.unrecorded, tally.removed), (5, 3, 0));
     }
     assert_eq!(stage.ready().await, 5);
     assert_eq!(stage.listed(&[]).await.len(), 2);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sexton_model::id::JobId;
-use sexton_scheduler::step::Step;
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_tests::factory::NewJob;
 
 use super::{Fixture, at, now};

@@ -2,7 +2,7 @@
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_tests::factory::{NewExecution, NewJob};
 
 use super::{Fixture, at, now};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_model::state::State;
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_scheduler::planner::Planner;
-use sexton_scheduler::step::Step;
 use sexton_store::StoreError;
 use sexton_tests::factory::NewJob;
 use sqlx::AssertSqlSafe;
@@ -120,7 +120,7 @@ async fn while_the_broker_is_away_claiming_goes_on_and_the_debt_stays_in_the_row
     let publisher = sexton_broker::Publisher::start(&back.link, 1);
     let outbox = sexton_scheduler::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
     let relay = sexton_scheduler::relay::Relay::new(f.store(), Arc::new(outbox));
-    let relay = relay.patience(PATIENCE);
+    let relay = relay.confirm_wait(PATIENCE);
     assert_eq!(relay.run_once(now(61)).await.unwrap().marked, 20);
     assert_eq!(back.tickets().await.len(), 20);
 }
@@ -167,9 +167,9 @@ async fn jobs_that_cannot_be_planned_stop_no_other_and_are_not_touched() {
         .unwrap();
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
-    assert_eq!((report.claimed, report.set_aside), (1, 2));
+    assert_eq!((report.claimed, report.quarantined), (1, 2));
     let again = planner.run_once(now(0)).await.unwrap();
-    assert_eq!(again.set_aside, 0, "set aside, they are not looked at in each round");
+    assert_eq!(again.quarantined, 0, "set aside, they are not looked at in each round");
     assert!(again.sleep > Duration::from_millis(100), "nor do they keep it awake");
     let untouched = "SELECT count(*) FROM jobs WHERE name LIKE 'a.%' AND status = 'active'
                      AND next_fire_at = to_timestamp(1800000000) AND revision = 1";
@@ -179,7 +179,7 @@ async fn jobs_that_cannot_be_planned_stop_no_other_and_are_not_touched() {
         .execute(f.db.pool())
         .await
         .unwrap();
-    planner.jobs_changed();
+    planner.release_quarantine();
     assert_eq!(planner.run_once(now(0)).await.unwrap().claimed, 1, "corrected, it fires");
 }
 
@@ -196,7 +196,7 @@ async fn a_job_whose_row_the_database_refuses_to_claim_is_found_and_set_aside() 
     .unwrap();
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
-    assert_eq!((report.claimed, report.set_aside), (4, 1));
+    assert_eq!((report.claimed, report.quarantined), (4, 1));
     assert_eq!(
         f.number("SELECT count(*) FROM jobs WHERE next_fire_at <= to_timestamp(1800000000)").await,
         1
@@ -250,7 +250,9 @@ async fn a_missing_schema_is_an_outage_that_says_what_to_do() {
     sqlx::query("DROP TABLE jobs CASCADE").execute(f.db.pool()).await.unwrap();
     let (planner, _dispatcher) = f.planner();
     let error = planner.run_once(now(0)).await.unwrap_err();
-    let sexton_scheduler::step::StepError::Store(error) = error else { panic!("{error}") };
+    let sexton_scheduler::background_loop::LoopError::Store(error) = error else {
+        panic!("{error}")
+    };
     assert!(matches!(error, StoreError::Schema(_)));
     assert!(error.to_string().contains("sexton migrate"), "{error}");
 }

@@ -7,7 +7,7 @@ use sexton_broker::publish::DEFAULT_LANES;
 use sexton_model::state::State;
 use sexton_scheduler::dispatch::{Dispatch, dispatch};
 use sexton_scheduler::outbox::Outbox;
-use sexton_scheduler::runner::Around;
+use sexton_scheduler::runner::LoopContext;
 use sexton_service::clock;
 use sexton_service::health::{Liveness, Readiness};
 use sexton_service::outage::Reachability;
@@ -45,7 +45,7 @@ impl Scene {
         let (readiness, soft) = (Readiness::new(), CancellationToken::new());
         let database = Reachability::new(readiness.condition("database", clock::now()));
         database.record_success();
-        let around = Around {
+        let around = LoopContext {
             started: CancellationToken::new(),
             soft: soft.clone(),
             hard: CancellationToken::new(),

@@ -2,7 +2,7 @@
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
-use sexton_scheduler::step::Step;
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_store::backfill::{Backfill, BackfillError, create_batch};
 use sexton_store::jobs::resume;
 use sexton_store::operator::AuditContext;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, PastPolicy, Schedule};
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_scheduler::dispatch::dispatch;
 use sexton_scheduler::planner::Planner;
-use sexton_scheduler::step::Step;
 use sexton_store::catch_up::{self, HoldDecision, SettledHold};
 use sexton_store::firing::{self, ClaimTransaction};
 use sexton_store::jobs::{self, Apply, Delete};

@@ -106,7 +106,7 @@ impl Fixture {
     }
 
     fn relay(&self) -> Relay {
-        Relay::new(self.store(), Arc::clone(&self.outbox)).patience(PATIENCE)
+        Relay::new(self.store(), Arc::clone(&self.outbox)).confirm_wait(PATIENCE)
     }
 
     async fn job(&self, job: NewJob) -> JobId {

@@ -8,8 +8,8 @@ use chrono::{Days, TimeDelta};
 use serde_json::json;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
-use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
-use sexton_scheduler::step::Step;
+use sexton_scheduler::background_loop::BackgroundLoop;
+use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_store::retention::RetentionPolicy;
 use sexton_tests::factory::NewExecution;
@@ -24,18 +24,18 @@ fn pruner(f: &Fixture) -> Pruner {
 }
 
 /// One round, so many days after the beginning, by a process that has just started.
-async fn prune(f: &Fixture, days: u64) -> Prunes {
+async fn prune(f: &Fixture, days: u64) -> PrunerReport {
     pruner(f).run_once(Some(at(0) + Days::new(days))).await.unwrap()
 }
 
 /// The same, where a pass is due.
-async fn pruned(f: &Fixture, days: u64) -> Pruned {
-    let Prunes::Pass(pruned) = prune(f, days).await else { panic!("a pass was due") };
+async fn pruned(f: &Fixture, days: u64) -> PruneCounts {
+    let PrunerReport::Pass(pruned) = prune(f, days).await else { panic!("a pass was due") };
     pruned
 }
 
-fn is_quiet(prunes: Prunes) -> bool {
-    matches!(prunes, Prunes::Waits(_))
+fn is_quiet(prunes: PrunerReport) -> bool {
+    matches!(prunes, PrunerReport::NotDue(_))
 }
 
 async fn remaining(f: &Fixture, id: ExecutionId) -> bool {
@@ -80,7 +80,7 @@ async fn a_callers_own_key_goes_on_deduplicating_when_the_rest_of_its_row_is_gon
         .execute(f.db.pool())
         .await
         .unwrap();
-    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.stripped), (0, 1));
     assert_eq!(f.column(id, "result").await, None);
     assert_eq!(f.column(id, "params").await.as_deref(), Some("{}"));
@@ -117,7 +117,7 @@ async fn more_rows_than_a_batch_holds_all_go() {
     ] {
         sqlx::query(follows).execute(f.db.pool()).await.unwrap();
     }
-    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.complete), (2_500, true));
     assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);
     assert_eq!(f.number("SELECT count(*) FROM attempt_output").await, 0);
@@ -132,11 +132,11 @@ async fn while_another_replica_prunes_this_one_does_not() {
     let lock = lock.expect("nobody else has it");
     let pruner = pruner(&f);
     let later = Some(at(0) + Days::new(31));
-    assert_eq!(pruner.run_once(later).await.unwrap(), Prunes::Elsewhere);
+    assert_eq!(pruner.run_once(later).await.unwrap(), PrunerReport::LockedElsewhere);
     assert!(remaining(&f, id).await);
     // The other dies in the middle: this one makes it.
     lock.release().await.unwrap();
-    assert!(matches!(pruner.run_once(later).await.unwrap(), Prunes::Pass(_)));
+    assert!(matches!(pruner.run_once(later).await.unwrap(), PrunerReport::Pass(_)));
     assert!(is_quiet(pruner.run_once(later).await.unwrap()));
 }
 
@@ -148,15 +148,15 @@ async fn a_pass_is_made_at_three_in_the_morning_and_once() {
     // The beginning is at 8:00; 19 hours later it is 3:00.
     let three = at(0) + Days::new(30) + TimeDelta::hours(19);
     let first = pruner.run_once(Some(three - Days::new(1))).await.unwrap();
-    assert_eq!(first, Prunes::Pass(Pruned { complete: true, ..Pruned::default() }));
+    assert_eq!(first, PrunerReport::Pass(PruneCounts { complete: true, ..PruneCounts::default() }));
     let before = pruner.run_once(Some(three - TimeDelta::seconds(1))).await.unwrap();
-    assert_eq!(before, Prunes::Waits(three));
+    assert_eq!(before, PrunerReport::NotDue(three));
     assert!(is_quiet(prune(&f, 30).await), "nor by another process, started meanwhile");
     let made = pruner.run_once(Some(three)).await.unwrap();
-    let expected = Pruned { deleted: 1, complete: true, ..Pruned::default() };
-    assert_eq!(made, Prunes::Pass(expected));
+    let expected = PruneCounts { deleted: 1, complete: true, ..PruneCounts::default() };
+    assert_eq!(made, PrunerReport::Pass(expected));
     let again = pruner.run_once(Some(three)).await.unwrap();
-    assert_eq!(again, Prunes::Waits(three + Days::new(1)));
+    assert_eq!(again, PrunerReport::NotDue(three + Days::new(1)));
 }
 
 #[tokio::test]
@@ -175,8 +175,8 @@ async fn a_pass_that_failed_is_made_up_for_a_minute_later() {
     assert!(pruner.run_once(Some(time)).await.is_err());
     sqlx::query("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
     let minute = time + TimeDelta::minutes(1);
-    assert_eq!(pruner.run_once(Some(time)).await.unwrap(), Prunes::Waits(minute));
-    assert!(matches!(pruner.run_once(Some(minute)).await.unwrap(), Prunes::Pass(_)));
+    assert_eq!(pruner.run_once(Some(time)).await.unwrap(), PrunerReport::NotDue(minute));
+    assert!(matches!(pruner.run_once(Some(minute)).await.unwrap(), PrunerReport::Pass(_)));
     assert!(!remaining(&f, id).await);
 }
 
@@ -193,7 +193,7 @@ async fn old_gaps_alone_are_work_too() {
     .execute(f.db.pool())
     .await
     .unwrap();
-    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!(pruned.other, 1);
     assert!(is_quiet(prune(&f, 31).await));
 }
@@ -259,10 +259,10 @@ async fn a_pass_that_is_stopped_among_bulks_says_that_it_is_not_complete() {
     };
     let both = async { tokio::join!(passing, stopping) };
     let (passed, ()) = tokio::time::timeout(std::time::Duration::from_mins(1), both).await.unwrap();
-    let Prunes::Pass(pruned) = passed.unwrap() else { panic!("a pass was due") };
+    let PrunerReport::Pass(pruned) = passed.unwrap() else { panic!("a pass was due") };
     assert!(!pruned.complete && (1..60_000).contains(&pruned.other), "{pruned:?}");
     // Whoever comes next goes on with the rest.
-    let Prunes::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
+    let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert!(pruned.complete);
     assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
 }

@@ -9,9 +9,9 @@ use sexton_broker::{Link, LinkSettings, Timeouts};
 use sexton_model::delay_queues::DELAY_QUEUES_MS;
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
+use sexton_scheduler::background_loop::{BackgroundLoop, Pause};
 use sexton_scheduler::dispatch::dispatch;
-use sexton_scheduler::relay::{BATCH, Relay};
-use sexton_scheduler::step::{Pause, Step};
+use sexton_scheduler::relay::{MAX_BATCH_TICKETS, Relay};
 use sexton_servers::{RabbitOptions, RabbitServer};
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::TestNamespace;
@@ -107,7 +107,10 @@ async fn thousands_of_refused_tickets_delay_no_other_queue_by_a_round() {
         }
     }
     // After the first round a probe each half minute.
-    assert!((BATCH - 1..BATCH + 60).contains(&refused), "{refused} were refused");
+    assert!(
+        (MAX_BATCH_TICKETS - 1..MAX_BATCH_TICKETS + 60).contains(&refused),
+        "{refused} were refused"
+    );
     assert!((15..40).contains(&tried), "{tried} rounds tried the queue");
     scene.end().await;
 }

@@ -7,8 +7,8 @@ use chrono::TimeDelta;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::retry::{Decision, RetryPolicy};
 use sexton_model::state::State;
-use sexton_scheduler::rescuer::{Rescued, Rescuer};
-use sexton_scheduler::step::Step;
+use sexton_scheduler::background_loop::BackgroundLoop;
+use sexton_scheduler::rescuer::{Rescuer, RescuerReport};
 use sexton_scheduler::stopwatch::Stopwatch;
 use sexton_store::lease::{AttemptFence, Renewal, renew};
 use sexton_store::lost_attempts::{self, LossGrounds};
@@ -33,18 +33,19 @@ impl Observer {
         let (begun, elapsed) = (Instant::now(), Arc::new(Mutex::default()));
         let read = Arc::clone(&elapsed);
         let stopwatch = Stopwatch::new(move || begun + *read.lock().unwrap());
-        let rescuer = Rescuer::new(f.store(), defaults, Arc::clone(relay)).timed_by(stopwatch);
+        let rescuer =
+            Rescuer::new(f.store(), defaults, Arc::clone(relay)).with_stopwatch(stopwatch);
         Self { rescuer, elapsed }
     }
 
     /// A round, so many milliseconds after this observer has begun, at a second of the database's clock.
-    async fn round(&self, millis: u64, second: i64) -> Rescued {
+    async fn round(&self, millis: u64, second: i64) -> RescuerReport {
         *self.elapsed.lock().unwrap() = Duration::from_millis(millis);
         self.rescuer.run_once(now(second)).await.unwrap()
     }
 
     /// As if it had seen all there is for a whole lease, all within one second of the database's clock.
-    async fn waits_for_a_lease(&self, second: i64) -> Rescued {
+    async fn waits_for_a_lease(&self, second: i64) -> RescuerReport {
         let seen = self.round(0, second).await;
         assert_eq!((seen.found, seen.lost), (0, 0), "it has just begun");
         self.round(20_000, second).await
@@ -72,7 +73,7 @@ async fn a_lease_that_still_runs_is_left_alone() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let observer = Observer::new(&f, &Arc::default());
-    assert_eq!(observer.round(0, 1).await, Rescued { watched: 1, found: 0, lost: 0 });
+    assert_eq!(observer.round(0, 1).await, RescuerReport { watched: 1, found: 0, lost: 0 });
     assert_eq!(observer.round(19_999, 20).await.found, 0);
     assert_eq!(f.state(id).await, "running/1");
     assert_eq!(observer.round(20_000, 21).await.lost, 1);
@@ -255,10 +256,10 @@ async fn more_open_attempts_than_are_watched_at_a_time_are_watched_when_others_h
     }
     let mut observer = Observer::new(&f, &Arc::default());
     // In pages of two, at most five.
-    observer.rescuer = observer.rescuer.watching(2, 5);
+    observer.rescuer = observer.rescuer.with_limits(2, 5);
     assert_eq!(observer.round(0, 100).await.watched, 5);
-    assert_eq!(observer.round(20_000, 100).await, Rescued { watched: 5, found: 5, lost: 5 });
-    assert_eq!(observer.round(20_001, 100).await, Rescued { watched: 5, found: 0, lost: 0 });
-    assert_eq!(observer.round(40_001, 100).await, Rescued { watched: 5, found: 5, lost: 5 });
-    assert_eq!(observer.round(40_002, 100).await, Rescued::default());
+    assert_eq!(observer.round(20_000, 100).await, RescuerReport { watched: 5, found: 5, lost: 5 });
+    assert_eq!(observer.round(20_001, 100).await, RescuerReport { watched: 5, found: 0, lost: 0 });
+    assert_eq!(observer.round(40_001, 100).await, RescuerReport { watched: 5, found: 5, lost: 5 });
+    assert_eq!(observer.round(40_002, 100).await, RescuerReport::default());
 }

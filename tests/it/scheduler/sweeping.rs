@@ -13,8 +13,8 @@ use lapin::options::{BasicGetOptions, BasicRejectOptions, QueuePurgeOptions};
 use sexton_broker::{Properties, Publication};
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::state::State;
-use sexton_scheduler::step::Step;
-use sexton_scheduler::sweep::{Sweep, Swept, Tally};
+use sexton_scheduler::background_loop::BackgroundLoop;
+use sexton_scheduler::sweep::{Sweep, SweepReport, Tally};
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_store::operator::{AuditContext, requeue};
 use sexton_store::parked_messages::fail_unopened;
@@ -52,7 +52,7 @@ async fn pass(f: &Fixture) -> Tally {
 
 async fn pass_of(sweep: &Sweep) -> Tally {
     match sweep.run_once(now(100)).await.unwrap() {
-        Swept::Pass(tally) => tally,
+        SweepReport::Pass(tally) => tally,
         other => panic!("there was cause for a pass: {other:?}"),
     }
 }
@@ -86,7 +86,7 @@ async fn alter(f: &Fixture, assignments: &'static str) {
 async fn a_queue_in_step_is_left_alone() {
     let f = Fixture::new().await;
     let id = parked(&f).await;
-    assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), Swept::NoCause);
+    assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), SweepReport::NotDue);
     assert_eq!(parked_messages(&f).await, [ticket_of(id, 1)]);
 }
 
@@ -213,7 +213,7 @@ async fn a_ticket_that_the_broker_parked_fails_its_execution() {
     // What the broker parked is gone; the row's own message bears the next number.
     assert_eq!(f.ready(&f.namespace.failed()).await, 0);
     assert_eq!(f.relay().run_once(now(101)).await.unwrap().marked, 1);
-    assert_eq!(sweep.run_once(now(102)).await.unwrap(), Swept::NoCause);
+    assert_eq!(sweep.run_once(now(102)).await.unwrap(), SweepReport::NotDue);
     assert_eq!(parked_messages(&f).await, [ticket_of(id, 2)]);
 }
 
@@ -248,8 +248,8 @@ async fn what_no_row_knows_stays_in_its_order_and_is_not_looked_through_again() 
     put(&f, Some("future"), Some(1), "a header without an id").await;
     let sweep = sweep(&f);
     let tally = pass_of(&sweep).await;
-    assert_eq!(tally, Tally { unowned: 4, complete: true, ..Tally::default() });
-    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::NoCause);
+    assert_eq!(tally, Tally { unknown: 4, complete: true, ..Tally::default() });
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), SweepReport::NotDue);
     let left: Vec<_> = parked_messages(&f).await.into_iter().map(|(id, _)| id).collect();
     assert_eq!(left, ["not JSON", &*forgotten, "foreign", "future"]);
 }
@@ -265,7 +265,7 @@ async fn a_purged_graveyard_is_published_again() {
     let tally = pass_of(&sweep).await;
     assert_eq!((tally.kept, tally.owed_again), (1, 2));
     assert_eq!(f.relay().run_once(now(100)).await.unwrap().marked, 2);
-    assert_eq!(sweep.run_once(now(101)).await.unwrap(), Swept::NoCause);
+    assert_eq!(sweep.run_once(now(101)).await.unwrap(), SweepReport::NotDue);
     let mut left = parked_messages(&f).await;
     left.sort();
     let mut expected = ids.map(|id| ticket_of(id, 1));
@@ -293,7 +293,7 @@ async fn one_replica_sweeps_at_a_time() {
     let other = f.db.other_store().unwrap();
     let lock = ExclusiveLock::try_acquire(&other, ExclusiveTask::Sweep, None).await.unwrap();
     let lock = lock.expect("nobody else has it");
-    assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), Swept::Elsewhere);
+    assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), SweepReport::LockedElsewhere);
     lock.release().await.unwrap();
     assert_eq!(pass(&f).await.removed, 1);
 }

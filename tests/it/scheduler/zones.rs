@@ -5,9 +5,9 @@ use sexton_model::cron::Dst;
 use sexton_model::id::JobId;
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::zone::{Zone, tz_data_version};
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_scheduler::cursors::Cursors;
 use sexton_scheduler::planner::Planner;
-use sexton_scheduler::step::Step;
 use sexton_store::jobs::{self, Apply, Job};
 use uuid::Uuid;
 

@@ -12,7 +12,7 @@ use lapin::options::{BasicGetOptions, BasicNackOptions};
 use lapin::{Connection, ConnectionProperties};
 use serde_json::Value;
 use sexton_broker::{PoolName, names};
-use sexton_scheduler::relay::BATCH;
+use sexton_scheduler::relay::MAX_BATCH_TICKETS;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::{Platform, Program};
 
@@ -112,7 +112,7 @@ fn assert_in_nominal_order(times: &[DateTime<Utc>]) {
     sorted.sort_by_key(|&place| (times[place], place));
     let furthest = sorted.iter().enumerate().map(|(rank, &place)| rank.abs_diff(place)).max();
     println!("MEASURED a ticket arrived {furthest:?} places from its own, of {}", times.len());
-    assert!(furthest.unwrap() <= BATCH, "{furthest:?} places of {}", times.len());
+    assert!(furthest.unwrap() <= MAX_BATCH_TICKETS, "{furthest:?} places of {}", times.len());
 }
 
 /// Every full round is followed by a rest.
@@ -127,9 +127,9 @@ async fn assert_bounded_rate(platform: &Platform, before: DateTime<Utc>) {
     .await
     .unwrap();
     println!("MEASURED rounds of {:?}", rounds.iter().map(|round| round.1).collect::<Vec<_>>());
-    assert!(rounds.len() >= JOBS.len() * FIRINGS as usize / BATCH, "{rounds:?}");
-    assert!(rounds.iter().all(|(_, tickets)| *tickets <= BATCH as i64), "{rounds:?}");
-    for pair in rounds.windows(2).filter(|pair| pair[0].1 == BATCH as i64) {
+    assert!(rounds.len() >= JOBS.len() * FIRINGS as usize / MAX_BATCH_TICKETS, "{rounds:?}");
+    assert!(rounds.iter().all(|(_, tickets)| *tickets <= MAX_BATCH_TICKETS as i64), "{rounds:?}");
+    for pair in rounds.windows(2).filter(|pair| pair[0].1 == MAX_BATCH_TICKETS as i64) {
         assert!((pair[1].0 - pair[0].0).to_std().unwrap() >= BETWEEN_FULL, "{rounds:?}");
     }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use chrono::{DateTime, Days, Utc};
 use clap::Parser;
-use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
+use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::retention::RetentionPolicy;
 use sexton_tests::database::TestDatabase;
 use sqlx::PgPool;
@@ -130,7 +130,7 @@ async fn pass(
     };
     let (passed, looked) = tokio::join!(passing, looking);
     looked?;
-    let Prunes::Pass(Pruned { deleted, complete, .. }) = passed? else {
+    let PrunerReport::Pass(PruneCounts { deleted, complete, .. }) = passed? else {
         anyhow::bail!("no pass was due")
     };
     ensure!(complete && deleted == old.unsigned_abs(), "{deleted} went, complete: {complete}");

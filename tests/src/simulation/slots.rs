@@ -117,7 +117,7 @@ pub(super) fn held(opened: &Opened) -> AttemptFence {
     AttemptFence { execution_id: opened.execution_id, attempt: opened.attempt, token: opened.token }
 }
 
-/// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/keeper.rs`.
+/// Until when a task may run after a lease that was asked for at `sent`: see `worker/src/lease_renewer.rs`.
 pub(super) fn own_clock(sent: DateTime<Utc>, lease: Duration) -> DateTime<Utc> {
     let margin = (lease / 10).clamp(Duration::from_millis(200), Duration::from_secs(2));
     sent + lease.saturating_sub(margin)

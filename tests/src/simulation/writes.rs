@@ -1,4 +1,4 @@
-//! The workers' statements, as in `worker/src/journal`: one for all slots of a worker, but never two
+//! The workers' statements, as in `worker/src/write_batcher`: one for all slots of a worker, but never two
 //! rows of one execution.
 
 use std::collections::{HashMap, HashSet};

@@ -194,7 +194,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "own-clock",
         edits: &[Edit {
-            file: "worker/src/keeper.rs",
+            file: "worker/src/lease_renewer.rs",
             text: "    sent + lease.saturating_sub(margin(lease))",
             instead: "    sent + lease.saturating_sub(margin(lease)) + Duration::from_hours(1)",
         }],
@@ -205,8 +205,8 @@ pub const FENCES: &[Fence] = &[
         name: "renewal-first",
         edits: &[Edit {
             file: "worker/src/slot.rs",
-            text: "let sent = if asked_before { None } else { Some(sent) };",
-            instead: "let sent = Some(sent).filter(|_| asked_before || !asked_before);",
+            text: "let sent = if is_repeated { None } else { Some(sent) };",
+            instead: "let sent = Some(sent).filter(|_| is_repeated || !is_repeated);",
         }],
         first: &["worker to PostgreSQL: answer to an open lost"],
         expected: &["overlapping runs"],

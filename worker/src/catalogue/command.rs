@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use super::fields::{Fields, Notes};
 use super::program::ProgramFinder;
 use super::{user, value};
-use crate::command::environment::{is_kept, is_own};
+use crate::command::environment::{is_never_inherited, is_reserved};
 use crate::command::{
     CommandLine, CommandTask, GRACE_DEFAULT, TaskEnvironment, TaskLimits, TaskUser,
 };
@@ -76,7 +76,7 @@ fn user(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskUser> {
     match user::find(&name) {
         Ok(user) => Some(user),
         Err(said) => {
-            fields.wrong("user", said, notes);
+            fields.report("user", said, notes);
             None
         }
     }
@@ -88,39 +88,41 @@ fn directory(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option
         Ok(path) if path.is_dir() => return Some(path),
         Ok(_) => {
             let said = format!("{} is no directory, or cannot be seen", quoting::quoted(text));
-            fields.wrong("directory", said, notes);
+            fields.report("directory", said, notes);
         }
-        Err(error) => fields.wrong("directory", format!("cannot be told: {error}"), notes),
+        Err(error) => fields.report("directory", format!("cannot be told: {error}"), notes),
     }
     None
 }
 
 fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> TaskEnvironment {
     let mut environment = TaskEnvironment::default();
-    let Some(own) = fields.table("environment", "environment.", notes) else { return environment };
-    own.only(&["inherit", "set"], notes);
-    if own.has("inherit") {
-        let names = own.texts("inherit", VARIABLES_MAX, notes);
+    let Some(section) = fields.table("environment", "environment.", notes) else {
+        return environment;
+    };
+    section.check_keys(&["inherit", "set"], notes);
+    if section.has("inherit") {
+        let names = section.texts("inherit", VARIABLES_MAX, notes);
         for (span, name) in &names {
             let begin = name.strip_suffix('*').unwrap_or(name);
             let said = if !(value::is_variable(begin) || *name == "*") {
                 "is no name of a variable, nor the beginning of one with a * at its end"
-            } else if name.ends_with('*') || !is_kept(OsStr::new(name)) {
+            } else if name.ends_with('*') || !is_never_inherited(OsStr::new(name)) {
                 continue;
             } else {
                 "is a setting of the worker, which is not handed on"
             };
             let said = format!("{} {said}", quoting::quoted(name));
-            notes.problem(Some(span.clone()), Some(&own.name("inherit")), said);
+            notes.problem(Some(span.clone()), Some(&section.name("inherit")), said);
         }
         environment.inherit = names.into_iter().map(|(_, name)| name.to_owned()).collect();
     }
-    let Some(set) = own.table("set", "environment.set.", notes) else { return environment };
+    let Some(set) = section.table("set", "environment.set.", notes) else { return environment };
     for (key, found) in set.entries().take(VARIABLES_MAX) {
         let (name, place) = (key.get_ref().as_ref(), set.name(key.get_ref()));
         if !value::is_variable(name) {
             notes.problem(Some(key.span()), Some(&place), "is no name of a variable");
-        } else if is_own(OsStr::new(name)) {
+        } else if is_reserved(OsStr::new(name)) {
             notes.problem(Some(key.span()), Some(&place), "is a name that Sexton keeps for itself");
         }
         match value::read(found, &place, folder, notes) {
@@ -133,7 +135,7 @@ fn environment(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Task
         }
     }
     if set.entries().count() > VARIABLES_MAX {
-        own.wrong("set", format!("has more than {VARIABLES_MAX} variables"), notes);
+        section.report("set", format!("has more than {VARIABLES_MAX} variables"), notes);
     }
     environment
 }
@@ -145,23 +147,25 @@ fn stdin(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
         Some(_) => format!("has {STDIN_TEXT_MAX_BYTES} bytes at most"),
         None => "must be a string".to_owned(),
     };
-    fields.wrong("stdin", said, notes);
+    fields.report("stdin", said, notes);
     None
 }
 
 fn limits(fields: Fields<'_>, notes: &mut Notes<'_>) -> TaskLimits {
-    let Some(own) = fields.table("limits", "limits.", notes) else { return TaskLimits::default() };
-    own.only(&["memory", "cpu_time", "open_files"], notes);
-    let memory = own.size("memory", MEMORY, notes);
+    let Some(section) = fields.table("limits", "limits.", notes) else {
+        return TaskLimits::default();
+    };
+    section.check_keys(&["memory", "cpu_time", "open_files"], notes);
+    let memory = section.size("memory", MEMORY, notes);
     if memory.is_some()
         && let Err(said) = memory_can_be_watched()
     {
-        own.wrong("memory", said, notes);
+        section.report("memory", said, notes);
     }
     TaskLimits {
         memory,
-        cpu_time: own.span("cpu_time", CPU_TIME, notes),
-        open_files: own.number("open_files", OPEN_FILES, notes).map(i64::unsigned_abs),
+        cpu_time: section.span("cpu_time", CPU_TIME, notes),
+        open_files: section.number("open_files", OPEN_FILES, notes).map(i64::unsigned_abs),
     }
 }
 

@@ -22,24 +22,24 @@ const KEYS: [&str; 8] = ["smtp", "from", "to", "subject", "body", "user", "passw
 
 /// Reads a mail; notes every problem that it has. `None` if something is missing.
 pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<EmailTask> {
-    let own = fields.table("email", "email.", notes)?;
-    own.only(&KEYS, notes);
+    let section = fields.table("email", "email.", notes)?;
+    section.check_keys(&KEYS, notes);
     for key in ["smtp", "from", "to", "subject", "body"] {
-        if !own.has(key) {
-            fields.wrong("email", format!("needs `{key}`"), notes);
+        if !section.has(key) {
+            fields.report("email", format!("needs `{key}`"), notes);
         }
     }
-    let server = own.text("smtp", 500, notes).and_then(|text| match server(text) {
+    let server = section.text("smtp", 500, notes).and_then(|text| match server(text) {
         Ok(server) => Some(server),
         Err(said) => {
-            own.wrong("smtp", said, notes);
+            section.report("smtp", said, notes);
             None
         }
     });
-    let from = own.text("from", 500, notes).and_then(|text| {
+    let from = section.text("from", 500, notes).and_then(|text| {
         let from: Option<Mailbox> = text.parse().ok().filter(|_| text.is_ascii());
         if from.is_none() {
-            own.wrong(
+            section.report(
                 "from",
                 "must be a mail address such as \"Sexton <sexton@example.org>\"",
                 notes,
@@ -48,18 +48,18 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
         from
     });
     let mut template = |key| {
-        let text = own.text(key, EMAIL_TEXT_MAX_BYTES, notes)?;
+        let text = section.text(key, EMAIL_TEXT_MAX_BYTES, notes)?;
         match check_template(text) {
             Ok(()) => Some(text.to_owned()),
             Err(said) => {
-                own.wrong(key, said, notes);
+                section.report(key, said, notes);
                 None
             }
         }
     };
     let (to, subject, body) = (template("to"), template("subject"), template("body"));
-    let credentials = credentials(own, folder, notes);
-    let timeout = own.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
+    let credentials = credentials(section, folder, notes);
+    let timeout = section.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
     Some(EmailTask {
         server: server?,
         from: from?,
@@ -90,25 +90,25 @@ fn server(text: &str) -> Result<SmtpServer, &'static str> {
 }
 
 fn credentials(
-    own: Fields<'_>,
+    section: Fields<'_>,
     folder: &Path,
     notes: &mut Notes<'_>,
 ) -> Option<(String, SecretRef)> {
-    let user = own.text("user", 500, notes);
-    let password = own.get("password").and_then(|found| {
-        match value::read(found, &own.name("password"), folder, notes) {
+    let user = section.text("user", 500, notes);
+    let password = section.get("password").and_then(|found| {
+        match value::read(found, &section.name("password"), folder, notes) {
             Some(Value::Secret(reference)) => Some(reference),
             Some(Value::Plain(_)) => {
                 let said = "must be a secret, { env = \"NAME\" } or { file = \"path\" }";
-                own.wrong("password", said, notes);
+                section.report("password", said, notes);
                 None
             }
             None => None,
         }
     });
     for (key, other) in [("user", "password"), ("password", "user")] {
-        if own.has(key) && !own.has(other) {
-            own.wrong(key, format!("is of no use without `{other}`"), notes);
+        if section.has(key) && !section.has(other) {
+            section.report(key, format!("is of no use without `{other}`"), notes);
         }
     }
     Some((user?.to_owned(), password?))

@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use super::fields::{Fields, Notes};
 use super::problem::Problems;
 use super::program::ProgramFinder;
-use super::{Runs, TaskEntry, command, email, http, retry, schema, sql};
+use super::{TaskEntry, TaskKind, command, email, http, retry, schema, sql};
 
 /// Longest name of a task type, in bytes.
 const NAME_MAX_BYTES: usize = 100;
@@ -46,11 +46,11 @@ pub(super) fn read(
         return None;
     };
     let fields = Fields::new(table, "");
-    let runs = runs(name.span(), fields, finder, &mut notes);
+    let kind = kind(name.span(), fields, finder, &mut notes);
     let timeout = fields.span("timeout", TIMEOUT_MIN..=TIMEOUT_MAX, &mut notes);
     let retry = retry::read(fields, &mut notes);
     let params_schema = schema::read(fields, finder.folder(), &mut notes);
-    runs.filter(|_| notes.sound()).map(|runs| TaskEntry { runs, timeout, retry, params_schema })
+    kind.filter(|_| notes.is_valid()).map(|kind| TaskEntry { kind, timeout, retry, params_schema })
 }
 
 fn is_type_name(name: &str) -> bool {
@@ -59,32 +59,32 @@ fn is_type_name(name: &str) -> bool {
 }
 
 /// Reads what the type runs: the one executor that it names, and that one's keys.
-fn runs(
+fn kind(
     name: Range<usize>,
     fields: Fields<'_>,
     finder: &ProgramFinder,
     notes: &mut Notes<'_>,
-) -> Option<Runs> {
+) -> Option<TaskKind> {
     let named: Vec<_> = EXECUTORS.into_iter().filter(|key| fields.has(key)).collect();
     match named[..] {
         [] => notes.problem(Some(name), None, NOTHING_TO_RUN),
         [_] => {}
         [first, second, ..] => {
             let said = format!("a task type is run by one executor: `{first}` or `{second}`");
-            fields.wrong(second, said, notes);
+            fields.report(second, said, notes);
         }
     }
     let chosen = if named.is_empty() { vec!["command"] } else { named };
-    let own = chosen.iter().flat_map(|key| options(key));
-    let known: Vec<_> = chosen.iter().chain(own).chain(&COMMON).copied().collect();
-    fields.only(&known, notes);
+    let section = chosen.iter().flat_map(|key| options(key));
+    let known: Vec<_> = chosen.iter().chain(section).chain(&COMMON).copied().collect();
+    fields.check_keys(&known, notes);
     let mut read = None;
     for key in chosen {
         read = match key {
-            "command" => command::read(fields, finder, notes).map(Runs::Command),
-            "http" => http::read(fields, finder.folder(), notes).map(Runs::Http),
-            "sql" => sql::read(fields, notes).map(Runs::Sql),
-            "email" => email::read(fields, finder.folder(), notes).map(Runs::Email),
+            "command" => command::read(fields, finder, notes).map(TaskKind::Command),
+            "http" => http::read(fields, finder.folder(), notes).map(TaskKind::Http),
+            "sql" => sql::read(fields, notes).map(TaskKind::Sql),
+            "email" => email::read(fields, finder.folder(), notes).map(TaskKind::Email),
             _ => noop(fields, notes),
         };
     }
@@ -92,12 +92,12 @@ fn runs(
 }
 
 /// Reads `noop`, which can only be true: what is false would run nothing else either.
-fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<Runs> {
+fn noop(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<TaskKind> {
     let said = fields.get("noop")?.get_ref().as_bool();
     if said != Some(true) {
-        fields.wrong("noop", "must be `true`, or left out beside what the type runs", notes);
+        fields.report("noop", "must be `true`, or left out beside what the type runs", notes);
     }
-    (said == Some(true)).then_some(Runs::Noop)
+    (said == Some(true)).then_some(TaskKind::Noop)
 }
 
 /// The keys that stand beside an executor's own and belong to it.

@@ -14,12 +14,12 @@ use super::problem::Problems;
 pub(super) struct Notes<'p> {
     task: &'p str,
     problems: &'p mut Problems,
-    sound: bool,
+    is_valid: bool,
 }
 
 impl<'p> Notes<'p> {
     pub(super) fn new(task: &'p str, problems: &'p mut Problems) -> Self {
-        Self { task, problems, sound: true }
+        Self { task, problems, is_valid: true }
     }
 
     /// Notes a problem at `span`, about the key `field`.
@@ -29,13 +29,13 @@ impl<'p> Notes<'p> {
         field: Option<&str>,
         message: impl Into<String>,
     ) {
-        self.sound = false;
+        self.is_valid = false;
         self.problems.add(span, Some(self.task), field, message);
     }
 
     /// Whether nothing is wrong so far.
-    pub(super) fn sound(&self) -> bool {
-        self.sound
+    pub(super) fn is_valid(&self) -> bool {
+        self.is_valid
     }
 }
 
@@ -66,7 +66,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Notes a problem with the value of `key`.
-    pub(super) fn wrong(&self, key: &str, message: impl Into<String>, notes: &mut Notes<'_>) {
+    pub(super) fn report(&self, key: &str, message: impl Into<String>, notes: &mut Notes<'_>) {
         let span = self.table.get(key).map(Spanned::span);
         notes.problem(span, Some(&self.name(key)), message);
     }
@@ -81,7 +81,7 @@ impl<'t> Fields<'t> {
         let value = self.get(key)?;
         let Some(text) = value.get_ref().as_str() else {
             let said = "must be a duration in quotes, such as \"45m\" or \"1h30m\"";
-            self.wrong(key, said, notes);
+            self.report(key, said, notes);
             return None;
         };
         match duration::parse(text) {
@@ -90,9 +90,9 @@ impl<'t> Fields<'t> {
                 let (min, max) = (allowed.start(), allowed.end());
                 let said =
                     format!("must be {} to {}", duration::format(*min), duration::format(*max));
-                self.wrong(key, said, notes);
+                self.report(key, said, notes);
             }
-            Err(error) => self.wrong(key, error.to_string(), notes),
+            Err(error) => self.report(key, error.to_string(), notes),
         }
         None
     }
@@ -106,8 +106,8 @@ impl<'t> Fields<'t> {
     ) -> Option<&'t str> {
         match self.get(key)?.get_ref().as_str() {
             Some(text) if (1..=max_bytes).contains(&text.len()) => return Some(text),
-            Some(_) => self.wrong(key, format!("must have 1 to {max_bytes} bytes"), notes),
-            None => self.wrong(key, "must be a string", notes),
+            Some(_) => self.report(key, format!("must have 1 to {max_bytes} bytes"), notes),
+            None => self.report(key, "must be a string", notes),
         }
         None
     }
@@ -121,7 +121,7 @@ impl<'t> Fields<'t> {
     ) -> Vec<(Range<usize>, &'t str)> {
         let Some(value) = self.get(key) else { return Vec::new() };
         let Some(array) = value.get_ref().as_array().filter(|array| array.len() <= max) else {
-            self.wrong(key, format!("must be a list of at most {max} strings"), notes);
+            self.report(key, format!("must be a list of at most {max} strings"), notes);
             return Vec::new();
         };
         let mut texts = Vec::with_capacity(array.len());
@@ -144,18 +144,18 @@ impl<'t> Fields<'t> {
         notes: &mut Notes<'_>,
     ) -> Option<u64> {
         let Some(text) = self.get(key)?.get_ref().as_str() else {
-            self.wrong(key, "must be a size in quotes, such as \"64KiB\" or \"512MiB\"", notes);
+            self.report(key, "must be a size in quotes, such as \"64KiB\" or \"512MiB\"", notes);
             return None;
         };
         match size::parse(text) {
             Some(bytes) if allowed.contains(&bytes) => return Some(bytes),
             Some(_) => {
                 let (min, max) = (size::format(*allowed.start()), size::format(*allowed.end()));
-                self.wrong(key, format!("must be {min} to {max}"), notes);
+                self.report(key, format!("must be {min} to {max}"), notes);
             }
             None => {
                 let said = "is no size: write a whole number and one of B, KiB, MiB and GiB, as in 200MiB or 200 MiB";
-                self.wrong(key, said, notes);
+                self.report(key, said, notes);
             }
         }
         None
@@ -175,7 +175,7 @@ impl<'t> Fields<'t> {
         let number = found.filter(|number| allowed.contains(number));
         if number.is_none() {
             let said = format!("must be a number, {} to {}", allowed.start(), allowed.end());
-            self.wrong(key, said, notes);
+            self.report(key, said, notes);
         }
         number
     }
@@ -189,7 +189,7 @@ impl<'t> Fields<'t> {
     ) -> Option<Fields<'t>> {
         let table = self.get(key)?.get_ref().as_table();
         if table.is_none() {
-            self.wrong(key, "must be a table", notes);
+            self.report(key, "must be a table", notes);
         }
         table.map(|table| Fields::new(table, prefix))
     }
@@ -202,7 +202,7 @@ impl<'t> Fields<'t> {
     }
 
     /// Notes every key that is none of `known`.
-    pub(super) fn only(&self, known: &[&str], notes: &mut Notes<'_>) {
+    pub(super) fn check_keys(&self, known: &[&str], notes: &mut Notes<'_>) {
         for key in self.table.keys() {
             let name: &str = key.get_ref();
             if !known.contains(&name) {

@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 use super::fields::{Fields, Notes};
 use super::value;
-use crate::http::{HttpTask, is_own_header, refusal};
+use crate::http::{HttpTask, blocked_kind, is_reserved_header};
 use crate::secret::Value;
 
 /// Longest URL, in bytes.
@@ -41,25 +41,25 @@ const ALLOW_MAX: usize = 16;
 
 /// Reads a request; notes every problem that it has. `None` if there is no URL to go to.
 pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Option<HttpTask> {
-    let own = fields.table("http", "http.", notes)?;
-    own.only(&["url", "method", "headers", "timeout", "max_response", "allow"], notes);
-    if !own.has("url") {
-        fields.wrong("http", "needs a `url`", notes);
+    let section = fields.table("http", "http.", notes)?;
+    section.check_keys(&["url", "method", "headers", "timeout", "max_response", "allow"], notes);
+    if !section.has("url") {
+        fields.report("http", "needs a `url`", notes);
     }
-    let url = own.text("url", URL_MAX_BYTES, notes).and_then(|text| match url(text) {
+    let url = section.text("url", URL_MAX_BYTES, notes).and_then(|text| match url(text) {
         Ok(url) => Some(url),
         Err(said) => {
-            own.wrong("url", said, notes);
+            section.report("url", said, notes);
             None
         }
     });
-    let method = method(own, notes);
-    let headers = headers(own, folder, notes);
-    let timeout = own.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
-    let max_response = own.size("max_response", 0..=RESPONSE_MAX, notes);
-    let allow = own.texts("allow", ALLOW_MAX, notes);
+    let method = method(section, notes);
+    let headers = headers(section, folder, notes);
+    let timeout = section.span("timeout", TIMEOUT_MIN..=super::TIMEOUT_MAX, notes);
+    let max_response = section.size("max_response", 0..=RESPONSE_MAX, notes);
+    let allow = section.texts("allow", ALLOW_MAX, notes);
     let url = url?;
-    let allowed = allowed(&url, &allow, own, notes);
+    let allowed = allowed(&url, &allow, section, notes);
     Some(HttpTask {
         url,
         method,
@@ -88,35 +88,35 @@ fn url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn method(own: Fields<'_>, notes: &mut Notes<'_>) -> Method {
-    let Some(value) = own.get("method") else { return Method::POST };
+fn method(section: Fields<'_>, notes: &mut Notes<'_>) -> Method {
+    let Some(value) = section.get("method") else { return Method::POST };
     let found = value.get_ref().as_str();
     let found = found.and_then(|text| METHODS.into_iter().find(|method| method.as_str() == text));
     if found.is_none() {
-        own.wrong("method", "must be DELETE, GET, HEAD, PATCH, POST or PUT", notes);
+        section.report("method", "must be DELETE, GET, HEAD, PATCH, POST or PUT", notes);
     }
     found.unwrap_or_default()
 }
 
-fn headers(own: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(HeaderName, Value)> {
-    let Some(table) = own.table("headers", "http.headers.", notes) else { return Vec::new() };
+fn headers(section: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(HeaderName, Value)> {
+    let Some(table) = section.table("headers", "http.headers.", notes) else { return Vec::new() };
     let mut headers: Vec<(HeaderName, Value)> = Vec::new();
     for (key, found) in table.entries() {
         let place = table.name(key.get_ref());
-        let mut wrong =
+        let mut report =
             |span: Range<usize>, said: &str| notes.problem(Some(span), Some(&place), said);
         let Ok(name) = HeaderName::from_bytes(key.get_ref().as_bytes()) else {
-            wrong(key.span(), "is no name of a header");
+            report(key.span(), "is no name of a header");
             continue;
         };
-        if is_own_header(&name) {
-            wrong(key.span(), "is a header that the request has of itself");
+        if is_reserved_header(&name) {
+            report(key.span(), "is a header that the request has of itself");
         }
         if headers.iter().any(|(other, _)| *other == name) {
-            wrong(key.span(), "is the same header once more: their case does not matter");
+            report(key.span(), "is the same header once more: their case does not matter");
         }
         if headers.len() == HEADERS_MAX {
-            wrong(key.span(), &format!("is one header too many: {HEADERS_MAX} are allowed"));
+            report(key.span(), &format!("is one header too many: {HEADERS_MAX} are allowed"));
             break;
         }
         let Some(value) = value::read(found, &place, folder, notes) else { continue };
@@ -140,7 +140,7 @@ fn headers(own: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> Vec<(Header
 fn allowed(
     url: &Url,
     allow: &[(Range<usize>, &str)],
-    own: Fields<'_>,
+    section: Fields<'_>,
     notes: &mut Notes<'_>,
 ) -> bool {
     let host = url.host_str().unwrap_or_default();
@@ -151,17 +151,17 @@ fn allowed(
         allowed |= same;
         if !same {
             let said = format!("{} is not the host of `url`, {host}", quoting::quoted(named));
-            notes.problem(Some(span.clone()), Some(&own.name("allow")), said);
+            notes.problem(Some(span.clone()), Some(&section.name("allow")), said);
         }
     }
     let literal = match url.host() {
-        Some(Host::Ipv4(address)) => refusal(IpAddr::from(address)),
-        Some(Host::Ipv6(address)) => refusal(IpAddr::from(address)),
+        Some(Host::Ipv4(address)) => blocked_kind(IpAddr::from(address)),
+        Some(Host::Ipv6(address)) => blocked_kind(IpAddr::from(address)),
         _ => None,
     };
     if let (Some(kind), false) = (literal, allowed) {
         let said = format!("{host} is {kind}: name it in `allow` if that is meant");
-        own.wrong("url", said, notes);
+        section.report("url", said, notes);
     }
     allowed
 }

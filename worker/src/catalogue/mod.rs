@@ -6,7 +6,7 @@
 //! ```toml
 //! [tasks.report]
 //! command = ["/opt/reports/generate", "--quiet"]  # no shell; see the `command` module
-//! timeout = "45m"                                 # optional; the job's own counts if it is shorter
+//! timeout = "45m"                                 # optional; the job's section counts if it is shorter
 //! retry = { max_retries = 5 }                     # optional; for jobs that do not say
 //! grace = "5s"                                    # optional; between SIGTERM and SIGKILL
 //!
@@ -78,7 +78,7 @@ pub struct Catalogue(BTreeMap<String, TaskEntry>);
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskEntry {
     /// What it runs.
-    pub runs: Runs,
+    pub kind: TaskKind,
     /// The longest run the deployer allows; a job may ask for less. 1 s to 30 days.
     pub timeout: Option<Duration>,
     /// The deployer's retry settings; a job's own go before them.
@@ -89,7 +89,7 @@ pub struct TaskEntry {
 
 /// What a task type runs; one variant for each executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Runs {
+pub enum TaskKind {
     /// A program of the host.
     Command(CommandTask),
     /// A request to another system.
@@ -145,7 +145,7 @@ impl Catalogue {
             problems.add(error.span(), None, None, error.message());
         }
         // A damaged file would make good entries look wrong.
-        problems.none_yet()?;
+        problems.into_result()?;
         let finder = ProgramFinder::new(folder, search_path);
         let mut tasks = BTreeMap::new();
         for (key, value) in root.get_ref() {
@@ -169,22 +169,24 @@ impl Catalogue {
             let said = "no task type is offered: add `[tasks.NAME]` with what it runs";
             problems.add_if_first(said);
         }
-        problems.none_yet()?;
+        problems.into_result()?;
         Ok(Self(tasks))
     }
 }
 
 fn read(path: &Path) -> Result<String, Vec<Problem>> {
     let unreadable =
-        |error: std::io::Error| vec![Problem::of_file(format!("cannot be read: {error}"))];
+        |error: std::io::Error| vec![Problem::for_whole_file(format!("cannot be read: {error}"))];
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
     // One byte more than is allowed tells a large file from a file of just this size.
     file.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_MAX_BYTES {
-        return Err(vec![Problem::of_file(format!("is larger than {FILE_MAX_BYTES} bytes"))]);
+        return Err(vec![Problem::for_whole_file(format!(
+            "is larger than {FILE_MAX_BYTES} bytes"
+        ))]);
     }
-    String::from_utf8(bytes).map_err(|_| vec![Problem::of_file("is not UTF-8".to_owned())])
+    String::from_utf8(bytes).map_err(|_| vec![Problem::for_whole_file("is not UTF-8".to_owned())])
 }
 
 #[cfg(test)]

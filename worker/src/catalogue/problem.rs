@@ -23,7 +23,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(super) fn of_file(message: String) -> Self {
+    pub(super) fn for_whole_file(message: String) -> Self {
         Self { line: None, task: None, field: None, message }
     }
 }
@@ -65,7 +65,7 @@ fn list(problems: &[Problem]) -> String {
 }
 
 /// The most characters of a name that a problem keeps; no valid one is longer.
-const MAX_KEPT_CHARS: usize = 256;
+const MAX_NAME_CHARS: usize = 256;
 
 /// Collects problems and finds their lines.
 pub(super) struct Problems {
@@ -96,7 +96,7 @@ impl Problems {
             return;
         }
         let line = span.map(|span| self.lines.partition_point(|begin| *begin <= span.start) + 1);
-        let clipped = |text: &str| text.chars().take(MAX_KEPT_CHARS).collect();
+        let clipped = |text: &str| text.chars().take(MAX_NAME_CHARS).collect();
         let (task, field) = (task.map(clipped), field.map(clipped));
         self.found.push(Problem { line, task, field, message: message.into() });
     }
@@ -111,14 +111,14 @@ impl Problems {
     /// # Errors
     ///
     /// The problems found so far, if there are any.
-    pub(super) fn none_yet(&mut self) -> Result<(), Vec<Problem>> {
+    pub(super) fn into_result(&mut self) -> Result<(), Vec<Problem>> {
         if self.found.is_empty() {
             return Ok(());
         }
         let mut found = std::mem::take(&mut self.found);
         found.sort_by_key(|problem| problem.line);
         if self.unreported > 0 {
-            found.push(Problem::of_file(format!("and {} more problems", self.unreported)));
+            found.push(Problem::for_whole_file(format!("and {} more problems", self.unreported)));
         }
         Err(found)
     }

@@ -14,7 +14,7 @@ use super::fields::{Fields, Notes};
 pub(super) fn read(fields: Fields<'_>, notes: &mut Notes<'_>) -> RetryOverrides {
     let Some(value) = fields.get("retry") else { return RetryOverrides::default() };
     let Some(table) = value.get_ref().as_table() else {
-        fields.wrong("retry", "must be a table such as { max_retries = 5 }", notes);
+        fields.report("retry", "must be a table such as { max_retries = 5 }", notes);
         return RetryOverrides::default();
     };
     let inside = Fields::new(table, "retry.");
@@ -28,11 +28,11 @@ pub(super) fn read(fields: Fields<'_>, notes: &mut Notes<'_>) -> RetryOverrides 
         jitter: number(inside, "jitter", &limits::RETRY_JITTER, notes),
         permanent: permanent(inside, notes),
     };
-    inside.only(&RETRY_FIELDS, notes);
+    inside.check_keys(&RETRY_FIELDS, notes);
     if let Some(delay) = retry.delay
         && delay > retry.max_delay.unwrap_or(RetryPolicy::default().max_delay)
     {
-        inside.wrong("delay", "is longer than `max_delay`, which is 1h unless given", notes);
+        inside.report("delay", "is longer than `max_delay`, which is 1h unless given", notes);
     }
     retry
 }
@@ -47,7 +47,7 @@ fn count(
     let number = digits.and_then(|it| i64::from_str_radix(it.as_str(), it.radix()).ok());
     let Some(number) = number.filter(|number| allowed.contains(number)) else {
         let said = format!("must be a whole number from {} to {}", allowed.start(), allowed.end());
-        fields.wrong(key, said, notes);
+        fields.report(key, said, notes);
         return None;
     };
     u32::try_from(number).ok()
@@ -66,7 +66,7 @@ fn number(
     let number = number.filter(|number: &f64| allowed.contains(number));
     if number.is_none() {
         let said = format!("must be a number from {} to {}", allowed.start(), allowed.end());
-        fields.wrong(key, said, notes);
+        fields.report(key, said, notes);
     }
     number
 }
@@ -77,7 +77,7 @@ fn permanent(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<Vec<String>> {
     let Some(list) = list.filter(|list| list.len() <= limits::MAX_PERMANENT) else {
         let most = limits::MAX_PERMANENT;
         let said = format!("must be a list of at most {most} classes, such as [\"exit_3\"]");
-        fields.wrong(KEY, said, notes);
+        fields.report(KEY, said, notes);
         return None;
     };
     let mut classes = Vec::with_capacity(list.len());

@@ -25,7 +25,7 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
     let schema = match schema {
         Ok(schema) => schema,
         Err(said) => {
-            fields.wrong(KEY, said, notes);
+            fields.report(KEY, said, notes);
             return None;
         }
     };
@@ -33,7 +33,7 @@ pub(super) fn read(fields: Fields<'_>, folder: &Path, notes: &mut Notes<'_>) -> 
         Ok(()) => Some(schema),
         Err(problems) => {
             for problem in problems {
-                fields.wrong(KEY, format!("is no JSON Schema: {problem}"), notes);
+                fields.report(KEY, format!("is no JSON Schema: {problem}"), notes);
             }
             None
         }

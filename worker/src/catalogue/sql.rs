@@ -31,17 +31,25 @@ pub(super) fn read(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<SqlTask>
 
 fn statement(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
     let Some(text) = fields.get("sql")?.get_ref().as_str() else {
-        fields.wrong("sql", "must be a statement in quotes, such as \"select refresh($1)\"", notes);
+        fields.report(
+            "sql",
+            "must be a statement in quotes, such as \"select refresh($1)\"",
+            notes,
+        );
         return None;
     };
     if text.len() > SQL_MAX_BYTES || text.contains('\0') {
         let said = format!("is longer than {SQL_MAX_BYTES} bytes or holds a NUL");
-        fields.wrong("sql", said, notes);
+        fields.report("sql", said, notes);
         return None;
     }
     let word = first_word(text);
     if word.is_empty() {
-        fields.wrong("sql", "holds no statement; write one, such as \"select refresh($1)\"", notes);
+        fields.report(
+            "sql",
+            "holds no statement; write one, such as \"select refresh($1)\"",
+            notes,
+        );
         return None;
     }
     if TRANSACTIONS.contains(&word.as_str()) {
@@ -49,7 +57,7 @@ fn statement(fields: Fields<'_>, notes: &mut Notes<'_>) -> Option<String> {
             "`{word}` would change the transaction that the completion belongs to; write a statement \
              that leaves it alone"
         );
-        fields.wrong("sql", said, notes);
+        fields.report("sql", said, notes);
         return None;
     }
     Some(text.to_owned())

@@ -32,8 +32,8 @@ fn parse(text: &str) -> Result<Catalogue, Vec<String>> {
 }
 
 fn command<'c>(catalogue: &'c Catalogue, name: &str) -> &'c CommandTask {
-    match &catalogue.get(name).unwrap().runs {
-        Runs::Command(command) => command,
+    match &catalogue.get(name).unwrap().kind {
+        TaskKind::Command(command) => command,
         other => panic!("no command: {other:?}"),
     }
 }
@@ -140,18 +140,18 @@ retry = "never"
 
 #[test]
 fn nothing_is_run_by_saying_so() {
-    let runs = |text: &str| {
+    let kind = |text: &str| {
         let catalogue = parse(&format!("[tasks.a]\n{text}"))?;
-        Ok::<_, Vec<String>>(catalogue.get("a").unwrap().runs.clone())
+        Ok::<_, Vec<String>>(catalogue.get("a").unwrap().kind.clone())
     };
-    assert_eq!(runs("noop = true\ntimeout = \"5s\""), Ok(Runs::Noop));
+    assert_eq!(kind("noop = true\ntimeout = \"5s\""), Ok(TaskKind::Noop));
     for (text, said) in [
         ("noop = false", "must be `true`"),
         ("noop = \"yes\"", "must be `true`"),
         ("noop = true\nsql = \"call p()\"", "one executor"),
         ("noop = true\ngrace = \"5s\"", "unknown key; known are `noop`, `timeout`"),
     ] {
-        let problems = runs(text).unwrap_err();
+        let problems = kind(text).unwrap_err();
         assert!(problems.iter().any(|problem| problem.contains(said)), "{text}: {problems:?}");
     }
 }
@@ -160,7 +160,9 @@ fn nothing_is_run_by_saying_so() {
 fn a_statement_is_taken_with_its_limits_and_refused_with_what_is_wrong() {
     let sql = |text: &str| {
         let catalogue = parse(&format!("[tasks.a]\n{text}"))?;
-        let Runs::Sql(task) = catalogue.get("a").unwrap().runs.clone() else { panic!("no sql") };
+        let TaskKind::Sql(task) = catalogue.get("a").unwrap().kind.clone() else {
+            panic!("no sql")
+        };
         Ok::<_, Vec<String>>(task)
     };
     let short = sql("sql = \"select refresh_usage($1)\"").unwrap();

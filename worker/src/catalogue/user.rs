@@ -20,10 +20,10 @@ pub(super) fn find(name: &str) -> Result<TaskUser, String> {
         return Err("needs a worker that runs as root, which this one does not".to_owned());
     }
     let accounts = std::fs::read(ACCOUNTS).unwrap_or_default();
-    among(name, &String::from_utf8_lossy(&accounts))
+    find_in(name, &String::from_utf8_lossy(&accounts))
 }
 
-fn among(name: &str, accounts: &str) -> Result<TaskUser, String> {
+fn find_in(name: &str, accounts: &str) -> Result<TaskUser, String> {
     let number: Option<u32> = name.parse().ok();
     for line in accounts.lines() {
         let fields: Vec<_> = line.split(':').collect();
@@ -51,15 +51,15 @@ mod tests {
     fn a_user_is_found_by_name_and_by_number() {
         let account = Some(("reports".to_owned(), "/srv/reports".to_owned()));
         let reports = TaskUser { uid: 900, gid: 901, account };
-        assert_eq!(among("reports", HOST), Ok(reports.clone()));
-        assert_eq!(among("900", HOST), Ok(reports));
-        assert_eq!(among("12345", HOST), Ok(TaskUser { uid: 12345, gid: 12345, account: None }));
+        assert_eq!(find_in("reports", HOST), Ok(reports.clone()));
+        assert_eq!(find_in("900", HOST), Ok(reports));
+        assert_eq!(find_in("12345", HOST), Ok(TaskUser { uid: 12345, gid: 12345, account: None }));
     }
 
     #[test]
     fn nobody_is_not_guessed() {
         for name in ["report", "", "4294967295", "-1", "0x0"] {
-            let said = among(name, HOST).unwrap_err();
+            let said = find_in(name, HOST).unwrap_err();
             assert!(said.contains("is no user of this host"), "{said}");
         }
     }

@@ -12,35 +12,35 @@ use sexton_service::settings::is_setting;
 use super::spec::{CommandTask, TaskUser};
 use crate::executor::TaskRun;
 
-/// Settings of the worker that bear none of the [`OWN_PREFIXES`].
-const OWN_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
+/// Settings of the worker that bear none of the [`RESERVED_PREFIXES`].
+const RESERVED_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
 
 /// Beginnings of the names of the worker's settings. `SEXTON_` also keeps a task that is started by
 /// a task from being taken for its parent's attempt.
-const OWN_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
+const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
 /// Where a task may write its result.
 pub(crate) const RESULT_FILE: &str = "SEXTON_RESULT_FILE";
 
 /// Whether a variable of this name is a setting of the platform's, and never inherited.
-pub(crate) fn is_kept(name: &OsStr) -> bool {
-    is_own(name) || name.to_str().is_some_and(is_setting)
+pub(crate) fn is_never_inherited(name: &OsStr) -> bool {
+    is_reserved(name) || name.to_str().is_some_and(is_setting)
 }
 
 /// Whether a variable of this name is the platform's alone, and never set by a catalogue. Of its settings
 /// those with a common name (`RUST_LOG`) may be set.
-pub(crate) fn is_own(name: &OsStr) -> bool {
+pub(crate) fn is_reserved(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
-    OWN_VARIABLES.iter().any(|own| name == *own)
-        || OWN_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
+    RESERVED_VARIABLES.iter().any(|own| name == *own)
+        || RESERVED_PREFIXES.iter().any(|prefix| bytes.starts_with(prefix.as_bytes()))
 }
 
 /// The variables of `all` that tasks like `task` inherit.
-pub(super) fn inherited(
+pub(super) fn inherited_variables(
     task: &CommandTask,
     all: &[(OsString, OsString)],
 ) -> Vec<(OsString, OsString)> {
-    let inherits = |name: &OsStr| !is_kept(name) && task.environment.inherits(name);
+    let inherits = |name: &OsStr| !is_never_inherited(name) && task.environment.inherits(name);
     let mut variables: Vec<_> = all.iter().filter(|(name, _)| inherits(name)).cloned().collect();
     if let Some(TaskUser { account, .. }) = &task.user {
         // The worker's would lead the task to files of another user.
@@ -59,7 +59,7 @@ pub(super) fn inherited(
 }
 
 /// The variables that describe `task`.
-pub(super) fn describing(task: &TaskRun) -> Vec<(&'static str, String)> {
+pub(super) fn attempt_variables(task: &TaskRun) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("SEXTON_EXECUTION_ID", task.execution_id.to_string()),
         ("SEXTON_ATTEMPT", task.attempt.to_string()),
@@ -106,7 +106,7 @@ mod tests {
 
     fn left(task: &CommandTask) -> Vec<String> {
         let all: Vec<_> = OF_THE_WORKER.iter().map(|name| ((*name).into(), "x".into())).collect();
-        let left = inherited(task, &all).into_iter();
+        let left = inherited_variables(task, &all).into_iter();
         left.map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
     }
 

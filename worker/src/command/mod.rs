@@ -29,10 +29,10 @@
 //! far as the counter of the control group tells.
 
 pub(crate) mod environment;
-mod guarded;
-mod leftovers;
+mod guard_pool;
 mod result;
-mod spares;
+mod running_guard;
+mod session_kill;
 mod spec;
 mod verdict;
 
@@ -45,32 +45,32 @@ use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout};
 
-use self::guarded::{Assignment, Guarded, Pipes};
+use self::guard_pool::GuardPool;
 use self::result::ResultFolder;
-use self::spares::Spares;
-use self::verdict::{LastWord, verdict};
+use self::running_guard::{Assignment, Pipes, RunningGuard};
+use self::verdict::{FinalReport, verdict};
+use crate::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
-use crate::guard::protocol::Refusal;
+use crate::guard::protocol::StartRefusal;
 use crate::guard::{GuardProgram, Setup};
-use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, Secret, SecretMissing, SecretSource};
 
 pub use self::spec::{
-    CommandLine, CommandTask, GRACE_DEFAULT, INHERITED, TaskEnvironment, TaskUser,
+    CommandLine, CommandTask, GRACE_DEFAULT, INHERITED_VARIABLES, TaskEnvironment, TaskUser,
 };
 pub use crate::guard::TaskLimits;
 
 /// How long output is still read after the task's end. All its writers are gone by then; what the
 /// pipes hold is read in no time.
-const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much is read from a pipe at once, in bytes.
 const READ_BYTES: usize = 16 * 1024;
 
 /// What all commands of a worker share.
 pub struct CommandHost {
-    spares: Arc<Spares>,
+    guard_pool: Arc<GuardPool>,
     environment: Vec<(OsString, OsString)>,
     secrets: SecretSource,
     clock: WallClock,
@@ -86,7 +86,7 @@ impl CommandHost {
     ) -> Self {
         let environment: Vec<_> = environment.collect();
         let secrets = SecretSource::new(environment.iter().cloned());
-        Self { spares: Arc::new(Spares::new(guard)), environment, secrets, clock }
+        Self { guard_pool: Arc::new(GuardPool::new(guard)), environment, secrets, clock }
     }
 }
 
@@ -94,14 +94,14 @@ impl CommandHost {
 pub struct CommandExecutor {
     host: Arc<CommandHost>,
     task: CommandTask,
-    inherited: Vec<(OsString, OsString)>,
+    inherited_variables: Vec<(OsString, OsString)>,
 }
 
 impl CommandExecutor {
     /// An executor of `task`.
     pub fn new(host: Arc<CommandHost>, task: CommandTask) -> Self {
-        let inherited = environment::inherited(&task, &host.environment);
-        Self { host, task, inherited }
+        let inherited_variables = environment::inherited_variables(&task, &host.environment);
+        Self { host, task, inherited_variables }
     }
 
     async fn assignment(
@@ -110,13 +110,13 @@ impl CommandExecutor {
         folder: &ResultFolder,
         masks: &mut Vec<Secret>,
     ) -> Result<Assignment<'_>, Outcome> {
-        let mut environment = self.inherited.clone();
+        let mut environment = self.inherited_variables.clone();
         for (name, value) in &self.task.environment.set {
             let text = self.host.secrets.text(value, masks).await;
             let text = text.map_err(|error| missing(&error))?;
             environment.push((name.into(), text.into()));
         }
-        for (name, value) in environment::describing(task) {
+        for (name, value) in environment::attempt_variables(task) {
             environment.push((name.into(), value.into()));
         }
         environment.push((environment::RESULT_FILE.into(), folder.file().into()));
@@ -129,7 +129,7 @@ impl CommandExecutor {
         };
         let impossible = || {
             let text = "its words and variables hold a NUL, or are too large together".to_owned();
-            let refused = LastWord::Refused { why: Refusal::Permanent, text };
+            let refused = FinalReport::Refused { why: StartRefusal::Permanent, text };
             verdict(refused, None, None, limits).outcome
         };
         Ok(Assignment {
@@ -151,17 +151,18 @@ impl CommandExecutor {
         control: TaskControl,
     ) -> TaskEnd {
         let limits = &self.task.limits;
-        let (mut guarded, mut pipes) = match Guarded::start(&self.host.spares, assignment) {
-            Ok(started) => started,
-            Err(refused) => return verdict(refused, None, None, limits),
-        };
+        let (mut running_guard, mut pipes) =
+            match RunningGuard::start(&self.host.guard_pool, assignment) {
+                Ok(started) => started,
+                Err(refused) => return verdict(refused, None, None, limits),
+            };
         // For the next one, while this one runs. To start a process is to wait for it.
-        let spares = Arc::clone(&self.host.spares);
-        drop(tokio::task::spawn_blocking(move || spares.fill()));
+        let guard_pool = Arc::clone(&self.host.guard_pool);
+        drop(tokio::task::spawn_blocking(move || guard_pool.fill()));
         let recorder = control.output().clone();
-        let (last, asked) = {
+        let (last, stop_request) = {
             let mut reading = pin!(read(&mut pipes, &recorder, &self.host.clock));
-            let mut ending = pin!(guarded.supervise(assignment, control));
+            let mut ending = pin!(running_guard.supervise(assignment, control));
             let mut drained = false;
             let end = loop {
                 tokio::select! {
@@ -171,12 +172,12 @@ impl CommandExecutor {
             };
             if !drained {
                 // A writer that is left against all odds must not hold up the worker.
-                let _ = timeout(DRAIN_LIMIT, reading).await;
+                let _ = timeout(DRAIN_TIMEOUT, reading).await;
             }
             end
         };
         drop(pipes);
-        let mut end = verdict(last, asked, recorder.last_words().as_deref(), limits);
+        let mut end = verdict(last, stop_request, recorder.last_line().as_deref(), limits);
         if end.outcome == Outcome::Succeeded {
             // Before the socket is closed, which tells the guard that the folder is its own to remove.
             match folder.read().await {
@@ -184,7 +185,7 @@ impl CommandExecutor {
                 Err(outcome) => end.outcome = outcome,
             }
         }
-        guarded.reap().await;
+        running_guard.reap().await;
         TaskEnd { output: recorder.finish(), ..end }
     }
 }
@@ -197,7 +198,7 @@ impl Executor for CommandExecutor {
             Ok(folder) => folder,
             Err(error) => {
                 let text = format!("cannot make a folder for the task: {error}");
-                let refused = LastWord::Refused { why: Refusal::Retry, text };
+                let refused = FinalReport::Refused { why: StartRefusal::Retry, text };
                 return verdict(refused, None, None, &self.task.limits);
             }
         };
@@ -205,7 +206,7 @@ impl Executor for CommandExecutor {
         let assigned = tokio::select! {
             biased;
             // A secret may lie on a disk that does not answer.
-            outcome = imposed_end(&mut control, task.timeout) => Err(outcome),
+            outcome = wait_for_cancellation(&mut control, task.timeout) => Err(outcome),
             assigned = self.assignment(task, &folder, &mut masks) => assigned,
         };
         let mut assignment = match assigned {

@@ -20,7 +20,7 @@ const FILE_NAME: &str = "result.json";
 
 /// How long reading the result may take, and removing the folder: no attempt waits for a disk that
 /// does not answer, nor for the last of what a task has heaped up.
-const LIMIT: Duration = Duration::from_secs(10);
+const IO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The folder of one attempt. Dropped, it is removed with all that is in it.
 pub(super) struct ResultFolder {
@@ -31,7 +31,7 @@ pub(super) struct ResultFolder {
 }
 
 /// Why a result cannot be taken: class and message.
-type Refused = (&'static str, String);
+type ResultRefusal = (&'static str, String);
 
 impl ResultFolder {
     /// Makes the folder, in the system's folder for temporary files, for `user` alone.
@@ -55,8 +55,8 @@ impl ResultFolder {
     pub(super) async fn read(&self) -> Result<Option<Value>, Outcome> {
         let (folder, owner) = (Arc::clone(&self.folder), self.owner);
         let reading = tokio::task::spawn_blocking(move || read_now(&folder, owner));
-        let Ok(Ok(read)) = timeout(LIMIT, reading).await else {
-            let message = format!("the result could not be read within {} s", LIMIT.as_secs());
+        let Ok(Ok(read)) = timeout(IO_TIMEOUT, reading).await else {
+            let message = format!("the result could not be read within {} s", IO_TIMEOUT.as_secs());
             return Err(Outcome::Failed { class: "result_unreadable".to_owned(), message });
         };
         // Another attempt of the same task would write the same.
@@ -68,7 +68,7 @@ impl ResultFolder {
         self.removed = true;
         let folder = Arc::clone(&self.folder);
         // A panic in there would be said by the runtime.
-        let _ = timeout(LIMIT, tokio::task::spawn_blocking(move || remove_now(&folder))).await;
+        let _ = timeout(IO_TIMEOUT, tokio::task::spawn_blocking(move || remove_now(&folder))).await;
     }
 }
 
@@ -91,11 +91,11 @@ fn remove_now(folder: &TaskFolder) {
     }
 }
 
-fn invalid(what: &str) -> Refused {
+fn invalid(what: &str) -> ResultRefusal {
     ("result_invalid", format!("the result {what}"))
 }
 
-fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, Refused> {
+fn read_now(folder: &TaskFolder, owner: Option<u32>) -> Result<Option<Value>, ResultRefusal> {
     let unreadable = |error: io::Error| invalid(&format!("cannot be read: {error}"));
     let Some(file) = folder.file(FILE_NAME).map_err(unreadable)? else { return Ok(None) };
     let about = file.metadata().map_err(unreadable)?;

@@ -9,7 +9,7 @@ use crate::secret::Value;
 
 /// What a task inherits of the worker's environment unless the catalogue says otherwise. A `*` at the
 /// end stands for any rest.
-pub const INHERITED: [&str; 9] =
+pub const INHERITED_VARIABLES: [&str; 9] =
     ["PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL"];
 
 /// How long a command may clear up after SIGTERM unless the catalogue says otherwise.
@@ -80,7 +80,7 @@ pub struct TaskEnvironment {
 
 impl Default for TaskEnvironment {
     fn default() -> Self {
-        Self { inherit: INHERITED.map(str::to_owned).to_vec(), set: Vec::new() }
+        Self { inherit: INHERITED_VARIABLES.map(str::to_owned).to_vec(), set: Vec::new() }
     }
 }
 

@@ -6,7 +6,7 @@ use sexton_model::duration;
 use crate::catalogue::format_size;
 use crate::executor::{Outcome, StopReason, TaskEnd};
 use crate::guard::TaskLimits;
-use crate::guard::protocol::{Refusal, SHELL_SIGNALLED, Status, Stopped};
+use crate::guard::protocol::{SHELL_SIGNAL_BASE, StartRefusal, Status, StoppedBy};
 
 /// `EX_TEMPFAIL`: the task asks to be tried again later.
 const EXIT_RETRY: i32 = 75;
@@ -16,69 +16,73 @@ const EXIT_PERMANENT: i32 = 65;
 
 /// Why the worker told the guard to stop the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum StopRequest {
     Timeout,
     Stop(StopReason),
 }
 
 /// The last that was heard of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LastWord {
+pub(super) enum FinalReport {
     /// The guard reported its end.
-    Ended { status: Status, stopped: Stopped },
+    Ended { status: Status, stopped: StoppedBy },
     /// It was never started.
-    Refused { why: Refusal, text: String },
+    Refused { why: StartRefusal, text: String },
     /// The guard is gone, or had to be given up, without a word about the task's end.
-    Silence(String),
+    NoReport(String),
 }
 
-/// Judges a task's end. `asked` counts only if the task did not end by itself before.
+/// Judges a task's end. `stop_request` counts only if the task did not end by itself before.
 ///
 /// `said` is what the task said last; part of the reason of a failure.
 pub(super) fn verdict(
-    last: LastWord,
-    asked: Option<Asked>,
+    last: FinalReport,
+    stop_request: Option<StopRequest>,
     said: Option<&str>,
     limits: &TaskLimits,
 ) -> TaskEnd {
     let (exit_code, signal) = match last {
-        LastWord::Ended { status: Status::Exited(code), .. } => (Some(code), None),
-        LastWord::Ended { status: Status::Signalled(signal), .. } => (None, Some(signal)),
-        LastWord::Refused { .. } | LastWord::Silence(_) => (None, None),
+        FinalReport::Ended { status: Status::Exited(code), .. } => (Some(code), None),
+        FinalReport::Ended { status: Status::Signalled(signal), .. } => (None, Some(signal)),
+        FinalReport::Refused { .. } | FinalReport::NoReport(_) => (None, None),
     };
     let outcome = match last {
-        LastWord::Ended { status, stopped: Stopped::No } => by_itself(status, said, limits),
-        LastWord::Ended { stopped: Stopped::Asked, status } => {
-            asked.map_or_else(|| by_itself(status, said, limits), stopped_for)
+        FinalReport::Ended { status, stopped: StoppedBy::Nobody } => {
+            outcome_of_exit(status, said, limits)
         }
-        LastWord::Ended { stopped: Stopped::Memory, .. } => {
+        FinalReport::Ended { stopped: StoppedBy::Worker, status } => {
+            stop_request.map_or_else(|| outcome_of_exit(status, said, limits), outcome_of_stop)
+        }
+        FinalReport::Ended { stopped: StoppedBy::Memory, .. } => {
             let limit = limits.memory.map_or_else(String::new, format_size);
             Outcome::OutOfMemory { message: format!("it used more than {limit} of memory") }
         }
-        LastWord::Ended { stopped: Stopped::Kernel, .. } => {
+        FinalReport::Ended { stopped: StoppedBy::Kernel, .. } => {
             let message = "the system was out of memory and killed it".to_owned();
             Outcome::OutOfMemory { message }
         }
-        LastWord::Ended { stopped: Stopped::Lease, .. }
-        | LastWord::Refused { why: Refusal::Lease, .. } => Outcome::LeaseLost,
-        LastWord::Refused { why, text } => {
-            Outcome::CouldNotStart { message: text, retryable: why == Refusal::Retry }
+        FinalReport::Ended { stopped: StoppedBy::Lease, .. }
+        | FinalReport::Refused { why: StartRefusal::Lease, .. } => Outcome::LeaseLost,
+        FinalReport::Refused { why, text } => {
+            Outcome::CouldNotStart { message: text, retryable: why == StartRefusal::Retry }
         }
-        LastWord::Silence(text) => asked.map_or(Outcome::GuardLost { message: text }, stopped_for),
+        FinalReport::NoReport(text) => {
+            stop_request.map_or(Outcome::GuardLost { message: text }, outcome_of_stop)
+        }
     };
     TaskEnd { exit_code, signal, ..TaskEnd::new(outcome) }
 }
 
-fn stopped_for(asked: Asked) -> Outcome {
-    match asked {
-        Asked::Timeout => Outcome::TimedOut,
-        Asked::Stop(StopReason::Cancelled) => Outcome::Cancelled,
-        Asked::Stop(StopReason::Interrupted) => Outcome::Interrupted,
-        Asked::Stop(StopReason::LeaseLost) => Outcome::LeaseLost,
+fn outcome_of_stop(stop_request: StopRequest) -> Outcome {
+    match stop_request {
+        StopRequest::Timeout => Outcome::TimedOut,
+        StopRequest::Stop(StopReason::Cancelled) => Outcome::Cancelled,
+        StopRequest::Stop(StopReason::Interrupted) => Outcome::Interrupted,
+        StopRequest::Stop(StopReason::LeaseLost) => Outcome::LeaseLost,
     }
 }
 
-fn by_itself(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome {
+fn outcome_of_exit(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome {
     let said = |event: String| match said {
         Some(words) => format!("{event}: {words}"),
         None => event,
@@ -87,7 +91,7 @@ fn by_itself(status: Status, said: Option<&str>, limits: &TaskLimits) -> Outcome
     let cpu_time = match status {
         Status::Signalled(signal) => signal == cpu,
         // A shell between the task and its program, which has the limit, too.
-        Status::Exited(code) => limits.cpu_time.is_some() && code == SHELL_SIGNALLED + cpu,
+        Status::Exited(code) => limits.cpu_time.is_some() && code == SHELL_SIGNAL_BASE + cpu,
     };
     let code = match status {
         _ if cpu_time => {
@@ -119,43 +123,47 @@ mod tests {
         open_files: None,
     };
 
-    fn judged(status: Status, stopped: Stopped, asked: Option<Asked>) -> Outcome {
-        verdict(LastWord::Ended { status, stopped }, asked, None, &LIMITS).outcome
+    fn judged(status: Status, stopped: StoppedBy, stop_request: Option<StopRequest>) -> Outcome {
+        verdict(FinalReport::Ended { status, stopped }, stop_request, None, &LIMITS).outcome
     }
 
     #[test]
     fn a_task_that_ended_by_itself_gets_its_own_result_whatever_was_asked() {
-        for asked in [None, Some(Asked::Timeout), Some(Asked::Stop(StopReason::LeaseLost))] {
-            let outcome = judged(Status::Exited(0), Stopped::No, asked);
+        for stop_request in
+            [None, Some(StopRequest::Timeout), Some(StopRequest::Stop(StopReason::LeaseLost))]
+        {
+            let outcome = judged(Status::Exited(0), StoppedBy::Nobody, stop_request);
             assert_eq!(outcome, Outcome::Succeeded);
         }
     }
 
     #[test]
     fn an_exit_code_of_zero_after_a_stop_is_no_success() {
-        let stop = |reason| judged(Status::Exited(0), Stopped::Asked, Some(reason));
-        assert_eq!(stop(Asked::Timeout), Outcome::TimedOut);
-        assert_eq!(stop(Asked::Stop(StopReason::Cancelled)), Outcome::Cancelled);
-        assert_eq!(stop(Asked::Stop(StopReason::Interrupted)), Outcome::Interrupted);
-        let lease = judged(Status::Signalled(9), Stopped::Lease, Some(Asked::Timeout));
+        let stop = |reason| judged(Status::Exited(0), StoppedBy::Worker, Some(reason));
+        assert_eq!(stop(StopRequest::Timeout), Outcome::TimedOut);
+        assert_eq!(stop(StopRequest::Stop(StopReason::Cancelled)), Outcome::Cancelled);
+        assert_eq!(stop(StopRequest::Stop(StopReason::Interrupted)), Outcome::Interrupted);
+        let lease = judged(Status::Signalled(9), StoppedBy::Lease, Some(StopRequest::Timeout));
         assert_eq!(lease, Outcome::LeaseLost);
     }
 
     #[test]
     fn the_limit_that_a_task_died_of_is_told() {
-        let memory = judged(Status::Signalled(9), Stopped::Memory, None);
+        let memory = judged(Status::Signalled(9), StoppedBy::Memory, None);
         let message = "it used more than 64MiB of memory".to_owned();
         assert_eq!(memory, Outcome::OutOfMemory { message });
-        let kernel = judged(Status::Signalled(9), Stopped::Kernel, None);
+        let kernel = judged(Status::Signalled(9), StoppedBy::Kernel, None);
         assert!(matches!(kernel, Outcome::OutOfMemory { .. }));
-        let Outcome::Failed { class, message } = judged(Status::Signalled(24), Stopped::No, None)
+        let Outcome::Failed { class, message } =
+            judged(Status::Signalled(24), StoppedBy::Nobody, None)
         else {
             panic!("no failure");
         };
         assert_eq!(class, "cpu_time");
         assert_eq!(message, "a process used up its processor time, 10s");
         let class = |limits| {
-            let last = LastWord::Ended { status: Status::Exited(152), stopped: Stopped::No };
+            let last =
+                FinalReport::Ended { status: Status::Exited(152), stopped: StoppedBy::Nobody };
             match verdict(last, None, None, limits).outcome {
                 Outcome::Failed { class, .. } => class,
                 other => panic!("no failure: {other:?}"),
@@ -163,30 +171,30 @@ mod tests {
         };
         assert_eq!(class(&LIMITS), "cpu_time");
         assert_eq!(class(&TaskLimits::default()), "exit_152");
-        let signal = judged(Status::Signalled(9), Stopped::No, None);
+        let signal = judged(Status::Signalled(9), StoppedBy::Nobody, None);
         assert!(matches!(signal, Outcome::Signalled { signal: 9, .. }));
     }
 
     #[test]
     fn silence_is_a_crash_unless_the_task_was_to_be_stopped() {
-        let silence = || LastWord::Silence("gone".to_owned());
+        let silence = || FinalReport::NoReport("gone".to_owned());
         let crash = verdict(silence(), None, None, &LIMITS).outcome;
         assert_eq!(crash, Outcome::GuardLost { message: "gone".to_owned() });
-        let stopped = verdict(silence(), Some(Asked::Timeout), None, &LIMITS).outcome;
+        let stopped = verdict(silence(), Some(StopRequest::Timeout), None, &LIMITS).outcome;
         assert_eq!(stopped, Outcome::TimedOut);
     }
 
     #[test]
     fn a_refusal_says_whether_trying_again_may_help() {
         let refused = |why| {
-            let last = LastWord::Refused { why, text: "no".to_owned() };
+            let last = FinalReport::Refused { why, text: "no".to_owned() };
             verdict(last, None, None, &LIMITS).outcome
         };
         let message = "no".to_owned();
         let retry = Outcome::CouldNotStart { message: message.clone(), retryable: true };
-        assert_eq!(refused(Refusal::Retry), retry);
+        assert_eq!(refused(StartRefusal::Retry), retry);
         let never = Outcome::CouldNotStart { message, retryable: false };
-        assert_eq!(refused(Refusal::Permanent), never);
-        assert_eq!(refused(Refusal::Lease), Outcome::LeaseLost);
+        assert_eq!(refused(StartRefusal::Permanent), never);
+        assert_eq!(refused(StartRefusal::Lease), Outcome::LeaseLost);
     }
 }

@@ -28,10 +28,10 @@ pub const SUBJECT_MAX_BYTES: usize = 1_000;
 pub const BODY_MAX_BYTES: usize = 1024 * 1024;
 
 /// The most steps of a template.
-const FUEL: u64 = 1_000_000;
+const TEMPLATE_FUEL: u64 = 1_000_000;
 
 /// What task and params do not allow to be sent; class and message.
-pub(super) type Refused = (&'static str, String);
+pub(super) type MailRefusal = (&'static str, String);
 
 /// Checks the syntax of a template.
 ///
@@ -50,7 +50,7 @@ pub(super) fn message(
     spec: &EmailTask,
     task: &TaskRun,
     now: DateTime<Utc>,
-) -> Result<Message, Refused> {
+) -> Result<Message, MailRefusal> {
     let to = line("to", &spec.to, TO_MAX_BYTES, task)?;
     let subject = line("subject", &spec.subject, SUBJECT_MAX_BYTES, task)?;
     let body = rendered("body", &spec.body, BODY_MAX_BYTES, task)?;
@@ -66,7 +66,7 @@ pub(super) fn message(
     mail.body(body).map_err(|error| invalid(format!("the mail cannot be written: {error}")))
 }
 
-fn invalid(message: String) -> Refused {
+fn invalid(message: String) -> MailRefusal {
     ("email_invalid", message)
 }
 
@@ -76,7 +76,7 @@ fn message_id(key: &str, domain: &str) -> String {
     format!("<{}@{domain}>", id.simple())
 }
 
-fn recipients(to: &str) -> Result<Vec<Mailbox>, Refused> {
+fn recipients(to: &str) -> Result<Vec<Mailbox>, MailRefusal> {
     let wrong = || invalid(format!("`to` is no list of mail addresses: {}", quoting::quoted(to)));
     let found: Vec<Mailbox> = to.parse::<Mailboxes>().map_err(|_| wrong())?.into();
     if found.is_empty() {
@@ -91,7 +91,7 @@ fn recipients(to: &str) -> Result<Vec<Mailbox>, Refused> {
 
 /// A template that becomes one line of the head. What could begin another line is refused: whoever
 /// sets the params has no say about the other headers.
-fn line(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<String, Refused> {
+fn line(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<String, MailRefusal> {
     let text = rendered(what, template, max, task)?.trim().to_owned();
     if text.chars().any(char::is_control) {
         return Err(invalid(format!("`{what}` holds a line break or another control character")));
@@ -102,11 +102,11 @@ fn line(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<String
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_fuel(Some(FUEL));
+    environment.set_fuel(Some(TEMPLATE_FUEL));
     environment
 }
 
-fn rendered(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<String, Refused> {
+fn rendered(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<String, MailRefusal> {
     let environment = environment();
     let values = context! {
         params => Serde(&task.params),
@@ -116,7 +116,7 @@ fn rendered(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<St
         scheduled_for => task.scheduled_for.to_rfc3339(),
         idempotency_key => task.idempotency_key.as_str(),
     };
-    let mut out = Bounded { bytes: Vec::new(), max };
+    let mut out = BoundedBuffer { bytes: Vec::new(), max };
     let result = environment
         .template_from_str(template)
         .and_then(|template| template.render_captured_to(values, &mut out).map(drop));
@@ -140,12 +140,12 @@ fn said(error: &minijinja::Error) -> String {
 }
 
 /// Takes in so many bytes and no more.
-struct Bounded {
+struct BoundedBuffer {
     bytes: Vec<u8>,
     max: usize,
 }
 
-impl Write for Bounded {
+impl Write for BoundedBuffer {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + piece.len() > self.max {
             return Err(io::ErrorKind::FileTooLarge.into());

@@ -18,9 +18,9 @@
 //! hangs is left at the timeout, and so it is when the attempt is stopped; there is no task in the
 //! background and no pool, and the connection ends with the attempt.
 
-mod conversation;
 mod message;
-mod wire;
+mod smtp_session;
+mod smtp_stream;
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -37,10 +37,10 @@ use lettre::transport::smtp::response::Response;
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
-use self::conversation::hand_over;
-use self::wire::{NoWire, Wire};
+use self::smtp_session::send_mail;
+use self::smtp_stream::{ConnectError, SmtpStream};
+use crate::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
-use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream};
 use crate::secret::{SECRET_MISSING, SecretRef, SecretSource};
 use crate::tls;
@@ -49,7 +49,7 @@ pub(crate) use self::message::check_template;
 pub use self::message::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
 
 /// How long the server may take to say goodbye; the mail is its own by then.
-const QUIT_LIMIT: Duration = Duration::from_secs(1);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A mail, as the catalogue has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,24 +136,24 @@ impl EmailExecutor {
         credentials: Option<Credentials>,
     ) -> Result<(Response, Smtp), Outcome> {
         let SmtpServer { host, port, smtps } = &self.spec.server;
-        let client = if *smtps { Some(tls::shared(&self.host.tls).await) } else { None };
-        let wire = Wire::connect(host, *port, client).await.map_err(|error| match error {
-            NoWire::Unreachable(error) => {
+        let client = if *smtps { Some(tls::shared_client(&self.host.tls).await) } else { None };
+        let wire = SmtpStream::connect(host, *port, client).await.map_err(|error| match error {
+            ConnectError::Unreachable(error) => {
                 failed("smtp_unreachable", format!("cannot connect to {host}:{port}: {error}"))
             }
-            NoWire::Tls(error) => not_encrypted(host, &error),
+            ConnectError::Tls(error) => not_encrypted(host, &error),
         })?;
         let hello = client_id();
         let mut connection = Smtp::connect_with_transport(Box::new(wire), &hello)
             .await
-            .map_err(|error| judged(&error))?;
+            .map_err(|error| smtp_outcome(&error))?;
         let mut encrypted = *smtps;
         if !encrypted && connection.can_starttls() {
             let parameters = self.upgrade().await?;
             let upgraded = connection.starttls(parameters, &hello).await;
             upgraded.map_err(|error| match error.status() {
                 // Refused in words, and not by its certificate.
-                Some(_) => judged(&error),
+                Some(_) => smtp_outcome(&error),
                 None => not_encrypted(host, &error),
             })?;
             encrypted = true;
@@ -166,9 +166,12 @@ impl EmailExecutor {
                 return Err(Outcome::Permanent { class: "smtp_unencrypted".to_owned(), message });
             }
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
-            connection.auth(&mechanisms, &credentials).await.map_err(|error| judged(&error))?;
+            connection
+                .auth(&mechanisms, &credentials)
+                .await
+                .map_err(|error| smtp_outcome(&error))?;
         }
-        let reply = hand_over(&mut connection, mail).await?;
+        let reply = send_mail(&mut connection, mail).await?;
         Ok((reply, connection))
     }
 
@@ -178,7 +181,7 @@ impl EmailExecutor {
         }
         let host = &self.spec.server.host;
         let name = host.clone();
-        // It reads the system's roots, as `tls::shared` does.
+        // It reads the system's roots, as `tls::shared_client` does.
         let made = tokio::task::spawn_blocking(move || TlsParameters::new_rustls(name)).await;
         let made = made.map_err(|error| not_encrypted(host, &error))?;
         let made = made.map_err(|error| not_encrypted(host, &error))?;
@@ -195,12 +198,12 @@ impl Executor for EmailExecutor {
             biased;
             // First: a mail that was accepted is not sent again because the time was over, too.
             sent = self.send(task, &recorder) => sent,
-            outcome = imposed_end(&mut control, limit) => Err(outcome),
+            outcome = wait_for_cancellation(&mut control, limit) => Err(outcome),
         };
         let outcome = match sent {
             Ok(mut connection) => {
                 // The mail is the server's, and nothing is imposed on it any more.
-                let _ = timeout(QUIT_LIMIT, connection.quit()).await;
+                let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
                 Outcome::Succeeded
             }
             Err(outcome) => outcome,
@@ -223,7 +226,7 @@ fn unsupported(message: String) -> Outcome {
 }
 
 /// What an error of the conversation means.
-fn judged(error: &SmtpError) -> Outcome {
+fn smtp_outcome(error: &SmtpError) -> Outcome {
     let message = chain(error);
     let class = error.status().map(|status| format!("smtp_{status}"));
     match class {

@@ -9,7 +9,7 @@ use sexton_peers::smtp::{Script, Server};
 
 use super::*;
 use crate::executor::StopReason;
-use crate::trial::{LONG, failure, long_lease, task};
+use crate::test_support::{LONG_TIMEOUT, failure, long_lease, task};
 
 fn to(server: &Server) -> EmailTask {
     EmailTask {
@@ -19,7 +19,7 @@ fn to(server: &Server) -> EmailTask {
         subject: "{{ params.subject }} ({{ job }})".to_owned(),
         body: "Hello {{ params.name }},\nit is due.\n.\n".to_owned(),
         credentials: None,
-        timeout: LONG,
+        timeout: LONG_TIMEOUT,
     }
 }
 

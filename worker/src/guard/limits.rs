@@ -24,39 +24,40 @@ const CPU_GRACE_S: u64 = 5;
 /// The guard lowers its own soft limits, the task is born with them, and the guard takes its own back:
 /// it watches for as long as the task runs, and must not die of its limits. The hard limits of the
 /// task follow, so that it cannot raise what it was given.
-pub(super) struct Lowered {
-    own: Vec<(Resource, Rlimit)>,
-    of_task: Vec<(Resource, Rlimit)>,
+pub(super) struct LoweredLimits {
+    guard_limits: Vec<(Resource, Rlimit)>,
+    task_limits: Vec<(Resource, Rlimit)>,
 }
 
-impl Lowered {
+impl LoweredLimits {
     /// Lowers the limits of this process for the start of the task.
     pub(super) fn lower(limits: &TaskLimits) -> io::Result<Self> {
         let cpu_s = limits.cpu_time.map(|time| time.as_secs_f64().ceil() as u64);
         let wanted =
             [(Resource::Cpu, cpu_s, CPU_GRACE_S), (Resource::Nofile, limits.open_files, 0)];
-        let mut lowered = Self { own: Vec::new(), of_task: Vec::new() };
+        let mut lowered = Self { guard_limits: Vec::new(), task_limits: Vec::new() };
         for (resource, limit, grace) in wanted {
             let Some(limit) = limit else { continue };
-            let own = getrlimit(resource);
+            let guard_limits = getrlimit(resource);
             // Nobody but root has more than the hard limit, and then it holds.
-            let within = |value: u64| Some(own.maximum.map_or(value, |most| value.min(most)));
-            let born = Rlimit { current: within(limit), maximum: own.maximum };
+            let capped =
+                |value: u64| Some(guard_limits.maximum.map_or(value, |most| value.min(most)));
+            let born = Rlimit { current: capped(limit), maximum: guard_limits.maximum };
             setrlimit(resource, born)?;
-            lowered.own.push((resource, own));
-            let hard = Rlimit { current: within(limit), maximum: within(limit + grace) };
-            lowered.of_task.push((resource, hard));
+            lowered.guard_limits.push((resource, guard_limits));
+            let hard = Rlimit { current: capped(limit), maximum: capped(limit + grace) };
+            lowered.task_limits.push((resource, hard));
         }
         Ok(lowered)
     }
 
     /// Takes the guard's own limits back, and fixes those of the task if it was started.
-    pub(super) fn settle(self, task: Option<Pid>) {
-        for (resource, own) in self.own {
+    pub(super) fn restore(self, task: Option<Pid>) {
+        for (resource, guard_limits) in self.guard_limits {
             // A soft limit may always be raised up to the hard one.
-            let _ = setrlimit(resource, own);
+            let _ = setrlimit(resource, guard_limits);
         }
-        for (resource, limit) in self.of_task {
+        for (resource, limit) in self.task_limits {
             if let Some(task) = task {
                 // It may have ended; and a program that has other rights keeps what it was born with.
                 let _ = prlimit(Some(task), resource, limit);

@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::HostInstant;
 
 /// How often the memory of a task with a limit is looked at.
-const EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The most processes of one task that are looked at.
 const MAX_PROCESSES: usize = 10_000;
 
 /// The guard's children, as the kernel tells them.
-const CHILDREN: &str = "/proc/thread-self/children";
+const CHILDREN_FILE: &str = "/proc/thread-self/children";
 
 /// Whether memory can be watched here.
 ///
@@ -21,10 +21,10 @@ const CHILDREN: &str = "/proc/thread-self/children";
 ///
 /// Why not, for people.
 pub(crate) fn memory_can_be_watched() -> Result<(), String> {
-    told(Path::new(CHILDREN))
+    check_readable(Path::new(CHILDREN_FILE))
 }
 
-fn told(children: &Path) -> Result<(), String> {
+fn check_readable(children: &Path) -> Result<(), String> {
     fs::read_to_string(children).map(drop).map_err(|error| {
         let file = children.display();
         format!("cannot be kept here: {file}: {error}; it needs a kernel with CONFIG_PROC_CHILDREN")
@@ -41,7 +41,7 @@ pub(super) struct MemoryWatch {
 impl MemoryWatch {
     /// `limit` is in bytes.
     pub(super) fn new(limit: u64) -> Self {
-        Self { limit, next: HostInstant::now() + EVERY }
+        Self { limit, next: HostInstant::now() + CHECK_INTERVAL }
     }
 
     /// When to look again.
@@ -54,7 +54,7 @@ impl MemoryWatch {
         if now < self.next {
             return false;
         }
-        self.next = now + EVERY;
+        self.next = now + CHECK_INTERVAL;
         resident_of_descendants() > self.limit
     }
 }
@@ -62,7 +62,7 @@ impl MemoryWatch {
 /// Bytes; pages that processes share count for each of them.
 fn resident_of_descendants() -> u64 {
     let page = rustix::param::page_size() as u64;
-    let mut found = children(Path::new(CHILDREN));
+    let mut found = children(Path::new(CHILDREN_FILE));
     let (mut pages, mut looked_at) = (0_u64, 0);
     while let Some(pid) = found.pop() {
         looked_at += 1;
@@ -101,7 +101,7 @@ impl KernelKills {
     }
 
     /// Whether there was one since. The group is the worker's: what is counted may be another task's.
-    pub(super) fn any(&self) -> bool {
+    pub(super) fn has_increased(&self) -> bool {
         self.file.as_deref().and_then(read).is_some_and(|count| count > self.before)
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_tell_the_children_is_told_of() {
         assert_eq!(memory_can_be_watched(), Ok(()));
-        let said = told(Path::new("/proc/thread-self/no-children")).unwrap_err();
+        let said = check_readable(Path::new("/proc/thread-self/no-children")).unwrap_err();
         assert!(said.contains("CONFIG_PROC_CHILDREN"), "{said}");
     }
 
@@ -164,9 +164,9 @@ mod tests {
         let file = folder.path().join("memory.events");
         fs::write(&file, "oom_kill 4\n").unwrap();
         let kills = KernelKills { file: Some(file.clone()), before: 4 };
-        assert!(!kills.any());
+        assert!(!kills.has_increased());
         fs::write(&file, "oom_kill 5\n").unwrap();
-        assert!(kills.any());
-        assert!(!KernelKills { file: None, before: 0 }.any());
+        assert!(kills.has_increased());
+        assert!(!KernelKills { file: None, before: 0 }.has_increased());
     }
 }

@@ -19,7 +19,7 @@
 //!   code or signal exactly, and whether the guard had a hand in it.
 //! - A task that uses more memory than it may is killed, with all that descends from it.
 //! - The folder that the worker made for the task goes with the task, also if the worker is gone.
-//! - The guard holds the lock of its worker's seat (`crate::seat`) until nothing of the task runs any
+//! - The guard holds the lock of its worker's seat (`crate::instance_lock`) until nothing of the task runs any
 //!   more. The task does not have it.
 //! - A task that never reads its stdin, or closes it, holds up nobody.
 //!
@@ -43,16 +43,16 @@
 //!   (systemd: `KillMode=mixed`).
 //! - It does not judge: timeouts, exit codes and output are the worker's matter.
 
-mod assigned;
+mod assignment;
+pub(crate) mod fd_passing;
 mod folder;
 mod instant;
 mod limits;
 mod memory;
 mod process;
 pub(crate) mod protocol;
-pub(crate) mod seat;
+mod reaper;
 mod setup;
-mod sweep;
 
 use std::path::{Path, PathBuf};
 
@@ -75,13 +75,13 @@ pub struct GuardProgram(PathBuf);
 impl GuardProgram {
     /// This very process's program, even after its file was replaced by an upgrade or removed.
     ///
-    /// For a binary that calls [`main_if_asked`] first thing in its `main`.
-    pub fn own() -> Self {
+    /// For a binary that calls [`run_guard_if_requested`] first thing in its `main`.
+    pub fn current_executable() -> Self {
         Self(PathBuf::from("/proc/self/exe"))
     }
 
-    /// Another binary that calls [`main_if_asked`]; tests run the worker's this way.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    /// Another binary that calls [`run_guard_if_requested`]; tests run the worker's this way.
+    pub fn from_path(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
@@ -93,7 +93,7 @@ impl GuardProgram {
 /// Becomes a guard and never returns, if the first argument says so; otherwise does nothing.
 ///
 /// Call it first thing in `main`, before any thread, runtime or log is started.
-pub fn main_if_asked() {
+pub fn run_guard_if_requested() {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == GUARD_ARGUMENT) {
         std::process::exit(process::run());

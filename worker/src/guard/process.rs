@@ -13,13 +13,13 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, pidfd_open};
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 
-use super::assigned::{Assigned, assigned};
-use super::limits::Lowered;
+use super::assignment::{GuardAssignment, receive_assignment};
+use super::limits::LoweredLimits;
 use super::memory::{KernelKills, MemoryWatch};
 use super::protocol::{
-    LineBuffer, Order, Refusal, Report, SHELL_SIGNALLED, Start, Status, Stopped,
+    LineBuffer, Order, Report, SHELL_SIGNAL_BASE, Start, StartRefusal, Status, StoppedBy,
 };
-use super::sweep::{signal_task, sweep};
+use super::reaper::{reap_all, signal_task};
 use super::{GUARD_NAME, HostInstant, Setup, TaskFolder};
 use crate::command::environment::RESULT_FILE;
 
@@ -34,15 +34,15 @@ pub(super) fn run() -> i32 {
     }
     // The name is for people only.
     let _ = rustix::thread::set_name(&std::ffi::CString::new(GUARD_NAME).unwrap_or_default());
-    let mut assigned = match assigned() {
-        Ok(Some(assigned)) => assigned,
+    let mut assignment = match receive_assignment() {
+        Ok(Some(assignment)) => assignment,
         Ok(None) => return 0,
         Err(error) => return failed(&error),
     };
-    let seat = assigned.seat.take();
+    let lock_file = assignment.lock_file.take();
     // While nobody else can have put something in its place.
-    let folder = folder(&assigned.setup);
-    let status = match guard(assigned) {
+    let folder = folder(&assignment.setup);
+    let status = match guard(assignment) {
         Ok(last) => {
             report(&last);
             0
@@ -54,13 +54,13 @@ pub(super) fn run() -> i32 {
         let _ = folder.remove();
     }
     // Whoever gets the seat now finds nothing of the task.
-    drop(seat);
+    drop(lock_file);
     status
 }
 
 fn failed(error: &io::Error) -> i32 {
     let text = format!("the guard failed: {error}");
-    report(&Report::Refused { why: Refusal::Retry, text });
+    report(&Report::Refused { why: StartRefusal::Retry, text });
     GUARD_FAILED
 }
 
@@ -88,10 +88,10 @@ fn report(report: &Report) {
 }
 
 /// Starts the task and watches it to its end.
-fn guard(Assigned { start, setup, params, .. }: Assigned) -> io::Result<Report> {
+fn guard(GuardAssignment { start, setup, params, .. }: GuardAssignment) -> io::Result<Report> {
     if start.deadline <= HostInstant::now() {
         let text = "the lease was over before the task could be started".to_owned();
-        return Ok(Report::Refused { why: Refusal::Lease, text });
+        return Ok(Report::Refused { why: StartRefusal::Lease, text });
     }
     if let Some(directory) = &setup.directory
         && let Err(error) = std::env::set_current_dir(directory)
@@ -104,27 +104,28 @@ fn guard(Assigned { start, setup, params, .. }: Assigned) -> io::Result<Report> 
         command.uid(uid).gid(gid);
     }
     let kills = KernelKills::begin();
-    let lowered = Lowered::lower(&start.limits)?;
+    let lowered = LoweredLimits::lower(&start.limits)?;
     let mut child = match command.process_group(0).stdin(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => {
-            lowered.settle(None);
+            lowered.restore(None);
             return Ok(refusal(&command, &error));
         }
     };
     let task = Pid::from_child(&child);
-    lowered.settle(Some(task));
+    lowered.restore(Some(task));
     release_output();
-    let watched =
-        Watch::new(task, child.stdin.take(), start, params).and_then(Watch::until_the_end);
+    let watched = TaskWatch::new(task, child.stdin.take(), start, params).and_then(TaskWatch::run);
     match watched {
-        Ok(Report::Ended { status, stopped: Stopped::No }) if was_killed(status) && kills.any() => {
-            Ok(Report::Ended { status, stopped: Stopped::Kernel })
+        Ok(Report::Ended { status, stopped: StoppedBy::Nobody })
+            if was_killed(status) && kills.has_increased() =>
+        {
+            Ok(Report::Ended { status, stopped: StoppedBy::Kernel })
         }
         Ok(report) => Ok(report),
         Err(error) => {
             // Whatever went wrong, an unguarded task is worse.
-            sweep(task);
+            reap_all(task);
             Err(error)
         }
     }
@@ -133,14 +134,14 @@ fn guard(Assigned { start, setup, params, .. }: Assigned) -> io::Result<Report> 
 /// Whether the task was killed, or a shell says so of its last program.
 fn was_killed(status: Status) -> bool {
     let kill = Signal::KILL.as_raw();
-    [Status::Signalled(kill), Status::Exited(SHELL_SIGNALLED + kill)].contains(&status)
+    [Status::Signalled(kill), Status::Exited(SHELL_SIGNAL_BASE + kill)].contains(&status)
 }
 
 fn refusal(command: &Command, error: &io::Error) -> Report {
     let why = match error.kind() {
-        ErrorKind::InvalidInput | ErrorKind::ArgumentListTooLong => Refusal::Permanent,
+        ErrorKind::InvalidInput | ErrorKind::ArgumentListTooLong => StartRefusal::Permanent,
         // A program that is missing now may be in the middle of an upgrade.
-        _ => Refusal::Retry,
+        _ => StartRefusal::Retry,
     };
     let program = command.get_program().to_string_lossy();
     Report::Refused { why, text: format!("cannot start {program}: {error}") }
@@ -153,7 +154,7 @@ fn no_directory(directory: &Path, error: &io::Error) -> Report {
     } else {
         format!("the directory {directory_is} is not there")
     };
-    Report::Refused { why: Refusal::Retry, text }
+    Report::Refused { why: StartRefusal::Retry, text }
 }
 
 /// Leaves the pipes of the output to the task, so that they end with it.
@@ -171,7 +172,7 @@ fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
 }
 
 /// A running task and everything that may end it.
-struct Watch {
+struct TaskWatch {
     control: Stdin,
     /// `false` once the worker is gone; the socket would report that for ever.
     control_open: bool,
@@ -186,11 +187,11 @@ struct Watch {
     /// When the grace after a SIGTERM is over.
     kill_at: Option<HostInstant>,
     killed: bool,
-    stopped: Stopped,
+    stopped: StoppedBy,
     memory: Option<MemoryWatch>,
 }
 
-impl Watch {
+impl TaskWatch {
     fn new(
         task: Pid,
         stdin: Option<ChildStdin>,
@@ -217,19 +218,20 @@ impl Watch {
             start,
             kill_at: None,
             killed: false,
-            stopped: Stopped::No,
+            stopped: StoppedBy::Nobody,
         })
     }
 
     /// Waits for the task's end, bringing it about where it must; then clears up and reports.
-    fn until_the_end(mut self) -> io::Result<Report> {
-        while !self.turn()? {}
-        let status = sweep(self.task).ok_or_else(|| io::Error::other("the task was not reaped"))?;
-        Ok(self.ending(status))
+    fn run(mut self) -> io::Result<Report> {
+        while !self.poll_once()? {}
+        let status =
+            reap_all(self.task).ok_or_else(|| io::Error::other("the task was not reaped"))?;
+        Ok(self.final_report(status))
     }
 
     /// One wait and its consequences; `true` when the main process has ended.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn poll_once(&mut self) -> io::Result<bool> {
         let (control, ended, stdin) = self.wait()?;
         if ended {
             return Ok(true);
@@ -237,19 +239,19 @@ impl Watch {
         // Orders come before the clock: a renewal that is already here counts, however late this
         // process was given the processor.
         if control {
-            self.obey();
+            self.execute_orders();
         }
         if stdin {
-            self.feed();
+            self.write_params();
         }
         let now = HostInstant::now();
         if self.start.deadline <= now {
-            self.kill(Stopped::Lease);
+            self.kill(StoppedBy::Lease);
         } else if self.kill_at.is_some_and(|at| at <= now) {
-            self.kill(Stopped::Asked);
+            self.kill(StoppedBy::Worker);
         } else if !self.killed && self.memory.as_mut().is_some_and(|memory| memory.exceeded(now)) {
             // Whoever had to stop it anyway, that stays the reason.
-            let why = if self.kill_at.is_some() { Stopped::Asked } else { Stopped::Memory };
+            let why = if self.kill_at.is_some() { StoppedBy::Worker } else { StoppedBy::Memory };
             self.kill(why);
         }
         Ok(false)
@@ -281,7 +283,7 @@ impl Watch {
     }
 
     /// Carries out the worker's orders; its absence is the order to kill.
-    fn obey(&mut self) {
+    fn execute_orders(&mut self) {
         let mut buffer = [0; 512];
         let readable = match rustix::io::read(&self.control, &mut buffer) {
             Ok(0) => false,
@@ -294,24 +296,24 @@ impl Watch {
                 Some(Order::Deadline(at)) => self.start.deadline = at,
                 Some(Order::Term) => self.terminate(),
                 // A line that cannot be read comes from a worker that cannot be trusted.
-                Some(Order::Kill) | None => self.kill(Stopped::Asked),
+                Some(Order::Kill) | None => self.kill(StoppedBy::Worker),
             }
         }
         if !readable {
             self.control_open = false;
-            self.kill(Stopped::Lease);
+            self.kill(StoppedBy::Lease);
         }
     }
 
     fn terminate(&mut self) {
         if self.kill_at.is_none() && !self.killed {
-            self.stopped = Stopped::Asked;
+            self.stopped = StoppedBy::Worker;
             self.kill_at = Some(HostInstant::now() + self.start.grace);
             signal_task(self.task, Signal::TERM);
         }
     }
 
-    fn kill(&mut self, why: Stopped) {
+    fn kill(&mut self, why: StoppedBy) {
         if !self.killed {
             self.killed = true;
             self.stopped = why;
@@ -321,7 +323,7 @@ impl Watch {
     }
 
     /// Gives the task as much of its params as it will take.
-    fn feed(&mut self) {
+    fn write_params(&mut self) {
         let Some(pipe) = &mut self.stdin else { return };
         match pipe.write(&self.params[self.params_written..]) {
             Ok(count) => self.params_written += count,
@@ -335,7 +337,7 @@ impl Watch {
         }
     }
 
-    fn ending(&self, status: WaitStatus) -> Report {
+    fn final_report(&self, status: WaitStatus) -> Report {
         let status = match (status.exit_status(), status.terminating_signal()) {
             (Some(code), _) => Status::Exited(code),
             (None, signal) => Status::Signalled(signal.unwrap_or_default()),
@@ -343,7 +345,7 @@ impl Watch {
         // A SIGKILL that came too late leaves another status than its own: the task had ended by
         // itself and deserves its own result.
         let too_late = self.kill_at.is_none() && status != Status::Signalled(Signal::KILL.as_raw());
-        let stopped = if too_late { Stopped::No } else { self.stopped };
+        let stopped = if too_late { StoppedBy::Nobody } else { self.stopped };
         Report::Ended { status, stopped }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) const LINE_MAX_BYTES: usize = 4096;
 pub(crate) const STDIN_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// What shells add to the number of the signal that ended a program, for an exit code.
-pub(crate) const SHELL_SIGNALLED: i32 = 128;
+pub(crate) const SHELL_SIGNAL_BASE: i32 = 128;
 
 /// The worker's first line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,8 @@ pub(crate) enum Order {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Report {
     Started { pid: i32 },
-    Ended { status: Status, stopped: Stopped },
-    Refused { why: Refusal, text: String },
+    Ended { status: Status, stopped: StoppedBy },
+    Refused { why: StartRefusal, text: String },
 }
 
 /// How the task's main process ended.
@@ -71,9 +71,9 @@ pub(crate) enum Status {
 
 /// Whether the guard had a hand in the task's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped {
-    No,
-    Asked,
+pub(crate) enum StoppedBy {
+    Nobody,
+    Worker,
     Lease,
     /// It used more memory than it may.
     Memory,
@@ -83,7 +83,7 @@ pub(crate) enum Stopped {
 
 /// Why a task was not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum StartRefusal {
     /// The lease was over before the program could be started.
     Lease,
     /// The host would not start it now.
@@ -173,18 +173,18 @@ impl fmt::Display for Report {
                     Status::Signalled(signal) => write!(f, "signalled {signal} ")?,
                 }
                 f.write_str(match stopped {
-                    Stopped::No => "no",
-                    Stopped::Asked => "asked",
-                    Stopped::Lease => "lease",
-                    Stopped::Memory => "memory",
-                    Stopped::Kernel => "kernel",
+                    StoppedBy::Nobody => "no",
+                    StoppedBy::Worker => "asked",
+                    StoppedBy::Lease => "lease",
+                    StoppedBy::Memory => "memory",
+                    StoppedBy::Kernel => "kernel",
                 })
             }
             Self::Refused { why, text } => {
                 let why = match why {
-                    Refusal::Lease => "lease",
-                    Refusal::Retry => "retry",
-                    Refusal::Permanent => "permanent",
+                    StartRefusal::Lease => "lease",
+                    StartRefusal::Retry => "retry",
+                    StartRefusal::Permanent => "permanent",
                 };
                 // A line break in the text would end the message early.
                 let text: String = text.chars().filter(|c| !c.is_control()).take(1000).collect();
@@ -204,9 +204,9 @@ impl Report {
         let (value, tail) = rest.split_once(' ')?;
         if verb == "refused" {
             let why = match value {
-                "lease" => Refusal::Lease,
-                "retry" => Refusal::Retry,
-                "permanent" => Refusal::Permanent,
+                "lease" => StartRefusal::Lease,
+                "retry" => StartRefusal::Retry,
+                "permanent" => StartRefusal::Permanent,
                 _ => return None,
             };
             return Some(Self::Refused { why, text: tail.to_owned() });
@@ -217,11 +217,11 @@ impl Report {
             _ => return None,
         };
         let stopped = match tail {
-            "no" => Stopped::No,
-            "asked" => Stopped::Asked,
-            "lease" => Stopped::Lease,
-            "memory" => Stopped::Memory,
-            "kernel" => Stopped::Kernel,
+            "no" => StoppedBy::Nobody,
+            "asked" => StoppedBy::Worker,
+            "lease" => StoppedBy::Lease,
+            "memory" => StoppedBy::Memory,
+            "kernel" => StoppedBy::Kernel,
             _ => return None,
         };
         Some(Self::Ended { status, stopped })

@@ -20,7 +20,7 @@ pub struct Completion<R = ()> {
 }
 
 impl Completion {
-    pub(super) fn within(transaction: Transaction) -> Self {
+    pub(super) fn in_transaction(transaction: Transaction) -> Self {
         Self { transaction: Some(transaction), result: () }
     }
 }
@@ -63,7 +63,7 @@ impl<R: Serialize> IntoCompletion for Completion<R> {
 
 /// A success, its result written.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct HandlerSuccess {
     pub(super) transaction: Option<TaskTransaction>,
     pub(super) result: Option<Value>,
 }
@@ -74,7 +74,7 @@ impl<R: Serialize> Completion<R> {
     /// # Errors
     ///
     /// Permanent, as for the result of a command: another try would write the same.
-    pub(super) fn done(self) -> Result<Done, HandlerError> {
+    pub(super) fn into_success(self) -> Result<HandlerSuccess, HandlerError> {
         let refused = |class: &str, said: String| {
             let reason = Reason::new(format!("the handler's result {said}")).class(class);
             HandlerError::Permanent(reason)
@@ -85,7 +85,7 @@ impl<R: Serialize> Completion<R> {
             ResultError::Large(_) => refused("result_too_large", error.to_string()),
             ResultError::Deep | ResultError::Nul => refused("result_invalid", error.to_string()),
         })?;
-        Ok(Done {
+        Ok(HandlerSuccess {
             transaction: self.transaction.map(Transaction::into_inner),
             result: Some(result).filter(|result| !result.is_null()),
         })
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     fn written(result: impl Serialize) -> Result<Option<Value>, HandlerError> {
-        result.into_completion().done().map(|done| done.result)
+        result.into_completion().into_success().map(|into_success| into_success.result)
     }
 
     fn class(refused: Result<Option<Value>, HandlerError>) -> Reason {

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::completion::Completion;
 use super::error::HandlerError;
-use super::transaction::{Desk, Transaction};
+use super::transaction::{Transaction, TransactionManager};
 use crate::executor::{Outcome, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
 
@@ -66,7 +66,7 @@ struct Attempt {
     cause: OnceLock<StopCause>,
     recorder: Recorder,
     clock: WallClock,
-    desk: Arc<Desk>,
+    transactions: Arc<TransactionManager>,
 }
 
 impl Ctx {
@@ -76,7 +76,7 @@ impl Ctx {
         timeout_at: Instant,
         recorder: Recorder,
         clock: WallClock,
-        desk: Arc<Desk>,
+        transactions: Arc<TransactionManager>,
     ) -> Self {
         let run = TaskRun {
             execution_id: run.execution_id,
@@ -91,7 +91,7 @@ impl Ctx {
             timeout: run.timeout,
         };
         let (token, cause) = (CancellationToken::new(), OnceLock::new());
-        Self(Arc::new(Attempt { run, timeout_at, token, cause, recorder, clock, desk }))
+        Self(Arc::new(Attempt { run, timeout_at, token, cause, recorder, clock, transactions }))
     }
 
     /// The same over all attempts, retries and requeues of the execution. Pass it on to whoever must not do
@@ -213,7 +213,7 @@ impl Ctx {
     ///
     /// A retry: the database cannot be had. Nothing has happened.
     pub async fn begin(&self) -> Result<Transaction, HandlerError> {
-        self.0.desk.begin().await
+        self.0.transactions.begin().await
     }
 
     /// The success whose effects are in `transaction`, to be returned by the handler.
@@ -223,7 +223,7 @@ impl Ctx {
     /// is not this worker's any more, or the handler has ended the transaction itself (`COMMIT`), the
     /// attempt does not succeed.
     pub fn complete_in(&self, transaction: Transaction) -> Completion {
-        Completion::within(transaction)
+        Completion::in_transaction(transaction)
     }
 
     /// Tells the handler to stop; the first cause stays.

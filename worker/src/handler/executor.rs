@@ -11,23 +11,23 @@ use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::completion::Done;
+use super::completion::HandlerSuccess;
 use super::context::{Ctx, StopCause};
 use super::error::HandlerError;
-use super::orders::Orders;
-use super::panic::{Noticed, noticing};
-use super::transaction::Desk;
+use super::panic::{PanicCapture, capture_panics};
+use super::stop_signal::StopSignal;
+use super::transaction::TransactionManager;
 use super::{AnyHandler, PANIC};
-use crate::executor::{Executor, Outcome, Recorded, TaskControl, TaskEnd, TaskRun, WallClock};
+use crate::executor::{Executor, Outcome, SuccessRecord, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream};
 use crate::sql;
 
 /// How long a dropped handler may take before it is said that it blocks its thread.
-const ABORT_PATIENCE: Duration = Duration::from_secs(1);
+const ABORT_WARNING_DELAY: Duration = Duration::from_secs(1);
 /// Before that is said again.
-const SAY_AGAIN: Duration = Duration::from_mins(1);
+const ABORT_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 /// The longest that a timeout or a grace is counted for; a longer one is none.
-const LONGEST: Duration = Duration::from_hours(365 * 24);
+const MAX_DURATION: Duration = Duration::from_hours(365 * 24);
 
 /// What all handlers of a worker share.
 pub(crate) struct HandlerHost {
@@ -48,25 +48,25 @@ pub(crate) struct HandlerExecutor {
 
 /// That a handler was told to stop.
 #[derive(Clone, Copy)]
-struct Stopped {
+struct PendingStop {
     cause: StopCause,
     /// When its grace is over.
     until: Instant,
 }
 
-impl Stopped {
+impl PendingStop {
     /// Waits until there is no more time for it, its grace or not. Cancel-safe.
-    async fn time_is_over(&self, orders: &mut Orders) {
+    async fn wait_for_grace_end(&self, stop_signal: &mut StopSignal) {
         tokio::select! {
             biased;
-            () = orders.hurry() => {}
+            () = stop_signal.wait_for_grace_end() => {}
             () = sleep_until(self.until) => {}
         }
     }
 }
 
-type Ended = Result<Result<Done, HandlerError>, JoinError>;
-type Running = AbortOnDropHandle<Result<Done, HandlerError>>;
+type Ended = Result<Result<HandlerSuccess, HandlerError>, JoinError>;
+type Running = AbortOnDropHandle<Result<HandlerSuccess, HandlerError>>;
 
 impl HandlerExecutor {
     pub(crate) fn new(host: Arc<HandlerHost>, handler: AnyHandler, grace: Duration) -> Self {
@@ -74,8 +74,8 @@ impl HandlerExecutor {
     }
 
     /// Told to stop now.
-    fn stopped(&self, cause: StopCause) -> Stopped {
-        Stopped { cause, until: Instant::now() + self.grace.min(LONGEST) }
+    fn stopped(&self, cause: StopCause) -> PendingStop {
+        PendingStop { cause, until: Instant::now() + self.grace.min(MAX_DURATION) }
     }
 
     /// The handler's end, and that it was told to stop, if it was before.
@@ -83,28 +83,28 @@ impl HandlerExecutor {
         &self,
         mut running: Running,
         ctx: &Ctx,
-        desk: &Desk,
-        orders: &mut Orders,
-    ) -> (Ended, Option<Stopped>) {
+        transactions: &TransactionManager,
+        stop_signal: &mut StopSignal,
+    ) -> (Ended, Option<PendingStop>) {
         let cause = tokio::select! {
             ended = &mut running => return (ended, None),
-            cause = orders.stop() => cause,
+            cause = stop_signal.stop() => cause,
         };
         let stopped = self.stopped(cause);
         ctx.stop(cause);
         tokio::select! {
             biased;
             ended = &mut running => return (ended, Some(stopped)),
-            () = stopped.time_is_over(orders) => {}
+            () = stopped.wait_for_grace_end(stop_signal) => {}
         }
-        desk.cut_short();
+        transactions.cut_short();
         running.abort();
-        let mut patience = ABORT_PATIENCE;
+        let mut patience = ABORT_WARNING_DELAY;
         loop {
             if let Ok(ended) = timeout(patience, &mut running).await {
                 return (ended, Some(stopped));
             }
-            patience = SAY_AGAIN;
+            patience = ABORT_WARNING_INTERVAL;
             tracing::error!(
                 "{ctx:?} cannot be stopped, though {cause}: it, or others that hold all threads, do not \
                  come to wait anywhere; its attempt stays open and its slot taken until then. Put what \
@@ -119,25 +119,25 @@ impl HandlerExecutor {
     /// stop is heard meanwhile, with what is left of the grace.
     async fn succeeded(
         &self,
-        done: Done,
-        mut stopped: Option<Stopped>,
-        mut orders: Orders,
+        into_success: HandlerSuccess,
+        mut stopped: Option<PendingStop>,
+        mut stop_signal: StopSignal,
     ) -> TaskEnd {
-        let Done { transaction, result } = done;
+        let HandlerSuccess { transaction, result } = into_success;
         let mut end = TaskEnd { result, ..TaskEnd::new(Outcome::Succeeded) };
         let Some(mut transaction) = transaction else { return end };
         let sealed = tokio::select! {
             biased;
-            cause = self.cut_short(&mut stopped, &mut orders) => Err(cause),
+            cause = self.cut_short(&mut stopped, &mut stop_signal) => Err(cause),
             sealed = transaction.seal() => Ok(sealed),
         };
         match sealed {
-            Ok(Ok(())) => end.recorded = Recorded::Within(transaction),
+            Ok(Ok(())) => end.success_record = SuccessRecord::InTransaction(transaction),
             Ok(Err(failure)) => {
                 transaction.rollback().await;
                 // Only of what another try would find again does the failure itself count then.
                 let stopped = stopped.filter(|_| failure.reaction != Reaction::GiveUp);
-                let failed = || sql::meaning(failure, false);
+                let failed = || sql::failure_outcome(failure, false);
                 return TaskEnd::new(stopped.map_or_else(failed, |it| it.cause.outcome()));
             }
             Err(cause) => {
@@ -149,40 +149,47 @@ impl HandlerExecutor {
     }
 
     /// Waits until what is under way must not go on, and says why; notes when it is told to stop.
-    async fn cut_short(&self, stopped: &mut Option<Stopped>, orders: &mut Orders) -> StopCause {
+    async fn cut_short(
+        &self,
+        stopped: &mut Option<PendingStop>,
+        stop_signal: &mut StopSignal,
+    ) -> StopCause {
         let told = match *stopped {
             Some(told) => told,
-            None => *stopped.insert(self.stopped(orders.stop().await)),
+            None => *stopped.insert(self.stopped(stop_signal.stop().await)),
         };
-        told.time_is_over(orders).await;
-        if orders.lease_is_lost() { StopCause::LeaseLost } else { told.cause }
+        told.wait_for_grace_end(stop_signal).await;
+        if stop_signal.lease_is_lost() { StopCause::LeaseLost } else { told.cause }
     }
 }
 
 #[async_trait]
 impl Executor for HandlerExecutor {
     async fn run(&self, task: &TaskRun, control: TaskControl) -> TaskEnd {
-        let timeout_at = Instant::now() + task.timeout.min(LONGEST);
+        let timeout_at = Instant::now() + task.timeout.min(MAX_DURATION);
         let recorder = control.output().clone();
         let host = &*self.host;
-        let desk = Arc::new(Desk::new(host.database.clone(), task.timeout));
+        let transactions = Arc::new(TransactionManager::new(host.database.clone(), task.timeout));
         let clock = Arc::clone(&host.clock);
-        let ctx = Ctx::new(task, timeout_at, recorder.clone(), clock, Arc::clone(&desk));
-        let noticed = Noticed::default();
-        let call = noticing(noticed.clone(), self.handler.call(ctx.clone(), task.params.clone()));
+        let ctx = Ctx::new(task, timeout_at, recorder.clone(), clock, Arc::clone(&transactions));
+        let panic_capture = PanicCapture::default();
+        let call = capture_panics(
+            panic_capture.clone(),
+            self.handler.call(ctx.clone(), task.params.clone()),
+        );
         let running = AbortOnDropHandle::new(host.runtime.spawn(call));
-        let mut orders = Orders::new(control, timeout_at);
-        let (ended, stopped) = self.supervise(running, &ctx, &desk, &mut orders).await;
+        let mut stop_signal = StopSignal::new(control, timeout_at);
+        let (ended, stopped) = self.supervise(running, &ctx, &transactions, &mut stop_signal).await;
         // What it has dropped is taken back before anybody else may begin.
-        desk.close().await;
+        transactions.close().await;
         let why = |by_itself| stopped.map_or(by_itself, |told| told.cause.outcome());
         let ended = match ended {
-            Ok(Ok(done)) => Ok(done),
+            Ok(Ok(into_success)) => Ok(into_success),
             // After the word to stop it counts only that it did not succeed.
             Ok(Err(error)) => Err(why(error.outcome())),
             Err(error) => Err(why(match error.try_into_panic() {
                 Ok(payload) => {
-                    let outcome = panicked(&noticed, &*payload, &recorder, &ctx);
+                    let outcome = panicked(&panic_capture, &*payload, &recorder, &ctx);
                     // Its end is the handler's code, too, which may block or panic.
                     drop(host.runtime.spawn(async move { drop(payload) }));
                     outcome
@@ -191,20 +198,20 @@ impl Executor for HandlerExecutor {
                 Err(_) => Outcome::Interrupted,
             })),
         };
-        let ended = match (ended, desk.ended_by_handler()) {
-            (Ok(_), _) if orders.lease_is_lost() => Err(Outcome::LeaseLost),
+        let ended = match (ended, transactions.ended_by_handler()) {
+            (Ok(_), _) if stop_signal.lease_is_lost() => Err(Outcome::LeaseLost),
             // Trying again would do once more what it has committed.
             (ended, Some(failure)) if ended.is_ok() || stopped.is_none() => {
-                Err(sql::meaning(failure, false))
+                Err(sql::failure_outcome(failure, false))
             }
             (ended, _) => ended,
         };
         let end = match ended {
-            Ok(done) => {
-                if done.transaction.is_none() && desk.has_begun() {
-                    warn_of_forgotten(task, &recorder, &ctx);
+            Ok(into_success) => {
+                if into_success.transaction.is_none() && transactions.has_begun() {
+                    warn_of_uncompleted_transaction(task, &recorder, &ctx);
                 }
-                self.succeeded(done, stopped, orders).await
+                self.succeeded(into_success, stopped, stop_signal).await
             }
             Err(outcome) => TaskEnd::new(outcome),
         };
@@ -214,7 +221,7 @@ impl Executor for HandlerExecutor {
 
 /// Says that nothing is left of what a handler did in its transaction, though it succeeded: as a rule
 /// somebody wrote `Ok(())` for `Ok(ctx.complete_in(tx))`.
-fn warn_of_forgotten(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
+fn warn_of_uncompleted_transaction(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
     let said = "it began a transaction and succeeded without `ctx.complete_in(tx)`: nothing of what it \
                 did in there has happened";
     recorder.push(Stream::Stderr, ctx.now(), format!("{said}\n").as_bytes());
@@ -230,12 +237,12 @@ fn warn_of_forgotten(task: &TaskRun, recorder: &Recorder, ctx: &Ctx) {
 
 /// What a panic means. Its backtrace, if one was asked for, is kept as output.
 fn panicked(
-    noticed: &Noticed,
+    panic_capture: &PanicCapture,
     payload: &(dyn Any + Send),
     recorder: &Recorder,
     ctx: &Ctx,
 ) -> Outcome {
-    let (message, panic) = noticed.told(payload);
+    let (message, panic) = panic_capture.told(payload);
     let told = format!("{message}\n{}", panic.backtrace.unwrap_or_default());
     recorder.push(Stream::Stderr, ctx.now(), told.as_bytes());
     Outcome::Failed { class: PANIC.to_owned(), message }

@@ -57,9 +57,9 @@ mod context;
 mod error;
 mod executor;
 mod options;
-mod orders;
 mod panic;
 mod schema;
+mod stop_signal;
 mod transaction;
 
 use std::fmt;
@@ -69,7 +69,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::completion::Done;
+use self::completion::HandlerSuccess;
 pub use self::completion::{Completion, IntoCompletion};
 pub use self::context::{Ctx, StopCause};
 pub use self::error::{HandlerError, Reason};
@@ -127,10 +127,10 @@ where
 
 /// A handler of whatever types, as the executor calls it.
 #[derive(Clone)]
-pub(crate) struct AnyHandler(Arc<dyn Fn(Ctx, Value) -> Called + Send + Sync>);
+pub(crate) struct AnyHandler(Arc<dyn Fn(Ctx, Value) -> HandlerFuture + Send + Sync>);
 
 /// One call of it.
-type Called = Pin<Box<dyn Future<Output = Result<Done, HandlerError>> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<HandlerSuccess, HandlerError>> + Send>>;
 
 impl AnyHandler {
     pub(crate) fn new<P, H>(handler: H) -> Self
@@ -144,12 +144,12 @@ impl AnyHandler {
             // All of it in the future: what panics in the reading of params is caught there, too.
             Box::pin(async move {
                 let output = handler.call(ctx, read(params)?).await.map_err(Into::into)?;
-                output.into_completion().done()
+                output.into_completion().into_success()
             })
         }))
     }
 
-    fn call(&self, ctx: Ctx, params: Value) -> Called {
+    fn call(&self, ctx: Ctx, params: Value) -> HandlerFuture {
         (self.0)(ctx, params)
     }
 }

@@ -42,24 +42,24 @@ impl HandlerOptions {
     pub(crate) fn problems(&self) -> Vec<String> {
         let retry = &self.retry;
         let count = |name, value: Option<u32>, allowed: &RangeInclusive<i64>| {
-            within(name, value.map(i64::from), allowed)
+            check_range(name, value.map(i64::from), allowed)
         };
         let delay =
             (limits::RETRY_DELAY, retry.max_delay.unwrap_or(RetryPolicy::default().max_delay));
         let longer = retry.delay.is_some_and(|it| delay.0.contains(&it) && it > delay.1);
         let classes = retry.permanent.iter().flatten();
         let mut problems: Vec<String> = [
-            within("timeout", self.timeout, &limits::TIMEOUT),
-            within("grace", Some(self.grace), &(Duration::ZERO..=GRACE_MAX)),
+            check_range("timeout", self.timeout, &limits::TIMEOUT),
+            check_range("grace", Some(self.grace), &(Duration::ZERO..=GRACE_MAX)),
             count("retry.max_retries", retry.max_retries, &limits::MAX_RETRIES),
             count("retry.max_timeouts", retry.max_timeouts, &limits::MAX_TIMEOUTS),
             count("retry.max_crashes", retry.max_crashes, &limits::MAX_CRASHES),
-            within("retry.delay", retry.delay, &limits::RETRY_DELAY),
+            check_range("retry.delay", retry.delay, &limits::RETRY_DELAY),
             longer
                 .then(|| "`retry.delay` is longer than `retry.max_delay`, 1 h unless given".into()),
-            within("retry.multiplier", retry.multiplier, &limits::RETRY_MULTIPLIER),
-            within("retry.max_delay", retry.max_delay, &limits::RETRY_MAX_DELAY),
-            within("retry.jitter", retry.jitter, &limits::RETRY_JITTER),
+            check_range("retry.multiplier", retry.multiplier, &limits::RETRY_MULTIPLIER),
+            check_range("retry.max_delay", retry.max_delay, &limits::RETRY_MAX_DELAY),
+            check_range("retry.jitter", retry.jitter, &limits::RETRY_JITTER),
             count(
                 "the number of classes in retry.permanent",
                 retry.permanent.as_ref().map(|it| u32::try_from(it.len()).unwrap_or(u32::MAX)),
@@ -77,7 +77,7 @@ impl HandlerOptions {
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Debug>(
+fn check_range<T: PartialOrd + std::fmt::Debug>(
     name: &str,
     value: Option<T>,
     allowed: &RangeInclusive<T>,

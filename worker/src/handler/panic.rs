@@ -10,7 +10,7 @@ const MAX_BACKTRACE_BYTES: usize = 16 * 1024;
 
 /// Where the panic of one handler is noted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Noticed(Arc<Mutex<Option<Panic>>>);
+pub(super) struct PanicCapture(Arc<Mutex<Option<Panic>>>);
 
 /// What is known of it.
 #[derive(Clone, Debug, Default)]
@@ -23,24 +23,27 @@ pub(super) struct Panic {
 
 tokio::task_local! {
     /// Of the handler whose future this thread is polling.
-    static NOTICED: Noticed;
+    static PANIC_CAPTURE: PanicCapture;
 }
 
 /// Runs a handler's future; a panic in it is noted, with the place, instead of being printed.
-pub(super) fn noticing<F: Future>(noticed: Noticed, future: F) -> impl Future<Output = F::Output> {
+pub(super) fn capture_panics<F: Future>(
+    panic_capture: PanicCapture,
+    future: F,
+) -> impl Future<Output = F::Output> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let others = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if NOTICED.try_with(|noticed| noticed.note(panic)).is_err() {
+            if PANIC_CAPTURE.try_with(|panic_capture| panic_capture.note(panic)).is_err() {
                 others(panic);
             }
         }));
     });
-    NOTICED.scope(noticed, future)
+    PANIC_CAPTURE.scope(panic_capture, future)
 }
 
-impl Noticed {
+impl PanicCapture {
     fn note(&self, panic: &PanicHookInfo<'_>) {
         let backtrace = Backtrace::capture();
         let told = backtrace.status() == BacktraceStatus::Captured;

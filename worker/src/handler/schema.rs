@@ -12,29 +12,29 @@ use sexton_model::params_schema::check;
 /// let value = ParamsSchema::from(serde_json::json!({"type": "object"}));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
-pub struct ParamsSchema(Given);
+pub struct ParamsSchema(SchemaSource);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Given {
+enum SchemaSource {
     Text(String),
     Value(Value),
 }
 
 impl From<&str> for ParamsSchema {
     fn from(text: &str) -> Self {
-        Self(Given::Text(text.to_owned()))
+        Self(SchemaSource::Text(text.to_owned()))
     }
 }
 
 impl From<String> for ParamsSchema {
     fn from(text: String) -> Self {
-        Self(Given::Text(text))
+        Self(SchemaSource::Text(text))
     }
 }
 
 impl From<Value> for ParamsSchema {
     fn from(value: Value) -> Self {
-        Self(Given::Value(value))
+        Self(SchemaSource::Value(value))
     }
 }
 
@@ -46,10 +46,10 @@ impl ParamsSchema {
     /// Everything that is wrong with it, each with its place.
     pub(crate) fn read(&self) -> Result<Value, Vec<String>> {
         let schema = match &self.0 {
-            Given::Text(text) => {
+            SchemaSource::Text(text) => {
                 serde_json::from_str(text).map_err(|error| vec![format!("is no JSON: {error}")])?
             }
-            Given::Value(value) => value.clone(),
+            SchemaSource::Value(value) => value.clone(),
         };
         match check(&schema) {
             Ok(()) => Ok(schema),

@@ -36,12 +36,12 @@ pub struct Transaction {
     inner: Option<TaskTransaction>,
     /// Among those of its desk.
     number: u64,
-    desk: Arc<Desk>,
+    transactions: Arc<TransactionManager>,
 }
 
 /// Where the transactions of one attempt come from and go to.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct TransactionManager {
     database: Option<TaskDatabase>,
     /// How long a statement may run.
     longest: Duration,
@@ -52,12 +52,12 @@ pub(super) struct Desk {
     ended: Arc<OnceLock<TaskFailure>>,
     /// The handler is being dropped: its statements may still run.
     cut_short: AtomicBool,
-    handed_out: Mutex<HandedOut>,
+    open_transactions: Mutex<OpenTransactions>,
 }
 
 /// The transactions that were handed out.
 #[derive(Debug, Default)]
-struct HandedOut {
+struct OpenTransactions {
     /// All of them.
     count: u64,
     /// Of those that have neither come back nor been completed in, by their numbers. There are no more of
@@ -67,7 +67,7 @@ struct HandedOut {
     closed: bool,
 }
 
-impl Desk {
+impl TransactionManager {
     /// To be called on the worker's own runtime.
     pub(super) fn new(database: Option<TaskDatabase>, longest: Duration) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Desk {
             returned: TaskTracker::new(),
             ended: Arc::default(),
             cut_short: AtomicBool::new(false),
-            handed_out: Mutex::default(),
+            open_transactions: Mutex::default(),
         }
     }
 
@@ -92,10 +92,10 @@ impl Desk {
         }
         let limits = TaskLimits { lock: Some(LOCK), statement: Some(self.longest), idle: None };
         // A connection is served by the threads of the runtime that it was opened on.
-        let (database, desk) = (database.clone(), Arc::clone(self));
+        let (database, transactions) = (database.clone(), Arc::clone(self));
         let beginning = self.runtime.spawn(async move {
             let begun = database.begin(limits).await;
-            begun.map(|begun| desk.hand_out(begun))
+            begun.map(|begun| transactions.register(begun))
         });
         match AbortOnDropHandle::new(beginning).await {
             Ok(Ok(begun)) => begun.ok_or_else(late),
@@ -107,13 +107,13 @@ impl Desk {
     }
 
     /// `None`: too late, it is taken back.
-    fn hand_out(self: Arc<Self>, begun: TaskTransaction) -> Option<Transaction> {
-        let mut handed_out = self.lock();
-        handed_out.count += 1;
-        let (number, closed) = (handed_out.count, handed_out.closed);
-        handed_out.sessions.insert(number, begun.session());
-        drop(handed_out);
-        let transaction = Transaction { inner: Some(begun), number, desk: self };
+    fn register(self: Arc<Self>, begun: TaskTransaction) -> Option<Transaction> {
+        let mut open_transactions = self.lock();
+        open_transactions.count += 1;
+        let (number, closed) = (open_transactions.count, open_transactions.closed);
+        open_transactions.sessions.insert(number, begun.session());
+        drop(open_transactions);
+        let transaction = Transaction { inner: Some(begun), number, transactions: self };
         (!closed).then_some(transaction)
     }
 
@@ -133,9 +133,9 @@ impl Desk {
     /// attempt.
     pub(super) async fn close(&self) {
         let left = {
-            let mut handed_out = self.lock();
-            handed_out.closed = true;
-            std::mem::take(&mut handed_out.sessions)
+            let mut open_transactions = self.lock();
+            open_transactions.closed = true;
+            std::mem::take(&mut open_transactions.sessions)
         };
         for session in left.into_values() {
             self.returned.spawn_on(session.end(), &self.runtime);
@@ -151,9 +151,9 @@ impl Desk {
 
     fn take_back(&self, number: u64, mut transaction: TaskTransaction) {
         let ended = Arc::clone(&self.ended);
-        let mut handed_out = self.lock();
+        let mut open_transactions = self.lock();
         // Not there: `close` is ending its session, which must not serve another attempt before that.
-        let is_ended = handed_out.sessions.remove(&number).is_none();
+        let is_ended = open_transactions.sessions.remove(&number).is_none();
         let kill = is_ended || self.cut_short.load(Ordering::Relaxed);
         let taken_back = async move {
             if kill {
@@ -166,19 +166,19 @@ impl Desk {
         };
         // Still under the lock: `close` waits for whatever it does not end.
         self.returned.spawn_on(taken_back, &self.runtime);
-        drop(handed_out);
+        drop(open_transactions);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HandedOut> {
+    fn lock(&self) -> MutexGuard<'_, OpenTransactions> {
         // Nothing in here panics half way.
-        self.handed_out.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open_transactions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Transaction {
     /// To be completed in: no business of the desk's any more.
     pub(super) fn into_inner(mut self) -> TaskTransaction {
-        self.desk.lock().sessions.remove(&self.number);
+        self.transactions.lock().sessions.remove(&self.number);
         // Unwrap safety: only this function, which consumes, and `drop` take it.
         self.inner.take().expect("a transaction that was not given on")
     }
@@ -203,7 +203,7 @@ impl std::ops::DerefMut for Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         if let Some(inner) = self.inner.take() {
-            self.desk.take_back(self.number, inner);
+            self.transactions.take_back(self.number, inner);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why a request must not go to `address`, as the kind of address that it is; `None` for a public
 /// one.
-pub(crate) fn refusal(address: IpAddr) -> Option<&'static str> {
+pub(crate) fn blocked_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4(address),
         IpAddr::V6(address) => v6(address),
@@ -79,7 +79,7 @@ mod tests {
             "64:ff9b::101:101",
             "2002:101:101::1",
         ] {
-            assert_eq!(refusal(address.parse().unwrap()), None, "{address}");
+            assert_eq!(blocked_kind(address.parse().unwrap()), None, "{address}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
             ("2001::1", "reserved"),
             ("2001:db8::1", "reserved"),
         ] {
-            let refused = refusal(address.parse().unwrap());
+            let refused = blocked_kind(address.parse().unwrap());
             assert!(refused.is_some_and(|said| said.contains(kind)), "{address}: {refused:?}");
         }
     }

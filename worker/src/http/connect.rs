@@ -14,14 +14,14 @@ use tokio_rustls::TlsConnector;
 use url::Host;
 
 use super::HttpTask;
-use super::address::refusal;
+use super::address::blocked_kind;
 use crate::tls;
 
 /// The most addresses of a host that are tried.
 const MAX_ADDRESSES: usize = 8;
 
 /// How long one of several addresses may take to answer.
-const ADDRESS_LIMIT: Duration = Duration::from_secs(10);
+const ADDRESS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection, encrypted or not.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -30,7 +30,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(super) enum NoConnection {
+pub(super) enum ConnectError {
     /// No address of the host may be connected to.
     Refused(String),
     /// The name leads nowhere at present.
@@ -45,19 +45,19 @@ pub(super) enum NoConnection {
 pub(super) async fn connect(
     spec: &HttpTask,
     client: Option<Arc<ClientConfig>>,
-) -> Result<Box<dyn Stream>, NoConnection> {
+) -> Result<Box<dyn Stream>, ConnectError> {
     let (Some(host), Some(port)) = (spec.url.host(), spec.url.port_or_known_default()) else {
-        return Err(NoConnection::Refused("the URL names no host".to_owned()));
+        return Err(ConnectError::Refused("the URL names no host".to_owned()));
     };
     let host = host.to_owned();
-    let addresses = permitted(addresses(&host, port).await?, spec.allowed, &host)?;
-    let stream = first_of(&addresses, &host).await?;
+    let addresses = allowed_addresses(addresses(&host, port).await?, spec.allowed, &host)?;
+    let stream = connect_to_first(&addresses, &host).await?;
     // What is sent is one message; nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
     let Some(client) = client else { return Ok(Box::new(stream)) };
     let name = match &host {
         Host::Domain(name) => ServerName::try_from(name.clone())
-            .map_err(|_| NoConnection::Tls(format!("{host} is no name for a certificate")))?,
+            .map_err(|_| ConnectError::Tls(format!("{host} is no name for a certificate")))?,
         Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
         Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
     };
@@ -65,68 +65,68 @@ pub(super) async fn connect(
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => {
             let advice = tls::advice(&error);
-            Err(NoConnection::Tls(format!("no TLS with {host}: {error}{advice}")))
+            Err(ConnectError::Tls(format!("no TLS with {host}: {error}{advice}")))
         }
     }
 }
 
 /// Where the host is. The system's resolver is asked anew for each attempt.
-async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, NoConnection> {
+async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     match host {
         Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Domain(name) => match tokio::net::lookup_host((name.as_str(), port)).await {
             Ok(found) => Ok(found.collect()),
-            Err(error) => Err(NoConnection::Unresolved(format!("{host} is not found: {error}"))),
+            Err(error) => Err(ConnectError::Unresolved(format!("{host} is not found: {error}"))),
         },
     }
 }
 
 /// Those that a request may go to; never none.
-fn permitted(
+fn allowed_addresses(
     found: Vec<SocketAddr>,
     allowed: bool,
     host: &Host<String>,
-) -> Result<Vec<SocketAddr>, NoConnection> {
-    let refused = found.iter().find_map(|to| refusal(to.ip()).map(|kind| (to.ip(), kind)));
-    let may = |to: &SocketAddr| allowed || refusal(to.ip()).is_none();
+) -> Result<Vec<SocketAddr>, ConnectError> {
+    let refused = found.iter().find_map(|to| blocked_kind(to.ip()).map(|kind| (to.ip(), kind)));
+    let may = |to: &SocketAddr| allowed || blocked_kind(to.ip()).is_none();
     let left: Vec<_> = found.into_iter().filter(may).take(MAX_ADDRESSES).collect();
     match refused {
         _ if !left.is_empty() => Ok(left),
-        Some((ip, kind)) => Err(NoConnection::Refused(format!(
+        Some((ip, kind)) => Err(ConnectError::Refused(format!(
             "{host} is at {ip}, {kind}: name {host} in `allow` if that is meant"
         ))),
-        None => Err(NoConnection::Unresolved(format!("{host} has no address"))),
+        None => Err(ConnectError::Unresolved(format!("{host} has no address"))),
     }
 }
 
 /// A connection to the first of the addresses that answers.
-async fn first_of(
+async fn connect_to_first(
     addresses: &[SocketAddr],
     host: &Host<String>,
-) -> Result<TcpStream, NoConnection> {
+) -> Result<TcpStream, ConnectError> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         let connecting = TcpStream::connect(address);
         // A single one has all the time that the request has.
-        let limit = if addresses.len() > 1 { ADDRESS_LIMIT } else { Duration::MAX };
+        let limit = if addresses.len() > 1 { ADDRESS_TIMEOUT } else { Duration::MAX };
         match timeout(limit, connecting).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error,
             Err(_) => last = io::ErrorKind::TimedOut.into(),
         }
     }
-    Err(NoConnection::Unreachable(format!("cannot connect to {host}: {last}")))
+    Err(ConnectError::Unreachable(format!("cannot connect to {host}: {last}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(found: &[&str], allowed: bool) -> Result<Vec<String>, NoConnection> {
+    fn judged(found: &[&str], allowed: bool) -> Result<Vec<String>, ConnectError> {
         let found = found.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 80)).collect();
         let host = Host::Domain("shop.example".to_owned());
-        let left = permitted(found, allowed, &host)?;
+        let left = allowed_addresses(found, allowed, &host)?;
         Ok(left.into_iter().map(|to| to.ip().to_string()).collect())
     }
 
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_private_addresses_alone_is_refused_and_says_where_it_leads() {
-        let Err(NoConnection::Refused(said)) = judged(&["10.0.0.1", "::1"], false) else {
+        let Err(ConnectError::Refused(said)) = judged(&["10.0.0.1", "::1"], false) else {
             panic!("not refused");
         };
         assert!(said.contains("shop.example is at 10.0.0.1, a private address"), "{said}");
-        assert!(matches!(judged(&[], true), Err(NoConnection::Unresolved(_))));
+        assert!(matches!(judged(&[], true), Err(ConnectError::Unresolved(_))));
     }
 }

@@ -9,8 +9,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
-use super::answer::Head;
 use super::connect::Stream;
+use super::response::Head;
 use crate::executor::WallClock;
 
 /// Largest head of an answer, in bytes.
@@ -25,7 +25,7 @@ pub(super) trait Sink: Send {
 }
 
 /// How an answer was received.
-pub(super) struct Answer {
+pub(super) struct ReceivedResponse {
     pub(super) head: Head,
     /// The body was longer than the limit; the rest was not read.
     pub(super) cut: bool,
@@ -46,7 +46,7 @@ pub(super) async fn exchange(
     body_limit: usize,
     clock: &WallClock,
     sink: &mut impl Sink,
-) -> Result<Answer, String> {
+) -> Result<ReceivedResponse, String> {
     let broken = |error: hyper::Error| format!("no answer: {}", chain(&error));
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX_BYTES)
@@ -59,13 +59,13 @@ pub(super) async fn exchange(
         let head = Head::new(parts.status, &parts.headers, clock());
         sink.head(clock(), &head);
         let cut = read(body, body_limit, clock, sink).await?;
-        Ok(Answer { head, cut })
+        Ok(ReceivedResponse { head, cut })
     };
     let (mut answering, mut connection) = (pin!(answering), pin!(connection));
     let mut open = true;
     loop {
         tokio::select! {
-            answer = &mut answering => return answer,
+            response = &mut answering => return response,
             // Its error is that of the answer, too.
             _ = &mut connection, if open => open = false,
         }

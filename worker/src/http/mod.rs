@@ -30,10 +30,10 @@
 //! resolver cannot be taken back; its thread ends with the resolver's own patience.
 
 mod address;
-mod answer;
 mod connect;
 mod exchange;
 mod request;
+mod response;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -45,19 +45,19 @@ use hyper::header::HeaderName;
 use rustls::ClientConfig;
 use url::Url;
 
-use self::answer::Head;
-use self::connect::NoConnection;
+use self::connect::ConnectError;
 use self::exchange::Sink;
-use self::request::Unready;
+use self::request::RequestError;
+use self::response::Head;
+use crate::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
-use crate::imposed::imposed_end;
 use crate::output::{Recorder, Stream, character_boundary};
 use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};
 use crate::tls;
 
-pub(crate) use self::address::refusal;
-pub use self::answer::RETRY_AFTER_MAX;
-pub(crate) use self::request::is_own_header;
+pub(crate) use self::address::blocked_kind;
+pub(crate) use self::request::is_reserved_header;
+pub use self::response::RETRY_AFTER_MAX;
 
 /// A request, as the catalogue has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,43 +104,45 @@ impl HttpExecutor {
         Self { host, spec }
     }
 
-    async fn call(&self, task: &TaskRun, kept: &mut Kept) -> Outcome {
+    async fn call(&self, task: &TaskRun, response_recorder: &mut ResponseRecorder) -> Outcome {
         let Self { host, spec } = self;
         let mut masks = Vec::new();
         let request = match request::request(spec, task, &host.secrets, &mut masks).await {
             Ok(request) => {
                 // A server may repeat what it was sent.
-                kept.recorder.mask(masks.iter().map(Secret::expose).flat_map(tokens));
+                response_recorder.recorder.mask(masks.iter().map(Secret::expose).flat_map(tokens));
                 request
             }
-            Err(unready) => {
-                let class = match unready {
-                    Unready::Missing(_) => SECRET_MISSING,
-                    Unready::Unusable(_) => "secret_unusable",
+            Err(error) => {
+                let class = match error {
+                    RequestError::Missing(_) => SECRET_MISSING,
+                    RequestError::Unusable(_) => "secret_unusable",
                 };
-                return failed(class, unready.message());
+                return failed(class, error.message());
             }
         };
         let encrypted = spec.url.scheme() == "https";
-        let client = if encrypted { Some(tls::shared(&host.tls).await) } else { None };
+        let client = if encrypted { Some(tls::shared_client(&host.tls).await) } else { None };
         let stream = match connect::connect(spec, client).await {
             Ok(stream) => stream,
-            Err(NoConnection::Refused(message)) => {
+            Err(ConnectError::Refused(message)) => {
                 return Outcome::Permanent { class: "address_refused".to_owned(), message };
             }
-            Err(NoConnection::Unresolved(message)) => return failed("http_unresolved", message),
-            Err(NoConnection::Unreachable(message)) => return failed("http_unreachable", message),
-            Err(NoConnection::Tls(message)) => return failed("http_tls", message),
+            Err(ConnectError::Unresolved(message)) => return failed("http_unresolved", message),
+            Err(ConnectError::Unreachable(message)) => return failed("http_unreachable", message),
+            Err(ConnectError::Tls(message)) => return failed("http_tls", message),
         };
         let exchanged =
-            exchange::exchange(stream, request, spec.max_response, &host.clock, kept).await;
+            exchange::exchange(stream, request, spec.max_response, &host.clock, response_recorder)
+                .await;
         match exchanged {
-            Ok(answer) => {
-                if answer.cut {
+            Ok(response) => {
+                if response.cut {
                     let said = format!("the answer is longer than {} bytes", spec.max_response);
-                    kept.note((host.clock)(), &format!("{said}; the rest was not read"));
+                    response_recorder
+                        .note((host.clock)(), &format!("{said}; the rest was not read"));
                 }
-                answer.head.outcome(kept.words().as_deref())
+                response.head.outcome(response_recorder.words().as_deref())
             }
             Err(message) => failed("http_broken", message),
         }
@@ -164,27 +166,28 @@ impl Executor for HttpExecutor {
         let recorder = control.output().clone();
         // Whatever the server says, it knows nothing of the task's progress.
         recorder.keep_progress_lines();
-        let mut kept = Kept { recorder: recorder.clone(), begin: Vec::new() };
+        let mut response_recorder =
+            ResponseRecorder { recorder: recorder.clone(), begin: Vec::new() };
         let timeout = task.timeout.min(self.spec.timeout);
         let outcome = tokio::select! {
             biased;
-            outcome = imposed_end(&mut control, timeout) => outcome,
-            outcome = self.call(task, &mut kept) => outcome,
+            outcome = wait_for_cancellation(&mut control, timeout) => outcome,
+            outcome = self.call(task, &mut response_recorder) => outcome,
         };
         TaskEnd { output: recorder.finish(), ..TaskEnd::new(outcome) }
     }
 }
 
 /// The most of a body's beginning that a failure repeats, in bytes.
-const WORDS_MAX_BYTES: usize = 500;
+const EXCERPT_MAX_BYTES: usize = 500;
 
 /// What is kept of an answer: its body as standard output, what is said about it as standard error.
-struct Kept {
+struct ResponseRecorder {
     recorder: Recorder,
     begin: Vec<u8>,
 }
 
-impl Kept {
+impl ResponseRecorder {
     fn note(&mut self, at: DateTime<Utc>, said: &str) {
         self.recorder.push(Stream::Stderr, at, format!("{said}\n").as_bytes());
     }
@@ -196,13 +199,13 @@ impl Kept {
     }
 }
 
-impl Sink for Kept {
+impl Sink for ResponseRecorder {
     fn head(&mut self, at: DateTime<Utc>, head: &Head) {
         self.note(at, &head.status.to_string());
     }
 
     fn body(&mut self, at: DateTime<Utc>, bytes: &[u8]) {
-        let room = WORDS_MAX_BYTES - self.begin.len();
+        let room = EXCERPT_MAX_BYTES - self.begin.len();
         self.begin.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.recorder.push(Stream::Stdout, at, bytes);
     }

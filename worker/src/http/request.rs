@@ -23,7 +23,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// The headers that a request has of itself, or that would change what it is.
-const OWN_HEADERS: [&str; 14] = [
+const RESERVED_HEADERS: [&str; 14] = [
     "connection",
     "content-length",
     "expect",
@@ -41,8 +41,8 @@ const OWN_HEADERS: [&str; 14] = [
 ];
 
 /// Whether a catalogue cannot set the header.
-pub(crate) fn is_own_header(name: &HeaderName) -> bool {
-    OWN_HEADERS.contains(&name.as_str())
+pub(crate) fn is_reserved_header(name: &HeaderName) -> bool {
+    RESERVED_HEADERS.contains(&name.as_str())
 }
 
 /// Whether a request of this method carries the params.
@@ -51,7 +51,7 @@ pub(crate) fn has_body(method: &Method) -> bool {
 }
 
 /// Why there is no request.
-pub(super) enum Unready {
+pub(super) enum RequestError {
     /// A secret cannot be had.
     Missing(SecretMissing),
     /// A secret is there, and no header can carry it.
@@ -64,7 +64,7 @@ pub(super) async fn request(
     task: &TaskRun,
     secrets: &SecretSource,
     masks: &mut Vec<Secret>,
-) -> Result<Request<Full<Bytes>>, Unready> {
+) -> Result<Request<Full<Bytes>>, RequestError> {
     let body = if has_body(&spec.method) { task.params.to_string() } else { String::new() };
     let mut request = Request::new(Full::from(body));
     *request.method_mut() = spec.method.clone();
@@ -77,20 +77,20 @@ pub(super) async fn request(
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     for (name, value) in &spec.headers {
-        let text = secrets.text(value, masks).await.map_err(Unready::Missing)?;
+        let text = secrets.text(value, masks).await.map_err(RequestError::Missing)?;
         let Ok(mut text) = HeaderValue::from_str(&text) else {
-            return Err(Unready::Unusable(name.clone()));
+            return Err(RequestError::Unusable(name.clone()));
         };
         text.set_sensitive(matches!(value, Value::Secret(_)));
         headers.insert(name.clone(), text);
     }
-    own_headers(headers, spec, task);
+    set_reserved_headers(headers, spec, task);
     Ok(request)
 }
 
 const AGENT: &str = concat!("sexton/", env!("CARGO_PKG_VERSION"));
 
-fn own_headers(headers: &mut HeaderMap, spec: &HttpTask, task: &TaskRun) {
+fn set_reserved_headers(headers: &mut HeaderMap, spec: &HttpTask, task: &TaskRun) {
     let key = header_text(&task.idempotency_key);
     let trace = traceparent(task.execution_id, task.attempt);
     let host = &spec.url[Position::BeforeHost..Position::AfterPort];
@@ -123,7 +123,7 @@ fn traceparent(execution_id: Uuid, attempt: u32) -> String {
     format!("00-{}-{}-01", execution_id.simple(), &span[..16])
 }
 
-impl Unready {
+impl RequestError {
     /// What to say of it.
     pub(super) fn message(&self) -> String {
         match self {

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sexton_model::output::{Chunk, Line, Output, Stream};
 use sexton_model::progress::{self, Progress};
 
-use super::lines::{Lines, Whole, text};
+use super::lines::{CompleteLine, Lines, text};
 
 /// How much output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,12 +36,12 @@ pub struct Capture {
     head: Lines,
     /// What the head holds, taken or not; it is complete once a line did not fit, so that it has no
     /// holes.
-    all_head: Taken,
+    all_head: TakenLines,
     head_closed: bool,
     /// The newest lines after the head that were not taken yet.
     tail: Lines,
     /// Chunks of the tail that were taken and still count; one behind the other, without a hole.
-    taken: VecDeque<Taken>,
+    taken: VecDeque<TakenLines>,
     stdout: Unfinished,
     stderr: Unfinished,
     /// All that was written, but for unfinished lines.
@@ -54,7 +54,7 @@ pub struct Capture {
 
 /// Lines that were taken; or all of the head.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
+struct TakenLines {
     first_line: i64,
     lines: usize,
     cost: usize,
@@ -74,7 +74,7 @@ impl Capture {
         Self {
             limits: OutputLimits { line_bytes: limits.line_bytes.max(16), ..limits },
             head: Lines::default(),
-            all_head: Taken::default(),
+            all_head: TakenLines::default(),
             head_closed: false,
             tail: Lines::default(),
             taken: VecDeque::new(),
@@ -127,12 +127,12 @@ impl Capture {
     }
 
     /// The last line that was not taken yet and says anything.
-    pub(super) fn last_words(&mut self, stream: Stream) -> Option<String> {
+    pub(super) fn last_line(&mut self, stream: Stream) -> Option<String> {
         let unfinished = text(&self.unfinished(stream).bytes).into_owned();
         Some(unfinished)
             .filter(|text| !text.trim().is_empty())
-            .or_else(|| self.tail.last_words(stream))
-            .or_else(|| self.head.last_words(stream))
+            .or_else(|| self.tail.last_line(stream))
+            .or_else(|| self.head.last_line(stream))
     }
 
     /// Ends lines that have no end: nothing follows.
@@ -156,7 +156,7 @@ impl Capture {
         if self.tail.len() > 0 {
             let (lines, cost) = (self.tail.len(), self.tail.cost());
             let chunk = chunk(&mut self.tail, (self.lines, self.bytes), &edit);
-            self.take_tail(Taken { first_line: chunk.first_line, lines, cost, written: 0 });
+            self.take_tail(TakenLines { first_line: chunk.first_line, lines, cost, written: 0 });
             chunks.push(chunk);
         }
         chunks
@@ -169,15 +169,15 @@ impl Capture {
         (below > head + 1).then_some((head, below))
     }
 
-    fn take_tail(&mut self, new: Taken) {
-        let follows = |last: &Taken| last.first_line + last.lines as i64 == new.first_line;
+    fn take_tail(&mut self, new: TakenLines) {
+        let follows = |last: &TakenLines| last.first_line + last.lines as i64 == new.first_line;
         if !self.taken.back().is_some_and(follows) {
             // Lines between were dropped, so the new ones are a tail by themselves.
             self.taken.clear();
         }
         self.taken.push_back(new);
         let OutputLimits { part_bytes, part_lines, .. } = self.limits;
-        let sum = |of: fn(&Taken) -> usize, taken: &VecDeque<Taken>| -> usize {
+        let sum = |of: fn(&TakenLines) -> usize, taken: &VecDeque<TakenLines>| -> usize {
             taken.iter().skip(1).map(of).sum()
         };
         while sum(|taken| taken.cost, &self.taken) >= part_bytes
@@ -228,7 +228,7 @@ impl Capture {
     }
 
     fn keep(&mut self, stream: Stream, at: DateTime<Utc>, text: &[u8], written: usize) {
-        let line = Whole::new(at, stream, text, written);
+        let line = CompleteLine::new(at, stream, text, written);
         self.lines += 1;
         self.bytes += written as i64;
         let OutputLimits { part_bytes, part_lines, .. } = self.limits;

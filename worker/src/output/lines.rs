@@ -10,7 +10,7 @@ use super::{Line, Stream};
 
 /// A whole line and what it stands for in the accounts.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct CompleteLine {
     at: DateTime<Utc>,
     stream: Stream,
     /// Bytes that are kept of it.
@@ -21,7 +21,7 @@ pub(super) struct Whole {
     pub(super) cost: usize,
 }
 
-impl Whole {
+impl CompleteLine {
     pub(super) fn new(at: DateTime<Utc>, stream: Stream, text: &[u8], written: usize) -> Self {
         let cost = written.max(text_bytes(text));
         Self { at, stream, bytes: text.len(), written, cost }
@@ -32,7 +32,7 @@ impl Whole {
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     bytes: VecDeque<u8>,
-    each: VecDeque<Whole>,
+    each: VecDeque<CompleteLine>,
     cost: usize,
     written: usize,
 }
@@ -51,7 +51,7 @@ impl Lines {
         self.written
     }
 
-    pub(super) fn push(&mut self, line: Whole, text: &[u8]) {
+    pub(super) fn push(&mut self, line: CompleteLine, text: &[u8]) {
         self.bytes.extend(text);
         self.each.push_back(line);
         self.cost += line.cost;
@@ -59,7 +59,7 @@ impl Lines {
     }
 
     /// Forgets the oldest line.
-    pub(super) fn drop_oldest(&mut self) -> Option<Whole> {
+    pub(super) fn drop_oldest(&mut self) -> Option<CompleteLine> {
         let line = self.each.pop_front()?;
         self.bytes.drain(..line.bytes);
         self.cost -= line.cost;
@@ -84,7 +84,7 @@ impl Lines {
     }
 
     /// The last line of `stream` that says anything.
-    pub(super) fn last_words(&mut self, stream: Stream) -> Option<String> {
+    pub(super) fn last_line(&mut self, stream: Stream) -> Option<String> {
         let bytes = self.bytes.make_contiguous();
         let mut end = bytes.len();
         for line in self.each.iter().rev() {

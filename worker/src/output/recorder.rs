@@ -13,8 +13,8 @@ use sexton_store::output::OutputPart;
 use super::mask::{self, Values};
 use super::{Capture, OutputLimits};
 
-/// Longest extract that [`Recorder::last_words`] returns, in characters.
-const LAST_WORDS_MAX_CHARS: usize = 500;
+/// Longest extract that [`Recorder::last_line`] returns, in characters.
+const LAST_LINE_MAX_CHARS: usize = 500;
 
 /// The output of one attempt while it comes. Cheap to clone; all clones are the same.
 ///
@@ -33,24 +33,24 @@ struct Recording {
     /// When the last piece was read.
     at: DateTime<Utc>,
     /// As they were told; the finder is built of all of them.
-    told: Vec<Vec<u8>>,
+    secrets: Vec<Vec<u8>>,
     values: Option<Arc<Values>>,
-    held: Held,
+    held_back: HeldBack,
     /// Taken out of the capture, and not known to be stored.
     taken: Vec<Arc<Chunk>>,
     /// What was taken last, if nothing was said since.
-    words: Words,
+    words: LastLines,
     progress: Option<Progress>,
 }
 
 /// The end of each stream that may be the beginning of a value.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldBack {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Held {
+impl HeldBack {
     fn of(&mut self, stream: Stream) -> &mut Vec<u8> {
         match stream {
             Stream::Stdout => &mut self.stdout,
@@ -61,12 +61,12 @@ impl Held {
 
 /// The last words of each stream among what was taken.
 #[derive(Debug, Default)]
-struct Words {
+struct LastLines {
     stdout: Option<String>,
     stderr: Option<String>,
 }
 
-impl Words {
+impl LastLines {
     fn of(&mut self, stream: Stream) -> &mut Option<String> {
         match stream {
             Stream::Stdout => &mut self.stdout,
@@ -81,11 +81,11 @@ impl Recorder {
         let recording = Recording {
             capture: Capture::new(limits),
             at: DateTime::UNIX_EPOCH,
-            told: Vec::new(),
+            secrets: Vec::new(),
             values: None,
-            held: Held::default(),
+            held_back: HeldBack::default(),
             taken: Vec::new(),
-            words: Words::default(),
+            words: LastLines::default(),
             progress: None,
         };
         Self { recording: Arc::new(Mutex::new(recording)), pattern }
@@ -98,8 +98,8 @@ impl Recorder {
     /// fewer than [`mask::MIN_VALUE_BYTES`] bytes are not: nearly every text is full of them.
     pub fn mask(&self, values: impl IntoIterator<Item = impl Into<Vec<u8>>>) {
         let mut recording = self.lock();
-        recording.told.extend(values.into_iter().map(Into::into));
-        recording.values = Values::new(&recording.told).map(Arc::new);
+        recording.secrets.extend(values.into_iter().map(Into::into));
+        recording.values = Values::new(&recording.secrets).map(Arc::new);
     }
 
     /// Takes lines that look like progress lines for output from here on: who says them is not the task.
@@ -115,7 +115,7 @@ impl Recorder {
             None => recording.capture.push(stream, at, bytes),
             Some(values) => {
                 let mut masked = Vec::with_capacity(bytes.len());
-                values.pass(recording.held.of(stream), bytes, &mut masked);
+                values.pass(recording.held_back.of(stream), bytes, &mut masked);
                 recording.capture.push(stream, at, &masked);
             }
         }
@@ -146,12 +146,12 @@ impl Recorder {
 
     /// The last line that says anything, of stderr if it has one: what a failed task died of. Masked,
     /// and at most 500 characters.
-    pub fn last_words(&self) -> Option<String> {
+    pub fn last_line(&self) -> Option<String> {
         let recording = &mut *self.lock();
         let (capture, taken) = (&mut recording.capture, &mut recording.words);
         let words = [Stream::Stderr, Stream::Stdout]
             .into_iter()
-            .find_map(|stream| capture.last_words(stream).or_else(|| taken.of(stream).clone()))?;
+            .find_map(|stream| capture.last_line(stream).or_else(|| taken.of(stream).clone()))?;
         Some(self.words(&words))
     }
 
@@ -176,11 +176,11 @@ impl Recorder {
     }
 
     /// What is to be stored with the end of the attempt: nothing follows.
-    pub(crate) fn rest(&self) -> OutputPart {
+    pub(crate) fn final_part(&self) -> OutputPart {
         let recording = &mut *self.lock();
         for stream in [Stream::Stdout, Stream::Stderr] {
             let mut rest = Vec::new();
-            Values::finish(recording.held.of(stream), &mut rest);
+            Values::finish(recording.held_back.of(stream), &mut rest);
             recording.capture.push(stream, recording.at, &rest);
         }
         recording.capture.end();
@@ -190,14 +190,14 @@ impl Recorder {
 
     /// The output, but for what was stored while the task ran: nothing follows.
     pub fn finish(&self) -> Output {
-        let part = self.rest();
+        let part = self.final_part();
         // Only chunks that were not made here can be unreadable.
         Output::of(part.chunks.iter().map(Arc::as_ref)).unwrap_or_default()
     }
 
     fn take(&self, recording: &mut Recording) {
         for stream in [Stream::Stdout, Stream::Stderr] {
-            if let Some(words) = recording.capture.last_words(stream) {
+            if let Some(words) = recording.capture.last_line(stream) {
                 *recording.words.of(stream) = Some(self.words(&words));
             }
         }
@@ -222,7 +222,7 @@ impl Recorder {
 
     /// Masked before it is cut: a part of a match is not known as one.
     fn words(&self, text: &str) -> String {
-        self.without_pattern(text).trim().chars().take(LAST_WORDS_MAX_CHARS).collect()
+        self.without_pattern(text).trim().chars().take(LAST_LINE_MAX_CHARS).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Recording> {

@@ -24,15 +24,15 @@ use super::Recorder;
 use crate::gate::Gate;
 
 /// The most rounds that an attempt lets pass whose parts take the place of one another.
-const LONGEST_PAUSE: u32 = 8;
+const MAX_PAUSE_ROUNDS: u32 = 8;
 /// Between two rounds.
-const ROUND_EVERY: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one statement may take.
-const LIMIT: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Text of one statement, in bytes, but for the last part's.
-const GROUP_BYTES: usize = 512 * 1024;
+const MAX_GROUP_BYTES: usize = 512 * 1024;
 /// Attempts of one statement.
-const GROUP: usize = 256;
+const MAX_GROUP_ATTEMPTS: usize = 256;
 
 /// The attempts whose output is stored as it comes. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -64,19 +64,19 @@ impl Pace {
 
     /// After a part that left nothing of the ones before but the first lines, or did not.
     fn stored(&mut self, replaced: bool) {
-        self.pause = if replaced { (self.pause * 2).clamp(1, LONGEST_PAUSE) } else { 0 };
+        self.pause = if replaced { (self.pause * 2).clamp(1, MAX_PAUSE_ROUNDS) } else { 0 };
         self.left = self.pause;
     }
 }
 
 /// As long as it lives, its attempt's output is stored as it comes.
 #[derive(Debug)]
-pub(crate) struct Streamed {
+pub(crate) struct StreamGuard {
     streaming: Streaming,
     held: AttemptFence,
 }
 
-impl Drop for Streamed {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.streaming.forget(self.held);
     }
@@ -84,20 +84,20 @@ impl Drop for Streamed {
 
 impl Streaming {
     /// Stores what `recorder` takes in from now on, as output of the attempt `held`.
-    pub(crate) fn stream(&self, held: AttemptFence, recorder: &Recorder) -> Streamed {
+    pub(crate) fn stream(&self, held: AttemptFence, recorder: &Recorder) -> StreamGuard {
         let attempt = Attempt { held, recorder: recorder.clone(), pace: Pace::default() };
         self.lock().insert(held.execution_id.get(), attempt);
-        Streamed { streaming: self.clone(), held }
+        StreamGuard { streaming: self.clone(), held }
     }
 
     /// Makes rounds as long as the worker runs.
     pub(crate) async fn run(self, store: Store, gate: Gate) {
-        let mut rounds = tokio::time::interval(ROUND_EVERY);
+        let mut rounds = tokio::time::interval(ROUND_INTERVAL);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             rounds.tick().await;
             // An attempt's own limits keep what is worth keeping until the database is back.
-            gate.answering().await;
+            gate.wait_for_writes().await;
             if let Err(error) = self.round(&store).await {
                 tracing::debug!("output could not be stored yet: {error}");
             }
@@ -123,7 +123,7 @@ impl Streaming {
             }
             bytes += part.chunks.iter().map(|chunk| chunk.text.len()).sum::<usize>();
             group.push((held, recorder, part));
-            if bytes >= GROUP_BYTES || group.len() >= GROUP {
+            if bytes >= MAX_GROUP_BYTES || group.len() >= MAX_GROUP_ATTEMPTS {
                 self.write(store, std::mem::take(&mut group)).await?;
                 bytes = 0;
             }
@@ -160,13 +160,13 @@ impl Streaming {
         }
         let parts: Vec<(AttemptFence, OutputPart)> =
             group.iter().map(|(held, _, part)| (*held, part.clone())).collect();
-        let answers = with_timeout(LIMIT, write(store, &parts)).await?;
+        let answers = with_timeout(WRITE_TIMEOUT, write(store, &parts)).await?;
         fault::point("worker.streamed");
         for ((held, recorder, part), answer) in group.iter().zip(answers) {
             match answer {
                 WriteOutcome::Done => {
                     recorder.stored(part);
-                    self.paced(*held, replaces_all(part));
+                    self.update_pace(*held, replaces_all(part));
                 }
                 // The next round asks again.
                 WriteOutcome::Locked => {}
@@ -176,7 +176,7 @@ impl Streaming {
         Ok(())
     }
 
-    fn paced(&self, held: AttemptFence, replaced: bool) {
+    fn update_pace(&self, held: AttemptFence, replaced: bool) {
         let mut attempts = self.lock();
         if let Some(attempt) = attempts.get_mut(&held.execution_id.get())
             && attempt.held == held

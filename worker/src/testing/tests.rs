@@ -45,7 +45,7 @@ async fn it_is_stopped_by_the_test_s_clock_too() {
         (StopCause::Interrupted, Outcome::Interrupted, 1),
         (StopCause::LeaseLost, Outcome::LeaseLost, 0),
     ] {
-        let ran = trial().stopped_after(Duration::from_secs(9), cause).await;
+        let ran = trial().stop_after(Duration::from_secs(9), cause).await;
         assert_eq!((ran.outcome, ran.took.as_secs()), (outcome, 9 + grace));
     }
 }
@@ -84,7 +84,7 @@ async fn a_result_that_masking_makes_too_large_is_left_out_as_a_worker_would() {
 #[tokio::test(start_paused = true)]
 async fn times_without_end_are_long_times() {
     let trial = run(until_march).at(at()).timeout(Duration::MAX).grace(Duration::MAX);
-    let ran = trial.stopped_after(Duration::MAX, StopCause::Cancelled).await;
+    let ran = trial.stop_after(Duration::MAX, StopCause::Cancelled).await;
     assert_eq!(ran.outcome, Outcome::Succeeded);
     let ran = run(until_march).at(DateTime::<Utc>::MAX_UTC).await;
     assert_eq!(ran.outcome, Outcome::Succeeded);

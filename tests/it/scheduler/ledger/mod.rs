@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sexton_console::ledger::{When, explain, find};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
-use sexton_scheduler::step::Step;
+use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_store::backfill::{self, Backfill};
 use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
 use sexton_store::operator::AuditContext;
@@ -96,7 +96,7 @@ impl<'a> Story<'a> {
     async fn plan(&mut self) {
         let (planner, _dispatcher) = self.f.planner();
         let report = planner.run_once(Some(self.now)).await.unwrap();
-        assert_eq!(report.set_aside, 0);
+        assert_eq!(report.quarantined, 0);
         self.oracle.plan(self.now);
     }
 

@@ -1,7 +1,7 @@
 //! The audit goes after a time of its own, and by nobody's hand.
 
-use sexton_scheduler::pruner::{Pruner, Prunes};
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
+use sexton_scheduler::pruner::{Pruner, PrunerReport};
 use sexton_store::retention::RetentionPolicy;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,9 @@ async fn pass(f: &Fixture, audit_days: Option<i32>) -> u64 {
     sqlx::raw_sql("UPDATE retention SET passed_at = NULL").execute(f.db.pool()).await.unwrap();
     let terms = RetentionPolicy { days: 30, audit_days };
     let pruner = Pruner::new(f.store(), terms, CancellationToken::new());
-    let Prunes::Pass(done) = pruner.run_once(None).await.unwrap() else { panic!("a pass was due") };
+    let PrunerReport::Pass(done) = pruner.run_once(None).await.unwrap() else {
+        panic!("a pass was due")
+    };
     assert!(done.complete);
     done.other
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::{Days, TimeDelta};
 use sexton_model::state::State;
-use sexton_scheduler::pruner::{Pruned, Pruner, Prunes};
-use sexton_scheduler::step::Step as _;
+use sexton_scheduler::background_loop::BackgroundLoop as _;
+use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::factory::NewExecution;
 use tokio_util::sync::CancellationToken;
@@ -47,14 +47,14 @@ async fn read_rows(f: &Fixture) -> i64 {
 }
 
 /// A pass by a process of its own, whose sessions have ended: so the server has counted what it read.
-async fn pass(f: &Fixture, days: u64) -> (Pruned, i64) {
+async fn pass(f: &Fixture, days: u64) -> (PruneCounts, i64) {
     let before = read_rows(f).await;
     let mut options = StoreOptions::new(f.db.url(), "sexton pruning process");
     options.pool_size = 1;
     let store = Store::open(&options).unwrap();
     let pruner = Pruner::new(store.clone(), TERMS, CancellationToken::new());
     let done = pruner.run_once(Some(at(0) + Days::new(days))).await.unwrap();
-    let Prunes::Pass(done) = done else { panic!("a pass was due") };
+    let PrunerReport::Pass(done) = done else { panic!("a pass was due") };
     store.close().await;
     let there = "SELECT count(*) FROM pg_stat_activity
                  WHERE datname = current_database() AND application_name = 'sexton pruning process'";
@@ -132,7 +132,7 @@ async fn much_of_one_thing_holds_up_none_of_the_others() {
     };
     let both = async { tokio::join!(passing, stopping) };
     let (passed, ()) = tokio::time::timeout(Duration::from_mins(2), both).await.unwrap();
-    let Prunes::Pass(done) = passed.unwrap() else { panic!("a pass was due") };
+    let PrunerReport::Pass(done) = passed.unwrap() else { panic!("a pass was due") };
     assert!(!done.complete && done.other == 4, "{done:?}");
     assert!(f.number("SELECT count(*) FROM executions").await > 10_000);
 }
@@ -156,8 +156,8 @@ async fn a_thing_that_cannot_be_removed_is_tried_again_and_holds_up_no_other() {
     assert_eq!(f.number("SELECT count(*) FROM executions").await, 10);
     sqlx::raw_sql("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
     let again = pruner.run_once(Some(time + TimeDelta::minutes(1))).await.unwrap();
-    let expected = Pruned { deleted: 10, complete: true, ..Pruned::default() };
-    assert_eq!(again, Prunes::Pass(expected), "and only what is left");
+    let expected = PruneCounts { deleted: 10, complete: true, ..PruneCounts::default() };
+    assert_eq!(again, PrunerReport::Pass(expected), "and only what is left");
 }
 
 #[tokio::test]
@@ -213,7 +213,9 @@ async fn a_shorter_retention_counts_at_once_and_a_longer_one_from_the_next_night
     assert_eq!(pruned(&f, 20).await.deleted, 0);
     let shorter = sexton_store::retention::RetentionPolicy { days: 10, audit_days: Some(400) };
     let shorter = Pruner::new(f.store(), shorter, CancellationToken::new());
-    let Prunes::Pass(done) = shorter.run_once(time).await.unwrap() else { panic!("it is due") };
+    let PrunerReport::Pass(done) = shorter.run_once(time).await.unwrap() else {
+        panic!("it is due")
+    };
     assert_eq!(done.deleted, 1);
-    assert!(matches!(prune(&f, 20).await, Prunes::Waits(_)));
+    assert!(matches!(prune(&f, 20).await, PrunerReport::NotDue(_)));
 }

@@ -1,7 +1,7 @@
 //! Acknowledgements are not answered: what was removed is gone when a later answer says so.
 
 use sexton_broker::{Endpoint, Link, LinkSettings, Timeouts};
-use sexton_scheduler::step::StepError;
+use sexton_scheduler::background_loop::LoopError;
 use sexton_store::unknown_messages::discard;
 use sexton_tests::namespace::{TestNamespace, amqp_url};
 use sexton_tests::proxy::Proxy;
@@ -21,7 +21,7 @@ async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
     let link = namespace.link().await;
     let f = Fixture::with(namespace, link).await;
     put(&f, Some("foreign"), None, "{}").await;
-    assert_eq!(pass(&f).await.unowned, 1);
+    assert_eq!(pass(&f).await.unknown, 1);
     let id: String = sqlx::query_scalar("SELECT encode(digest, 'hex') FROM raw_messages")
         .fetch_one(f.db.pool())
         .await
@@ -42,7 +42,7 @@ async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
     proxy.cut();
     let gone = "SELECT count(*) FROM raw_messages WHERE gone_at IS NOT NULL";
     assert_eq!(f.number(gone).await, 0, "the broker has it still: {broke_off:?}");
-    assert!(matches!(broke_off, Err(StepError::Broker(_))), "{broke_off:?}");
+    assert!(matches!(broke_off, Err(LoopError::Broker(_))), "{broke_off:?}");
 
     let endpoint = Endpoint::parse(&amqp_url()).unwrap();
     let there = Link::start(LinkSettings { endpoint, ..f.namespace.settings() });
@@ -57,7 +57,7 @@ async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
     let next = Sweep::new(f.store(), there, publisher, Arc::default(), stop);
     assert!(matches!(
         next.run_once(now(300)).await.unwrap(),
-        Swept::Pass(Tally { discarded: 1, .. })
+        SweepReport::Pass(Tally { discarded: 1, .. })
     ));
     assert_eq!(f.number(gone).await, 1);
     proxy.pass();

@@ -2,7 +2,7 @@
 //!
 //! A slow broker makes passes long: all that it says comes late.
 
-use sexton_scheduler::step::StepError;
+use sexton_scheduler::background_loop::LoopError;
 use sexton_tests::namespace::{TestNamespace, amqp_url};
 use sexton_tests::proxy::Proxy;
 
@@ -61,7 +61,7 @@ async fn the_lock_is_confirmed_also_where_no_message_has_a_row() {
     let sweep = sweep(&f);
     let mut longest = 0;
     let began = Instant::now();
-    let watching = async {
+    let with_limits = async {
         loop {
             longest = longest.max(lock_idles(&f).await.unwrap_or_default());
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -69,9 +69,9 @@ async fn the_lock_is_confirmed_also_where_no_message_has_a_row() {
     };
     let tally = tokio::select! {
         tally = pass_of(&sweep) => tally,
-        () = watching => unreachable!("it never ends"),
+        () = with_limits => unreachable!("it never ends"),
     };
-    assert_eq!((tally.unowned, tally.complete), (u64::from(count), true));
+    assert_eq!((tally.unknown, tally.complete), (u64::from(count), true));
     assert!(began.elapsed() >= EACH * count, "the pass is too short to tell");
     assert!((1..8_000).contains(&longest), "the lock idled for {longest} ms");
     proxy.pass();
@@ -84,9 +84,9 @@ async fn a_pass_that_loses_its_lock_in_the_middle_is_not_begun_again_at_once() {
     proxy.delay(LATE);
     let sweep = sweep(&f);
     let (broke_off, ()) = tokio::join!(sweep.run_once(now(100)), end_lock(&f));
-    assert!(matches!(broke_off, Err(StepError::Store(_))), "{broke_off:?}");
+    assert!(matches!(broke_off, Err(LoopError::Store(_))), "{broke_off:?}");
     proxy.pass();
-    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::Rests);
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), SweepReport::BackingOff);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -96,7 +96,7 @@ async fn a_pass_that_loses_its_lock_at_the_end_was_made() {
     proxy.delay(LATE);
     let sweep = sweep(&f);
     let (tally, ()) = tokio::join!(pass_of(&sweep), end_lock(&f));
-    assert_eq!((tally.unowned, tally.complete), (1, true));
+    assert_eq!((tally.unknown, tally.complete), (1, true));
     proxy.pass();
-    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::NoCause);
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), SweepReport::NotDue);
 }

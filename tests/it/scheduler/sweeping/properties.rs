@@ -1,7 +1,7 @@
 //! Parked messages whose properties the client library cannot take: a pass must come past them.
 
-use sexton_scheduler::step::Step;
-use sexton_scheduler::sweep::{Swept, Tally};
+use sexton_scheduler::background_loop::BackgroundLoop;
+use sexton_scheduler::sweep::{SweepReport, Tally};
 
 use super::{Fixture, now, parked_messages, pass_of, sweep};
 use crate::bad_input::properties::{HEADERS, TOO_LARGE, flat};
@@ -20,7 +20,7 @@ async fn headers_larger_than_a_frame_stay_without_them_and_the_pass_goes_on() {
     let sweep = sweep(&f);
     // A lost connection would have ended the pass with an error.
     let tally = pass_of(&sweep).await;
-    assert_eq!(tally, Tally { unowned: 3, complete: true, ..Tally::default() });
-    assert_eq!(sweep.run_once(now(100)).await.unwrap(), Swept::NoCause);
+    assert_eq!(tally, Tally { unknown: 3, complete: true, ..Tally::default() });
+    assert_eq!(sweep.run_once(now(100)).await.unwrap(), SweepReport::NotDue);
     assert_eq!(parked_messages(&f).await.len(), TOO_LARGE.len());
 }

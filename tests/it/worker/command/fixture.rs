@@ -104,7 +104,7 @@ pub(super) fn script(script: &str) -> CommandTask {
 }
 
 pub(super) fn executor(task: CommandTask) -> CommandExecutor {
-    executor_under(GuardProgram::at(worker_program()), task)
+    executor_under(GuardProgram::from_path(worker_program()), task)
 }
 
 /// The same, under a guard that the test says.

@@ -99,7 +99,7 @@ async fn a_result_is_read_before_a_slow_guard_takes_the_worker_for_dead() {
     let guard = folder.path().join("guard");
     fs::write(&guard, slow).unwrap();
     fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-    let end = run(&executor_under(GuardProgram::at(guard), script("no matter what"))).await;
+    let end = run(&executor_under(GuardProgram::from_path(guard), script("no matter what"))).await;
     assert_eq!((end.outcome, end.result), (Outcome::Succeeded, Some(json!(7))));
 }
 

@@ -29,7 +29,7 @@ impl Scene {
             format!("#!/bin/sh\necho $$ >>{}\nexec {} \"$@\"\n", log.display(), worker.display());
         fs::write(&guard, wrapper).unwrap();
         fs::set_permissions(&guard, fs::Permissions::from_mode(0o700)).unwrap();
-        let executor = executor_under(GuardProgram::at(guard), script("echo $PPID"));
+        let executor = executor_under(GuardProgram::from_path(guard), script("echo $PPID"));
         Self { folder, executor }
     }
 

@@ -20,8 +20,8 @@ fn a_mail_with_all_its_keys_and_one_with_few() {
         email = { smtp = "smtp://[::1]:25/", from = "a@b.org", to = "c@d.org", subject = "s", body = "b" }
     "#;
     let catalogue = parse(text).unwrap();
-    let mail = |name| match &catalogue.get(name).unwrap().runs {
-        Runs::Email(mail) => mail,
+    let mail = |name| match &catalogue.get(name).unwrap().kind {
+        TaskKind::Email(mail) => mail,
         other => panic!("no mail: {other:?}"),
     };
     let reminder = mail("reminder");

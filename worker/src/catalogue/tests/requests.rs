@@ -19,8 +19,8 @@ fn a_request_with_all_its_keys_and_one_with_none() {
         http = { url = "http://example.org" }
     "#;
     let catalogue = parse(text).unwrap();
-    let request = |name| match &catalogue.get(name).unwrap().runs {
-        Runs::Http(request) => request,
+    let request = |name| match &catalogue.get(name).unwrap().kind {
+        TaskKind::Http(request) => request,
         other => panic!("no request: {other:?}"),
     };
     let charge = request("charge");

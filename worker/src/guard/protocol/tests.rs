@@ -15,17 +15,21 @@ fn orders() -> impl Strategy<Value = Order> {
 
 fn reports() -> impl Strategy<Value = Report> {
     let stopped = prop_oneof![
-        Just(Stopped::No),
-        Just(Stopped::Asked),
-        Just(Stopped::Lease),
-        Just(Stopped::Memory),
-        Just(Stopped::Kernel),
+        Just(StoppedBy::Nobody),
+        Just(StoppedBy::Worker),
+        Just(StoppedBy::Lease),
+        Just(StoppedBy::Memory),
+        Just(StoppedBy::Kernel),
     ];
     let status = prop_oneof![
         any::<i32>().prop_map(Status::Exited),
         any::<i32>().prop_map(Status::Signalled)
     ];
-    let why = prop_oneof![Just(Refusal::Lease), Just(Refusal::Retry), Just(Refusal::Permanent)];
+    let why = prop_oneof![
+        Just(StartRefusal::Lease),
+        Just(StartRefusal::Retry),
+        Just(StartRefusal::Permanent)
+    ];
     prop_oneof![
         (2..i32::MAX).prop_map(|pid| Report::Started { pid }),
         (status, stopped).prop_map(|(status, stopped)| Report::Ended { status, stopped }),
@@ -108,6 +112,6 @@ fn a_line_without_end_is_refused() {
 
 #[test]
 fn a_refusal_stays_one_line() {
-    let report = Report::Refused { why: Refusal::Retry, text: "no\nroom".to_owned() };
+    let report = Report::Refused { why: StartRefusal::Retry, text: "no\nroom".to_owned() };
     assert_eq!(report.to_string(), "refused retry noroom");
 }

@@ -46,7 +46,7 @@ async fn a_secret_that_the_server_repeats_is_masked() {
 
 #[tokio::test]
 async fn the_beginning_of_a_body_is_not_cut_within_a_character() {
-    let body = "x".repeat(WORDS_MAX_BYTES - 1) + "ä";
+    let body = "x".repeat(EXCERPT_MAX_BYTES - 1) + "ä";
     let end = run(to(&Server::answering("403 Forbidden", "", &body).await)).await;
     assert!(failure(&end).1.ends_with("xxx"), "{}", failure(&end).1);
 }

@@ -10,7 +10,7 @@ use super::*;
 async fn post(host: &str, port: u16, roots: Option<RootCertStore>) -> TaskEnd {
     let executor = executor(to_url(&format!("https://{host}:{port}/")));
     if let Some(roots) = roots {
-        executor.host.tls.set(tls::client_of(roots)).unwrap();
+        executor.host.tls.set(tls::client_with_roots(roots)).unwrap();
     }
     let (_supervisor, control) = long_lease();
     in_time(executor.run(&task(1), control)).await

@@ -15,7 +15,7 @@ use sexton_peers::in_time;
 
 use super::*;
 use crate::secret::SecretRef;
-use crate::trial::{LONG, failure, lines, long_lease};
+use crate::test_support::{LONG_TIMEOUT, failure, lines, long_lease};
 
 /// A request to the server, which is allowed although it is here.
 fn to(server: &Server) -> HttpTask {
@@ -27,7 +27,7 @@ fn to_url(url: &str) -> HttpTask {
         url: Url::parse(url).unwrap(),
         method: Method::POST,
         headers: Vec::new(),
-        timeout: LONG,
+        timeout: LONG_TIMEOUT,
         max_response: 64 * 1024,
         allowed: true,
     }
@@ -43,7 +43,7 @@ fn executor(spec: HttpTask) -> HttpExecutor {
 }
 
 fn task(attempt: u32) -> TaskRun {
-    crate::trial::task(attempt, json!({"customer": 4891, "name": "Zoë"}))
+    crate::test_support::task(attempt, json!({"customer": 4891, "name": "Zoë"}))
 }
 
 async fn run(spec: HttpTask) -> TaskEnd {

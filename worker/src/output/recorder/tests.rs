@@ -67,7 +67,7 @@ proptest! {
                 recorder.stored(&part);
             }
         }
-        table.write(&recorder.rest());
+        table.write(&recorder.final_part());
         let output = Output::of(table.0.values()).unwrap();
         let texts: Vec<_> = output.lines.iter().map(|line| line.text.clone()).collect();
         let (head, tail) = texts.split_at(output.head_lines);
@@ -96,7 +96,7 @@ fn a_part_is_told_again_until_it_is_stored() {
     let next = recorder.part();
     assert_eq!((next.chunks[0].first_line, next.progress.as_ref()), (2, None));
     recorder.stored(&next);
-    assert!(recorder.part().is_empty() && recorder.rest().is_empty());
+    assert!(recorder.part().is_empty() && recorder.final_part().is_empty());
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn last_words_are_masked_before_they_are_cut() {
     let pattern = Regex::new("token-[0-9]{4}").ok().map(Arc::new);
     let recorder = Recorder::new(OutputLimits::default(), pattern);
     // The limit is in the middle of what matches.
-    let said = "x".repeat(LAST_WORDS_MAX_CHARS - 8) + " token-4711\n";
+    let said = "x".repeat(LAST_LINE_MAX_CHARS - 8) + " token-4711\n";
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, said.as_bytes());
-    let words = recorder.last_words().unwrap();
+    let words = recorder.last_line().unwrap();
     assert!(words.ends_with("x ***"), "{}", &words[words.len() - 20..]);
 }
 
@@ -139,12 +139,12 @@ fn the_pattern_is_masked_in_lines_words_progress_and_messages() {
     let said = b"::progress 5 card=1234x n=51234 1234=5\ncard 1234\n567";
     recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, said);
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, b"no 9876\n \n");
-    assert_eq!(recorder.last_words().as_deref(), Some("no ***"));
+    assert_eq!(recorder.last_line().as_deref(), Some("no ***"));
     let part = recorder.part();
     let values = serde_json::json!({"card": "***x", "n": "***4", "***": 5});
     assert_eq!(part.progress.as_ref().map(|said| &said["values"]), Some(&values));
     recorder.stored(&part);
-    assert_eq!(recorder.last_words().as_deref(), Some("no ***"), "also when it is taken");
+    assert_eq!(recorder.last_line().as_deref(), Some("no ***"), "also when it is taken");
     let lines: Vec<_> = part.chunks[0].read().unwrap().into_iter().map(|line| line.text).collect();
     assert_eq!(lines, ["card ***", "no ***", " "]);
     assert_eq!(recorder.masked("refused: 1234"), "refused: ***");
@@ -156,10 +156,10 @@ fn the_pattern_is_masked_in_lines_words_progress_and_messages() {
 #[test]
 fn last_words_prefer_stderr_and_pass_over_silence() {
     let recorder = Recorder::default();
-    assert_eq!(recorder.last_words(), None);
+    assert_eq!(recorder.last_line(), None);
     recorder.push(Stream::Stderr, DateTime::UNIX_EPOCH, b"disk full\n  \n");
     recorder.push(Stream::Stdout, DateTime::UNIX_EPOCH, b"bye\n");
-    assert_eq!(recorder.last_words().as_deref(), Some("disk full"));
+    assert_eq!(recorder.last_line().as_deref(), Some("disk full"));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn only_what_is_exactly_a_progress_line_is_none_of_the_output() {
         pushed(&recorder, &[(Stream::Stdout, said), (Stream::Stderr, "::progress 3\n")]),
         ["::progress 200", "::progress x", "::progress 3", "x"]
     );
-    let progress = recorder.rest().progress.unwrap();
+    let progress = recorder.final_part().progress.unwrap();
     assert_eq!(
         (&progress["percent"], &progress["values"]["records"]),
         (&40.0.into(), &1200.into())
@@ -182,5 +182,5 @@ fn what_looks_like_progress_is_output_if_it_is_not_the_task_that_says_it() {
     let recorder = Recorder::default();
     recorder.keep_progress_lines();
     assert_eq!(pushed(&recorder, &[(Stream::Stdout, "::progress 40\n")]), ["::progress 40"]);
-    assert_eq!(recorder.rest().progress, None);
+    assert_eq!(recorder.final_part().progress, None);
 }

@@ -1,0 +1,131 @@
+//! The registrar: keeps the register of the graveyard, so that what operators ask it is answered fast.
+//!
+//! It adds up the changes of the groups, gives new groups their pattern, reads fingerprints that programs
+//! of the version before did not record, and brings in what failed before there was a register. Nothing
+//! waits for it: whoever reads takes what is not added up yet besides. Each of its steps is one statement
+//! or transaction that can be done again, so that a crash in between leaves the rest to the next round, of
+//! any scheduler.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sexton_service::fault;
+use sexton_store::failures::{self, BackfillProgress};
+use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store};
+use tokio::time::Instant;
+
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+
+/// Changes that are added up in one transaction.
+const MAX_BATCH_CHANGES: i64 = 5_000;
+/// Executions that are looked through in one portion of what failed before.
+const MAX_BACKFILL_ROWS: i64 = 2_000;
+/// Fingerprints, and patterns, of one round.
+const MAX_BATCH_FINGERPRINTS: i64 = 500;
+/// A round that found nothing is followed by the next after this long.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// From one removal of what is old to the next.
+const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+
+/// The loop.
+#[derive(Debug)]
+pub struct FailureAggregator {
+    store: Store,
+    state: Mutex<State>,
+}
+
+/// What it remembers, and could forget.
+#[derive(Debug, Default)]
+struct State {
+    /// Nothing that failed before is missing any more.
+    is_backfilled: bool,
+    /// When what is old was removed last.
+    pruned_at: Option<Instant>,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FailureAggregatorReport {
+    /// Changes that were added up.
+    pub changes: i64,
+    /// Fingerprints that were read.
+    pub fingerprints: u64,
+    /// What was brought in.
+    pub backfill: BackfillProgress,
+}
+
+impl FailureAggregator {
+    /// Looks at once.
+    pub fn new(store: Store) -> Self {
+        Self { store, state: Mutex::default() }
+    }
+
+    async fn backfill(&self) -> Result<BackfillProgress, LoopError> {
+        if self.state.lock().unwrap_or_else(PoisonError::into_inner).is_backfilled {
+            return Ok(BackfillProgress { buried: 0, done: true });
+        }
+        let backfill = with_timeout(
+            QUERY_TIMEOUT,
+            failures::backfill_failures(&self.store, MAX_BACKFILL_ROWS),
+        )
+        .await?;
+        if backfill.buried > 0 {
+            fault::point("scheduler.buried");
+        }
+        if backfill.done {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).is_backfilled = true;
+        }
+        Ok(backfill)
+    }
+
+    async fn fill_fingerprints(&self) -> Result<u64, LoopError> {
+        let unread = with_timeout(
+            QUERY_TIMEOUT,
+            failures::list_missing_fingerprints(&self.store, MAX_BATCH_FINGERPRINTS),
+        )
+        .await?;
+        if unread.is_empty() {
+            return Ok(0);
+        }
+        Ok(with_timeout(QUERY_TIMEOUT, failures::record_fingerprints(&self.store, &unread)).await?)
+    }
+
+    async fn prune(&self, now: Now) -> Result<(), LoopError> {
+        let due = self.state.lock().unwrap_or_else(PoisonError::into_inner).pruned_at;
+        if due.is_some_and(|pruned_at| pruned_at.elapsed() < PRUNE_INTERVAL) {
+            return Ok(());
+        }
+        with_timeout(QUERY_TIMEOUT, failures::prune_groups(&self.store, now)).await?;
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).pruned_at = Some(Instant::now());
+        Ok(())
+    }
+}
+
+impl BackgroundLoop for FailureAggregator {
+    const NAME: &'static str = "registrar";
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = FailureAggregatorReport;
+
+    async fn run_once(&self, now: Now) -> Result<FailureAggregatorReport, LoopError> {
+        let backfill = self.backfill().await?;
+        let fingerprints = self.fill_fingerprints().await?;
+        let folded =
+            with_timeout(QUERY_TIMEOUT, failures::aggregate(&self.store, MAX_BATCH_CHANGES, now))
+                .await?;
+        if folded.changes > 0 {
+            fault::point("scheduler.folded");
+        }
+        // Whoever folded them may have died before this.
+        with_timeout(QUERY_TIMEOUT, failures::name_groups(&self.store, MAX_BATCH_FINGERPRINTS))
+            .await?;
+        self.prune(now).await?;
+        Ok(FailureAggregatorReport { changes: folded.changes, fingerprints, backfill })
+    }
+
+    fn pause(&self, done: &FailureAggregatorReport) -> Pause {
+        let more =
+            !done.backfill.done || done.changes >= MAX_BATCH_CHANGES || done.fingerprints > 0;
+        Pause::AtMost(if more { Duration::ZERO } else { POLL_INTERVAL })
+    }
+}

@@ -1,0 +1,296 @@
+//! The worker's end of a guard: taking it, passing on the orders, hearing how the task ended.
+
+use std::io;
+use std::os::unix::fs::fchown;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use sexton_service::fault;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::time::{Instant, timeout};
+
+use super::guard_pool::{GuardPool, IdleGuard};
+use super::session_kill::kill_session;
+use super::spec::CommandTask;
+use super::verdict::{FinalReport, StopRequest};
+use crate::executor::{HostInstant, StopReason, TaskControl};
+use crate::guard::fd_passing::send_with_fd;
+use crate::guard::protocol::{LineBuffer, Order, Report, STDIN_MAX_BYTES, Start, StartRefusal};
+
+/// How long a guard may take to read its first orders.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long after the last SIGKILL a guard may take to report before it is given up.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a guard is told at its start.
+pub(super) struct Assignment<'a> {
+    pub(super) task: &'a CommandTask,
+    /// As [`Setup::encode`](crate::guard::Setup::encode) gives it.
+    pub(super) setup: Vec<u8>,
+    /// For its standard input: its params, or what the catalogue says.
+    pub(super) stdin: Vec<u8>,
+    pub(super) timeout: Duration,
+}
+
+/// A running guard.
+pub(super) struct RunningGuard {
+    guard: Child,
+    control: UnixStream,
+    lines: LineBuffer,
+    /// Whether the task was started.
+    started: bool,
+}
+
+/// Where the task's output arrives.
+pub(super) struct Pipes {
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+impl RunningGuard {
+    /// Takes a guard; the task itself starts when [`supervise`](Self::supervise) assigns it.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the host from starting a process, as the refusal that the task ends with.
+    pub(super) fn start(
+        guard_pool: &GuardPool,
+        assignment: &Assignment<'_>,
+    ) -> Result<(Self, Pipes), FinalReport> {
+        if assignment.stdin.len() > STDIN_MAX_BYTES {
+            let text = format!("the params exceed {STDIN_MAX_BYTES} bytes");
+            return Err(FinalReport::Refused { why: StartRefusal::Permanent, text });
+        }
+        Self::take(guard_pool, assignment).map_err(|error| {
+            let text = format!("cannot start the task's guard: {error}");
+            FinalReport::Refused { why: StartRefusal::Retry, text }
+        })
+    }
+
+    fn take(guard_pool: &GuardPool, assignment: &Assignment<'_>) -> io::Result<(Self, Pipes)> {
+        let IdleGuard { process, control, stdout, stderr } = guard_pool.take()?;
+        if let Some(user) = &assignment.task.user {
+            // A task that opens /dev/stderr does so with its own rights. It is not started yet.
+            let (uid, gid) = (Some(user.uid), Some(user.gid));
+            fchown(&stdout, uid, gid)?;
+            fchown(&stderr, uid, gid)?;
+        }
+        fault::point("worker.guarded");
+        let running_guard =
+            Self { guard: process, control, lines: LineBuffer::default(), started: false };
+        Ok((running_guard, Pipes { stdout, stderr }))
+    }
+
+    /// Assigns the task and stays with it to its end; also returns why it was told to stop.
+    ///
+    /// Dropping the future closes the socket, and the guard kills the task.
+    pub(super) async fn supervise(
+        &mut self,
+        assignment: &Assignment<'_>,
+        mut control: TaskControl,
+    ) -> (FinalReport, Option<StopRequest>) {
+        if let Err(text) = self.assign(assignment, &control).await {
+            self.kill_all().await;
+            return (FinalReport::NoReport(text), None);
+        }
+        let mut orders = GuardOrders::new(assignment, &control);
+        loop {
+            let deadline = orders.next_deadline();
+            let step = tokio::select! {
+                // After a stall of this process everything is due at once: what the guard has said by
+                // then counts before the clock does.
+                biased;
+                heard = self.read_report() => match heard {
+                    Ok(Report::Started { .. }) => {
+                        self.started = true;
+                        fault::point("worker.started");
+                        Ok(())
+                    }
+                    Ok(Report::Ended { status, stopped }) => {
+                        return (FinalReport::Ended { status, stopped }, orders.stop_request);
+                    }
+                    Ok(Report::Refused { why, text }) if !self.started => {
+                        return (FinalReport::Refused { why, text }, orders.stop_request);
+                    }
+                    Ok(Report::Refused { text, .. }) | Err(text) => Err(text),
+                },
+                () = control.changed() => orders.handle_change(&control, &self.control),
+                () = tokio::time::sleep_until(deadline) => orders.handle_deadline(&self.control),
+            };
+            if let Err(text) = step {
+                self.kill_all().await;
+                return (FinalReport::NoReport(text), orders.stop_request);
+            }
+        }
+    }
+
+    async fn assign(
+        &mut self,
+        assignment: &Assignment<'_>,
+        control: &TaskControl,
+    ) -> Result<(), String> {
+        let deadline = control.lease();
+        let (setup_bytes, stdin_bytes) = (assignment.setup.len(), assignment.stdin.len());
+        let CommandTask { grace, limits, ref user, .. } = *assignment.task;
+        let user = user.as_ref().map(|user| (user.uid, user.gid));
+        let start = Start { setup_bytes, stdin_bytes, deadline, grace, limits, user };
+        let mut first = format!("{start}\n").into_bytes();
+        first.extend_from_slice(&assignment.setup);
+        first.extend_from_slice(&assignment.stdin);
+        let telling = async {
+            let sent =
+                send_with_fd(&self.control, &first, control.instance_lock().as_deref()).await?;
+            self.control.write_all(&first[sent..]).await
+        };
+        match timeout(START_TIMEOUT, telling).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("the task's guard ended at its start: {error}")),
+            Err(_) => Err("the task's guard did not start in time".to_owned()),
+        }
+    }
+
+    /// Waits for the guard's next report. Cancellation safe: what was read stays in the buffer.
+    async fn read_report(&mut self) -> Result<Report, String> {
+        loop {
+            if let Some(line) = self.lines.next_line() {
+                return Report::parse(&line)
+                    .ok_or_else(|| "the task's guard said something unreadable".to_owned());
+            }
+            let mut buffer = [0; 512];
+            match self.control.read(&mut buffer).await {
+                Ok(0) => return Err("the task's guard was killed".to_owned()),
+                Ok(count) if self.lines.push(&buffer[..count]) => {}
+                Ok(_) => return Err("the task's guard said something endless".to_owned()),
+                Err(error) => return Err(format!("the task's guard was lost: {error}")),
+            }
+        }
+    }
+
+    /// Does the guard's duty in its place: kills the task, and the guard too.
+    ///
+    /// The task's own number is of no use for that: the guard may have reaped it, and the number may be
+    /// a stranger's by now. The guard's cannot, until this process has reaped the guard.
+    async fn kill_all(&mut self) {
+        // A guard that still lives is frozen or at odds with itself: it must start nothing more.
+        let guard = self.guard.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let _ = self.guard.start_kill();
+        if let Some(guard) = guard {
+            kill_session(guard).await;
+        }
+    }
+
+    /// Waits until the guard is reaped, so that tasks leave no process behind; within a limit.
+    pub(super) async fn reap(mut self) {
+        drop(self.control);
+        // Past the limit the runtime reaps it in the background.
+        let _ = timeout(REPORT_TIMEOUT, self.guard.wait()).await;
+    }
+}
+
+/// What the guard was told, and what it has to be told next.
+struct GuardOrders {
+    stop_request: Option<StopRequest>,
+    grace: Duration,
+    lease: HostInstant,
+    term_sent: bool,
+    kill_sent: bool,
+    timeout_at: Instant,
+    /// When a guard that was told to stop the task must have reported.
+    give_up_at: Option<Instant>,
+}
+
+impl GuardOrders {
+    fn new(assignment: &Assignment<'_>, control: &TaskControl) -> Self {
+        // A timeout that overflows the clock is no timeout.
+        let far = Duration::from_hours(365 * 24);
+        Self {
+            stop_request: None,
+            grace: assignment.task.grace,
+            lease: control.lease(),
+            term_sent: false,
+            kill_sent: false,
+            timeout_at: Instant::now() + assignment.timeout.min(far),
+            give_up_at: None,
+        }
+    }
+
+    /// When to look at the clock again.
+    fn next_deadline(&self) -> Instant {
+        let lease = Instant::now() + self.lease.saturating_duration_since(HostInstant::now());
+        let own = if self.kill_sent { None } else { Some(lease) };
+        let timeout = if self.term_sent || self.kill_sent { None } else { Some(self.timeout_at) };
+        let earliest = [own, timeout, self.give_up_at].into_iter().flatten().min();
+        earliest.unwrap_or(lease)
+    }
+
+    /// Something is due: the timeout, the lease's end, or the end of patience.
+    fn handle_deadline(&mut self, control: &UnixStream) -> Result<(), String> {
+        let now = Instant::now();
+        if self.give_up_at.is_some_and(|at| at <= now) {
+            return Err("the task's guard did not answer".to_owned());
+        }
+        if self.lease <= HostInstant::now() {
+            // The guard sees to this by itself; a guard that cannot is found out by being told.
+            return self.stop(StopRequest::Stop(StopReason::LeaseLost), true, control);
+        }
+        if self.timeout_at <= now {
+            return self.stop(StopRequest::Timeout, false, control);
+        }
+        Ok(())
+    }
+
+    /// The owner has renewed the lease or given the word to stop.
+    fn handle_change(&mut self, terms: &TaskControl, control: &UnixStream) -> Result<(), String> {
+        if self.lease != terms.lease() {
+            self.lease = terms.lease();
+            send(control, Order::Deadline(self.lease))?;
+        }
+        match terms.stop_order() {
+            Some(order) => self.stop(StopRequest::Stop(order.reason), order.at_once, control),
+            None => Ok(()),
+        }
+    }
+
+    fn stop(
+        &mut self,
+        stop_request: StopRequest,
+        at_once: bool,
+        control: &UnixStream,
+    ) -> Result<(), String> {
+        // The first reason stands; only a lost lease says something about what may be recorded.
+        if self.stop_request.is_none() || stop_request == StopRequest::Stop(StopReason::LeaseLost) {
+            self.stop_request = Some(stop_request);
+        }
+        let order = if at_once && !self.kill_sent {
+            self.kill_sent = true;
+            self.give_up_at = Some(Instant::now() + REPORT_TIMEOUT);
+            Order::Kill
+        } else if !at_once && !self.term_sent && !self.kill_sent {
+            self.term_sent = true;
+            self.give_up_at = Some(Instant::now() + self.grace + REPORT_TIMEOUT);
+            Order::Term
+        } else {
+            return Ok(());
+        };
+        send(control, order)?;
+        fault::point("worker.stopping");
+        Ok(())
+    }
+}
+
+/// Sends an order without waiting: a guard that lets the socket fill up is not at its work.
+fn send(control: &UnixStream, order: Order) -> Result<(), String> {
+    let line = format!("{order}\n");
+    match control.try_write(line.as_bytes()) {
+        Ok(count) if count == line.len() => Ok(()),
+        // The guard may have reported and gone; the report is still to be read.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Ok(_) | Err(_) => Err("the task's guard takes no orders".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Ending and reaping everything that a task has left behind.
+//!
+//! A process in an uninterruptible system call cannot be ended by anyone; the sweep gives up on it
+//! after [`REAP_TIMEOUT`], which is the one case in which a report is sent while something of the
+//! task still exists.
+
+use std::fs;
+use std::time::Duration;
+
+use rustix::event::{Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait,
+};
+
+use super::HostInstant;
+
+/// How long the sweep waits for killed processes to be gone.
+const REAP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long it waits between two looks.
+const REAP_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+/// Sends `signal` to the task's main process and to its group.
+///
+/// Only while the main process is not reaped: until then neither number can belong to a stranger.
+/// The main process is named apart because it may have moved to another group.
+pub(super) fn signal_task(leader: Pid, signal: Signal) {
+    // Failing means that there is nobody left to signal, which is what the signal is for.
+    let _ = kill_process_group(leader, signal);
+    if signal == Signal::KILL {
+        let _ = kill_process(leader, signal);
+    }
+}
+
+/// Kills what is left of the task and reaps it; returns how the main process ended.
+///
+/// `None` if the main process could not be reaped within [`REAP_TIMEOUT`].
+pub(super) fn reap_all(leader: Pid) -> Option<WaitStatus> {
+    signal_task(leader, Signal::KILL);
+    let give_up_at = HostInstant::now() + REAP_TIMEOUT;
+    let mut leader_status = None;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == leader => leader_status = Some(status),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) if HostInstant::now() < give_up_at => {
+                kill_children();
+                let _ = poll(&mut [], Some(&REAP_PAUSE));
+            }
+            Ok(None) | Err(_) => return leader_status,
+        }
+    }
+}
+
+/// Kills the guard's present children: the leftovers whose parents have died.
+///
+/// Their own children come to the guard in turn, and the next look finds them. None of these
+/// numbers can be a stranger's, because only the guard reaps its children.
+fn kill_children() {
+    let Ok(children) = fs::read_to_string("/proc/thread-self/children") else { return };
+    for pid in children.split_whitespace().filter_map(|word| word.parse().ok()) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! From a task's end to the record of its attempt.
+
+use std::time::Duration;
+
+use sexton_model::duration;
+use sexton_model::retry::{AttemptEnd, Decision, SNOOZE, SNOOZED, SNOOZED_TOO_OFTEN, Usage};
+use sexton_model::ticket::{MAX_REASON_BYTES, truncate};
+
+use crate::executor::Outcome;
+
+/// What a task's end means for its attempt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct AttemptOutcome {
+    /// For the decision.
+    pub(crate) ending: AttemptEnd,
+    /// For the record; a word.
+    pub(crate) outcome: &'static str,
+    /// Class and message, unless it ended well.
+    pub(crate) error: Option<(String, String)>,
+}
+
+impl AttemptOutcome {
+    /// With class and message as `mask` lets them be seen.
+    pub(crate) fn masked(mut self, mask: impl Fn(&str) -> String) -> Self {
+        self.error = self.error.map(|(class, message)| (mask(&class), sanitise(&mask(&message))));
+        self
+    }
+
+    pub(crate) const fn is_snooze(&self) -> bool {
+        matches!(self.ending, AttemptEnd::Snoozed { .. })
+    }
+
+    /// Class and message, in the light of what follows: a snooze too many is a failure of its own.
+    pub(crate) fn error_for(&self, verdict: &Decision) -> Option<(String, String)> {
+        match verdict {
+            Decision::Fail { used: Usage { snoozes, .. } } if self.is_snooze() => {
+                let said = format!("it was put off {snoozes} times, and not once more is allowed");
+                Some((SNOOZED_TOO_OFTEN.to_owned(), said))
+            }
+            _ => self.error.clone(),
+        }
+    }
+
+    /// What needs no more words.
+    pub(crate) const fn success() -> Self {
+        Self { ending: AttemptEnd::Success, outcome: "succeeded", error: None }
+    }
+}
+
+/// Says what a task's end means; `None` where the attempt is not this worker's any more and there is
+/// nothing to record.
+pub(crate) fn attempt_outcome(outcome: &Outcome) -> Option<AttemptOutcome> {
+    let retry = AttemptEnd::Retryable { after: None };
+    let meaning = |ending, outcome, class: &str, message: &str| AttemptOutcome {
+        ending,
+        outcome,
+        error: Some((class.to_owned(), sanitise(message))),
+    };
+    Some(match outcome {
+        Outcome::Succeeded => AttemptOutcome::success(),
+        Outcome::Retry { class, message, after } => {
+            meaning(AttemptEnd::Retryable { after: *after }, "error", class, message)
+        }
+        Outcome::Failed { class, message } => meaning(retry, "error", class, message),
+        Outcome::Snoozed { after } => {
+            let after = snooze(*after);
+            let said = format!("the task asked to be run again in {}", duration::format(after));
+            meaning(AttemptEnd::Snoozed { after }, "snoozed", SNOOZED, &said)
+        }
+        Outcome::Permanent { class, message } => {
+            meaning(AttemptEnd::Permanent, "permanent", class, message)
+        }
+        Outcome::Signalled { signal, message } => {
+            meaning(retry, "signal", &format!("signal_{signal}"), message)
+        }
+        // Like a crash: a task that takes its host down must not do so as often as one that fails.
+        Outcome::OutOfMemory { message } => {
+            meaning(AttemptEnd::Crashed, "out_of_memory", "out_of_memory", message)
+        }
+        Outcome::TimedOut => meaning(
+            AttemptEnd::TimedOut,
+            "timeout",
+            "timeout",
+            "it ran for longer than its timeout",
+        ),
+        // The row knows that a cancel was asked for; if that was taken back, the run was cut short.
+        Outcome::Cancelled => {
+            meaning(AttemptEnd::Interrupted, "cancelled", "cancelled", "an operator cancelled it")
+        }
+        Outcome::Interrupted => {
+            let message = "the worker was stopped before the task had ended";
+            meaning(AttemptEnd::Interrupted, "interrupted", "interrupted", message)
+        }
+        Outcome::CouldNotStart { message, retryable } => {
+            let ending = if *retryable { retry } else { AttemptEnd::Permanent };
+            let outcome = if *retryable { "error" } else { "permanent" };
+            meaning(ending, outcome, "could_not_start", message)
+        }
+        Outcome::GuardLost { message } => meaning(AttemptEnd::Lost, "lost", "guard_lost", message),
+        Outcome::LeaseLost => return None,
+    })
+}
+
+/// The outcome as its record would tell it: texts as `mask` lets them be seen, a wait within its limits.
+pub(crate) fn masked_outcome(mut outcome: Outcome, mask: impl Fn(&str) -> String) -> Outcome {
+    let said = |message: &str| sanitise(&mask(&sanitise(message)));
+    match &mut outcome {
+        Outcome::Retry { class, message, .. }
+        | Outcome::Permanent { class, message }
+        | Outcome::Failed { class, message } => {
+            (*class, *message) = (mask(class), said(message));
+        }
+        Outcome::Signalled { message, .. }
+        | Outcome::OutOfMemory { message }
+        | Outcome::CouldNotStart { message, .. }
+        | Outcome::GuardLost { message } => *message = said(message),
+        Outcome::Snoozed { after } => *after = snooze(*after),
+        Outcome::Succeeded
+        | Outcome::TimedOut
+        | Outcome::Cancelled
+        | Outcome::LeaseLost
+        | Outcome::Interrupted => {}
+    }
+    outcome
+}
+
+/// The time that is waited when this one is asked for.
+fn snooze(asked: Duration) -> Duration {
+    asked.clamp(*SNOOZE.start(), *SNOOZE.end())
+}
+
+/// A text that the database can keep: bounded, without U+0000.
+pub(crate) fn sanitise(text: &str) -> String {
+    truncate(text, MAX_REASON_BYTES).replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lost_lease_leaves_nothing_to_record() {
+        assert_eq!(attempt_outcome(&Outcome::LeaseLost), None);
+        assert_eq!(attempt_outcome(&Outcome::Succeeded).map(|m| m.error), Some(None));
+        assert_eq!(attempt_outcome(&Outcome::TimedOut).map(|m| m.outcome), Some("timeout"));
+    }
+
+    #[test]
+    fn what_an_operator_must_mend_is_not_tried_again() {
+        let permanent = Outcome::Permanent { class: "exit_65".into(), message: String::new() };
+        let missing = Outcome::CouldNotStart { message: "no such file".into(), retryable: false };
+        for outcome in [permanent, missing] {
+            assert_eq!(attempt_outcome(&outcome).map(|m| m.ending), Some(AttemptEnd::Permanent));
+        }
+    }
+
+    #[test]
+    fn want_of_memory_counts_as_a_crash() {
+        let message = "it used more than 64MiB of memory".to_owned();
+        let meant = attempt_outcome(&Outcome::OutOfMemory { message }).unwrap();
+        assert_eq!((meant.ending, meant.outcome), (AttemptEnd::Crashed, "out_of_memory"));
+        assert_eq!(meant.error.map(|error| error.0).as_deref(), Some("out_of_memory"));
+    }
+
+    #[test]
+    fn the_wait_that_a_task_wishes_for_is_told_to_the_decision() {
+        let after = Some(Duration::from_secs(7));
+        let retry = Outcome::Retry { class: "http_503".into(), message: String::new(), after };
+        assert_eq!(
+            attempt_outcome(&retry).map(|m| m.ending),
+            Some(AttemptEnd::Retryable { after })
+        );
+    }
+
+    #[test]
+    fn a_snooze_says_how_long_and_one_too_many_is_a_failure_of_its_own() {
+        let meant = attempt_outcome(&Outcome::Snoozed { after: Duration::ZERO }).unwrap();
+        assert_eq!(
+            (meant.ending, meant.outcome),
+            (AttemptEnd::Snoozed { after: *SNOOZE.start() }, "snoozed")
+        );
+        let used = Usage { snoozes: 1_000, ..Usage::default() };
+        let told = |verdict| meant.error_for(&verdict).unwrap();
+        let again = told(Decision::Retry { after: *SNOOZE.start(), used });
+        assert_eq!((&*again.0, &*again.1), (SNOOZED, "the task asked to be run again in 1s"));
+        let parked = told(Decision::Fail { used });
+        assert_eq!((&*parked.0, parked.1.contains("1000 times")), (SNOOZED_TOO_OFTEN, true));
+    }
+
+    #[test]
+    fn what_is_said_of_a_failure_is_masked() {
+        let failed = Outcome::Failed { class: "exit_1".into(), message: "key s3cret".into() };
+        let masked =
+            attempt_outcome(&failed).map(|m| m.masked(|text| text.replace("s3cret", "***")));
+        let error = masked.and_then(|m| m.error);
+        assert_eq!(error, Some(("exit_1".to_owned(), "key ***".to_owned())));
+    }
+
+    #[test]
+    fn an_error_text_can_be_stored() {
+        assert_eq!(sanitise("a\0b"), "a\u{fffd}b");
+        assert!(sanitise(&"x".repeat(10_000)).len() <= MAX_REASON_BYTES);
+    }
+}

@@ -1,0 +1,200 @@
+//! For how long a slot holds a delivery while the database does not take the write that it needs: a lease.
+//!
+//! While the database is out of reach, another worker may be better off: the delivery goes back to its queue, and
+//! consumption is cancelled until a write succeeds, so each outage counts once towards the queue's delivery limit. A
+//! database that takes other writes and refuses this one would be found again within milliseconds, over and over: the
+//! delivery is set aside, which counts nothing.
+//!
+//! If opens of other tickets are written while this one is refused, the refusal is its own, and no reason to stop
+//! the other slots. One that can pass is set aside at once; one that cannot is given up after a few tries.
+
+use std::time::Duration;
+
+use sexton_broker::Delivery;
+use sexton_store::StoreError;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::{RETRY_PAUSE, Slot};
+use crate::gate::TrialPermit;
+use crate::write_batcher::WriteRefusal;
+
+/// Refusals after which a delivery whose own they are is given up.
+const MAX_DELIVERY_REFUSALS: u32 = 3;
+
+/// Why the write for a delivery was not written.
+#[derive(Clone, Debug)]
+pub(super) enum Failure {
+    /// Nothing is known, and the gate has closed.
+    Unanswered,
+    /// The server refused it, for this delivery alone.
+    Refused(WriteRefusal),
+}
+
+impl Failure {
+    pub(super) fn of(error: &StoreError) -> Self {
+        if error.may_be_of_one_row() {
+            Self::Refused(WriteRefusal::of(error))
+        } else {
+            Self::Unanswered
+        }
+    }
+}
+
+/// What is to be done after a failure.
+#[derive(Debug)]
+pub(super) enum NextStep {
+    /// The write should be tried again.
+    Retry(Delivery),
+    /// The server refuses this delivery and no other, for a reason that does not pass.
+    GiveUp(Delivery, String),
+    /// The delivery is out of the slot's hands.
+    Released,
+}
+
+/// What a failure says of its delivery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum FailureCause {
+    /// The database's, as far as is known.
+    Database,
+    /// The delivery's: others were written meanwhile.
+    Delivery,
+    /// The delivery's, and no more tries will help.
+    GiveUp,
+}
+
+/// A delivery in hand.
+#[derive(Debug)]
+pub(super) struct DeliveryState {
+    end: Instant,
+    trial: Option<TrialPermit>,
+    failures: u32,
+    /// The opens that this worker had written at the first failure.
+    written: Option<u64>,
+}
+
+impl DeliveryState {
+    fn new(lease: Duration, trial: Option<TrialPermit>) -> Self {
+        Self { end: Instant::now() + lease, trial, failures: 0, written: None }
+    }
+
+    /// The longest that a statement for it may take.
+    pub(super) fn until(&self) -> Instant {
+        self.end
+    }
+
+    /// Judges one more failure, when `written` opens have been written in all.
+    fn classify_failure(&mut self, failure: &Failure, written: u64) -> FailureCause {
+        self.failures = self.failures.saturating_add(1);
+        if written <= *self.written.get_or_insert(written) {
+            return FailureCause::Database;
+        }
+        let stays = matches!(failure, Failure::Refused(refusal) if !refusal.transient);
+        if stays && self.failures >= MAX_DELIVERY_REFUSALS {
+            FailureCause::GiveUp
+        } else {
+            FailureCause::Delivery
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn delivery_state(&self, trial: Option<TrialPermit>) -> DeliveryState {
+        DeliveryState::new(self.context.writer.lease, trial)
+    }
+
+    /// The write for a delivery failed: stops consuming, and waits until the write should be tried again.
+    pub(super) async fn handle_failure(
+        &mut self,
+        delivery: Delivery,
+        delivery_state: &mut DeliveryState,
+        failure: Failure,
+    ) -> NextStep {
+        let gate = self.context.gate.clone();
+        // The next trial is another slot's, with another ticket.
+        delivery_state.trial = None;
+        let classify_failure = delivery_state.classify_failure(&failure, gate.opens_written());
+        if classify_failure == FailureCause::Database {
+            gate.record_open_failed();
+            if let Failure::Refused(refusal) = &failure {
+                gate.record_failure(refusal);
+            }
+        }
+        self.consumer.suspend().await;
+        match (classify_failure, failure) {
+            (FailureCause::GiveUp, Failure::Refused(refusal)) => {
+                return NextStep::GiveUp(delivery, refusal.reason);
+            }
+            (FailureCause::Delivery, Failure::Refused(refusal)) if refusal.transient => {
+                self.delay_delivery(delivery).await;
+                return NextStep::Released;
+            }
+            (FailureCause::Delivery, Failure::Unanswered) if gate.accepts_writes() => {
+                self.delay_delivery(delivery).await;
+                return NextStep::Released;
+            }
+            _ => {}
+        }
+        let retry = async {
+            gate.wait_for_retry().await;
+            // A statement that fails again and again must not be hot.
+            sleep(RETRY_PAUSE).await;
+        };
+        tokio::select! {
+            biased;
+            () = self.context.soft.cancelled() => {
+                let _ = delivery.nack_requeue().await;
+            }
+            () = sleep_until(delivery_state.end) => if gate.accepts_writes() {
+                self.delay_delivery(delivery).await;
+            } else {
+                let _ = delivery.nack_requeue().await;
+            },
+            () = retry => return NextStep::Retry(delivery),
+        }
+        NextStep::Released
+    }
+
+    /// Gives a delivery back when its time is over: the broker counts it, and parks it after a hundred.
+    pub(super) async fn return_at_deadline(
+        &mut self,
+        delivery: Delivery,
+        delivery_state: &DeliveryState,
+    ) {
+        tokio::select! {
+            () = self.context.soft.cancelled() => {}
+            () = sleep_until(delivery_state.end) => {}
+        }
+        let _ = delivery.nack_requeue().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(transient: bool) -> Failure {
+        Failure::Refused(WriteRefusal { reason: "refused".to_owned(), transient })
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_a_deliverys_own_once_others_were_written_after_its_first() {
+        let delivery_state = || DeliveryState::new(Duration::from_secs(20), None);
+        let mut alone = delivery_state();
+        for _ in 0..10 {
+            assert_eq!(alone.classify_failure(&refused(false), 7), FailureCause::Database);
+        }
+        assert_eq!(alone.classify_failure(&refused(false), 8), FailureCause::GiveUp);
+        let mut among_others = delivery_state();
+        let blamed =
+            [7, 8, 9].map(|written| among_others.classify_failure(&refused(false), written));
+        assert_eq!(blamed, [FailureCause::Database, FailureCause::Delivery, FailureCause::GiveUp]);
+        for failure in [refused(true), Failure::Unanswered] {
+            let mut passing = delivery_state();
+            let blamed = [7, 8, 9].map(|written| passing.classify_failure(&failure, written));
+            assert_eq!(
+                blamed,
+                [FailureCause::Database, FailureCause::Delivery, FailureCause::Delivery]
+            );
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a slot does with a message that opened nothing: the table of unopened tickets, tasks of other
+//! systems, and messages that cannot be read.
+
+mod adoption;
+
+use std::time::Duration;
+
+use sexton_broker::{Delivery, Publication, publications};
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::job::MAX_TASK_TYPE_BYTES;
+use sexton_model::open::{OpenDecision, UNOFFERED_RETRY_DELAY};
+use sexton_model::ticket::truncate;
+use sexton_service::{clock, fault};
+use sexton_store::parked_messages;
+
+use super::Slot;
+use super::delivery_state::{DeliveryState, Failure, NextStep};
+
+/// Of a ticket whose execution is not there.
+const NO_ROW: &str = "no execution has this id: restore the database that has it, then move the \
+                      message back to its queue, or delete the message";
+
+impl Slot {
+    pub(super) async fn answer(
+        &mut self,
+        delivery: Delivery,
+        id: ExecutionId,
+        attempt: AttemptNumber,
+        answer: OpenDecision,
+        delivery_state: DeliveryState,
+    ) {
+        tracing::debug!(
+            execution.id = %id,
+            attempt.number = attempt.get(),
+            ticket.answer = ?answer,
+            "a ticket opened nothing"
+        );
+        match answer {
+            OpenDecision::AlreadyOpened
+            | OpenDecision::Stale
+            | OpenDecision::Run
+            | OpenDecision::Retry => {}
+            OpenDecision::Future => tracing::warn!(
+                execution.id = %id,
+                attempt.number = attempt.get(),
+                "a ticket is ahead of its row; was the database restored from a backup? The row \
+                 decides, the ticket is dropped"
+            ),
+            OpenDecision::Wait(rest) => {
+                let (namespace, pool) = (&self.context.namespace, &self.pool);
+                let copy =
+                    publications::delay_early_ticket(namespace, pool, rest, &delivery, id, attempt);
+                return self
+                    .defer_ticket(
+                        delivery,
+                        copy,
+                        DeferredTicket { id, attempt, rest, parked: None },
+                        delivery_state,
+                    )
+                    .await;
+            }
+            OpenDecision::UnknownExecution => {
+                return self.park(delivery, NO_ROW).await;
+            }
+            OpenDecision::Repark => {
+                let reason = self.not_offered(&delivery);
+                let now = clock::now();
+                let copy =
+                    publications::park_copy(&self.context.namespace, &delivery, &reason, now);
+                let ticket = DeferredTicket {
+                    id,
+                    attempt,
+                    rest: UNOFFERED_RETRY_DELAY,
+                    parked: Some(reason),
+                };
+                return self.defer_ticket(delivery, copy, ticket, delivery_state).await;
+            }
+            OpenDecision::Unoffered => {
+                let reason = self.not_offered(&delivery);
+                return self
+                    .fail_execution(
+                        delivery,
+                        id,
+                        attempt,
+                        "unknown_task_type",
+                        &reason,
+                        delivery_state,
+                    )
+                    .await;
+            }
+        }
+        let _ = delivery.ack().await;
+    }
+
+    fn not_offered(&self, delivery: &Delivery) -> String {
+        format!(
+            "no worker of pool {} offered the task type {}: add it to the catalogue that \
+             WORKER_TASKS names, or correct the job, then requeue; {} offers {}",
+            self.pool,
+            task_type(delivery),
+            self.context.writer.actor,
+            self.context.writer.types().join(", ")
+        )
+    }
+
+    /// Fails an execution whose ticket cannot be opened; its parked ticket is left to the relay.
+    pub(super) async fn fail_execution(
+        &mut self,
+        mut delivery: Delivery,
+        id: ExecutionId,
+        attempt: AttemptNumber,
+        class: &str,
+        reason: &str,
+        mut delivery_state: DeliveryState,
+    ) {
+        loop {
+            let store = self.context.store.clone();
+            let failing = parked_messages::fail_unopened(&store, id, attempt, class, reason, None);
+            match self.context.gate.run_delivery_statement(failing).await {
+                Ok(failed) => {
+                    if failed {
+                        self.context.gate.record_open_written();
+                        fault::point("worker.gave_up");
+                        self.context.parked_log.record(id);
+                    }
+                    let _ = delivery.ack().await;
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!("an execution could not be failed yet: {error}");
+                    let failure = Failure::of(&error);
+                    delivery =
+                        match self.handle_failure(delivery, &mut delivery_state, failure).await {
+                            NextStep::Retry(same) => same,
+                            NextStep::GiveUp(same, _) => {
+                                return self.return_at_deadline(same, &delivery_state).await;
+                            }
+                            NextStep::Released => return,
+                        };
+                }
+            }
+        }
+    }
+
+    /// Publishes a copy of a ticket that cannot be opened here or yet. Where its queue does not take it, the row
+    /// remembers it instead: its ticket is unpublished again, and the relay publishes it later.
+    async fn defer_ticket(
+        &mut self,
+        mut delivery: Delivery,
+        copy: Publication,
+        ticket: DeferredTicket,
+        mut delivery_state: DeliveryState,
+    ) {
+        let DeferredTicket { id, attempt, rest, parked } = ticket;
+        if self.context.publish(copy).await.is_ok() {
+            self.ack_original(delivery, parked.as_deref()).await;
+            return;
+        }
+        loop {
+            let store = self.context.store.clone();
+            let handing_back = parked_messages::return_ticket(&store, id, attempt, rest, None);
+            match self.context.gate.run_delivery_statement(handing_back).await {
+                // Otherwise the row has moved on, or its ticket was unpublished already.
+                Ok(handed_back) => {
+                    if handed_back {
+                        fault::point("worker.handed_back");
+                    }
+                    let _ = delivery.ack().await;
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!("a ticket could not be handed back yet: {error}");
+                    let failure = Failure::of(&error);
+                    delivery =
+                        match self.handle_failure(delivery, &mut delivery_state, failure).await {
+                            NextStep::Retry(same) => same,
+                            NextStep::GiveUp(same, _) => {
+                                return self.return_at_deadline(same, &delivery_state).await;
+                            }
+                            NextStep::Released => return,
+                        };
+                }
+            }
+        }
+    }
+
+    pub(super) async fn park(&mut self, delivery: Delivery, reason: &str) {
+        let now = clock::now();
+        let copy = publications::park_copy(&self.context.namespace, &delivery, reason, now);
+        self.publish_copy(delivery, copy, Some(reason)).await;
+    }
+}
+
+/// A ticket that must wait.
+struct DeferredTicket {
+    id: ExecutionId,
+    attempt: AttemptNumber,
+    rest: Duration,
+    /// Why it goes to the failed queue, if it does.
+    parked: Option<String>,
+}
+
+/// The task type of a ticket; also of one whose properties a tool has dropped.
+fn task_type(delivery: &Delivery) -> String {
+    let in_body = || {
+        let body: serde_json::Value = serde_json::from_slice(&delivery.body).ok()?;
+        body.get("type")?.as_str().map(|text| truncate(text, MAX_TASK_TYPE_BYTES).to_owned())
+    };
+    delivery.properties.kind.clone().or_else(in_body).unwrap_or_else(|| "(unnamed)".to_owned())
+}

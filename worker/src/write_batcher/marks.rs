@@ -1,0 +1,38 @@
+//! The lane of marks: tickets that were published after a settlement.
+
+use std::time::Duration;
+
+use sexton_model::id::ExecutionId;
+use sexton_store::relay::mark_published;
+use sexton_store::{Store, StoreError};
+use uuid::Uuid;
+
+use super::lane::StatementKind;
+
+#[derive(Debug)]
+pub(super) struct Marks {
+    pub(super) store: Store,
+}
+
+impl StatementKind for Marks {
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    type Request = (ExecutionId, i32);
+    type Answer = ();
+    type Permit = ();
+
+    fn key((id, _): &Self::Request) -> Uuid {
+        id.get()
+    }
+
+    async fn acquire_permit(&self) {}
+
+    async fn write(
+        &self,
+        (): &mut (),
+        requests: &[Self::Request],
+    ) -> Result<Vec<Option<()>>, StoreError> {
+        // A row that was locked or has moved on stays unmarked: the relay or the open sees to it.
+        mark_published(&self.store, requests, None).await?;
+        Ok(vec![Some(()); requests.len()])
+    }
+}
