@@ -16,16 +16,16 @@ const MAX_USERS_BYTES: u64 = 1024 * 1024;
 
 /// `user@host`.
 pub fn actor() -> String {
-    format!("{}@{}", user(), host())
+    format!("{}@{}", user_name(), host_name())
 }
 
 /// `<host>:<pid>`, as a process that claims names itself.
 pub fn claimer() -> String {
-    format!("{}:{}", host(), std::process::id())
+    format!("{}:{}", host_name(), std::process::id())
 }
 
 /// The same of a trigger, with who asked for it: of a program's nothing else says so.
-pub fn asker(actor: &str) -> String {
+pub fn trigger_claimer(actor: &str) -> String {
     format!("{actor}:{}", std::process::id())
 }
 
@@ -40,7 +40,7 @@ pub fn is_program(has_key: bool, reason: Option<&str>) -> bool {
 
 /// Where that one sits: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are
 /// known. `ops1:4123 pts/0 ssh 10.1.2.3`.
-pub fn place() -> String {
+pub fn origin() -> String {
     let terminal = ["0", "2"].into_iter().find_map(|fd| {
         let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
         Some(link.strip_prefix("/dev").ok()?.to_str()?.to_owned())
@@ -50,38 +50,40 @@ pub fn place() -> String {
     let remote = remote.as_deref().and_then(|text| text.split_whitespace().next());
     let parts = [
         Some(claimer()),
-        terminal.map(|name| plain(&name)),
-        remote.map(|from| format!("ssh {}", plain(from))),
+        terminal.map(|name| sanitized(&name)),
+        remote.map(|from| format!("ssh {}", sanitized(from))),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-fn user() -> String {
+fn user_name() -> String {
     ["SUDO_USER", "USER", "LOGNAME"]
         .into_iter()
-        .find_map(|name| std::env::var(name).ok().map(|it| plain(&it)).filter(|it| !it.is_empty()))
+        .find_map(|name| {
+            std::env::var(name).ok().map(|it| sanitized(&it)).filter(|it| !it.is_empty())
+        })
         .unwrap_or_else(|| {
             let uid = rustix::process::getuid().as_raw().to_string();
-            listed(&uid).unwrap_or_else(|| format!("uid-{uid}"))
+            name_in_passwd(&uid).unwrap_or_else(|| format!("uid-{uid}"))
         })
 }
 
 /// The user's name where no variable says it, as under cron or in containers.
-fn listed(uid: &str) -> Option<String> {
+fn name_in_passwd(uid: &str) -> Option<String> {
     let users = BufReader::new(File::open("/etc/passwd").ok()?.take(MAX_USERS_BYTES));
     users.lines().map_while(Result::ok).find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| plain(name))
+        (fields.nth(1)? == uid).then(|| sanitized(name))
     })
 }
 
-fn host() -> String {
-    let host = plain(&rustix::system::uname().nodename().to_string_lossy());
+fn host_name() -> String {
+    let host = sanitized(&rustix::system::uname().nodename().to_string_lossy());
     if host.is_empty() { "unnamed-host".to_owned() } else { host }
 }
 
-fn plain(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control() && !c.is_whitespace()).collect();
     truncate(&text, MAX_PART_BYTES).to_owned()
 }

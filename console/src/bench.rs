@@ -1,10 +1,10 @@
 //! Measuring on the servers of the platform, without touching the platform: with a database, a namespace and programs
 //! of its own, which are gone afterwards.
 //!
-//! - [`ground`] is where: a scratch database and a namespace that have the same name.
+//! - [`environment`] is where: a scratch database and a namespace that have the same name.
 //! - [`programs`] are a scheduler and workers, which end when this process does, however it does.
-//! - [`works`] are what is measured, by the record and by the database's clock.
+//! - [`benchmarks`] are what is measured, by the record and by the database's clock.
 
-pub mod ground;
+pub mod benchmarks;
+pub mod environment;
 pub mod programs;
-pub mod works;

@@ -8,13 +8,13 @@ use std::fmt;
 use serde_json::Value;
 
 /// The most differences that are told apart; further ones are one.
-pub const MOST: usize = 1_000;
+pub const MAX_CHANGES: usize = 1_000;
 
 /// One difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     /// As a JSON pointer (RFC 6901); empty: the whole document.
-    pub place: String,
+    pub pointer: String,
     /// What happened there.
     pub kind: ChangeKind,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Change {
             ChangeKind::Removed => '-',
             ChangeKind::Changed => '~',
         };
-        write!(f, "{sign} {}", if self.place.is_empty() { "/" } else { &self.place })
+        write!(f, "{sign} {}", if self.pointer.is_empty() { "/" } else { &self.pointer })
     }
 }
 
@@ -48,11 +48,11 @@ pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     found
 }
 
-fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<Change>) {
-    if before == after || found.len() >= MOST {
+fn compare(before: &Value, after: &Value, pointer: &mut String, found: &mut Vec<Change>) {
+    if before == after || found.len() >= MAX_CHANGES {
         return;
     }
-    let changed = |kind| Change { place: place.clone(), kind };
+    let changed = |kind| Change { pointer: pointer.clone(), kind };
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
             let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
@@ -60,31 +60,31 @@ fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<Ch
             names.dedup();
             for name in names {
                 let step = name.replace('~', "~0").replace('/', "~1");
-                inside(old.get(name), new.get(name), &step, place, found);
+                compare_child(old.get(name), new.get(name), &step, pointer, found);
             }
         }
         (Value::Array(old), Value::Array(new)) => {
             for index in 0..old.len().max(new.len()) {
-                inside(old.get(index), new.get(index), &index.to_string(), place, found);
+                compare_child(old.get(index), new.get(index), &index.to_string(), pointer, found);
             }
         }
         _ => found.push(changed(ChangeKind::Changed)),
     }
 }
 
-fn inside(
+fn compare_child(
     before: Option<&Value>,
     after: Option<&Value>,
     step: &str,
-    place: &mut String,
+    pointer: &mut String,
     found: &mut Vec<Change>,
 ) {
-    let length = place.len();
-    place.push('/');
-    place.push_str(step);
+    let length = pointer.len();
+    pointer.push('/');
+    pointer.push_str(step);
     let kind = match (before, after) {
         (Some(before), Some(after)) => {
-            compare(before, after, place, found);
+            compare(before, after, pointer, found);
             None
         }
         (None, Some(_)) => Some(ChangeKind::Added),
@@ -92,11 +92,11 @@ fn inside(
         (None, None) => None,
     };
     if let Some(kind) = kind
-        && found.len() < MOST
+        && found.len() < MAX_CHANGES
     {
-        found.push(Change { place: place.clone(), kind });
+        found.push(Change { pointer: pointer.clone(), kind });
     }
-    place.truncate(length);
+    pointer.truncate(length);
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn told(before: &Value, after: &Value) -> Vec<String> {
+    fn rendered(before: &Value, after: &Value) -> Vec<String> {
         changes(before, after).iter().map(ToString::to_string).collect()
     }
 
@@ -114,16 +114,16 @@ mod tests {
         let before = json!({"a": 1, "b": {"c/d": "secret", "e": [1, 2, 3]}, "gone": null});
         let after = json!({"a": 1, "b": {"c/d": "other", "e": [1, 5]}, "new": {"x": 1}});
         assert_eq!(
-            told(&before, &after),
+            rendered(&before, &after),
             ["~ /b/c~1d", "~ /b/e/1", "- /b/e/2", "- /gone", "+ /new"]
         );
-        assert_eq!(told(&before, &before), Vec::<String>::new());
-        assert_eq!(told(&json!(1), &json!([])), ["~ /"]);
+        assert_eq!(rendered(&before, &before), Vec::<String>::new());
+        assert_eq!(rendered(&json!(1), &json!([])), ["~ /"]);
     }
 
     #[test]
     fn very_many_differences_are_not_all_told() {
-        let many = json!(vec![0; 3 * MOST]);
-        assert_eq!(changes(&many, &json!([])).len(), MOST);
+        let many = json!(vec![0; 3 * MAX_CHANGES]);
+        assert_eq!(changes(&many, &json!([])).len(), MAX_CHANGES);
     }
 }

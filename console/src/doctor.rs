@@ -1,7 +1,7 @@
 //! The doctor: what is wrong with a platform, what shows it, and what to do.
 //!
 //! [`gather`] asks both servers, with limits, and goes on when a part does not answer; what came of it
-//! are [`facts`]. [`judge`] makes [`Finding`]s of them, and nothing else: it is a pure function, one
+//! are [`facts`]. [`diagnose`] makes [`Finding`]s of them, and nothing else: it is a pure function, one
 //! file per group of checks. [`fix`] puts right what is safe to put right while the platform works,
 //! and what can be done twice. The list of all findings is in [`code`], and docs/doctor.md repeats it.
 //!
@@ -42,44 +42,44 @@ pub struct Finding {
 impl Finding {
     /// As bad as the list says, fixed as the list says.
     fn new(code: Code, evidence: impl AsRef<str>) -> Self {
-        let about = code.about();
+        let entry = code.entry();
         Self {
             code,
-            severity: about.severity,
-            what: about.what,
+            severity: entry.severity,
+            what: entry.what,
             evidence: crate::show::line(evidence.as_ref(), MAX_EVIDENCE_CHARS),
-            remedy: about.remedy,
-            fix: about.fix.is_some(),
+            remedy: entry.remedy,
+            fix: entry.fix.is_some(),
         }
     }
 
     /// Less bad than the list says.
-    const fn only_a_note(mut self) -> Self {
+    const fn as_note(mut self) -> Self {
         self.severity = Severity::Note;
         self
     }
 
     /// Not to be fixed here.
-    const fn by_hand(mut self) -> Self {
+    const fn without_fix(mut self) -> Self {
         self.fix = false;
         self
     }
 }
 
 /// All findings of what was gathered, the worst first, otherwise in the order of the list.
-pub fn judge(facts: &Facts) -> Vec<Finding> {
+pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
-    checks::connections::look(facts, &mut found);
-    checks::schema::look(facts, &mut found);
-    checks::permissions::look(facts, &mut found);
-    checks::topology::look(facts, &mut found);
-    checks::policies::look(facts, &mut found);
-    checks::capacity::look(facts, &mut found);
-    checks::time::look(facts, &mut found);
-    checks::debts::look(facts, &mut found);
-    checks::graveyard::look(facts, &mut found);
-    checks::processes::look(facts, &mut found);
-    checks::verify::look(facts, &mut found);
+    checks::connections::check(facts, &mut found);
+    checks::schema::check(facts, &mut found);
+    checks::permissions::check(facts, &mut found);
+    checks::topology::check(facts, &mut found);
+    checks::policies::check(facts, &mut found);
+    checks::capacity::check(facts, &mut found);
+    checks::time::check(facts, &mut found);
+    checks::outbox::check(facts, &mut found);
+    checks::failed_queue::check(facts, &mut found);
+    checks::processes::check(facts, &mut found);
+    checks::verify_tasks::check(facts, &mut found);
     found.sort_by_key(|one| (std::cmp::Reverse(one.severity), one.code));
     found
 }

@@ -14,27 +14,27 @@ use uuid::Uuid;
 use crate::failure::Failure;
 
 /// The longest text that is read back, in bytes.
-const MAX_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_TEXT_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What a person has written; the file is removed when this is dropped, unless it is kept.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedText {
     /// The text.
     pub text: String,
     file: Option<PathBuf>,
 }
 
-impl Edited {
+impl EditedText {
     /// Leaves the file where it is, and adds to `failure` where that is.
-    pub fn keep(mut self, failure: Failure) -> Failure {
+    pub fn keep_file(mut self, failure: Failure) -> Failure {
         match self.file.take() {
-            Some(file) => with_place(failure, &file),
+            Some(file) => with_path(failure, &file),
             None => failure,
         }
     }
 }
 
-impl Drop for Edited {
+impl Drop for EditedText {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
             // What cannot be removed is private, and the folder is emptied by the system.
@@ -49,13 +49,13 @@ impl Drop for Edited {
 ///
 /// [`Failure::Failed`] when there is no such editor, it ends with an error, or what it has left cannot be
 /// read. What was written by then stays in the file, which is told.
-pub fn edit(text: &str) -> Result<Edited, Failure> {
+pub fn edit(text: &str) -> Result<EditedText, Failure> {
     let path = std::env::temp_dir().join(format!("sexton-{}.json", Uuid::new_v4()));
     let mut file =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(
             |error| Failure::Failed(format!("{} cannot be written: {error}", path.display())),
         )?;
-    let mut edited = Edited { text: String::new(), file: Some(path.clone()) };
+    let mut edited = EditedText { text: String::new(), file: Some(path.clone()) };
     file.write_all(text.as_bytes())?;
     drop(file);
     let editor = ["VISUAL", "EDITOR"]
@@ -71,7 +71,7 @@ pub fn edit(text: &str) -> Result<Edited, Failure> {
         Err(error) => Some(format!("the editor {editor:?} cannot be started: {error}")),
     };
     match failed {
-        Some(why) => Err(edited.keep(Failure::Failed(format!("{why}; nothing was done")))),
+        Some(why) => Err(edited.keep_file(Failure::Failed(format!("{why}; nothing was done")))),
         None => Ok(edited),
     }
 }
@@ -91,16 +91,18 @@ pub fn read_limited<R: Read>(
     open: &dyn Fn() -> std::io::Result<R>,
     what: &str,
 ) -> Result<String, String> {
-    let told = |error: std::io::Error| format!("{what} cannot be read: {error}");
+    let read_failure = |error: std::io::Error| format!("{what} cannot be read: {error}");
     let mut text = String::new();
-    open().and_then(|from| from.take(MAX_BYTES + 1).read_to_string(&mut text)).map_err(told)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(format!("{what} is longer than {MAX_BYTES} bytes"));
+    open()
+        .and_then(|from| from.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text))
+        .map_err(read_failure)?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        return Err(format!("{what} is longer than {MAX_TEXT_BYTES} bytes"));
     }
     Ok(text)
 }
 
-fn with_place(failure: Failure, file: &Path) -> Failure {
+fn with_path(failure: Failure, file: &Path) -> Failure {
     let place = format!("; what you wrote is in {}", file.display());
     match failure {
         Failure::NothingDone(text) => Failure::NothingDone(text + &place),

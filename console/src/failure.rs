@@ -41,7 +41,7 @@ pub enum Failure {
     Unconfirmed(String),
     /// Some of it was not done; the answer on standard output says of each whether it was.
     #[error("{message}")]
-    Told {
+    Reported {
         /// The status of the process.
         exit: Exit,
         /// Why, for people.
@@ -63,7 +63,7 @@ impl Failure {
             Self::Unreachable(_) => Exit::Unreachable,
             Self::Schema(_) => Exit::Schema,
             Self::Unconfirmed(_) => Exit::Unconfirmed,
-            Self::Told { exit, .. } => *exit,
+            Self::Reported { exit, .. } => *exit,
             // As with every tool in a pipe: `sexton … | head` is no failure.
             Self::Closed => Exit::Done,
         }

@@ -4,7 +4,7 @@
 //! # Guarantees
 //!
 //! * The jobs file passes the checker: an entry whose job would not is left out.
-//! * Nothing is lost silently: what could not be carried over is in [`Imported::left_out`], each with
+//! * Nothing is lost silently: what could not be carried over is in [`ImportOutcome::left_out`], each with
 //!   its line, all of them at once; what means something else here is said beside its job.
 //! * Names are valid and unique, and the same input gives the same output.
 //! * Each job says what the other scheduler does with late, long, failed and overlapping runs, also
@@ -47,11 +47,11 @@ pub const MAX_ENTRIES: usize = 20_000;
 /// The most things left out that are listed; of further ones only the number is.
 pub const MAX_LEFT_OUT: usize = 1_000;
 /// The most characters of what was left out that are repeated, and of why.
-const MAX_SAID_CHARS: usize = 300;
+const MAX_REASON_CHARS: usize = 300;
 
 /// A file of which nothing can be carried over.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ImportError {
     /// Over the limit.
     #[error("the file has {0} bytes or more; {MAX_FILE_BYTES} at most")]
     TooLong(usize),
@@ -137,7 +137,7 @@ pub struct LeftOut {
 impl LeftOut {
     fn new((file, line): (&str, usize), entry: bool, what: &str, why: impl Into<String>) -> Self {
         let (file, line) = (file.to_owned(), Some(line));
-        Self { file, line, entry, what: quoted(what), why: clipped(&why.into()) }
+        Self { file, line, entry, what: quoted(what), why: clip(&why.into()) }
     }
 }
 
@@ -152,7 +152,7 @@ impl fmt::Display for LeftOut {
 
 /// What a file holds.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// The files that were read, as they were named.
     pub files: Vec<String>,
     /// What becomes a job, in the order of the file.
@@ -165,7 +165,7 @@ pub struct Imported {
     pub remarks: Vec<String>,
 }
 
-impl Imported {
+impl ImportOutcome {
     /// Adds to what is left out; beyond the limit only the number is kept.
     fn leave_out(&mut self, left: LeftOut) {
         if self.left_out.len() < MAX_LEFT_OUT {
@@ -176,24 +176,24 @@ impl Imported {
     }
 
     /// Everything left out, a line each, with its file if there are several.
-    pub fn told(&self) -> Vec<String> {
+    pub fn describe_left_out(&self) -> Vec<String> {
         let more = Some(self.more_left_out).filter(|more| *more > 0);
         let more = more.map(|more| format!("and {more} more"));
         let several = self.files.len() > 1;
-        let told = self
+        let descriptions = self
             .left_out
             .iter()
             .map(|left| if several { format!("{}: {left}", left.file) } else { left.to_string() });
-        told.chain(more).collect()
+        descriptions.chain(more).collect()
     }
 }
 
-fn clipped(text: &str) -> String {
-    let mut clipped: String = text.chars().take(MAX_SAID_CHARS).collect();
-    if clipped.len() < text.len() {
-        clipped.push('…');
+fn clip(text: &str) -> String {
+    let mut clip: String = text.chars().take(MAX_REASON_CHARS).collect();
+    if clip.len() < text.len() {
+        clip.push('…');
     }
-    clipped
+    clip
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! [`sexton_model::explain`] and says it in words. It only reads; of a single firing it adds the
 //! timeline of its execution.
 
+mod sentences;
 pub mod timeline;
-mod words;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -24,7 +24,7 @@ const MAX_ATTEMPTS: i64 = 200;
 
 /// Which firings are asked about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum When {
+pub enum FiringSelector {
     /// The one at this instant.
     At(DateTime<Utc>),
     /// Those between two instants, both included, the oldest so many.
@@ -56,7 +56,7 @@ pub struct Answer {
     /// By the database's clock.
     pub now: DateTime<Utc>,
     /// The firings, oldest first.
-    pub firings: Vec<Explained>,
+    pub firings: Vec<ExplainedFiring>,
     /// What the one instant is, if it is no firing.
     pub no_firing: Option<NotFiring>,
     /// Where to go on, if there are more.
@@ -65,7 +65,7 @@ pub struct Answer {
 
 /// A firing and what became of it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Explained {
+pub struct ExplainedFiring {
     /// Its nominal time.
     pub scheduled_for: DateTime<Utc>,
     /// Its execution key.
@@ -86,7 +86,7 @@ pub struct Explained {
     /// Where it lies ahead: when it is due.
     pub due_at: Option<DateTime<Utc>>,
     /// Its execution.
-    pub execution: Option<Told>,
+    pub execution: Option<ExecutionSummary>,
     /// What happened to that, oldest first; only of a single firing.
     pub timeline: Option<Vec<Event>>,
 }
@@ -94,7 +94,7 @@ pub struct Explained {
 /// An execution in short; the fields bear the columns' names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[expect(missing_docs, reason = "the schema comments every column")]
-pub struct Told {
+pub struct ExecutionSummary {
     pub id: Uuid,
     pub state: String,
     pub attempt: i32,
@@ -132,33 +132,33 @@ pub struct NotFiring {
 pub async fn explain(
     store: &Store,
     job: &Job,
-    when: When,
+    selector: FiringSelector,
     now: Option<DateTime<Utc>>,
 ) -> Result<Option<Answer>, StoreError> {
-    let (from, to, most) = match when {
-        When::At(at) => (at, at, 1),
-        When::Between { from, to, most } => (from, to, most),
+    let (from, to, most) = match selector {
+        FiringSelector::At(at) => (at, at, 1),
+        FiringSelector::Between { from, to, most } => (from, to, most),
     };
-    let wanted = LedgerQuery { job: job.id, from, to, max_firings: most };
-    let Some(page) = read_page(store, wanted, now).await? else { return Ok(None) };
-    let mut firings: Vec<Explained> = page
+    let query = LedgerQuery { job: job.id, from, to, max_firings: most };
+    let Some(page) = read_page(store, query, now).await? else { return Ok(None) };
+    let mut firings: Vec<ExplainedFiring> = page
         .stretch
         .firings
         .iter()
         .map(|firing| {
             let execution = page.executions.get(&firing.key);
             let place = (firing.at, firing.key.clone(), firing.revision);
-            explained(&page, place, execution)
+            explain_firing(&page, place, execution)
         })
         .collect();
-    let not_firing = match when {
-        When::At(at) if firings.is_empty() => Some(not_a_firing(&page, at)),
+    let not_firing = match selector {
+        FiringSelector::At(at) if firings.is_empty() => Some(explain_no_firing(&page, at)),
         _ => None,
     };
-    if let (When::At(_), [firing]) = (when, firings.as_mut_slice())
+    if let (FiringSelector::At(_), [firing]) = (selector, firings.as_mut_slice())
         && let Some(execution) = &firing.execution
     {
-        firing.timeline = told(store, execution.id).await?;
+        firing.timeline = read_timeline(store, execution.id).await?;
     }
     Ok(Some(Answer {
         job_name: job.name.clone(),
@@ -174,18 +174,18 @@ pub async fn explain(
     }))
 }
 
-async fn told(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
+async fn read_timeline(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
     let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
     let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
     let actions = operator::list_by_execution(store, id).await?;
     Ok(Some(timeline(&execution, &attempts, &actions)))
 }
 
-fn explained(
+fn explain_firing(
     page: &LedgerPage,
     (at, key, revision): (DateTime<Utc>, String, Option<i32>),
     execution: Option<&FiringExecution>,
-) -> Explained {
+) -> ExplainedFiring {
     let recorded = execution.map(|execution| &execution.recorded);
     let found = nominal_disposition(at, &page.history, recorded, &page.gaps, (&page.job, page.now));
     // The gap of an excluded day may lie within a longer one.
@@ -203,11 +203,18 @@ fn explained(
     if let (Disposition::NotYet, Some(pause)) = (&found, &page.job.paused) {
         (actor, reason) = (pause.actor.clone(), pause.why.clone());
     }
-    Explained {
+    ExplainedFiring {
         scheduled_for: at,
         execution_key: key,
         revision,
-        why: words::of_firing(&found, at, execution, actor.as_deref(), reason.as_deref(), page),
+        why: sentences::describe_firing(
+            &found,
+            at,
+            execution,
+            actor.as_deref(),
+            reason.as_deref(),
+            page,
+        ),
         disposition: found.word().to_owned(),
         actor,
         reason,
@@ -222,19 +229,24 @@ fn explained(
             Disposition::Running(_) => execution.and_then(|execution| execution.next_attempt_at),
             _ => None,
         },
-        execution: execution.map(Told::of),
+        execution: execution.map(ExecutionSummary::new),
         timeline: None,
     }
 }
 
-fn not_a_firing(page: &LedgerPage, at: DateTime<Utc>) -> NotFiring {
+fn explain_no_firing(page: &LedgerPage, at: DateTime<Utc>) -> NotFiring {
     let what: NotAFiring = classify_instant(at, &page.history);
     let (before, after) = (page.history.before(at), page.history.after(at));
-    NotFiring { disposition: what.word(), why: words::of_no_firing(what, page), before, after }
+    NotFiring {
+        disposition: what.word(),
+        why: sentences::describe_no_firing(what, page),
+        before,
+        after,
+    }
 }
 
-impl Told {
-    fn of(execution: &FiringExecution) -> Self {
+impl ExecutionSummary {
+    fn new(execution: &FiringExecution) -> Self {
         let backfill = execution.backfill.as_ref();
         Self {
             id: execution.id,

@@ -5,15 +5,15 @@
 //! publishes it. So a console that is killed in the middle leaves nothing half done. Only the doctor
 //! does more with the broker: it declares what is missing, if it is told to.
 //!
-//! - [`graveyard`] says what failed and why, for commands and for whoever else asks.
+//! - [`failed`] says what failed and why, for commands and for whoever else asks.
 //! - [`editor`] lets a person change a text; [`changes`] says what was changed.
 //! - [`ledger`] says what became of firings, for commands and for whoever else asks.
 //! - [`doctor`] says what is wrong with the platform, and puts right what is safe to put right.
 //! - [`mod@bench`] measures on the platform's servers, beside the platform.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
-//! - [`raw`] shows and exports messages of the failed queue that no row knows.
+//! - [`unknown_messages`] shows and exports messages of the failed queue that no row knows.
 //! - [`import`] reads what other schedulers are told, and writes a jobs file of it.
-//! - [`verify`] asks a command whether a failed task has had its effect.
+//! - [`verify_command`] asks a command whether a failed task has had its effect.
 //! - [`show`] makes tables and JSON of answers; [`exit`] and [`failure`] are how commands end.
 
 pub mod actor;
@@ -25,16 +25,16 @@ pub mod confirm;
 pub mod doctor;
 pub mod editor;
 pub mod exit;
+pub mod failed;
 pub mod failure;
-pub mod graveyard;
 pub mod import;
 pub mod ledger;
-pub mod misfits;
-pub mod raw;
+pub mod params_validation;
 pub mod secrets;
 pub mod session;
 pub mod show;
-pub mod verify;
+pub mod unknown_messages;
+pub mod verify_command;
 
 use arguments::{Arguments, Command};
 use failure::Failure;
@@ -77,7 +77,7 @@ pub fn main() -> anyhow::Result<exit::Exit> {
         return Ok(exit::Exit::Done);
     };
     if !matches!(failure, Failure::Closed) {
-        if session.out.is_json() && !matches!(failure, Failure::Told { .. }) {
+        if session.out.is_json() && !matches!(failure, Failure::Reported { .. }) {
             // Whoever does not read the document any more does not need it either.
             let _ = session.out.document(&failure.document());
         }

@@ -17,10 +17,10 @@ use crate::show::Output;
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// As the server lists the connection.
-const APPLICATION: &str = "sexton";
+const APPLICATION_NAME: &str = "sexton";
 /// One question after the other. A second connection would be opened while the first, given back, still shows
 /// that it answers; and each costs a process of the server's, which begins by reading the catalogue.
-const CONNECTIONS: u32 = 1;
+const POOL_CONNECTIONS: u32 = 1;
 
 /// One command's surroundings.
 #[derive(Debug)]
@@ -56,11 +56,11 @@ impl Session {
         let server = settings.database_url()?;
         let url = server.expose();
         let options = StoreOptions {
-            pool_size: CONNECTIONS,
+            pool_size: POOL_CONNECTIONS,
             // The answer about an unreachable server is the probe's.
             acquire_timeout: CONNECT_TIMEOUT * 2,
-            from_where: Some(actor::place()),
-            ..StoreOptions::new(url, APPLICATION)
+            from_where: Some(actor::origin()),
+            ..StoreOptions::new(url, APPLICATION_NAME)
         };
         let store = Store::open(&options)?;
         // At the same time: the pool would keep trying and hide the reason.

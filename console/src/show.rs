@@ -46,7 +46,7 @@ impl Output {
     /// # Errors
     ///
     /// [`Failure::Closed`] when nobody reads any more.
-    pub fn say(&self, text: impl AsRef<str>) -> Result<(), Failure> {
+    pub fn print(&self, text: impl AsRef<str>) -> Result<(), Failure> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_ref().as_bytes())?;
         stdout.write_all(b"\n")?;
@@ -67,7 +67,7 @@ impl Output {
     pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(document)
             .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-        self.say(ascii_controls(&text))
+        self.print(ascii_controls(&text))
     }
 
     /// Writes one of several documents, on a line of its own.
@@ -78,7 +78,7 @@ impl Output {
     pub fn record(&self, document: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(document)
             .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-        self.say(ascii_controls(&text))
+        self.print(ascii_controls(&text))
     }
 
     /// Writes a table.
@@ -87,7 +87,7 @@ impl Output {
     ///
     /// [`Failure::Closed`] when nobody reads any more.
     pub fn table(&self, table: Table) -> Result<(), Failure> {
-        self.say(table.render(self.color, self.terminal))
+        self.print(table.render(self.color, self.terminal))
     }
 
     /// Writes named values.
@@ -96,6 +96,6 @@ impl Output {
     ///
     /// [`Failure::Closed`] when nobody reads any more.
     pub fn facts(&self, facts: Facts) -> Result<(), Failure> {
-        self.say(facts.render(self.color, self.terminal))
+        self.print(facts.render(self.color, self.terminal))
     }
 }

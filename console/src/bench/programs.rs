@@ -13,18 +13,18 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::ground::{Ground, POOL};
+use super::environment::{BenchEnvironment, POOL};
 use crate::failure::Failure;
 
 /// Ends the program when the input ends, and ends as the program does.
-const GUARDED: &str = "exec 3<&0; \"$@\" </dev/null & program=$!; \
+const GUARD_SCRIPT: &str = "exec 3<&0; \"$@\" </dev/null & program=$!; \
     { while read -r _ <&3; do :; done; kill -TERM $program 2>/dev/null; } & reader=$!; \
     wait $program; status=$?; kill $reader 2>/dev/null; exit $status";
 /// A worker with a task under way gets as long; theirs take no time.
-const GRACE: Duration = Duration::from_secs(40);
+const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 /// Of a program's log, shown when it has ended by itself; and so many bytes of it are read for them.
-const LAST_LINES: usize = 5;
-const LAST_BYTES: u64 = 4_096;
+const MAX_LOG_LINES: usize = 5;
+const MAX_LOG_BYTES: u64 = 4_096;
 
 /// How the workers work.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +41,11 @@ pub struct Workers {
 #[derive(Debug)]
 pub struct Programs {
     folder: PathBuf,
-    running: Vec<Running>,
+    running: Vec<RunningProgram>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningProgram {
     name: String,
     log: PathBuf,
     /// Open as long as it is to run.
@@ -60,8 +60,8 @@ impl Programs {
     ///
     /// [`Failure`] with where the programs were looked for.
     pub fn new(folder: &Path) -> Result<Self, Failure> {
-        find("scheduler")?;
-        find("worker")?;
+        find_program("scheduler")?;
+        find_program("worker")?;
         let tasks = "[tasks.\"bench.noop\"]\nnoop = true\n";
         std::fs::write(folder.join("tasks.toml"), tasks)?;
         Ok(Self { folder: folder.to_owned(), running: Vec::new() })
@@ -72,8 +72,8 @@ impl Programs {
     /// # Errors
     ///
     /// [`Failure`].
-    pub fn scheduler(&mut self, ground: &Ground) -> Result<(), Failure> {
-        self.start("scheduler", "bench-scheduler", ground, &[])
+    pub fn start_scheduler(&mut self, environment: &BenchEnvironment) -> Result<(), Failure> {
+        self.start("scheduler", "bench-scheduler", environment, &[])
     }
 
     /// Starts workers.
@@ -81,17 +81,21 @@ impl Programs {
     /// # Errors
     ///
     /// [`Failure`].
-    pub fn workers(&mut self, ground: &Ground, workers: Workers) -> Result<(), Failure> {
+    pub fn start_workers(
+        &mut self,
+        environment: &BenchEnvironment,
+        workers: Workers,
+    ) -> Result<(), Failure> {
         let tasks = self.folder.join("tasks.toml").display().to_string();
         let (slots, prefetch) = (workers.slots.to_string(), workers.prefetch.to_string());
         for number in 1..=workers.count {
-            let own = [
+            let settings = [
                 ("WORKER_TASKS", &*tasks),
                 ("WORKER_POOLS", POOL),
                 ("WORKER_SLOTS", &*slots),
                 ("WORKER_PREFETCH", &*prefetch),
             ];
-            self.start("worker", &format!("bench-worker-{number}"), ground, &own)?;
+            self.start("worker", &format!("bench-worker-{number}"), environment, &settings)?;
         }
         Ok(())
     }
@@ -100,27 +104,29 @@ impl Programs {
         &mut self,
         program: &str,
         name: &str,
-        ground: &Ground,
-        own: &[(&str, &str)],
+        environment: &BenchEnvironment,
+        settings: &[(&str, &str)],
     ) -> Result<(), Failure> {
         let log = self.folder.join(format!("{name}.log"));
-        let written = File::create(&log)?;
+        let log_file = File::create(&log)?;
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", GUARDED, "sexton-bench"]).arg(find(program)?);
-        command.env("DATABASE_URL", &ground.urls.database).env("AMQP_URL", &ground.urls.amqp);
-        command.env("SEXTON_NAMESPACE", ground.namespace()).env("SEXTON_INSTANCE", name);
+        command.args(["-c", GUARD_SCRIPT, "sexton-bench"]).arg(find_program(program)?);
+        command
+            .env("DATABASE_URL", &environment.urls.database)
+            .env("AMQP_URL", &environment.urls.amqp);
+        command.env("SEXTON_NAMESPACE", environment.namespace()).env("SEXTON_INSTANCE", name);
         command.env("SEXTON_STATE_DIR", &self.folder).env("HEALTH_ADDR", "127.0.0.1:0");
         // The platform's own jobs are not to run here.
         command.env_remove("CRON_JOBS").env_remove("SEXTON_SERVICE");
-        command.envs(own.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(written);
+        command.envs(settings.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log_file);
         // Control-C is this process's: it ends them itself.
         command.process_group(0);
         let mut shell = command.spawn().map_err(|error| {
             Failure::Failed(format!("the {program} cannot be started: /bin/sh: {error}"))
         })?;
         let input = shell.stdin.take();
-        self.running.push(Running { name: name.to_owned(), log, input, shell });
+        self.running.push(RunningProgram { name: name.to_owned(), log, input, shell });
         Ok(())
     }
 
@@ -130,10 +136,11 @@ impl Programs {
     ///
     /// [`Failure`] with the end of its log.
     pub fn check(&mut self) -> Result<(), Failure> {
-        for one in &mut self.running {
-            if let Some(status) = one.shell.try_wait()? {
-                let (name, said) = (&one.name, last_lines(&one.log).unwrap_or_default());
-                return Err(Failure::Failed(format!("{name} ended ({status}):\n{said}")));
+        for program in &mut self.running {
+            if let Some(status) = program.shell.try_wait()? {
+                let (name, log_tail) =
+                    (&program.name, last_lines(&program.log).unwrap_or_default());
+                return Err(Failure::Failed(format!("{name} ended ({status}):\n{log_tail}")));
             }
         }
         Ok(())
@@ -141,15 +148,15 @@ impl Programs {
 
     /// Ends them all, and waits for it. One that does not end in time is killed.
     pub async fn stop(&mut self) {
-        for one in &mut self.running {
-            one.input = None;
+        for program in &mut self.running {
+            program.input = None;
         }
-        for mut one in self.running.drain(..) {
-            let group = one.shell.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-            if timeout(GRACE, one.shell.wait()).await.is_err() {
+        for mut program in self.running.drain(..) {
+            let group = program.shell.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+            if timeout(STOP_TIMEOUT, program.shell.wait()).await.is_err() {
                 // The shell and the program: alone, it would declare again what is removed.
                 let _ = group.map(|group| kill_process_group(group, Signal::KILL));
-                let _ = one.shell.wait().await;
+                let _ = program.shell.wait().await;
             }
         }
     }
@@ -158,18 +165,18 @@ impl Programs {
 fn last_lines(log: &Path) -> std::io::Result<String> {
     let mut log = File::open(log)?;
     let length = log.metadata()?.len();
-    log.seek(SeekFrom::Start(length.saturating_sub(LAST_BYTES)))?;
+    log.seek(SeekFrom::Start(length.saturating_sub(MAX_LOG_BYTES)))?;
     let mut last = Vec::new();
-    log.take(LAST_BYTES).read_to_end(&mut last)?;
+    log.take(MAX_LOG_BYTES).read_to_end(&mut last)?;
     let last = String::from_utf8_lossy(&last);
-    let lines: Vec<&str> = last.lines().rev().take(LAST_LINES).collect();
+    let lines: Vec<&str> = last.lines().rev().take(MAX_LOG_LINES).collect();
     Ok(lines.into_iter().rev().collect::<Vec<_>>().join("\n"))
 }
 
 /// Beside this program, or on the search path.
-fn find(program: &str) -> Result<PathBuf, Failure> {
-    let own = std::env::current_exe().ok();
-    let beside = own.iter().filter_map(|path| path.parent()).map(Path::to_owned);
+fn find_program(program: &str) -> Result<PathBuf, Failure> {
+    let settings = std::env::current_exe().ok();
+    let beside = settings.iter().filter_map(|path| path.parent()).map(Path::to_owned);
     let searched = std::env::var_os("PATH").unwrap_or_default();
     let all: Vec<PathBuf> = beside.chain(std::env::split_paths(&searched)).collect();
     let there = |folder: &PathBuf| Some(folder.join(program)).filter(|path| path.is_file());

@@ -25,7 +25,7 @@ pub enum AuditCommand {
 
 /// Which actions; all that is given must hold.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct Selector {
     /// By this operator: as the audit has it, or only what stands before the @
     #[arg(long, value_name = "NAME")]
     actor: Option<String>,
@@ -53,7 +53,7 @@ pub struct Which {
 #[derive(Debug, Args)]
 pub struct List {
     #[command(flatten)]
-    which: Which,
+    selector: Selector,
     /// At most so many
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1_000))]
     limit: i64,
@@ -65,7 +65,7 @@ pub struct List {
     unmasked: bool,
 }
 
-impl Which {
+impl Selector {
     async fn filter(&self, store: &Store, now: DateTime<Utc>) -> Result<ActionFilter, Failure> {
         let job = match &self.job {
             None => None,
@@ -78,7 +78,7 @@ impl Which {
             Some(id) => Some(reference::execution(store, id).await?),
             None => None,
         };
-        let moment = |option, text: &Option<String>| {
+        let parse_time = |option, text: &Option<String>| {
             text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
         };
         Ok(ActionFilter {
@@ -87,8 +87,8 @@ impl Which {
             job,
             execution,
             bulk: self.bulk,
-            since: moment("--since", &self.since)?,
-            until: moment("--until", &self.until)?,
+            since: parse_time("--since", &self.since)?,
+            until: parse_time("--until", &self.until)?,
         })
     }
 }
@@ -108,7 +108,7 @@ pub async fn run(command: AuditCommand, session: &Session) -> Result<(), Failure
 async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.which.filter(&store, now).await?;
+    let filter = arguments.selector.filter(&store, now).await?;
     let beginning = PageStart::Newest(arguments.before);
     let mut found = list_actions(&store, &filter, beginning, arguments.limit).await?;
     if session.out.is_json() {
@@ -118,19 +118,20 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
         return session.out.document(&found);
     }
     if found.is_empty() {
-        return session.out.say("There is nothing of that in the audit.");
+        return session.out.print("There is nothing of that in the audit.");
     }
     session.out.table(table(&found))?;
     if found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
-        session.out.say(format!("There may be more: add --before {}", last.id))?;
+        session.out.print(format!("There may be more: add --before {}", last.id))?;
     }
     Ok(())
 }
 
 fn table(found: &[OperatorAction]) -> Table {
-    let mut table = Table::new(&["ID", "WHEN", "WHO", "WHAT", "ON", "WHY", "FROM"]).one_line_each();
+    let mut table =
+        Table::new(&["ID", "WHEN", "WHO", "WHAT", "ON", "WHY", "FROM"]).single_line_rows();
     for action in found {
         let on = action.execution_id.or(action.job_id).map(|id| id.to_string());
         let on = on.or_else(|| action.bulk_id.map(|id| format!("bulk {id}")));

@@ -8,9 +8,9 @@ use sexton_store::doctor;
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
-use crate::bench::ground::{self, Ground};
+use crate::bench::benchmarks::{Bench, Burst, Drain, Lag};
+use crate::bench::environment::{self, BenchEnvironment};
 use crate::bench::programs::{Programs, Workers};
-use crate::bench::works::{Bench, Burst, Drain, Lag};
 use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ use crate::session::Session;
 pub struct BenchCommand {
     /// What to measure; all if none is named
     #[arg(value_enum)]
-    works: Vec<Work>,
+    works: Vec<Benchmark>,
     /// Tasks of the drain, and jobs of the burst
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=100_000))]
     count: u32,
@@ -48,7 +48,7 @@ pub struct BenchCommand {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Work {
+enum Benchmark {
     /// Tasks that wait in the queue: how many a second
     Drain,
     /// Jobs that are due at the same instant: until the last has begun
@@ -66,20 +66,20 @@ pub async fn run(arguments: &BenchCommand, session: &Session) -> Result<(), Fail
     if arguments.clean {
         return clean(arguments.yes, session).await;
     }
-    let folder = Folder::new()?;
+    let folder = TempFolder::new()?;
     let mut programs = Programs::new(&folder.0)?;
-    let stopped = stopped()?;
-    let ground = Ground::make(session).await?;
+    let stop_signal = stop_signal()?;
+    let environment = BenchEnvironment::create(session).await?;
     let outcome = tokio::select! {
-        measured = measure(arguments, &ground, &mut programs, &folder.0) => measured,
-        () = stopped => Err(Failure::Failed("stopped before the end".to_owned())),
+        measured = measure(arguments, &environment, &mut programs, &folder.0) => measured,
+        () = stop_signal => Err(Failure::Failed("stopped before the end".to_owned())),
     };
     programs.stop().await;
-    match (outcome, ground.remove().await) {
-        (Ok(figures), Ok(())) => tell(arguments, &figures, session),
-        (Ok(_), Err(left)) => Err(left),
+    match (outcome, environment.remove().await) {
+        (Ok(figures), Ok(())) => render(arguments, &figures, session),
+        (Ok(_), Err(leftover)) => Err(leftover),
         (Err(why), Ok(())) => Err(why),
-        (Err(why), Err(left)) => Err(Failure::Failed(format!("{why}\n{left}"))),
+        (Err(why), Err(leftover)) => Err(Failure::Failed(format!("{why}\n{leftover}"))),
     }
 }
 
@@ -94,26 +94,26 @@ struct Figures {
 
 async fn measure(
     arguments: &BenchCommand,
-    ground: &Ground,
+    environment: &BenchEnvironment,
     programs: &mut Programs,
     folder: &Path,
 ) -> Result<Figures, Failure> {
-    let store = ground.store()?;
-    let wanted = |work| arguments.works.is_empty() || arguments.works.contains(&work);
+    let store = environment.store()?;
+    let is_selected = |work| arguments.works.is_empty() || arguments.works.contains(&work);
     let (postgres, rabbitmq) =
-        (doctor::server(&store).await?.version_text, ground.broker_version().await);
-    programs.scheduler(ground)?;
+        (doctor::server(&store).await?.version_text, environment.broker_version().await);
+    programs.start_scheduler(environment)?;
     let BenchCommand { count, seconds, slots, prefetch, workers, .. } = *arguments;
     let workers = Workers { count: workers, slots, prefetch };
-    let mut bench = Bench { ground, store: &store, programs, workers, folder };
-    let drain = if wanted(Work::Drain) { Some(bench.drain(count).await?) } else { None };
-    let burst = if wanted(Work::Burst) { Some(bench.burst(count).await?) } else { None };
-    let lag = if wanted(Work::Lag) { Some(bench.lag(seconds).await?) } else { None };
+    let mut bench = Bench { environment, store: &store, programs, workers, folder };
+    let drain = if is_selected(Benchmark::Drain) { Some(bench.drain(count).await?) } else { None };
+    let burst = if is_selected(Benchmark::Burst) { Some(bench.burst(count).await?) } else { None };
+    let lag = if is_selected(Benchmark::Lag) { Some(bench.lag(seconds).await?) } else { None };
     store.close().await;
     Ok(Figures { postgres, rabbitmq, drain, burst, lag })
 }
 
-fn tell(arguments: &BenchCommand, figures: &Figures, session: &Session) -> Result<(), Failure> {
+fn render(arguments: &BenchCommand, figures: &Figures, session: &Session) -> Result<(), Failure> {
     let BenchCommand { slots, prefetch, workers, .. } = *arguments;
     let Figures { postgres, rabbitmq, drain, burst, lag } = figures;
     if session.out.is_json() {
@@ -130,35 +130,35 @@ fn tell(arguments: &BenchCommand, figures: &Figures, session: &Session) -> Resul
         return session.out.document(&Value::Object(document));
     }
     let rabbitmq = rabbitmq.as_deref().unwrap_or("of an unknown release");
-    session.out.say(format!("PostgreSQL {postgres}, RabbitMQ {rabbitmq}"))?;
+    session.out.print(format!("PostgreSQL {postgres}, RabbitMQ {rabbitmq}"))?;
     let noun = if workers == 1 { "worker" } else { "workers" };
-    session.out.say(format!("{workers} {noun} of {slots} slots, prefetch {prefetch}"))?;
+    session.out.print(format!("{workers} {noun} of {slots} slots, prefetch {prefetch}"))?;
     if let Some(Drain { tasks, seconds, tasks_per_second }) = drain {
         let rate = tasks_per_second.round();
         session
             .out
-            .say(format!("drain  {rate} tasks a second: {tasks} tasks in {seconds:.1} s"))?;
+            .print(format!("drain  {rate} tasks a second: {tasks} tasks in {seconds:.1} s"))?;
     }
     if let Some(Burst { jobs, first_start_ms, last_start_ms }) = burst {
-        session.out.say(format!(
+        session.out.print(format!(
             "burst  {last_start_ms:.0} ms: {jobs} jobs due at once, from then to the last start (the first {first_start_ms:.0} ms)"
         ))?;
     }
     if let Some(Lag { firings, p50_ms, p99_ms }) = lag {
-        session.out.say(format!(
+        session.out.print(format!(
             "lag    p50 {p50_ms:.1} ms, p99 {p99_ms:.1} ms: from due to the start, {firings} firings, one a second"
         ))?;
     }
-    session.out.say("The tasks do nothing, and every attempt is recorded as ever.")
+    session.out.print("The tasks do nothing, and every attempt is recorded as ever.")
 }
 
 /// When somebody tells this process to stop.
-fn stopped() -> Result<impl Future<Output = ()>, Failure> {
-    let unheard =
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let signal_failure =
         |error: std::io::Error| Failure::Failed(format!("signals cannot be listened for: {error}"));
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(unheard)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(unheard)?;
-    let mut hangup = signal(SignalKind::hangup()).map_err(unheard)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(signal_failure)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(signal_failure)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(signal_failure)?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -170,43 +170,43 @@ fn stopped() -> Result<impl Future<Output = ()>, Failure> {
 
 async fn clean(yes: bool, session: &Session) -> Result<(), Failure> {
     let store = session.database().await?;
-    let found = ground::leftovers(session, session.now(&store).await?).await?;
+    let found = environment::leftovers(session, session.now(&store).await?).await?;
     store.close().await;
     if found.is_empty() {
         return Err(Failure::NothingDone("no measurement has left anything".to_owned()));
     }
-    let listed: Vec<_> = found.iter().map(Ground::names).collect();
+    let listed: Vec<_> = found.iter().map(BenchEnvironment::names).collect();
     if !session.out.is_json() {
         for (database, namespace) in &listed {
-            session.out.say(format!("database {database} and namespace {namespace}"))?;
+            session.out.print(format!("database {database} and namespace {namespace}"))?;
         }
     }
     confirm(&format!("Remove {} of each, with all that is in them", found.len()), yes)?;
-    let (mut removed, mut kept): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
-    for left in &found {
-        match left.remove().await {
+    let (mut removed, mut failures): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for leftover in &found {
+        match leftover.remove().await {
             Ok(()) => {
-                let (database, namespace) = left.names();
+                let (database, namespace) = leftover.names();
                 removed.push(json!({"database": database, "namespace": namespace}));
             }
-            Err(why) => kept.push(why.to_string()),
+            Err(why) => failures.push(why.to_string()),
         }
     }
     if session.out.is_json() {
-        session.out.document(&json!({"removed": removed, "left": kept}))?;
+        session.out.document(&json!({"removed": removed, "left": failures}))?;
     } else {
-        session.out.say(format!("removed {}", removed.len()))?;
+        session.out.print(format!("removed {}", removed.len()))?;
     }
-    if kept.is_empty() {
+    if failures.is_empty() {
         return Ok(());
     }
-    Err(Failure::Told { exit: Exit::Partly, message: kept.join("\n") })
+    Err(Failure::Reported { exit: Exit::Partly, message: failures.join("\n") })
 }
 
 /// A folder for temporary files, gone when this is dropped. A process that is killed leaves it to the system.
-struct Folder(PathBuf);
+struct TempFolder(PathBuf);
 
-impl Folder {
+impl TempFolder {
     fn new() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("sexton-bench-{}", Uuid::new_v4()));
         std::fs::create_dir(&path)?;
@@ -214,7 +214,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

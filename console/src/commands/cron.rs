@@ -12,7 +12,7 @@ use sexton_model::cron::{Dialect, Dst, Expression, depends_on_name};
 use sexton_model::zone::{Zone, tz_data_version};
 use sexton_service::clock;
 
-use anomalies::tell;
+use anomalies::render_anomalies;
 use sexton_model::lint::lint_horizon;
 
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ pub(super) use anomalies::{document as anomaly_document, wall};
 /// The most firings of one answer.
 const MAX_COUNT: usize = 1_000;
 /// As many firings are shown unless said otherwise.
-const COUNT: usize = 5;
+const DEFAULT_COUNT: usize = 5;
 
 /// Try cron expressions.
 #[derive(Debug, Subcommand)]
@@ -55,7 +55,7 @@ pub struct Next {
     #[arg(long, value_parser = parse_instant)]
     from: Option<DateTime<Utc>>,
     /// How many firings
-    #[arg(long, default_value_t = COUNT, value_parser = parse_count)]
+    #[arg(long, default_value_t = DEFAULT_COUNT, value_parser = parse_count)]
     count: usize,
     /// Also what the changes of the zone's clocks within two years do to its firings
     #[arg(long, conflicts_with = "stdin")]
@@ -70,7 +70,7 @@ pub struct Next {
 ///
 /// # Errors
 ///
-/// [`Failure::Failed`] for an expression that cannot be read, and [`Failure::Told`] for findings.
+/// [`Failure::Failed`] for an expression that cannot be read, and [`Failure::Reported`] for findings.
 pub async fn run(command: &CronCommand, session: &Session) -> Result<(), Failure> {
     let next = match command {
         CronCommand::Next(next) => next,
@@ -108,7 +108,7 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
         return session.out.document(&document);
     }
     if firings.is_empty() {
-        return session.out.say("It never fires: nothing matches within 100 years.");
+        return session.out.print("It never fires: nothing matches within 100 years.");
     }
     for at in firings {
         let wall = next.tz.at(at);
@@ -116,15 +116,15 @@ fn show(text: &str, next: &Next, session: &Session) -> Result<(), Failure> {
             Zone::UTC => wall.format("%a").to_string(),
             _ => wall.format("%a %F %T %:z").to_string(),
         };
-        session.out.say(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
+        session.out.print(format!("{}  {shown}  {}", instant(at), ago(at, now)))?;
     }
     if let Some(anomalies) = anomalies {
-        tell(&anomalies, next.tz, lint_horizon(from), session)?;
+        render_anomalies(&anomalies, next.tz, lint_horizon(from), session)?;
     }
     if next.job.is_none() && depends_on_name(text) {
         session
             .out
-            .say("H depends on the job's name: say --job NAME to see that job's numbers.")?;
+            .print("H depends on the job's name: say --job NAME to see that job's numbers.")?;
     }
     Ok(())
 }

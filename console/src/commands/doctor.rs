@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::json;
 use sexton_model::lint::Severity;
 
-use crate::doctor::{self, Finding, fix::Fixed};
+use crate::doctor::{self, Finding, fix::Repair};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -26,27 +26,27 @@ pub struct Doctor {
 /// [`Failure`]; servers that do not answer are findings.
 pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
     let facts = doctor::gather::gather(session).await?;
-    let mut findings = doctor::judge(&facts);
+    let mut findings = doctor::diagnose(&facts);
     let mut fixed = Vec::new();
     if arguments.fix {
         fixed = doctor::fix::fix(session, &facts, &findings).await?;
         if !fixed.is_empty() {
-            findings = doctor::judge(&doctor::gather::gather(session).await?);
+            findings = doctor::diagnose(&doctor::gather::gather(session).await?);
         }
     }
-    tell(session, &findings, &fixed)?;
+    render(session, &findings, &fixed)?;
     let message = match findings.len() {
         1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
     };
     match doctor::worst(&findings) {
         None | Some(Severity::Note) => Ok(()),
-        Some(Severity::Warning) => Err(Failure::Told { exit: Exit::Warnings, message }),
-        Some(Severity::Error) => Err(Failure::Told { exit: Exit::Findings, message }),
+        Some(Severity::Warning) => Err(Failure::Reported { exit: Exit::Warnings, message }),
+        Some(Severity::Error) => Err(Failure::Reported { exit: Exit::Findings, message }),
     }
 }
 
-fn tell(session: &Session, findings: &[Finding], fixed: &[Fixed]) -> Result<(), Failure> {
+fn render(session: &Session, findings: &[Finding], fixed: &[Repair]) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&json!({
             "worst": doctor::worst(findings),
@@ -54,21 +54,21 @@ fn tell(session: &Session, findings: &[Finding], fixed: &[Fixed]) -> Result<(), 
             "fixed": fixed,
         }));
     }
-    for Fixed { code, done, what } in fixed {
+    for Repair { code, done, what } in fixed {
         let word = if *done { "fixed" } else { "not fixed" };
-        session.out.say(format!("{word} {}: {}", code.as_str(), line(what, 400)))?;
+        session.out.print(format!("{word} {}: {}", code.as_str(), line(what, 400)))?;
     }
     if findings.is_empty() {
-        return session.out.say("Nothing was found.");
+        return session.out.print("Nothing was found.");
     }
     for one in findings {
         let Finding { code, severity, what, evidence, remedy, fix } = one;
         let (severity, code) = (severity.as_str(), code.as_str());
-        session.out.say(format!("{severity} {code}: {what}"))?;
+        session.out.print(format!("{severity} {code}: {what}"))?;
         // The evidence was made safe when it was written.
-        session.out.say(format!("    {evidence}"))?;
+        session.out.print(format!("    {evidence}"))?;
         let by = if *fix { " (--fix does)" } else { "" };
-        session.out.say(format!("    {remedy}{by}"))?;
+        session.out.print(format!("    {remedy}{by}"))?;
     }
     Ok(())
 }

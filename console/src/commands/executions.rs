@@ -1,7 +1,7 @@
 //! `sexton executions`: what ran, runs and will run.
 
-mod browse;
 pub(super) mod history;
+mod list_and_show;
 pub mod logs;
 
 use chrono::{DateTime, Utc};
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, ago, line, roughly};
 
-pub(super) use browse::{facts, tell_hints};
+pub(super) use list_and_show::{facts, render_hints};
 
 /// What ran, runs and will run.
 #[derive(Debug, Subcommand)]
@@ -130,8 +130,8 @@ fn parse_state(text: &str) -> Result<State, String> {
 /// [`Failure`].
 pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Failure> {
     match command {
-        ExecutionsCommand::List(list) => browse::list(&list, session).await,
-        ExecutionsCommand::Show(arguments) => browse::show(&arguments, session).await,
+        ExecutionsCommand::List(list) => list_and_show::list(&list, session).await,
+        ExecutionsCommand::Show(arguments) => list_and_show::show(&arguments, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
         ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
     }
@@ -146,18 +146,18 @@ async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
         Ok(Cancelled::Requested) => {
             ("running", format!("{id} is running; its worker was asked to end it."))
         }
-        Err(error) => return Err(not_done(error, "cancelled")),
+        Err(error) => return Err(action_failure(error, "cancelled")),
     };
     fault::point("console.cancelled");
     if session.out.is_json() {
         let document = json!({"id": id, "state": state, "cancel_requested": state == "running"});
         return session.out.document(&document);
     }
-    session.out.say(text)
+    session.out.print(text)
 }
 
 /// Why an operator's action was not done, and what could be.
-pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
+pub(super) fn action_failure(error: OperatorError, done: &str) -> Failure {
     match error {
         OperatorError::Missing(id) => reference::missing(id),
         OperatorError::Conflict { id, state, attempt } => {
@@ -196,7 +196,7 @@ pub(super) fn not_done(error: OperatorError, done: &str) -> Failure {
 pub(super) fn table(executions: &[Execution], now: DateTime<Utc>) -> Table {
     let mut table =
         Table::new(&["ID", "JOB", "STATE", "ATTEMPTS", "SCHEDULED", "WHAT NEXT, OR WHY"])
-            .one_line_each();
+            .single_line_rows();
     for execution in executions {
         table.row(vec![
             Cell::new(execution.id.to_string()),
@@ -227,8 +227,8 @@ fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
         "running" => {
             let started = execution.started_at.map(|at| format!("started {}", ago(at, now)));
             let progress = execution.progress.as_ref().and_then(history::progress);
-            let told: Vec<String> = [progress, started].into_iter().flatten().collect();
-            Cell::toned(told.join("; "), Tone::Faint)
+            let parts: Vec<String> = [progress, started].into_iter().flatten().collect();
+            Cell::toned(parts.join("; "), Tone::Faint)
         }
         "retrying" => {
             let when = execution.next_attempt_at.map_or_else(String::new, |at| ago(at, now));
@@ -247,7 +247,7 @@ fn remark(execution: &Execution, now: DateTime<Utc>) -> Cell {
 }
 
 /// What operators did, for people.
-pub(super) fn tell_actions(
+pub(super) fn render_actions(
     actions: &[OperatorAction],
     now: DateTime<Utc>,
     session: &Session,
@@ -255,7 +255,7 @@ pub(super) fn tell_actions(
     if actions.is_empty() {
         return Ok(());
     }
-    session.out.say("\nDone by operators")?;
+    session.out.print("\nDone by operators")?;
     let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
     for action in actions {
         table.row(vec![

@@ -1,18 +1,18 @@
 //! `sexton failed`: what failed and waits for an operator.
 
+mod actions;
+mod blocked_questions;
 mod bulk;
 mod bulks;
-mod deeds;
 mod edit;
 mod groups;
-mod left_out;
 mod list;
-pub mod raw;
+mod muted;
+mod requeue_request;
 mod selector;
 mod show;
-mod verified;
-mod verify;
-mod waits;
+pub mod unknown_messages;
+mod verify_items;
 mod watch;
 
 use clap::{Args, Subcommand};
@@ -21,8 +21,10 @@ use sexton_model::pool::PoolName;
 use crate::commands::executions;
 use crate::failure::Failure;
 use crate::session::Session;
-pub use bulk::Manner;
-pub use bulks::{BulkCommand, Bulks, Reference as BulkReference, Steer, Verify};
+pub use bulk::BulkOptions;
+pub use bulks::{
+    BulkCommand, Bulks, ControlArguments, Reference as BulkReference, VerifyArguments,
+};
 pub use edit::Edit;
 pub use selector::Selector;
 
@@ -53,7 +55,7 @@ pub enum FailedCommand {
     Bulk(BulkCommand),
     /// Messages of the failed queue that no row knows
     #[command(subcommand)]
-    Raw(raw::RawCommand),
+    Raw(unknown_messages::UnknownMessagesCommand),
 }
 
 /// What to run again.
@@ -85,7 +87,7 @@ pub struct Requeue {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    manner: Manner,
+    options: BulkOptions,
 }
 
 /// What to give up.
@@ -97,7 +99,7 @@ pub struct Discard {
     #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     reason: String,
     #[command(flatten)]
-    manner: Manner,
+    options: BulkOptions,
 }
 
 /// What to take back.
@@ -112,7 +114,7 @@ pub struct Restore {
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
-    manner: Manner,
+    options: BulkOptions,
 }
 
 /// Runs the command.
@@ -126,12 +128,12 @@ pub async fn run(command: FailedCommand, session: &Session) -> Result<(), Failur
         FailedCommand::Show(reference) => show::run(reference.id(), session).await,
         FailedCommand::Groups(arguments) => groups::list(&arguments, session).await,
         FailedCommand::Group(command) => groups::decide(&command, session).await,
-        FailedCommand::Requeue(arguments) => deeds::requeue(&arguments, session).await,
+        FailedCommand::Requeue(arguments) => actions::requeue(&arguments, session).await,
         FailedCommand::Edit(arguments) => edit::run(&arguments, session).await,
-        FailedCommand::Discard(arguments) => deeds::discard(&arguments, session).await,
-        FailedCommand::Restore(arguments) => deeds::restore(&arguments, session).await,
+        FailedCommand::Discard(arguments) => actions::discard(&arguments, session).await,
+        FailedCommand::Restore(arguments) => actions::restore(&arguments, session).await,
         FailedCommand::Bulks(arguments) => bulks::list(&arguments, session).await,
         FailedCommand::Bulk(command) => bulks::run(&command, session).await,
-        FailedCommand::Raw(command) => raw::run(command, session).await,
+        FailedCommand::Raw(command) => unknown_messages::run(command, session).await,
     }
 }

@@ -2,18 +2,18 @@
 
 mod apply;
 mod backfill;
-mod browse;
 mod catch_up;
-pub(super) mod coming;
+mod control;
 mod delete;
 mod explain;
 mod import;
+pub(super) mod input_files;
+mod list_and_show;
 mod next;
 mod preview;
-mod start;
-mod start_each;
-pub(super) mod text_and_lines;
-mod when;
+mod time_argument;
+mod trigger_many;
+pub(super) mod upcoming;
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub enum JobsCommand {
     /// List jobs by name, with their next firing and last execution
     List(List),
     /// Show one job: definition, next firings, last executions, gaps, what was done to it
-    Show(Named),
+    Show(JobReference),
     /// When jobs fire next: those named or, soonest first, those of the whole database
     Next(next::Next),
     /// What the changes of clocks within two years do to the firings of jobs
@@ -186,7 +186,7 @@ pub struct Delete {
 
 /// A job.
 #[derive(Debug, Args)]
-pub struct Named {
+pub struct JobReference {
     /// The job's name
     name: String,
 }
@@ -264,18 +264,18 @@ pub struct CatchUp {
 pub async fn run(command: JobsCommand, session: &Session) -> Result<(), Failure> {
     match command {
         JobsCommand::Apply(apply) => apply::run(&apply, session).await,
-        JobsCommand::List(list) => browse::list(list, session).await,
-        JobsCommand::Show(named) => browse::show(&named.name, session).await,
+        JobsCommand::List(list) => list_and_show::list(list, session).await,
+        JobsCommand::Show(reference) => list_and_show::show(&reference.name, session).await,
         JobsCommand::Next(next) => next::run(&next, session).await,
         JobsCommand::Preview(preview) => preview::run(&preview, session).await,
         JobsCommand::Import(import) => import::run(&import, session),
         JobsCommand::Trigger(trigger) => match &trigger.each {
-            Some(file) => start_each::trigger_each(&trigger, file, session).await,
-            None => start::trigger(&trigger, session).await,
+            Some(file) => trigger_many::trigger_many(&trigger, file, session).await,
+            None => control::trigger(&trigger, session).await,
         },
-        JobsCommand::Pause(pause) => start::pause(&pause, session).await,
+        JobsCommand::Pause(pause) => control::pause(&pause, session).await,
         JobsCommand::CatchUp(arguments) => catch_up::run(&arguments, session).await,
-        JobsCommand::Resume(resume) => start::resume(&resume, session).await,
+        JobsCommand::Resume(resume) => control::resume(&resume, session).await,
         JobsCommand::Explain(arguments) => explain::run(&arguments, session).await,
         JobsCommand::Backfill(arguments) => backfill::run(&arguments, session).await,
         JobsCommand::Delete(arguments) => delete::run(&arguments, session).await,

@@ -17,7 +17,7 @@ use crate::show::line;
 
 /// For all migrations, and the wait for somebody else's. Longer than the build of an index takes on any database
 /// that this is made for; what is begun when the time is up is undone by the server.
-const LIMIT: Duration = Duration::from_hours(24);
+const MIGRATE_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// For whom.
 #[derive(Debug, Args)]
@@ -39,8 +39,8 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
     let server = migrating.session();
     let say = |text: &str| eprintln!("sexton: migrate: {}", line(text, 500));
     let applied = tokio::select! {
-        applied = with_timeout(LIMIT, migrating.run(&say)) => applied,
-        signal = stopped() => {
+        applied = with_timeout(MIGRATE_TIMEOUT, migrating.run(&say)) => applied,
+        signal = stop_signal() => {
             server.end().await;
             return Err(Failure::Failed(format!(
                 "stopped by {signal}: what was applied whole stays, what was under way was taken back; run \
@@ -58,7 +58,7 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
         other => other?,
     };
     if let Some(role) = &arguments.grant {
-        grants::grant(&store, role).await.map_err(not_granted)?;
+        grants::grant(&store, role).await.map_err(grant_failure)?;
     }
     let version = status::schema_version(&store).await?;
     if session.out.is_json() {
@@ -70,9 +70,9 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
     }
     let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
     if let Some(role) = &arguments.grant {
-        session.out.say(format!("The role {} may run the programs.", line(role, 100)))?;
+        session.out.print(format!("The role {} may run the programs.", line(role, 100)))?;
     }
-    session.out.say(match applied {
+    session.out.print(match applied {
         0 => format!("The schema is up to date (version {version})."),
         1 => format!("1 migration was applied; the schema is at version {version}."),
         n => format!("{n} migrations were applied; the schema is at version {version}."),
@@ -80,7 +80,7 @@ pub async fn run(arguments: &Migrate, session: &Session) -> Result<(), Failure> 
 }
 
 /// Waits for the signal of a terminal or of whoever runs the program that it is to stop.
-async fn stopped() -> &'static str {
+async fn stop_signal() -> &'static str {
     let Ok(mut term) = signal(SignalKind::terminate()) else { return pending().await };
     let Ok(mut interrupt) = signal(SignalKind::interrupt()) else { return pending().await };
     tokio::select! {
@@ -89,7 +89,7 @@ async fn stopped() -> &'static str {
     }
 }
 
-fn not_granted(error: GrantError) -> Failure {
+fn grant_failure(error: GrantError) -> Failure {
     match error {
         error @ GrantError::Missing(_) => Failure::NotFound(error.to_string()),
         error @ (GrantError::Owner(_) | GrantError::Member { .. }) => {

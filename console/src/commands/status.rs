@@ -27,13 +27,13 @@ use queues::{PoolQueues, Queues};
 use warnings::Warning;
 
 /// Processes write their heartbeat every few seconds.
-const SILENT_MS: i64 = 30_000;
+const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 /// Tickets are published within a second or so; the relay takes over after five.
-const OWED_MS: i64 = 15_000;
+const MAX_UNPUBLISHED_MS: i64 = 15_000;
 /// The time that `FAILED_WARN_PER_HOUR` is about.
-const FAILED_WITHIN_S: i64 = 3_600;
+const FAILED_WINDOW_S: i64 = 3_600;
 /// Clocks of hosts that keep time differ by less.
-const CLOCK_DIFFERENCE_MS: i64 = 1_000;
+const MAX_CLOCK_OFFSET_MS: i64 = 1_000;
 
 /// How to look.
 #[derive(Debug, Args)]
@@ -55,10 +55,10 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let pools = status::pools(&store, None).await?;
     let instances = instances::list(&store, None).await?;
     let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
-    let queues = queues::ask(session, &names).await;
+    let queues = queues::read_queues(session, &names).await;
     let held = catch_up::find_hold(&store).await?.map(Warning::held);
     let limits = session.settings()?.failed;
-    let recent = status::failed_since(&store, FAILED_WITHIN_S, None).await?;
+    let recent = status::failed_since(&store, FAILED_WINDOW_S, None).await?;
     let overflow = unknown_messages::overflow(&store).await?;
     let warnings: Vec<Warning> = held
         .into_iter()
@@ -87,11 +87,11 @@ pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
         facts.cell("warning", Cell::toned(warning.to_string(), Tone::Warning));
     }
     session.out.facts(facts)?;
-    session.out.say("")?;
+    session.out.print("")?;
     session.out.table(pools_table(&pools, &queues))?;
-    session.out.say("")?;
+    session.out.print("")?;
     if instances.is_empty() {
-        session.out.say("No scheduler and no worker has been heard of for a day.")?;
+        session.out.print("No scheduler and no worker has been heard of for a day.")?;
     } else {
         session.out.table(instances_table(&instances, overview.now))?;
     }
@@ -105,7 +105,7 @@ impl Status {
             count => format!("{count} warnings"),
         };
         if self.check && !warnings.is_empty() {
-            return Err(Failure::Told { exit: Exit::Warnings, message });
+            return Err(Failure::Reported { exit: Exit::Warnings, message });
         }
         Ok(())
     }
@@ -113,10 +113,10 @@ impl Status {
 
 fn with_queue(pool: &PoolCounts, queues: &Result<Queues, String>) -> Value {
     let mut row = json!(pool);
-    let asked = queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
-    row["queue_ready"] = json!(asked.and_then(|asked| asked.ready));
-    row["queue_consumers"] = json!(asked.and_then(|asked| asked.consumers));
-    row["retry_queues_ready"] = json!(asked.and_then(|asked| asked.retry_ready));
+    let pool_queues = queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
+    row["queue_ready"] = json!(pool_queues.and_then(|pool_queues| pool_queues.ready));
+    row["queue_consumers"] = json!(pool_queues.and_then(|pool_queues| pool_queues.consumers));
+    row["retry_queues_ready"] = json!(pool_queues.and_then(|pool_queues| pool_queues.retry_ready));
     row
 }
 
@@ -126,7 +126,7 @@ fn facts(overview: &Overview, host_now: DateTime<Utc>, queues: &Result<Queues, S
     let version = overview.schema_version.map_or_else(String::new, |v| format!(", schema {v}"));
     facts.add("database", format!("answers; its clock says {}{version}", instant(now)));
     let off = (host_now - now).num_milliseconds();
-    if off.abs() > CLOCK_DIFFERENCE_MS {
+    if off.abs() > MAX_CLOCK_OFFSET_MS {
         let side = if off > 0 { "ahead of" } else { "behind" };
         let text =
             format!("this host is {} {side} the database, which decides", duration(off.abs()));
@@ -169,7 +169,7 @@ fn failed(overview: &Overview, queues: &Result<Queues, String>) -> Cell {
 fn tickets(overview: &Overview) -> Cell {
     match overview.oldest_unpublished_ms {
         Some(ms) => {
-            let tone = if ms > OWED_MS { Tone::Warning } else { Tone::Plain };
+            let tone = if ms > MAX_UNPUBLISHED_MS { Tone::Warning } else { Tone::Plain };
             let text =
                 format!("{} not published, the oldest for {}", overview.unpublished, duration(ms));
             Cell::toned(text, tone)
@@ -192,7 +192,7 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
         "CONSUMERS",
     ]);
     for pool in pools {
-        let asked: Option<&PoolQueues> =
+        let pool_queues: Option<&PoolQueues> =
             queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
         let count = |number: Option<u64>| {
             number.map_or_else(Cell::none, |number| Cell::number(number as i64))
@@ -205,9 +205,9 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
             Cell::number(pool.retrying),
             pool.oldest_due_ms.map_or_else(Cell::none, |ms| Cell::new(duration(ms))),
             slots(pool),
-            count(asked.and_then(|asked| asked.ready)),
-            count(asked.and_then(|asked| asked.retry_ready)),
-            count(asked.and_then(|asked| asked.consumers)),
+            count(pool_queues.and_then(|pool_queues| pool_queues.ready)),
+            count(pool_queues.and_then(|pool_queues| pool_queues.retry_ready)),
+            count(pool_queues.and_then(|pool_queues| pool_queues.consumers)),
         ]);
     }
     table
@@ -223,10 +223,10 @@ fn slots(pool: &PoolCounts) -> Cell {
 fn instances_table(instances: &[Instance], now: DateTime<Utc>) -> Table {
     let headings =
         ["INSTANCE", "KIND", "PID", "POOLS", "BUSY", "TZ DATA", "UP", "HEARD OF", "STATE"];
-    let mut table = Table::new(&headings).whole(0);
+    let mut table = Table::new(&headings).unclipped(0);
     for instance in instances {
         let (state, tone) = match instance {
-            it if it.silent_ms > SILENT_MS => ("silent", Tone::Bad),
+            it if it.silent_ms > MAX_HEARTBEAT_AGE_MS => ("silent", Tone::Bad),
             it if it.ready => ("ready", Tone::Good),
             _ => ("not ready", Tone::Warning),
         };

@@ -2,24 +2,24 @@
 
 pub(super) mod capacity;
 pub(super) mod connections;
-pub(super) mod debts;
-pub(super) mod graveyard;
+pub(super) mod failed_queue;
+pub(super) mod outbox;
 pub(super) mod permissions;
 pub(super) mod policies;
 pub(super) mod processes;
 pub(super) mod schema;
 pub(super) mod time;
 pub(super) mod topology;
-pub(super) mod verify;
+pub(super) mod verify_tasks;
 
 /// As a process is silent: it writes its heartbeat every few seconds.
-const SILENT_MS: i64 = 60_000;
+const MAX_HEARTBEAT_AGE_MS: i64 = 60_000;
 
 /// `a, b and 3 more`.
-fn some<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
-    const SHOWN: usize = 5;
+fn join_first<T: std::fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
+    const MAX_LISTED: usize = 5;
     let mut items = items.into_iter();
-    let mut text: Vec<String> = items.by_ref().take(SHOWN).map(|it| it.to_string()).collect();
+    let mut text: Vec<String> = items.by_ref().take(MAX_LISTED).map(|it| it.to_string()).collect();
     let more = items.count();
     if more > 0 {
         text.push(format!("and {more} more"));

@@ -9,7 +9,7 @@ use sexton_model::lint::Severity::{self, Error, Note, Warning};
 
 /// An entry of the list.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub struct CodeEntry {
     /// What scripts call it.
     pub name: &'static str,
     /// How bad it is, at the worst.
@@ -36,9 +36,9 @@ macro_rules! findings {
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
             /// Its entry.
-            pub const fn about(self) -> About {
+            pub const fn entry(self) -> CodeEntry {
                 match self {
-                    $(Self::$code => About {
+                    $(Self::$code => CodeEntry {
                         name: $name, severity: $severity, what: $what, remedy: $remedy, fix: $fix,
                     },)*
                 }
@@ -241,7 +241,7 @@ findings! {
 impl Code {
     /// What scripts call it.
     pub const fn as_str(self) -> &'static str {
-        self.about().name
+        self.entry().name
     }
 }
 
@@ -257,7 +257,7 @@ pub fn table() -> String {
         "| finding | severity | what is wrong | what to do | `--fix` |\n|---|---|---|---|---|\n",
     );
     for code in Code::ALL {
-        let About { name, severity, what, remedy, fix } = code.about();
+        let CodeEntry { name, severity, what, remedy, fix } = code.entry();
         let (severity, fix) = (severity.as_str(), fix.unwrap_or_default());
         // Writing to a String cannot fail.
         let _ = writeln!(table, "| `{name}` | {severity} | {what} | {remedy} | {fix} |");
@@ -276,11 +276,11 @@ mod tests {
         let names: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(names.len(), Code::ALL.len());
         for code in Code::ALL {
-            let about = code.about();
+            let entry = code.entry();
             let plain = |c: char| c.is_ascii_lowercase() || c == '_';
-            assert!(about.name.chars().all(plain), "{}", about.name);
-            assert!(about.what.ends_with('.') && about.remedy.ends_with('.'), "{}", about.name);
-            assert!(!about.what.contains('|') && !about.remedy.contains('|'), "{}", about.name);
+            assert!(entry.name.chars().all(plain), "{}", entry.name);
+            assert!(entry.what.ends_with('.') && entry.remedy.ends_with('.'), "{}", entry.name);
+            assert!(!entry.what.contains('|') && !entry.remedy.contains('|'), "{}", entry.name);
         }
     }
 }

@@ -43,9 +43,9 @@ pub struct Database {
     /// Indexes that no question uses.
     pub invalid_indexes: Vec<InvalidIndex>,
     /// Why notifications do not arrive; none: they do.
-    pub deaf: Option<String>,
+    pub notification_failure: Option<String>,
     /// What the role may not do.
-    pub withheld: Vec<MissingPrivileges>,
+    pub missing_privileges: Vec<MissingPrivileges>,
     /// What the rows say, or why they could not be asked.
     pub rows: Result<Rows, String>,
 }
@@ -70,7 +70,7 @@ pub struct Rows {
     /// Failed rows.
     pub failed: FailedCounts,
     /// Raw messages in the failed queue, by the last sweep.
-    pub raw: i64,
+    pub unknown_messages: i64,
     /// The newest time zone data that a cursor was computed by.
     pub newest_tz: Option<String>,
     /// Verify tasks that no worker at work offers where they are asked.

@@ -23,16 +23,16 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// A process that was silent for so long is not heard of again, and if it is, says so itself.
-pub const SILENT_LONG_MS: i64 = 3_600_000;
+pub const MARK_STOPPED_AFTER_MS: i64 = 3_600_000;
 
 /// Rows that are owed again in one statement.
-const AT_ONCE: i64 = 500;
+const BATCH_ROWS: i64 = 500;
 /// For connecting and declaring.
-const DECLARED_WITHIN: Duration = Duration::from_secs(20);
+const DECLARE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What became of a repair.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Fixed {
+pub struct Repair {
     /// The finding.
     pub code: Code,
     /// Whether it was done.
@@ -50,7 +50,7 @@ pub async fn fix(
     session: &Session,
     facts: &Facts,
     findings: &[Finding],
-) -> Result<Vec<Fixed>, Failure> {
+) -> Result<Vec<Repair>, Failure> {
     let mut codes: Vec<Code> = findings.iter().filter(|one| one.fix).map(|one| one.code).collect();
     codes.dedup();
     let (Some(rows), false) = (facts.rows(), codes.is_empty()) else { return Ok(Vec::new()) };
@@ -61,25 +61,25 @@ pub async fn fix(
         write::record(&store, code.as_str(), by, None).await?;
         fault::point("console.fix_recorded");
         let outcome = match code {
-            Code::TopologyMissing => declare(session, rows).await,
-            Code::TicketsLost => owe(&store, facts, rows).await,
-            Code::FailedWithoutMessages => owe_parked(&store, facts).await,
-            Code::ProcessSilent => stop(&store).await,
+            Code::TopologyMissing => declare_topology(session, rows).await,
+            Code::TicketsLost => republish_tickets(&store, facts, rows).await,
+            Code::FailedWithoutMessages => republish_parked(&store, facts).await,
+            Code::ProcessSilent => mark_stopped(&store).await,
             other => Err(format!("nothing is known that puts {} right", other.as_str())),
         };
         let done = outcome.is_ok();
         let what = outcome.unwrap_or_else(|why| why);
-        all.push(Fixed { code, done, what });
+        all.push(Repair { code, done, what });
     }
     Ok(all)
 }
 
 /// As a scheduler does when it connects.
-async fn declare(session: &Session, rows: &Rows) -> Result<String, String> {
+async fn declare_topology(session: &Session, rows: &Rows) -> Result<String, String> {
     let named = rows.pools.iter().filter_map(|counts| counts.pool.parse::<PoolName>().ok());
     let pools: Vec<PoolName> = named.collect();
     let link = Link::start(link_settings(session, &pools)?);
-    let up = timeout(DECLARED_WITHIN, link.up()).await;
+    let up = timeout(DECLARE_TIMEOUT, link.up()).await;
     let state = link.state().borrow().clone();
     link.close().await;
     match (up, state) {
@@ -90,7 +90,7 @@ async fn declare(session: &Session, rows: &Rows) -> Result<String, String> {
     }
 }
 
-async fn owe(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String> {
+async fn republish_tickets(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String> {
     let broker = facts.broker.as_ref().map_err(Clone::clone)?;
     let mut unpublished = 0;
     for overdue in &rows.overdue {
@@ -98,10 +98,10 @@ async fn owe(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String
         // Of a queue that was not looked at nothing is known.
         let empty = broker.examined.main_ready.get(pool).is_some_and(|ready| *ready == 0);
         loop {
-            let again = reconcile::mark_unpublished(store, &overdue.pool, empty, AT_ONCE, None);
+            let again = reconcile::mark_unpublished(store, &overdue.pool, empty, BATCH_ROWS, None);
             let again = again.await.map_err(|error| error.to_string())?;
             unpublished += again;
-            if again < AT_ONCE as u64 {
+            if again < BATCH_ROWS as u64 {
                 break;
             }
         }
@@ -109,7 +109,7 @@ async fn owe(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String
     Ok(format!("{unpublished} tickets are owed again; a scheduler's relay publishes them"))
 }
 
-async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
+async fn republish_parked(store: &Store, facts: &Facts) -> Result<String, String> {
     let broker = facts.broker.as_ref().map_err(Clone::clone)?;
     if broker.examined.failed_ready.is_some_and(|ready| ready > 0) {
         return Err("the failed queue is not empty any more; a sweep tells what is missing".into());
@@ -125,7 +125,7 @@ async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
     let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
     loop {
         let again =
-            parked_messages::mark_unseen_unpublished(store, before, true, after, AT_ONCE, None);
+            parked_messages::mark_unseen_unpublished(store, before, true, after, BATCH_ROWS, None);
         let Some(again) = again.await.map_err(|error| error.to_string())? else {
             return Ok(format!(
                 "{unpublished} failed executions owe their message again; a scheduler's relay publishes it"
@@ -136,8 +136,8 @@ async fn owe_parked(store: &Store, facts: &Facts) -> Result<String, String> {
     }
 }
 
-async fn stop(store: &Store) -> Result<String, String> {
-    let stopped = write::mark_silent_stopped(store, SILENT_LONG_MS, None).await;
+async fn mark_stopped(store: &Store) -> Result<String, String> {
+    let stopped = write::mark_silent_stopped(store, MARK_STOPPED_AFTER_MS, None).await;
     let names = stopped.map_err(|error| error.to_string())?;
     Ok(format!("marked as stopped: {}", names.join(", ")))
 }

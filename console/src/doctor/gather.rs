@@ -16,11 +16,11 @@ use crate::failure::Failure;
 use crate::session::Session;
 
 /// For all questions to one server.
-const LIMIT: Duration = Duration::from_secs(30);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(30);
 /// For one step with the broker.
-const STEP: Duration = Duration::from_secs(5);
+const BROKER_STEP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Round trips of which the middle one counts.
-const PINGS: usize = 5;
+const PING_COUNT: usize = 5;
 /// A lease is over for a moment whenever a worker has died, until the rescuer has seen it for that long.
 const LEASE_GRACE_MS: i64 = 15_000;
 /// The most pools that are looked for on the broker.
@@ -35,8 +35,8 @@ pub async fn gather(session: &Session) -> Result<Facts, Failure> {
     let settings = session.settings()?;
     let place = settings.database_url()?.to_string();
     let local = is_local(&host_of(&place));
-    let database = match timeout(LIMIT, database(session, place, local)).await {
-        Ok(asked) => asked.map_err(|error| error.to_string()),
+    let database = match timeout(SERVER_TIMEOUT, database(session, place, local)).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(_) => Err(too_slow("database")),
     };
     let mut pools = vec![PoolName::default_pool()];
@@ -44,8 +44,8 @@ pub async fn gather(session: &Session) -> Result<Facts, Failure> {
         let named = rows.pools.iter().filter_map(|counts| counts.pool.parse::<PoolName>().ok());
         pools.extend(named.filter(|pool| !pool.is_default()).take(MAX_POOLS));
     }
-    let broker = match timeout(LIMIT, broker(session, &pools)).await {
-        Ok(asked) => asked,
+    let broker = match timeout(SERVER_TIMEOUT, broker(session, &pools)).await {
+        Ok(answer) => answer,
         Err(_) => Err(too_slow("broker")),
     };
     Ok(Facts { version: env!("CARGO_PKG_VERSION"), database, broker })
@@ -53,8 +53,8 @@ pub async fn gather(session: &Session) -> Result<Facts, Failure> {
 
 async fn database(session: &Session, place: String, local: bool) -> Result<Database, Failure> {
     let store = session.database().await?;
-    let mut times = Vec::with_capacity(PINGS);
-    for _ in 0..PINGS {
+    let mut times = Vec::with_capacity(PING_COUNT);
+    for _ in 0..PING_COUNT {
         let began = Instant::now();
         store.ping().await?;
         times.push(began.elapsed());
@@ -65,8 +65,8 @@ async fn database(session: &Session, place: String, local: bool) -> Result<Datab
     let between = before + (clock::now() - before) / 2;
     let migrations = doctor::migrations(&store).await?;
     let invalid_indexes = schema::invalid_indexes(&store).await?;
-    let deaf = doctor::check_notifications(&store).await;
-    let withheld = doctor::list_missing_privileges(&store).await?;
+    let notification_failure = doctor::check_notifications(&store).await;
+    let missing_privileges = doctor::list_missing_privileges(&store).await?;
     let rows = if migrations.missing.is_empty() {
         rows(&store).await.map_err(|error| error.to_string())
     } else {
@@ -75,13 +75,13 @@ async fn database(session: &Session, place: String, local: bool) -> Result<Datab
     Ok(Database {
         place,
         local,
-        latency: times[PINGS / 2],
+        latency: times[PING_COUNT / 2],
         host_ahead_ms: (between - server.now).num_milliseconds(),
         server,
         migrations,
         invalid_indexes,
-        deaf,
-        withheld,
+        notification_failure,
+        missing_privileges,
         rows,
     })
 }
@@ -97,7 +97,7 @@ async fn rows(store: &Store) -> Result<Rows, Failure> {
         overdue: reconcile::list_overdue_pools(store, None).await?,
         failed: parked_messages::count_failed(store).await?,
         // Those that there was no room for are nobody's as well.
-        raw: unknown_messages::count_queued(store).await?
+        unknown_messages: unknown_messages::count_queued(store).await?
             + unknown_messages::overflow(store).await?.map_or(0, |over| over.messages),
         newest_tz: doctor::newest_tz_data(store).await?,
         unoffered: doctor::list_unoffered_verify_tasks(store, None).await?,
@@ -131,8 +131,8 @@ pub(super) fn link_settings(session: &Session, pools: &[PoolName]) -> Result<Lin
         namespace: Namespace::new(settings.namespace.clone()).map_err(|error| error.to_string())?,
         pools: pools.to_vec(),
         timeouts: Timeouts {
-            connect: STEP,
-            step: STEP,
+            connect: BROKER_STEP_TIMEOUT,
+            step: BROKER_STEP_TIMEOUT,
             close: Duration::from_secs(1),
             ..Timeouts::default()
         },
@@ -140,7 +140,7 @@ pub(super) fn link_settings(session: &Session, pools: &[PoolName]) -> Result<Lin
 }
 
 fn too_slow(server: &str) -> String {
-    format!("the {server} did not answer all questions within {} s", LIMIT.as_secs())
+    format!("the {server} did not answer all questions within {} s", SERVER_TIMEOUT.as_secs())
 }
 
 /// Of a URL without secrets.

@@ -4,7 +4,7 @@
 //! is left out with its line; a line that cannot be read takes nothing from the others.
 
 mod command;
-mod place;
+mod file_path;
 mod sleep;
 mod variables;
 
@@ -17,14 +17,14 @@ use sexton_model::jobs_file::limits::{JITTER, MAX_DESCRIPTION_BYTES};
 use sexton_model::ticket::truncate;
 use sexton_model::zone::Zone;
 
-use super::names::{Called, Names};
+use super::names::{NameHints, Names};
 use super::{
-    Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, Refused, finish,
-    policies, program,
+    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES,
+    finish, policies, program,
 };
 use variables::Variables;
 
-pub use place::has_users;
+pub use file_path::has_users;
 
 /// What the text alone does not say.
 #[derive(Clone, Debug)]
@@ -51,41 +51,41 @@ const REMARKS: [&str; 3] = [
     "Commands run in the directory of the worker, unless the crontab sets HOME; in cron, in the home of \
      their user.",
 ];
-const OF_USERS: &str = "The user of an entry needs a worker that runs as root, on a host that has that \
+const USER_REMARK: &str = "The user of an entry needs a worker that runs as root, on a host that has that \
      user. A task has the user's own group and no further ones.";
 
 /// Reads crontabs one after the other; names are unique among all of them.
 pub struct Import<'o> {
     options: &'o Options,
     names: Names,
-    imported: Imported,
+    outcome: ImportOutcome,
     bytes: usize,
 }
 
 impl<'o> Import<'o> {
     /// Nothing is read yet.
     pub fn new(options: &'o Options) -> Self {
-        Self { options, names: Names::default(), imported: Imported::default(), bytes: 0 }
+        Self { options, names: Names::default(), outcome: ImportOutcome::default(), bytes: 0 }
     }
 
     /// Reads the text of `file`, a path or `-`; the entries are sound but not checked as jobs yet.
     ///
     /// # Errors
     ///
-    /// [`Refused`] for texts that are too long.
-    pub fn add(&mut self, file: &str, text: &str) -> Result<(), Refused> {
+    /// [`ImportError`] for texts that are too long.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), ImportError> {
         self.bytes += text.len();
         if text.len() > MAX_FILE_BYTES {
-            return Err(Refused::TooLong(text.len()));
+            return Err(ImportError::TooLong(text.len()));
         }
         if self.bytes > MAX_FILES_BYTES {
-            return Err(Refused::TooLongTogether);
+            return Err(ImportError::TooLongTogether);
         }
-        self.imported.files.push(file.to_owned());
+        self.outcome.files.push(file.to_owned());
         let system = self.options.system || has_users(file);
         let mut reader = Reader {
             file,
-            stem: system.then(|| place::stem(file)).flatten(),
+            stem: system.then(|| file_path::stem(file)).flatten(),
             system,
             variables: Variables::new(self.options.zone),
             above: Vec::new(),
@@ -93,30 +93,30 @@ impl<'o> Import<'o> {
         };
         for (index, line) in text.lines().enumerate() {
             reader.line(index + 1, line);
-            if reader.import.imported.entries.len() > MAX_ENTRIES {
-                return Err(Refused::TooMany);
+            if reader.import.outcome.entries.len() > MAX_ENTRIES {
+                return Err(ImportError::TooMany);
             }
         }
         Ok(())
     }
 
     /// What was read, with entries that may not pass the checker.
-    pub fn unchecked(self) -> Imported {
-        self.imported
+    pub fn unchecked(self) -> ImportOutcome {
+        self.outcome
     }
 
     /// What was read; each job is checked as it would be applied at `now`.
-    pub fn finish(self, now: DateTime<Utc>) -> Imported {
-        let (options, mut imported) = (self.options, self.imported);
-        imported.remarks.extend(REMARKS.map(str::to_owned));
-        if imported.entries.iter().any(|entry| entry.program.user.is_some()) {
-            imported.remarks.push(OF_USERS.to_owned());
+    pub fn finish(self, now: DateTime<Utc>) -> ImportOutcome {
+        let (options, mut outcome) = (self.options, self.outcome);
+        outcome.remarks.extend(REMARKS.map(str::to_owned));
+        if outcome.entries.iter().any(|entry| entry.program.user.is_some()) {
+            outcome.remarks.push(USER_REMARK.to_owned());
         }
         let zone = options.zone;
-        imported.remarks.push(format!(
+        outcome.remarks.push(format!(
             "Entries above any CRON_TZ are in {zone}: say --tz for the zone of the crontab's host."
         ));
-        finish(imported, now)
+        finish(outcome, now)
     }
 }
 
@@ -124,8 +124,12 @@ impl<'o> Import<'o> {
 ///
 /// # Errors
 ///
-/// [`Refused`] for a text that is too long.
-pub fn import(text: &str, options: &Options, now: DateTime<Utc>) -> Result<Imported, Refused> {
+/// [`ImportError`] for a text that is too long.
+pub fn import(
+    text: &str,
+    options: &Options,
+    now: DateTime<Utc>,
+) -> Result<ImportOutcome, ImportError> {
     let mut import = Import::new(options);
     import.add("-", text)?;
     Ok(import.finish(now))
@@ -157,14 +161,14 @@ impl Reader<'_, '_> {
         } else {
             let description = std::mem::take(&mut self.above).join(" ");
             match self.entry(number, line, &description) {
-                Ok(entry) => self.import.imported.entries.push(entry),
+                Ok(entry) => self.import.outcome.entries.push(entry),
                 Err(why) => self.leave_out(number, true, line, why),
             }
         }
     }
 
     fn leave_out(&mut self, line: usize, entry: bool, what: &str, why: String) {
-        self.import.imported.leave_out(LeftOut::new((self.file, line), entry, what, why));
+        self.import.outcome.leave_out(LeftOut::new((self.file, line), entry, what, why));
     }
 
     /// Remembers a comment unless it is an entry that somebody took out, or the list of the columns.
@@ -185,7 +189,7 @@ impl Reader<'_, '_> {
         let schedule = spread(parts.schedule);
         let read = Expression::parse(&schedule, Dialect::Unix5, "");
         read.map_err(|error| error.to_string())?;
-        let (command, input) = command::percent(parts.command);
+        let (command, input) = command::split_input(parts.command);
         let mut remarks = command::differences(&command, &self.variables);
         let (command, delays) = self.without_sleep(command, &mut remarks);
         let program = command::program(&command, input, &self.variables)?;
@@ -193,11 +197,11 @@ impl Reader<'_, '_> {
         if parts.schedule.contains('~') {
             remarks.push(format!("{} was a random number of cron's own.", parts.schedule));
         }
-        let runs = program::runs(&command);
+        let runs = program::run_program(&command);
         let user = parts.user.unwrap_or_default();
         let service = self.import.options.service.as_deref();
         let before = [service, self.stem.or_else(|| service.is_none().then_some("cron"))];
-        let name = self.import.names.unique(Called {
+        let name = self.import.names.unique(NameHints {
             before,
             word: &runs.word,
             marks: &[&runs.arguments, parts.schedule, user],
@@ -212,7 +216,7 @@ impl Reader<'_, '_> {
             schedule,
             zone,
             jitter: jitter(&delays, period),
-            policies: policies::of_cron(period),
+            policies: policies::cron_policies(period),
             labels: std::collections::BTreeMap::new(),
             program,
             remarks,
@@ -226,8 +230,9 @@ impl Reader<'_, '_> {
         command: String,
         remarks: &mut Vec<String>,
     ) -> (String, Vec<(Duration, String)>) {
-        let own = self.variables.random_delay().map(|delay| (delay, "RANDOM_DELAY".to_owned()));
-        let mut delays: Vec<(Duration, String)> = own.into_iter().collect();
+        let random_delay =
+            self.variables.random_delay().map(|delay| (delay, "RANDOM_DELAY".to_owned()));
+        let mut delays: Vec<(Duration, String)> = random_delay.into_iter().collect();
         let Some(found) = sleep::find(&command) else { return (command, delays) };
         let written = crate::show::line(&found.written, MAX_COMMENT_CHARS);
         let Some(rest) = found.rest else {
@@ -254,13 +259,14 @@ fn jitter(delays: &[(Duration, String)], period: Option<Duration>) -> Option<(Du
     let sum: Duration = delays.iter().map(|(most, _)| *most).sum();
     let jitter = sum.min(*JITTER.end());
     let by: Vec<&str> = delays.iter().map(|(_, by)| by.as_str()).collect();
-    let mut said = format!("in place of {}", by.join(" and "));
+    let mut comment = format!("in place of {}", by.join(" and "));
     if let Some(period) = period.filter(|period| *period < jitter) {
         let period = format(period);
-        said =
-            format!("{said}; here each firing begins before the next one is due, {period} later");
+        comment = format!(
+            "{comment}; here each firing begins before the next one is due, {period} later"
+        );
     }
-    (!delays.is_empty() && jitter >= *JITTER.start()).then_some((jitter, said))
+    (!delays.is_empty() && jitter >= *JITTER.start()).then_some((jitter, comment))
 }
 
 /// An entry's columns.

@@ -14,13 +14,14 @@ use chrono::{DateTime, Utc};
 use sexton_model::quoting::quoted;
 use sexton_model::zone::Zone;
 
-use super::names::{Called, Names};
-use super::policies::{self, OfCronJob};
+use super::names::{NameHints, Names};
+use super::policies::{self, CronJobFields};
 use super::yaml::{self, Value};
 use super::{
-    Entry, Imported, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES, Refused, finish,
+    Entry, ImportError, ImportOutcome, LeftOut, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FILES_BYTES,
+    finish,
 };
-use fields::{Fields, named};
+use fields::{Fields, texts};
 
 /// What is true of every import.
 const REMARKS: [&str; 3] = [
@@ -39,7 +40,7 @@ const MAX_LABELS: usize = 50;
 pub struct Import<'o> {
     service: Option<&'o str>,
     names: Names,
-    imported: Imported,
+    outcome: ImportOutcome,
     bytes: usize,
 }
 
@@ -47,39 +48,39 @@ impl<'o> Import<'o> {
     /// Nothing is read yet. `service` is the first part of the jobs' names; without it that is the
     /// namespace, or `k8s`.
     pub fn new(service: Option<&'o str>) -> Self {
-        Self { service, names: Names::default(), imported: Imported::default(), bytes: 0 }
+        Self { service, names: Names::default(), outcome: ImportOutcome::default(), bytes: 0 }
     }
 
     /// Reads the text of `file`, a path or `-`.
     ///
     /// # Errors
     ///
-    /// [`Refused`] for texts that are too long or no YAML.
-    pub fn add(&mut self, file: &str, text: &str) -> Result<(), Refused> {
+    /// [`ImportError`] for texts that are too long or no YAML.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), ImportError> {
         self.bytes += text.len();
         if text.len() > MAX_FILE_BYTES {
-            return Err(Refused::TooLong(text.len()));
+            return Err(ImportError::TooLong(text.len()));
         }
         if self.bytes > MAX_FILES_BYTES {
-            return Err(Refused::TooLongTogether);
+            return Err(ImportError::TooLongTogether);
         }
-        self.imported.files.push(file.to_owned());
+        self.outcome.files.push(file.to_owned());
         let mut reader = Reader {
             file,
             service: self.service,
             names: &mut self.names,
-            imported: &mut self.imported,
+            outcome: &mut self.outcome,
         };
         yaml::documents(text)?.iter().try_for_each(|document| reader.document(document))
     }
 
     /// What was read; each job is checked as it would be applied at `now`.
-    pub fn finish(self, now: DateTime<Utc>) -> Imported {
-        let mut imported = self.imported;
-        let own = std::mem::take(&mut imported.remarks);
-        imported.remarks.extend(REMARKS.map(str::to_owned));
-        imported.remarks.extend(own);
-        finish(imported, now)
+    pub fn finish(self, now: DateTime<Utc>) -> ImportOutcome {
+        let mut outcome = self.outcome;
+        let own = std::mem::take(&mut outcome.remarks);
+        outcome.remarks.extend(REMARKS.map(str::to_owned));
+        outcome.remarks.extend(own);
+        finish(outcome, now)
     }
 }
 
@@ -87,8 +88,12 @@ impl<'o> Import<'o> {
 ///
 /// # Errors
 ///
-/// [`Refused`] if the text is too long or no YAML.
-pub fn import(text: &str, service: Option<&str>, now: DateTime<Utc>) -> Result<Imported, Refused> {
+/// [`ImportError`] if the text is too long or no YAML.
+pub fn import(
+    text: &str,
+    service: Option<&str>,
+    now: DateTime<Utc>,
+) -> Result<ImportOutcome, ImportError> {
     let mut import = Import::new(service);
     import.add("-", text)?;
     Ok(import.finish(now))
@@ -98,11 +103,11 @@ struct Reader<'r> {
     file: &'r str,
     service: Option<&'r str>,
     names: &'r mut Names,
-    imported: &'r mut Imported,
+    outcome: &'r mut ImportOutcome,
 }
 
 impl Reader<'_> {
-    fn document(&mut self, document: &Value) -> Result<(), Refused> {
+    fn document(&mut self, document: &Value) -> Result<(), ImportError> {
         let kind = document.get("kind").and_then(Value::text).unwrap_or_default();
         match kind {
             "List" | "CronJobList" => {
@@ -124,28 +129,28 @@ impl Reader<'_> {
     /// Nothing that runs by itself at a time; said, and no loss.
     fn pass_over(&mut self, document: &Value, kind: &str) {
         let what = if kind.is_empty() { "a document without a kind" } else { kind };
-        if self.imported.remarks.len() < super::MAX_LEFT_OUT {
+        if self.outcome.remarks.len() < super::MAX_LEFT_OUT {
             let line = document.line;
-            self.imported.remarks.push(format!("Line {line}: {} is no CronJob", quoted(what)));
+            self.outcome.remarks.push(format!("Line {line}: {} is no CronJob", quoted(what)));
         }
     }
 
-    fn cron_job(&mut self, document: &Value) -> Result<(), Refused> {
-        if self.imported.entries.len() >= MAX_ENTRIES {
-            return Err(Refused::TooMany);
+    fn cron_job(&mut self, document: &Value) -> Result<(), ImportError> {
+        if self.outcome.entries.len() >= MAX_ENTRIES {
+            return Err(ImportError::TooMany);
         }
-        let metadata = Fields::of(document.get("metadata"), "metadata");
+        let metadata = Fields::new(document.get("metadata"), "metadata");
         let name = metadata.text("name").or_else(|| metadata.text("generateName"));
         let name = name.unwrap_or_default();
         let service = self.service.or_else(|| metadata.text("namespace")).unwrap_or("k8s");
         let mut problems = Vec::new();
         match self.entry(document, service, name, &mut problems) {
-            Some(entry) if problems.is_empty() => self.imported.entries.push(entry),
+            Some(entry) if problems.is_empty() => self.outcome.entries.push(entry),
             _ => {
                 let what = format!("CronJob {name}");
                 let why = problems.join("; ");
                 let place = (self.file, document.line);
-                self.imported.leave_out(LeftOut::new(place, true, &what, why));
+                self.outcome.leave_out(LeftOut::new(place, true, &what, why));
             }
         }
         Ok(())
@@ -158,8 +163,8 @@ impl Reader<'_> {
         name: &str,
         problems: &mut Vec<String>,
     ) -> Option<Entry> {
-        let spec = Fields::of(document.get("spec"), "spec");
-        let job = Fields::of(
+        let spec = Fields::new(document.get("spec"), "spec");
+        let job = Fields::new(
             spec.value("jobTemplate").and_then(|job| job.get("spec")),
             "spec.jobTemplate.spec",
         );
@@ -167,7 +172,7 @@ impl Reader<'_> {
         let overlap = overlap(&spec, problems);
         let suspended = spec.boolean("suspend", problems).unwrap_or(false);
         let seconds = |count: u64| Duration::from_secs(count);
-        let said = OfCronJob {
+        let fields = CronJobFields {
             overlap,
             starting_deadline: spec.count("startingDeadlineSeconds", problems).map(seconds),
             backoff_limit: job.count("backoffLimit", problems),
@@ -176,8 +181,8 @@ impl Reader<'_> {
         };
         let (program, remarks) = pod::program(job.value("template"));
         let (schedule, zone) = when?;
-        let lost = spec
-            .others(&[
+        let ignored = spec
+            .unknown(&[
                 "schedule",
                 "timeZone",
                 "concurrencyPolicy",
@@ -187,19 +192,19 @@ impl Reader<'_> {
                 "successfulJobsHistoryLimit",
                 "failedJobsHistoryLimit",
             ])
-            .chain(job.others(&[
+            .chain(job.unknown(&[
                 "backoffLimit",
                 "activeDeadlineSeconds",
                 "template",
                 "ttlSecondsAfterFinished",
             ]));
-        for (line, field) in lost {
+        for (line, field) in ignored {
             let why = "a job has no such thing; see what it is for";
             let what = format!("{name}: {field}");
-            self.imported.leave_out(LeftOut::new((self.file, line), false, &what, why));
+            self.outcome.leave_out(LeftOut::new((self.file, line), false, &what, why));
         }
         let before = [Some(service), None];
-        let name = self.names.unique(Called { before, word: name, marks: &[] });
+        let name = self.names.unique(NameHints { before, word: name, marks: &[] });
         let period = policies::period(&schedule, zone, &name);
         Some(Entry {
             file: self.file.to_owned(),
@@ -210,7 +215,7 @@ impl Reader<'_> {
             schedule,
             zone,
             jitter: None,
-            policies: policies::of_kubernetes(said, period),
+            policies: policies::kubernetes_policies(fields, period),
             labels: labels(document),
             program,
             remarks,
@@ -260,7 +265,7 @@ fn overlap(spec: &Fields<'_>, problems: &mut Vec<String>) -> Option<&'static str
 /// Those that a job may have, too.
 fn labels(document: &Value) -> BTreeMap<String, String> {
     let labels = document.get("metadata").and_then(|metadata| metadata.get("labels"));
-    let pairs = labels.map(named).unwrap_or_default();
+    let pairs = labels.map(texts).unwrap_or_default();
     pairs
         .into_iter()
         .filter(|(name, text)| !name.is_empty() && name.len() <= 100 && text.len() <= 500)

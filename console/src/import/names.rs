@@ -17,7 +17,7 @@ const MAX_BASE_BYTES: usize = MAX_TASK_TYPE_BYTES - MAX_MARK_BYTES - 8;
 
 /// What an entry is called after.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Called<'t> {
+pub(super) struct NameHints<'t> {
     /// The first parts of the name; each is left out where what follows says it already.
     pub(super) before: [Option<&'t str>; 2],
     /// The last one.
@@ -33,19 +33,19 @@ pub(super) struct Names {
     /// The marks that entries of one name have, its first one among them.
     marks: HashSet<(String, usize, String)>,
     /// How often each was asked for, so that many of one name cost no search.
-    asked: HashMap<String, usize>,
+    requested: HashMap<String, usize>,
 }
 
 impl Names {
     /// `file.program`; where that is used, `file.program-arguments`, and at last `file.program-2`.
-    pub(super) fn unique(&mut self, called: Called<'_>) -> String {
-        let base = base(&called);
+    pub(super) fn unique(&mut self, hints: NameHints<'_>) -> String {
+        let base = base(&hints);
         let mut candidates = vec![base.clone()];
-        for (rank, mark) in called.marks.iter().enumerate() {
+        for (rank, mark) in hints.marks.iter().enumerate() {
             let mark = part(mark, MAX_MARK_BYTES);
             // What others of this name have too, would say that they have not.
-            let own = self.marks.insert((base.clone(), rank, mark.clone()));
-            if own && !mark.is_empty() {
+            let is_new = self.marks.insert((base.clone(), rank, mark.clone()));
+            if is_new && !mark.is_empty() {
                 candidates.push(format!("{base}-{mark}"));
             }
         }
@@ -53,10 +53,10 @@ impl Names {
             self.used.insert(name.clone());
             return name;
         }
-        let asked = self.asked.entry(base.clone()).or_insert(1);
+        let requested = self.requested.entry(base.clone()).or_insert(1);
         loop {
-            *asked += 1;
-            let numbered = format!("{base}-{asked}");
+            *requested += 1;
+            let numbered = format!("{base}-{requested}");
             if self.used.insert(numbered.clone()) {
                 return numbered;
             }
@@ -64,17 +64,17 @@ impl Names {
     }
 }
 
-fn base(called: &Called<'_>) -> String {
-    let mut base = match part(called.word, MAX_WORD_BYTES) {
+fn base(hints: &NameHints<'_>) -> String {
+    let mut base = match part(hints.word, MAX_WORD_BYTES) {
         word if word.is_empty() => "job".to_owned(),
         word => word,
     };
-    for before in called.before.iter().rev().flatten() {
+    for before in hints.before.iter().rev().flatten() {
         let before = part(before, MAX_WORD_BYTES);
-        let said = base
+        let is_repeated = base
             .strip_prefix(&before)
             .is_some_and(|rest| matches!(rest.chars().next(), None | Some('.')));
-        if !said && !before.is_empty() {
+        if !is_repeated && !before.is_empty() {
             base = format!("{before}.{base}");
         }
     }
@@ -104,16 +104,16 @@ fn part(text: &str, max_bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    fn called<'t>(word: &'t str, marks: &'t [&'t str]) -> Called<'t> {
-        Called { before: [None, Some("cron")], word, marks }
+    fn hints<'t>(word: &'t str, marks: &'t [&'t str]) -> NameHints<'t> {
+        NameHints { before: [None, Some("cron")], word, marks }
     }
 
     #[test]
     fn names_are_valid_and_unique_and_the_same_at_every_import() {
-        let asked = ["a", "a", "a-2", "a", "", "ä ö", "x/y z", &"long".repeat(50), "_._"];
+        let requested = ["a", "a", "a-2", "a", "", "ä ö", "x/y z", &"long".repeat(50), "_._"];
         let names = || {
             let mut names = Names::default();
-            asked.iter().map(|word| names.unique(called(word, &[]))).collect::<Vec<_>>()
+            requested.iter().map(|word| names.unique(hints(word, &[]))).collect::<Vec<_>>()
         };
         let given = names();
         assert_eq!(
@@ -122,12 +122,13 @@ mod tests {
         );
         assert_eq!(given, names());
         let long = "long".repeat(50);
-        let longest = Called { before: [Some(&long), Some(&long)], word: &long, marks: &[&long] };
+        let longest =
+            NameHints { before: [Some(&long), Some(&long)], word: &long, marks: &[&long] };
         let mut names = Names::default();
         let mut given: Vec<_> =
             given.into_iter().chain([names.unique(longest), names.unique(longest)]).collect();
         for word in ["foreign", "foreign.x", "verify.x"] {
-            given.push(Names::default().unique(Called { word, ..Called::default() }));
+            given.push(Names::default().unique(NameHints { word, ..NameHints::default() }));
         }
         for name in &given {
             assert_eq!(sexton_model::job::check_name(name), Ok(()), "{name}");
@@ -140,7 +141,7 @@ mod tests {
     fn what_a_name_says_already_is_not_said_again() {
         let name = |service, file, word| {
             let before = [service, Some(file)];
-            Names::default().unique(Called { before, word, marks: &[] })
+            Names::default().unique(NameHints { before, word, marks: &[] })
         };
         assert_eq!(name(None, "certbot", "certbot"), "certbot");
         assert_eq!(name(None, "php", "sessionclean"), "php.sessionclean");
@@ -161,7 +162,7 @@ mod tests {
         ];
         let names = |marks: &[&[&str]]| {
             let mut names = Names::default();
-            marks.iter().map(|marks| names.unique(called("sa1", marks))).collect::<Vec<_>>()
+            marks.iter().map(|marks| names.unique(hints("sa1", marks))).collect::<Vec<_>>()
         };
         let given = names(&marks);
         assert_eq!(

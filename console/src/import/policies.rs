@@ -38,14 +38,14 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-fn lasting(duration: Duration) -> String {
+fn quoted_duration(duration: Duration) -> String {
     quoted(&format(duration))
 }
 
 /// A job that is done when its period is over, or after an hour.
 fn sensible_timeout(period: Option<Duration>) -> String {
     let period = period.unwrap_or(HOUR);
-    lasting(period.clamp(MIN_TIMEOUT, HOUR))
+    quoted_duration(period.clamp(MIN_TIMEOUT, HOUR))
 }
 
 /// How late a missed run is still worth it; `None` where the next one comes soon.
@@ -55,11 +55,11 @@ fn sensible_window(period: Option<Duration>) -> Option<String> {
         Some(period) if period < ABOUT_A_DAY => period,
         _ => HALF_A_DAY,
     };
-    Some(lasting(window))
+    Some(quoted_duration(window))
 }
 
 /// What cron does: it starts a command at each firing that it sees, and forgets it.
-pub(super) fn of_cron(period: Option<Duration>) -> Policies {
+pub(super) fn cron_policies(period: Option<Duration>) -> Policies {
     let timeout = sensible_timeout(period);
     let misfire = match sensible_window(period) {
         Some(window) => {
@@ -68,7 +68,11 @@ pub(super) fn of_cron(period: Option<Duration>) -> Policies {
         None => "as cron; the next run comes soon".to_owned(),
     };
     vec![
-        field("timeout", lasting(*TIMEOUT.end()), format!("cron has none; consider {timeout}")),
+        field(
+            "timeout",
+            quoted_duration(*TIMEOUT.end()),
+            format!("cron has none; consider {timeout}"),
+        ),
         field("overlap", quoted("allow"), "as cron; consider \"skip\""),
         field("misfire", "{ policy = \"skip\" }".to_owned(), misfire),
         field(
@@ -81,7 +85,7 @@ pub(super) fn of_cron(period: Option<Duration>) -> Policies {
 
 /// What a CronJob says of its runs.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OfCronJob {
+pub(super) struct CronJobFields {
     /// A policy's word here.
     pub(super) overlap: Option<&'static str>,
     pub(super) starting_deadline: Option<Duration>,
@@ -92,43 +96,49 @@ pub(super) struct OfCronJob {
 }
 
 /// What Kubernetes does with a CronJob that says so much.
-pub(super) fn of_kubernetes(said: OfCronJob, period: Option<Duration>) -> Policies {
-    let timeout = said.active_deadline.map_or_else(
+pub(super) fn kubernetes_policies(cron_job: CronJobFields, period: Option<Duration>) -> Policies {
+    let timeout = cron_job.active_deadline.map_or_else(
         || {
             let consider = format!("Kubernetes has none; consider {}", sensible_timeout(period));
-            field("timeout", lasting(*TIMEOUT.end()), consider)
+            field("timeout", quoted_duration(*TIMEOUT.end()), consider)
         },
         |deadline| {
             let over = "activeDeadlineSeconds, which is over all tries there and for each one here";
-            field("timeout", lasting(deadline), over)
+            field("timeout", quoted_duration(deadline), over)
         },
     );
-    let overlap = match said.overlap {
+    let overlap = match cron_job.overlap {
         Some(word) => field("overlap", quoted(word), ""),
         None => field("overlap", quoted("allow"), "Kubernetes' own; consider \"skip\""),
     };
-    let misfire = |window| format!("{{ policy = \"fire_once\", window = {} }}", lasting(window));
-    let misfire = said.starting_deadline.map_or_else(
+    let misfire =
+        |window| format!("{{ policy = \"fire_once\", window = {} }}", quoted_duration(window));
+    let misfire = cron_job.starting_deadline.map_or_else(
         || {
-            let own = "Kubernetes' own: the newest missed run starts, however late";
+            let kubernetes_default = "Kubernetes' own: the newest missed run starts, however late";
             let consider = sensible_window(period)
                 .map_or_else(String::new, |window| format!("; consider window = {window}"));
-            field("misfire", misfire(*MISFIRE_WINDOW.end()), format!("{own}{consider}"))
+            field(
+                "misfire",
+                misfire(*MISFIRE_WINDOW.end()),
+                format!("{kubernetes_default}{consider}"),
+            )
         },
         |window| field("misfire", misfire(window), ""),
     );
-    let retries = said.backoff_limit.unwrap_or(BACKOFF_LIMIT);
+    let retries = cron_job.backoff_limit.unwrap_or(BACKOFF_LIMIT);
     let crashes = retries.saturating_add(1).min(MAX_CRASHES.end().unsigned_abs());
     // A lost pod counts as a failed one; after the deadline there is no other.
     let budgets = format!("max_retries = {retries}, max_timeouts = 1, max_crashes = {crashes}");
-    let longest = if said.restarts { "5m" } else { "6m" };
+    let longest = if cron_job.restarts { "5m" } else { "6m" };
     let retry = if retries == 0 {
         format!("{{ {budgets} }}")
     } else {
         format!("{{ {budgets}, delay = \"10s\", multiplier = 2.0, max_delay = \"{longest}\" }}")
     };
-    let own = if said.backoff_limit.is_none() { "Kubernetes' own backoffLimit" } else { "" };
-    vec![timeout, overlap, misfire, field("retry", retry, own)]
+    let kubernetes_default =
+        if cron_job.backoff_limit.is_none() { "Kubernetes' own backoffLimit" } else { "" };
+    vec![timeout, overlap, misfire, field("retry", retry, kubernetes_default)]
 }
 
 /// The shortest time between two firings, of those of two days and a hundred at most; `None` if there
@@ -175,7 +185,7 @@ mod tests {
     #[test]
     fn what_is_proposed_fits_the_period() {
         let beside = |period| {
-            let fields = of_cron(Some(period));
+            let fields = cron_policies(Some(period));
             let comment =
                 |name| fields.iter().find(|field| field.name == name).unwrap().comment.clone();
             (comment("timeout"), comment("misfire"))
@@ -186,8 +196,8 @@ mod tests {
             (Duration::from_hours(6), "\"1h\"", "window = \"6h\""),
             (Duration::from_hours(24), "\"1h\"", "window = \"12h\""),
         ] {
-            let said = beside(period);
-            assert!(said.0.contains(timeout) && said.1.contains(misfire), "{said:?}");
+            let cron_job = beside(period);
+            assert!(cron_job.0.contains(timeout) && cron_job.1.contains(misfire), "{cron_job:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::shell::{self, Simple};
 
 /// Commands that only look, or prepare what comes behind them.
-const PREPARING: [&str; 25] = [
+const PREPARING_COMMANDS: [&str; 25] = [
     "[", "[[", "test", "which", "type", "hash", ":", "true", "false", "cd", ".", "source",
     "export", "umask", "set", "unset", "shopt", "ulimit", "trap", "exit", "return", "sleep",
     "echo", "printf", "local",
@@ -61,7 +61,7 @@ const INTERPRETERS: [(&str, &[&str]); 16] = [
 ];
 const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "ash"];
 /// Words that stand between an interpreter and what it runs.
-const VERBS: [&str; 2] = ["exec", "run"];
+const SUBCOMMANDS: [&str; 2] = ["exec", "run"];
 const EXTENSIONS: [&str; 9] =
     [".sh", ".bash", ".py", ".pl", ".rb", ".php", ".js", ".jar", ".service"];
 /// How deep commands within commands (`sh -c '…'`) are read.
@@ -69,7 +69,7 @@ const MAX_DEPTH: usize = 3;
 
 /// What a command runs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Runs {
+pub(super) struct RunProgram {
     /// The program or script, without folder and ending; empty if that is not clear.
     pub(super) word: String,
     /// Its arguments, separated by blanks.
@@ -78,11 +78,11 @@ pub(super) struct Runs {
 
 /// What the command runs: `backup` with `--all` for
 /// `cd /srv && FULL=1 nice /usr/local/bin/backup.sh --all`.
-pub(super) fn runs(command: &str) -> Runs {
-    within(command, MAX_DEPTH)
+pub(super) fn run_program(command: &str) -> RunProgram {
+    find_program(command, MAX_DEPTH)
 }
 
-fn within(command: &str, depth: usize) -> Runs {
+fn find_program(command: &str, depth: usize) -> RunProgram {
     let script = shell::read(command);
     let all = script.commands.iter().map(words);
     let mut prepares = None;
@@ -94,9 +94,10 @@ fn within(command: &str, depth: usize) -> Runs {
             let program = base(program);
             if let Some(inner) = inner_command(program, arguments) {
                 if depth == 0 {
-                    break Some(named(program, arguments));
+                    break Some(program_name(program, arguments));
                 }
-                break Some(within(inner, depth - 1)).filter(|runs| !runs.word.is_empty());
+                break Some(find_program(inner, depth - 1))
+                    .filter(|run_program| !run_program.word.is_empty());
             }
             match unwrapped(program, arguments) {
                 // `command -v` only looks.
@@ -104,16 +105,19 @@ fn within(command: &str, depth: usize) -> Runs {
                     break None;
                 }
                 Some(rest) => words = rest,
-                None => break Some(named(program, arguments)),
+                None => break Some(program_name(program, arguments)),
             }
         };
         match found {
-            Some(runs) if !prepares_only(&runs, words) => return runs,
+            Some(run_program) if !prepares_only(&run_program, words) => return run_program,
             // Where nothing else runs, the last of them is what it is there for.
-            Some(runs)
-                if !matches!(runs.word.as_str(), "" | "[" | "[[" | ":" | "exit" | "return") =>
+            Some(run_program)
+                if !matches!(
+                    run_program.word.as_str(),
+                    "" | "[" | "[[" | ":" | "exit" | "return"
+                ) =>
             {
-                prepares = Some(runs);
+                prepares = Some(run_program);
             }
             _ => {}
         }
@@ -126,11 +130,11 @@ fn words(simple: &Simple) -> Vec<&str> {
 }
 
 /// Whether nothing but a guard, a change of folder or a sleep runs.
-fn prepares_only(runs: &Runs, words: &[&str]) -> bool {
+fn prepares_only(run_program: &RunProgram, words: &[&str]) -> bool {
     let code = |code: &str| code.contains("sleep");
     let sleeps = matches!(words, [_, "-e" | "-le" | "-c" | "-r", text] if code(text));
     let program = words.first().map_or("", |word| base(word));
-    runs.word.is_empty() || PREPARING.contains(&program) || sleeps
+    run_program.word.is_empty() || PREPARING_COMMANDS.contains(&program) || sleeps
 }
 
 fn without_assignments<'w, 't>(words: &'w [&'t str]) -> &'w [&'t str] {
@@ -184,7 +188,7 @@ fn unwrapped<'w, 't>(program: &str, arguments: &'w [&'t str]) -> Option<&'w [&'t
 }
 
 /// The name of a program, or of the script that it runs.
-fn named(program: &str, arguments: &[&str]) -> Runs {
+fn program_name(program: &str, arguments: &[&str]) -> RunProgram {
     let family = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let shell: &[&str] = &[];
     let valued = INTERPRETERS.iter().find(|(name, _)| *name == program || *name == family);
@@ -194,7 +198,7 @@ fn named(program: &str, arguments: &[&str]) -> Runs {
     let (word, arguments) = script.unwrap_or((program, arguments));
     let plain = EXTENSIONS.iter().find_map(|extension| word.strip_suffix(extension));
     let word = plain.filter(|plain| !plain.is_empty()).unwrap_or(word);
-    Runs { word: word.to_owned(), arguments: arguments.join(" ") }
+    RunProgram { word: word.to_owned(), arguments: arguments.join(" ") }
 }
 
 /// What an interpreter runs, and the arguments of that.
@@ -207,7 +211,7 @@ fn script<'w, 't>(valued: &[&str], arguments: &'w [&'t str]) -> Option<(&'t str,
             }
             "-e" | "-E" | "-c" | "-r" | "-le" if !valued.contains(first) => return None,
             option if valued.contains(&option) => rest = others.get(1..).unwrap_or_default(),
-            word if word.starts_with('-') || VERBS.contains(&word) => rest = others,
+            word if word.starts_with('-') || SUBCOMMANDS.contains(&word) => rest = others,
             word => return Some((base(word), others)),
         }
     }
@@ -280,8 +284,8 @@ mod tests {
             ("&& ;", "", ""),
             ("sudo", "", ""),
         ] {
-            let expected = Runs { word: word.to_owned(), arguments: arguments.to_owned() };
-            assert_eq!(runs(command), expected, "{command}");
+            let expected = RunProgram { word: word.to_owned(), arguments: arguments.to_owned() };
+            assert_eq!(run_program(command), expected, "{command}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 const KEYWORDS: [&str; 11] =
     ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "!"];
 /// Words after which everything up to the next operator is no command.
-const HEADS: [&str; 4] = ["for", "case", "select", "function"];
+const COMPOUND_KEYWORDS: [&str; 4] = ["for", "case", "select", "function"];
 
 /// A word of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -178,7 +178,7 @@ impl Reader<'_> {
                 self.nested = true;
                 return;
             }
-            if HEADS.contains(&plain) {
+            if COMPOUND_KEYWORDS.contains(&plain) {
                 (self.nested, self.skips) = (true, true);
                 return;
             }

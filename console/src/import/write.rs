@@ -7,12 +7,12 @@ use sexton_model::duration;
 
 use super::policies::Field;
 use super::toml::{comment, commented_out, key, list, paragraph, quoted, table};
-use super::{Entry, Imported, Program};
+use super::{Entry, ImportOutcome, Program};
 
 /// The longest catalogue that a worker reads, in bytes.
 pub const MAX_TASKS_BYTES: usize = 1024 * 1024;
 /// With more jobs, what is said of the fields is not repeated in each.
-const MAX_ADVISED: usize = 1_000;
+const MAX_ADVISED_JOBS: usize = 1_000;
 /// Longer lines have their comment behind a shorter space.
 const COMMENT_COLUMN: usize = 40;
 /// With more variables each has a line.
@@ -21,17 +21,17 @@ const MAX_INLINE_VARIABLES: usize = 3;
 const RESERVED_VARIABLES: [&str; 2] = ["DATABASE_URL", "AMQP_URL"];
 const RESERVED_PREFIXES: [&str; 3] = ["SEXTON_", "WORKER_", "CRON_"];
 
-/// The jobs file. `made` says how it was made; `tasks` where the catalogue is, if that is not to stand
+/// The jobs file. `header` says how it was made; `tasks` where the catalogue is, if that is not to stand
 /// in it as comments.
-pub fn jobs_file(imported: &Imported, made: &str, tasks: Option<&str>) -> String {
-    let mut text = comment(made);
-    for remark in &imported.remarks {
+pub fn jobs_file(outcome: &ImportOutcome, header: &str, tasks: Option<&str>) -> String {
+    let mut text = comment(header);
+    for remark in &outcome.remarks {
         text.push_str("#\n");
         text.push_str(&paragraph(remark));
     }
-    if !imported.left_out.is_empty() {
+    if !outcome.left_out.is_empty() {
         text.push_str("#\n# Left out:\n");
-        for left in imported.told() {
+        for left in outcome.describe_left_out() {
             text.push_str(&comment(&format!("  {left}")));
         }
     }
@@ -40,20 +40,20 @@ pub fn jobs_file(imported: &Imported, made: &str, tasks: Option<&str>) -> String
             format!("What the jobs run is in {tasks}, which WORKER_TASKS of the workers names.");
         text.push_str("#\n");
         text.push_str(&paragraph(&place));
-    } else if !imported.entries.is_empty() {
+    } else if !outcome.entries.is_empty() {
         text.push_str("#\n");
         text.push_str(&paragraph(
             "What the jobs run, for the workers' catalogue (with --tasks FILE it is written there):",
         ));
         text.push_str("#\n");
-        for line in catalogue(imported).lines() {
+        for line in catalogue(outcome).lines() {
             text.push_str(&commented_out(&format!("  {line}")));
         }
     }
-    let advised = imported.entries.len() <= MAX_ADVISED;
-    for entry in &imported.entries {
+    let advised = outcome.entries.len() <= MAX_ADVISED_JOBS;
+    for entry in &outcome.entries {
         text.push('\n');
-        if imported.files.len() > 1 {
+        if outcome.files.len() > 1 {
             text.push_str(&comment(&format!("{}, line {}", entry.file, entry.line)));
         } else {
             text.push_str(&comment(&format!("line {}", entry.line)));
@@ -64,16 +64,16 @@ pub fn jobs_file(imported: &Imported, made: &str, tasks: Option<&str>) -> String
 }
 
 /// The workers' catalogue, as a file of its own.
-pub fn tasks_file(imported: &Imported, made: &str) -> String {
+pub fn tasks_file(outcome: &ImportOutcome, header: &str) -> String {
     let how = "WORKER_TASKS of the workers names this file. What a task needs of a host (its programs, \
                users and folders) must be there when a worker starts.";
-    format!("{}{}\n{}", comment(made), paragraph(how), catalogue(imported))
+    format!("{}{}\n{}", comment(header), paragraph(how), catalogue(outcome))
 }
 
-fn catalogue(imported: &Imported) -> String {
+fn catalogue(outcome: &ImportOutcome) -> String {
     let mut text = String::new();
     let mut written = BTreeSet::new();
-    for Entry { task, program, .. } in &imported.entries {
+    for Entry { task, program, .. } in &outcome.entries {
         if written.insert(task) {
             if !text.is_empty() {
                 text.push('\n');
@@ -155,8 +155,8 @@ pub(super) fn job(entry: &Entry, advised: bool) -> String {
     let column = fields.iter().map(width).filter(|width| *width < COMMENT_COLUMN).max();
     for field in &fields {
         let line = format!("{} = {}", field.name, field.value);
-        let own = ["jitter", "paused"].contains(&field.name);
-        if field.comment.is_empty() || !(advised || own) {
+        let is_always_written = ["jitter", "paused"].contains(&field.name);
+        if field.comment.is_empty() || !(advised || is_always_written) {
             text.push_str(&line);
             text.push('\n');
         } else {

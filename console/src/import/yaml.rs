@@ -6,7 +6,7 @@
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
-use super::Refused;
+use super::ImportError;
 
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 200_000;
@@ -38,7 +38,7 @@ impl Value {
     pub(super) fn get(&self, key: &str) -> Option<&Self> {
         let Node::Map(fields) = &self.node else { return None };
         let (_, value) = fields.iter().find(|(name, _)| name == key)?;
-        (!value.is_nothing()).then_some(value)
+        (!value.is_null()).then_some(value)
     }
 
     pub(super) fn text(&self) -> Option<&str> {
@@ -62,7 +62,7 @@ impl Value {
         }
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_null(&self) -> bool {
         matches!(&self.node, Node::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
@@ -72,26 +72,26 @@ impl Value {
 ///
 /// # Errors
 ///
-/// [`Refused::Malformed`] with the place of the first mistake.
-pub(super) fn documents(text: &str) -> Result<Vec<Value>, Refused> {
+/// [`ImportError::Malformed`] with the place of the first mistake.
+pub(super) fn documents(text: &str) -> Result<Vec<Value>, ImportError> {
     let mut tree = Tree::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| malformed(&error))?;
         let place = (span.start.line(), span.start.col() + 1);
-        tree.take(event, place).map_err(|message| Refused::Malformed {
+        tree.take(event, place).map_err(|message| ImportError::Malformed {
             line: place.0,
             column: place.1,
             message,
         })?;
     }
-    let nothing = |value: &Value| value.is_nothing();
+    let nothing = |value: &Value| value.is_null();
     tree.documents.retain(|document| !nothing(document));
     Ok(tree.documents)
 }
 
-fn malformed(error: &ScanError) -> Refused {
+fn malformed(error: &ScanError) -> ImportError {
     let (line, column) = (error.marker().line(), error.marker().col() + 1);
-    Refused::Malformed { line, column, message: super::clipped(error.info()) }
+    ImportError::Malformed { line, column, message: super::clip(error.info()) }
 }
 
 /// A list or map that is not at its end yet.
@@ -205,7 +205,7 @@ mod tests {
             ("? [a]\n: b\n", 1, "key"),
             ("a: 'b\n", 0, ""),
         ] {
-            let Err(Refused::Malformed { line: found, message, .. }) = documents(text) else {
+            let Err(ImportError::Malformed { line: found, message, .. }) = documents(text) else {
                 panic!("{text:.40} was read")
             };
             assert!(line == 0 || found == line, "{text:.40}: line {found}: {message}");

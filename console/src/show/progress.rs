@@ -8,7 +8,7 @@ use std::io::IsTerminal as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Redrawn at most so often in a second.
-const PER_SECOND: u8 = 10;
+const REDRAWS_PER_SECOND: u8 = 10;
 
 /// A bar; gone when it is dropped.
 #[derive(Debug)]
@@ -17,12 +17,12 @@ pub struct Progress(ProgressBar);
 impl Progress {
     /// None of `total` is done.
     pub fn new(total: usize) -> Self {
-        Self::on(total, std::io::stderr().is_terminal())
+        Self::with_terminal(total, std::io::stderr().is_terminal())
     }
 
-    fn on(total: usize, terminal: bool) -> Self {
+    fn with_terminal(total: usize, terminal: bool) -> Self {
         let target = if is_drawn(total, terminal) {
-            ProgressDrawTarget::stderr_with_hz(PER_SECOND)
+            ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND)
         } else {
             ProgressDrawTarget::hidden()
         };
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// So many of so many are done.
-    pub fn at(&self, done: u64, total: u64) {
+    pub fn set(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn every_step_counts_whether_it_is_drawn_or_not() {
-        let progress = Progress::on(3, false);
+        let progress = Progress::with_terminal(3, false);
         progress.step();
         progress.step();
         assert_eq!((progress.0.position(), progress.0.length()), (2, Some(3)));

@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 /// Whether a terminal would act on the character, or show text in another order because of it.
-fn acts(character: char) -> bool {
+fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
@@ -17,7 +17,7 @@ fn acts(character: char) -> bool {
 fn push(out: &mut String, character: char) {
     match character {
         '\t' => out.push_str("    "),
-        c if acts(c) => {
+        c if is_unsafe(c) => {
             // Writing to a String cannot fail.
             let _ = write!(out, "{}", c.escape_unicode());
         }
@@ -54,12 +54,12 @@ pub fn lines(text: &str) -> String {
 /// JSON in which no character is left that a terminal acts on. The value stays the same: outside of
 /// strings JSON has none but line breaks and blanks.
 pub fn ascii_controls(json: &str) -> String {
-    if !json.chars().any(|c| c != '\n' && acts(c)) {
+    if !json.chars().any(|c| c != '\n' && is_unsafe(c)) {
         return json.to_owned();
     }
     let mut out = String::with_capacity(json.len() + 64);
     for character in json.chars() {
-        if character != '\n' && acts(character) {
+        if character != '\n' && is_unsafe(character) {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 // Writing to a String cannot fail.
                 let _ = write!(out, "\\u{unit:04x}");
@@ -94,7 +94,7 @@ mod tests {
         let value = serde_json::json!({"a": "\u{9b}2J \u{e0041} \u{202e} ä"});
         let text = ascii_controls(&serde_json::to_string_pretty(&value).unwrap());
         assert!(text.contains("\\u009b") && text.contains('ä'));
-        assert!(!text.chars().any(|c| c != '\n' && acts(c)));
+        assert!(!text.chars().any(|c| c != '\n' && is_unsafe(c)));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

@@ -105,7 +105,7 @@ impl Table {
 
     /// Never breaks this column (counted from 0), however narrow the terminal: people copy it.
     #[must_use]
-    pub fn whole(mut self, column: usize) -> Self {
+    pub fn unclipped(mut self, column: usize) -> Self {
         self.whole.push(column);
         self
     }
@@ -113,7 +113,7 @@ impl Table {
     /// Keeps each row on one line: the last column ends where the terminal does. On one that is
     /// narrower than the other columns the terminal breaks the lines.
     #[must_use]
-    pub fn one_line_each(mut self) -> Self {
+    pub fn single_line_rows(mut self) -> Self {
         self.clipped = true;
         self
     }
@@ -175,7 +175,7 @@ impl Facts {
     }
 
     /// Adds a value if there is one.
-    pub fn maybe(&mut self, name: &'static str, value: Option<impl AsRef<str>>) {
+    pub fn add_optional(&mut self, name: &'static str, value: Option<impl AsRef<str>>) {
         if let Some(value) = value {
             self.add(name, value);
         }

@@ -47,14 +47,14 @@ pub fn duration(ms: i64) -> String {
             if tenths == 0 { format!("{seconds} s") } else { format!("{seconds}.{tenths} s") }
         }
         10..60 => format!("{seconds} s"),
-        60..3_600 => two(seconds / 60, "m", seconds % 60, "s", 10),
-        3_600..86_400 => two(seconds / 3_600, "h", seconds % 3_600 / 60, "m", 10),
-        _ => two(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h", 14),
+        60..3_600 => two_units(seconds / 60, "m", seconds % 60, "s", 10),
+        3_600..86_400 => two_units(seconds / 3_600, "h", seconds % 3_600 / 60, "m", 10),
+        _ => two_units(seconds / 86_400, "d", seconds % 86_400 / 3_600, "h", 14),
     }
 }
 
 /// The second unit says nothing once there are `enough` of the first.
-fn two(large: i64, large_unit: &str, small: i64, small_unit: &str, enough: i64) -> String {
+fn two_units(large: i64, large_unit: &str, small: i64, small_unit: &str, enough: i64) -> String {
     if small == 0 || large >= enough {
         format!("{large} {large_unit}")
     } else {

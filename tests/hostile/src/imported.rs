@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use sexton_console::import::{Imported, MAX_ENTRIES, MAX_LEFT_OUT, Refused, jobs_file, tasks_file};
+use sexton_console::import::{
+    ImportError, ImportOutcome, MAX_ENTRIES, MAX_LEFT_OUT, jobs_file, tasks_file,
+};
 use sexton_model::jobs_file::{MAX_FILE_BYTES, parse};
 use sexton_worker::catalogue::Catalogue;
 
@@ -13,7 +15,7 @@ const MAX_SAID_BYTES: usize = 8_000;
 
 /// Reads twice: the jobs file is the same, holds no character on which a terminal acts, and passes
 /// the checker with every job that was read; what was left out has a line of the input.
-pub(crate) fn check(text: &str, read: impl Fn() -> Result<Imported, Refused>) {
+pub(crate) fn check(text: &str, read: impl Fn() -> Result<ImportOutcome, ImportError>) {
     let imported = match read() {
         Ok(imported) => imported,
         Err(refused) => {
@@ -45,7 +47,7 @@ pub(crate) fn check(text: &str, read: impl Fn() -> Result<Imported, Refused>) {
 }
 
 /// A worker reads the catalogue, on a host that has its programs, users and folders.
-fn check_catalogue(imported: &Imported) {
+fn check_catalogue(imported: &ImportOutcome) {
     if imported.entries.is_empty() {
         return;
     }

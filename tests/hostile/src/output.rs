@@ -1,7 +1,7 @@
 //! What a task writes, from its pipe through the database to an operator's terminal.
 
 use chrono::{DateTime, Utc};
-use sexton_console::commands::executions::logs::{before, told, whole};
+use sexton_console::commands::executions::logs::{join_chunks, parse_legacy_output, render_output};
 use sexton_model::output::Chunk;
 use sexton_worker::output::{Capture, Output, OutputLimits, Stream};
 
@@ -24,7 +24,7 @@ pub(crate) fn run(input: &[u8]) {
     }
     // Rows that somebody else wrote.
     if let Ok(value) = serde_json::from_slice(input) {
-        match before(1, value) {
+        match parse_legacy_output(1, value) {
             Ok(output) => check_told(&output),
             Err(error) => said::check(&error, 600),
         }
@@ -33,14 +33,14 @@ pub(crate) fn run(input: &[u8]) {
     let (first_line, lines) = (i64::from(input.first().copied().unwrap_or(1)), i64::MAX);
     let chunk =
         Chunk { first_line, lines, bytes_before: -1, bytes: lines, from: at(), to: at(), text };
-    match whole(1, &[chunk.clone(), chunk]) {
+    match join_chunks(1, &[chunk.clone(), chunk]) {
         Ok(output) => check_told(&output),
         Err(error) => said::check(&error, 600),
     }
 }
 
 fn check_told(output: &Output) {
-    for line in told(1, output) {
+    for line in render_output(1, output) {
         said::check(&line, MAX_TOLD_BYTES);
     }
 }

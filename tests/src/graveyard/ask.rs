@@ -1,8 +1,8 @@
 //! The questions, asked through the library functions that the commands call.
 
 use anyhow::{Context as _, Result};
-use sexton_console::graveyard::filter::FilterArguments;
-use sexton_console::graveyard::{group, story};
+use sexton_console::failed::filter::FilterArguments;
+use sexton_console::failed::{details, group};
 use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
 use sexton_store::Store;
 use sexton_store::failures::{
@@ -157,7 +157,9 @@ async fn ask(
             }
             Question::Show => {
                 let which = &everything[(round * 7_919) % everything.len()];
-                usize::from(story::tell(store, which.execution_id).await.map_err(failed)?.is_some())
+                usize::from(
+                    details::find(store, which.execution_id).await.map_err(failed)?.is_some(),
+                )
             }
             Question::Groups(job, order) => {
                 let job = match job {

@@ -17,17 +17,17 @@ use sexton_store::operator::{
 };
 use tokio::time::{Instant, sleep};
 
-use super::Which;
+use super::Selector;
 use crate::failure::Failure;
 use crate::secrets::mask_actions;
 use crate::session::Session;
 
 /// Actions of one page.
-const PAGE: i64 = 1_000;
+const PAGE_ACTIONS: i64 = 1_000;
 /// How long those are waited for who may be recording something: longer than almost any action takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often is asked whether they have ended.
-const ASK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// As which text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -42,7 +42,7 @@ pub enum Format {
 #[derive(Debug, Args)]
 pub struct Export {
     #[command(flatten)]
-    which: Which,
+    selector: Selector,
     /// As which text
     #[arg(long, value_enum, default_value = "jsonl")]
     format: Format,
@@ -60,27 +60,30 @@ pub struct Export {
 pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.which.filter(&store, now).await?;
+    let filter = arguments.selector.filter(&store, now).await?;
     let mut after = arguments.after;
-    let (through, missing) =
-        if arguments.unsettled { (i64::MAX, None) } else { settled(&store, after).await? };
+    let (through, missing) = if arguments.unsettled {
+        (i64::MAX, None)
+    } else {
+        wait_until_settled(&store, after).await?
+    };
     if arguments.format == Format::Csv {
-        session.out.say(COLUMNS.join(","))?;
+        session.out.print(COLUMNS.join(","))?;
     }
     loop {
         let beginning = PageStart::After { after, through };
-        let mut page = list_actions(&store, &filter, beginning, PAGE).await?;
+        let mut page = list_actions(&store, &filter, beginning, PAGE_ACTIONS).await?;
         if !arguments.unmasked {
             mask_actions(&mut page);
         }
         for action in &page {
             match arguments.format {
                 Format::Jsonl => session.out.record(action)?,
-                Format::Csv => session.out.say(csv(action))?,
+                Format::Csv => session.out.print(csv(action))?,
             }
         }
         match page.last() {
-            Some(last) if page.len() as i64 == PAGE => after = last.id,
+            Some(last) if page.len() as i64 == PAGE_ACTIONS => after = last.id,
             _ => break,
         }
     }
@@ -88,7 +91,7 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
         eprintln!(
             "sexton: the export ends before action {missing}: somebody has been recording actions for longer \
              than {} s, and that may be one of his; export the rest later, with --after {}",
-            PATIENCE.as_secs(),
+            WRITERS_TIMEOUT.as_secs(),
             missing - 1
         );
     }
@@ -97,10 +100,10 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
 
 /// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
 /// is not the end of the audit.
-async fn settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failure> {
+async fn wait_until_settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failure> {
     let seen = read_frontier(store).await?;
     let whole = (seen.newest, None);
-    let (mut writers, deadline) = (seen.writers, Instant::now() + PATIENCE);
+    let (mut writers, deadline) = (seen.writers, Instant::now() + WRITERS_TIMEOUT);
     // Without a number that is missing there is nothing to wait for.
     if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
         return Ok(whole);
@@ -110,7 +113,7 @@ async fn settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failur
             let missing = first_missing(store, after, seen.newest).await?;
             return Ok(missing.map_or(whole, |missing| (missing - 1, Some(missing))));
         }
-        sleep(ASK_EVERY).await;
+        sleep(POLL_INTERVAL).await;
         writers = still_writing(store, &writers).await?;
     }
     Ok(whole)

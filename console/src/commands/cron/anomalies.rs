@@ -37,7 +37,7 @@ pub(in crate::commands) fn wall(anomaly: &Anomaly) -> String {
 }
 
 /// A line each.
-pub(super) fn tell(
+pub(super) fn render_anomalies(
     anomalies: &[Anomaly],
     zone: Zone,
     until: DateTime<Utc>,
@@ -45,10 +45,10 @@ pub(super) fn tell(
 ) -> Result<(), Failure> {
     if anomalies.is_empty() {
         let text = format!("No change of the clocks until {} touches it.", instant(until));
-        return session.out.say(text);
+        return session.out.print(text);
     }
-    session.out.say("\nChanges of the clocks")?;
+    session.out.print("\nChanges of the clocks")?;
     anomalies.iter().try_for_each(|one| {
-        session.out.say(format!("{:<10}  {}", one.kind.as_str(), one.describe(zone)))
+        session.out.print(format!("{:<10}  {}", one.kind.as_str(), one.describe(zone)))
     })
 }

@@ -20,7 +20,7 @@ use crate::session::Session;
 use crate::show::lines;
 
 /// The most findings that are told; of further ones only the number is.
-const MAX_TOLD: usize = 1_000;
+const MAX_LISTED_FINDINGS: usize = 1_000;
 
 /// What to look at.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub struct Lint {
 }
 
 /// A finding and where it is.
-struct Placed {
+struct LocatedFinding {
     file: Option<String>,
     /// Counted from 1.
     line: Option<usize>,
@@ -67,7 +67,7 @@ struct Placed {
     finding: Finding,
 }
 
-impl fmt::Display for Placed {
+impl fmt::Display for LocatedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {
             (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
@@ -83,7 +83,7 @@ impl fmt::Display for Placed {
     }
 }
 
-impl Placed {
+impl LocatedFinding {
     fn document(&self) -> Value {
         json!({
             "file": self.file,
@@ -98,8 +98,8 @@ impl Placed {
 }
 
 pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failure> {
-    let (now, looked_at, mut found) = look(arguments, session).await?;
-    found.retain(|placed| placed.finding.severity >= arguments.severity);
+    let (now, schedule_count, mut found) = find_findings(arguments, session).await?;
+    found.retain(|located| located.finding.severity >= arguments.severity);
     found.sort_by(|a, b| {
         (&a.file, a.line, &a.job, a.finding.code).cmp(&(&b.file, b.line, &b.job, b.finding.code))
     });
@@ -107,51 +107,51 @@ pub(super) async fn run(arguments: &Lint, session: &Session) -> Result<(), Failu
     if session.out.is_json() {
         session.out.document(&json!({
             "from": now,
-            "looked_at": looked_at,
+            "looked_at": schedule_count,
             "count": count,
-            "findings": found.iter().take(MAX_TOLD).map(Placed::document).collect::<Vec<_>>(),
+            "findings": found.iter().take(MAX_LISTED_FINDINGS).map(LocatedFinding::document).collect::<Vec<_>>(),
         }))?;
     } else {
-        for placed in found.iter().take(MAX_TOLD) {
-            session.out.say(lines(&placed.to_string()))?;
+        for located in found.iter().take(MAX_LISTED_FINDINGS) {
+            session.out.print(lines(&located.to_string()))?;
         }
-        if count > MAX_TOLD {
-            session.out.say(format!("… and {} more", count - MAX_TOLD))?;
+        if count > MAX_LISTED_FINDINGS {
+            session.out.print(format!("… and {} more", count - MAX_LISTED_FINDINGS))?;
         }
     }
     match count {
         0 if session.out.is_json() => Ok(()),
-        0 => session.out.say(format!("Nothing found in {looked_at} schedules.")),
-        1 => Err(findings("1 finding")),
-        _ => Err(findings(&format!("{count} findings"))),
+        0 => session.out.print(format!("Nothing found in {schedule_count} schedules.")),
+        1 => Err(findings_failure("1 finding")),
+        _ => Err(findings_failure(&format!("{count} findings"))),
     }
 }
 
-fn findings(message: &str) -> Failure {
-    Failure::Told { exit: Exit::Findings, message: message.to_owned() }
+fn findings_failure(message: &str) -> Failure {
+    Failure::Reported { exit: Exit::Findings, message: message.to_owned() }
 }
 
-async fn look(
+async fn find_findings(
     arguments: &Lint,
     session: &Session,
-) -> Result<(DateTime<Utc>, usize, Vec<Placed>), Failure> {
+) -> Result<(DateTime<Utc>, usize, Vec<LocatedFinding>), Failure> {
     if arguments.database {
-        return sources::database(arguments, session).await;
+        return sources::lint_database(arguments, session).await;
     }
     let now = arguments.from.unwrap_or_else(clock::now);
     if let Some(text) = &arguments.expression {
         let name = arguments.job.as_deref().unwrap_or_default();
         let found = of_expression(text, name, arguments.tz, arguments.dst, now);
-        let placed = found.into_iter().map(|finding| Placed {
+        let located = found.into_iter().map(|finding| LocatedFinding {
             file: None,
             line: None,
             job: arguments.job.clone(),
             finding,
         });
-        return Ok((now, 1, placed.collect()));
+        return Ok((now, 1, located.collect()));
     }
-    let (looked_at, found) = sources::files(arguments, now)?;
-    Ok((now, looked_at, found))
+    let (schedule_count, found) = sources::lint_files(arguments, now)?;
+    Ok((now, schedule_count, found))
 }
 
 fn parse_severity(word: &str) -> Result<Severity, String> {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use sexton_model::cron::{Dialect, Dst, Expression};
 use sexton_model::zone::Zone;
 
-use super::{COUNT, MAX_COUNT, instant, parse_dst, parse_instant, parse_zone};
+use super::{DEFAULT_COUNT, MAX_COUNT, instant, parse_dst, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::show::ascii_controls;
 
@@ -77,10 +77,10 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, Failu
 }
 
 /// The fields of a question beside its id.
-const KNOWN: [&str; 7] = ["dialect", "expr", "tz", "dst", "job", "from", "count"];
+const KNOWN_FIELDS: [&str; 7] = ["dialect", "expr", "tz", "dst", "job", "from", "count"];
 
 /// Fields that may also be called as the options may be.
-const OTHER_NAMES: [(&str, &str); 2] = [("zone", "tz"), ("salt", "job")];
+const FIELD_ALIASES: [(&str, &str); 2] = [("zone", "tz"), ("salt", "job")];
 
 struct Question {
     id: Value,
@@ -95,7 +95,7 @@ fn question(line: &[u8]) -> Result<Question, (Value, String)> {
     match serde_json::from_slice(line) {
         Ok(Value::Object(mut fields)) => {
             let id = fields.remove("id").unwrap_or(Value::Null);
-            for (other, name) in OTHER_NAMES {
+            for (other, name) in FIELD_ALIASES {
                 let Some(value) = fields.remove(other) else { continue };
                 if fields.insert(name.to_owned(), value).is_some() {
                     return Err((
@@ -104,7 +104,7 @@ fn question(line: &[u8]) -> Result<Question, (Value, String)> {
                     ));
                 }
             }
-            match fields.keys().find(|name| !KNOWN.contains(&name.as_str())) {
+            match fields.keys().find(|name| !KNOWN_FIELDS.contains(&name.as_str())) {
                 None => Ok(Question { id, fields }),
                 Some(name) => Err((id, format!("unknown field {:?}", short(name)))),
             }
@@ -141,7 +141,7 @@ fn next(question: &Question, now: &impl Fn() -> DateTime<Utc>) -> Result<Vec<Str
         Some(from) => parse_instant(from).map_err(|error| format!("from: {error}"))?,
     };
     let count = match question.fields.get("count") {
-        None | Some(Value::Null) => COUNT,
+        None | Some(Value::Null) => DEFAULT_COUNT,
         Some(count) => count
             .as_u64()
             .and_then(|count| usize::try_from(count).ok())

@@ -1,7 +1,7 @@
 //! `sexton executions logs`: what an attempt wrote.
 
 mod follow;
-mod told;
+mod render;
 
 use serde_json::{Value, json};
 use sexton_model::output::{Chunk, Output, Stream};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::line;
 
-pub use told::told;
+pub use render::render_output;
 
 /// More chunks than a worker leaves of one attempt.
 const MAX_CHUNKS: i64 = 1_000;
@@ -30,12 +30,12 @@ struct Streams {
 }
 
 impl Streams {
-    fn of(logs: &Logs) -> Self {
+    fn from_arguments(logs: &Logs) -> Self {
         let both = logs.stdout == logs.stderr;
         Self { stdout: both || logs.stdout, stderr: both || logs.stderr }
     }
 
-    fn shown(self, stream: Stream) -> bool {
+    fn is_shown(self, stream: Stream) -> bool {
         match stream {
             Stream::Stdout => self.stdout,
             Stream::Stderr => self.stderr,
@@ -44,7 +44,7 @@ impl Streams {
 
     /// Without the lines that are not shown.
     fn filter(self, mut output: Output) -> Output {
-        let shown = |line: &sexton_model::output::Line| self.shown(line.stream);
+        let shown = |line: &sexton_model::output::Line| self.is_shown(line.stream);
         let head = output.lines.iter().take(output.head_lines).filter(|line| shown(line)).count();
         output.lines.retain(shown);
         Output { head_lines: head, ..output }
@@ -54,7 +54,7 @@ impl Streams {
 pub(super) async fn run(logs: &Logs, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let id = reference::execution(&store, &logs.id).await?;
-    let streams = Streams::of(logs);
+    let streams = Streams::from_arguments(logs);
     if logs.follow {
         return follow::run(&store, id, logs.attempt, streams, session).await;
     }
@@ -69,13 +69,13 @@ pub(super) async fn run(logs: &Logs, session: &Session) -> Result<(), Failure> {
     }
     let number = found.number;
     let Some(output) = output else {
-        return session.out.say(match found.outcome {
+        return session.out.print(match found.outcome {
             None => format!("Attempt {number} is running and has written nothing yet."),
             Some(outcome) => format!("Attempt {number} ended ({outcome}) without output."),
         });
     };
-    for line in told(number, &output) {
-        session.out.say(line)?;
+    for line in render_output(number, &output) {
+        session.out.print(line)?;
     }
     Ok(())
 }
@@ -99,9 +99,9 @@ async fn read(store: &Store, attempt: &AttemptOutput) -> Result<Option<Output>, 
     let (id, number) = (attempt.execution_id, attempt.number);
     let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
     if !chunks.is_empty() {
-        return whole(number, &chunks).map(Some).map_err(Failure::Failed);
+        return join_chunks(number, &chunks).map(Some).map_err(Failure::Failed);
     }
-    let before = attempt.output.clone().map(|value| before(number, value));
+    let before = attempt.output.clone().map(|value| parse_legacy_output(number, value));
     before.transpose().map_err(Failure::Failed)
 }
 
@@ -110,7 +110,7 @@ async fn read(store: &Store, attempt: &AttemptOutput) -> Result<Option<Output>, 
 /// # Errors
 ///
 /// What to do about a row that no worker of this version wrote.
-pub fn whole(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
+pub fn join_chunks(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
     Output::of(chunks).map_err(|error| unreadable(number, "attempt_output", &error.to_string()))
 }
 
@@ -119,7 +119,7 @@ pub fn whole(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
 /// # Errors
 ///
 /// What to do about a value that no worker wrote.
-pub fn before(number: i32, value: Value) -> Result<Output, String> {
+pub fn parse_legacy_output(number: i32, value: Value) -> Result<Output, String> {
     serde_json::from_value(value)
         .map_err(|error| unreadable(number, "attempts.output", &error.to_string()))
 }

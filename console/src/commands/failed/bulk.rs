@@ -13,20 +13,20 @@ use sexton_store::bulk::{self, BulkSelector, NewBulk, Preview};
 use sexton_store::operator::AuditContext;
 use sexton_store::{Store, failures};
 
-use super::selector::{Selection, seen};
-use super::verify::Asking;
-use super::{left_out, verify, watch};
+use super::selector::{Selection, current_attempts};
+use super::verify_items::Verification;
+use super::{muted, verify_items, watch};
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Facts, ago, line};
 
 /// Jobs and pools that a preview names.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// How it is asked for.
 #[derive(Debug, Args, Default)]
-pub struct Manner {
+pub struct BulkOptions {
     /// Only show what would be done
     #[arg(long)]
     pub dry_run: bool,
@@ -43,7 +43,7 @@ pub struct Manner {
 
 /// Who says whether an effect has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verify<'a> {
+pub(super) enum Verifier<'a> {
     /// The verify tasks of the jobs that have one.
     Tasks,
     /// Nobody, though jobs may have one.
@@ -52,7 +52,7 @@ pub(super) enum Verify<'a> {
     Command(&'a str),
 }
 
-impl Verify<'_> {
+impl Verifier<'_> {
     /// As the store has it, where `any` job has a verify task: a bulk may mean more than its preview has seen.
     pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
         match self {
@@ -66,7 +66,7 @@ impl Verify<'_> {
 
 /// What is done, beside to which.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deed<'a> {
+pub(super) struct BulkAction<'a> {
     /// The kind.
     pub kind: BulkKind,
     /// So many first.
@@ -74,15 +74,15 @@ pub(super) struct Deed<'a> {
     /// The pool they are sent to.
     pub pool: Option<&'a str>,
     /// Who is asked of each first.
-    pub verify: Verify<'a>,
+    pub verify: Verifier<'a>,
     /// Why, for the audit.
     pub reason: Option<&'a str>,
 }
 
-impl<'a> Deed<'a> {
+impl<'a> BulkAction<'a> {
     /// Without any terms.
-    pub(super) const fn of(kind: BulkKind, reason: Option<&'a str>) -> Self {
-        Self { kind, canary: None, pool: None, verify: Verify::Nobody, reason }
+    pub(super) const fn new(kind: BulkKind, reason: Option<&'a str>) -> Self {
+        Self { kind, canary: None, pool: None, verify: Verifier::Nobody, reason }
     }
 }
 
@@ -91,11 +91,11 @@ impl<'a> Deed<'a> {
 /// # Errors
 ///
 /// [`Failure`]; [`Failure::Unconfirmed`] when nobody said yes, and nothing was asked for.
-pub(super) async fn ask(
+pub(super) async fn request_bulk(
     store: &Store,
     selection: &Selection,
-    deed: Deed<'_>,
-    manner: &Manner,
+    action: BulkAction<'_>,
+    options: &BulkOptions,
     session: &Session,
 ) -> Result<(), Failure> {
     if matches!(selection, Selection::Filter(_)) && !failures::is_backfilled(store).await? {
@@ -107,47 +107,48 @@ pub(super) async fn ask(
         Selection::Filter(filter) => (bulk::preview(store, filter, None).await?, Vec::new()),
         Selection::Ids(ids) => {
             let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
-            (bulk::preview_ids(store, &raw).await?, seen(store, ids).await?)
+            (bulk::preview_ids(store, &raw).await?, current_attempts(store, ids).await?)
         }
     };
-    if manner.dry_run {
+    if options.dry_run {
         if session.out.is_json() {
             return session.out.document(&json!({"preview": preview, "bulk": null}));
         }
-        return tell(&preview, deed, session).and_then(|()| session.out.say("Nothing was done."));
+        return render_preview(&preview, action, session)
+            .and_then(|()| session.out.print("Nothing was done."));
     }
     if preview.count == 0 {
         let none = "there are no such executions; nothing was done".to_owned();
-        let beside = left_out::sentence(&preview.muted).map(|text| format!("{none}. {text}"));
+        let beside = muted::describe(&preview.muted).map(|text| format!("{none}. {text}"));
         return Err(Failure::NothingDone(beside.unwrap_or(none)));
     }
-    if !manner.yes && !session.out.is_json() {
-        tell(&preview, deed, session)?;
-    } else if let Some(text) = left_out::sentence(&preview.muted) {
+    if !options.yes && !session.out.is_json() {
+        render_preview(&preview, action, session)?;
+    } else if let Some(text) = muted::describe(&preview.muted) {
         // Nobody sees a preview then.
         session.out.note(&text);
     }
-    confirm(&format!("{} will be {}", counted(&preview), deed.kind.done()), manner.yes)?;
+    confirm(&format!("{} will be {}", describe_count(&preview), action.kind.done()), options.yes)?;
     let asked = match selection {
         Selection::Filter(filter) => &json!(filter),
         Selection::Ids(_) => &Value::Null,
     };
-    let id = create(store, asked, &ids, deed, manner, &preview, session).await?;
+    let id = create_bulk(store, asked, &ids, action, options, &preview, session).await?;
     fault::point("console.bulk_asked");
-    let mut detach = manner.detach;
-    if let Verify::Command(command) = deed.verify {
-        let by = AuditContext { actor: &session.actor, reason: deed.reason };
-        detach |= verify::all(store, Asking { id, command, by }).await?;
+    let mut detach = options.detach;
+    if let Verifier::Command(command) = action.verify {
+        let by = AuditContext { actor: &session.actor, reason: action.reason };
+        detach |= verify_items::verify_all(store, Verification { id, command, by }).await?;
     }
     watch::follow(store, id, detach, session).await
 }
 
-async fn create(
+async fn create_bulk(
     store: &Store,
     filter: &Value,
     ids: &[(ExecutionId, AttemptNumber)],
-    deed: Deed<'_>,
-    manner: &Manner,
+    action: BulkAction<'_>,
+    options: &BulkOptions,
     preview: &Preview,
     session: &Session,
 ) -> Result<i64, Failure> {
@@ -155,19 +156,19 @@ async fn create(
     let asked =
         if filter.is_null() { BulkSelector::Ids(ids) } else { BulkSelector::Filter(filter) };
     let new = NewBulk {
-        kind: deed.kind,
+        kind: action.kind,
         asked,
         asked_at: preview.asked_at,
-        rate: manner.rate,
-        canary: deed.canary,
-        pool: deed.pool,
-        verify: deed.verify.to_store(any).filter(|_| deed.kind == BulkKind::Requeue),
+        rate: options.rate,
+        canary: action.canary,
+        pool: action.pool,
+        verify: action.verify.to_store(any).filter(|_| action.kind == BulkKind::Requeue),
     };
-    let by = AuditContext { actor: &session.actor, reason: deed.reason };
+    let by = AuditContext { actor: &session.actor, reason: action.reason };
     Ok(bulk::create(store, &new, by).await?)
 }
 
-fn counted(preview: &Preview) -> String {
+fn describe_count(preview: &Preview) -> String {
     let noun = if preview.count == 1 { "execution" } else { "executions" };
     if preview.more {
         format!("more than {} {noun}", preview.count)
@@ -176,15 +177,19 @@ fn counted(preview: &Preview) -> String {
     }
 }
 
-fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Failure> {
-    let kind = deed.kind;
+fn render_preview(
+    preview: &Preview,
+    action: BulkAction<'_>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let kind = action.kind;
     let now = preview.asked_at;
     let mut facts = Facts::default();
-    facts.add("what", format!("{} will be {}", counted(preview), kind.done()));
-    facts.maybe("first", preview.oldest.map(|at| ago(at, now)));
-    facts.maybe("last", preview.newest.map(|at| ago(at, now)));
-    facts.add("jobs", named(&preview.jobs));
-    facts.add("pools", named(&preview.pools));
+    facts.add("what", format!("{} will be {}", describe_count(preview), kind.done()));
+    facts.add_optional("first", preview.oldest.map(|at| ago(at, now)));
+    facts.add_optional("last", preview.newest.map(|at| ago(at, now)));
+    facts.add("jobs", join_counts(&preview.jobs));
+    facts.add("pools", join_counts(&preview.pools));
     if preview.succeeded_later > 0 && kind == BulkKind::Requeue {
         facts.add(
             "have succeeded since",
@@ -196,33 +201,33 @@ fn tell(preview: &Preview, deed: Deed<'_>, session: &Session) -> Result<(), Fail
         );
     }
     if preview.verified > 0 && kind == BulkKind::Requeue {
-        facts.maybe("asked first", asked_first(preview.verified, deed.verify));
+        facts.add_optional("asked first", describe_verification(preview.verified, action.verify));
     }
-    facts.maybe("left out", left_out::sentence(&preview.muted));
+    facts.add_optional("left out", muted::describe(&preview.muted));
     if preview.more {
         facts.add("looked at", format!("the first {} alone", bulk::MAX_PREVIEW_EXECUTIONS));
     }
     session.out.facts(facts)
 }
 
-fn asked_first(verified: u64, verify: Verify<'_>) -> Option<String> {
+fn describe_verification(verified: u64, verify: Verifier<'_>) -> Option<String> {
     match verify {
-        Verify::Tasks => Some(format!(
+        Verifier::Tasks => Some(format!(
             "{verified}, by the verify task of their job; those whose effect has happened end well without \
              running"
         )),
-        Verify::Nobody => {
+        Verifier::Nobody => {
             Some(format!("nobody, though the jobs of {verified} have a verify task (--no-verify)"))
         }
-        Verify::Command(_) => None,
+        Verifier::Command(_) => None,
     }
 }
 
-fn named(all: &[(String, u64)]) -> String {
+fn join_counts(all: &[(String, u64)]) -> String {
     let mut parts: Vec<String> =
-        all.iter().take(NAMED).map(|(name, n)| format!("{} {n}", line(name, 100))).collect();
-    if all.len() > NAMED {
-        parts.push(format!("and {} more", all.len() - NAMED));
+        all.iter().take(MAX_NAMED).map(|(name, n)| format!("{} {n}", line(name, 100))).collect();
+    if all.len() > MAX_NAMED {
+        parts.push(format!("and {} more", all.len() - MAX_NAMED));
     }
     parts.join(", ")
 }

@@ -7,15 +7,15 @@ use sexton_service::fault;
 use sexton_store::bulk::{self, BlockedQuestions, Bulk, ControlError};
 use sexton_store::operator::AuditContext;
 
-use super::verify::{self, Asking};
-use super::waits::{of, told};
+use super::blocked_questions::{describe_blocked, find_blocked};
+use super::verify_items::{self, Verification};
 use super::watch::{find, follow, summary};
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
 
 /// Items of one page.
-const PAGE: i64 = 100;
+const PAGE_ITEMS: i64 = 100;
 
 /// Which bulks to list.
 #[derive(Debug, Args)]
@@ -36,11 +36,11 @@ pub enum BulkCommand {
     /// Watch one until it has ended
     Watch(Reference),
     /// Ask a command of those that nobody has answered for, and watch it
-    Verify(Verify),
+    Verify(VerifyArguments),
     /// Stop one: what is done stays done, the rest is left as it is
-    Stop(Steer),
+    Stop(ControlArguments),
     /// Let one that was stopped or paused go on with the rest
-    Resume(Steer),
+    Resume(ControlArguments),
 }
 
 /// A bulk.
@@ -52,7 +52,7 @@ pub struct Reference {
 
 /// What to steer, and why.
 #[derive(Debug, Args)]
-pub struct Steer {
+pub struct ControlArguments {
     /// The bulk's number
     id: i64,
     /// Why, for the audit
@@ -62,7 +62,7 @@ pub struct Steer {
 
 /// What to ask.
 #[derive(Debug, Args)]
-pub struct Verify {
+pub struct VerifyArguments {
     /// The bulk's number
     id: i64,
     /// The command, as in `failed requeue --verify`
@@ -82,7 +82,7 @@ pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Fai
     let ids: Vec<i64> = bulks.iter().map(|bulk| bulk.id).collect();
     let waits = bulk::list_blocked_questions(&store, &ids, None).await?;
     if bulks.is_empty() {
-        return session.out.say("There are no bulks.");
+        return session.out.print("There are no bulks.");
     }
     let now = session.now(&store).await?;
     let mut table = Table::new(&["ID", "WHAT", "STATE", "WHO", "WHEN", "HOW FAR"]);
@@ -110,24 +110,24 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
             let store = session.store().await?;
             follow(&store, reference.id, false, session).await
         }
-        BulkCommand::Verify(asked) => {
+        BulkCommand::Verify(arguments) => {
             let store = session.store().await?;
-            find(&store, asked.id).await?;
-            let by = AuditContext { actor: &session.actor, reason: asked.reason.as_deref() };
-            let asking = Asking { id: asked.id, command: &asked.command, by };
-            let interrupted = verify::all(&store, asking).await?;
-            follow(&store, asked.id, interrupted, session).await
+            find(&store, arguments.id).await?;
+            let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
+            let verification = Verification { id: arguments.id, command: &arguments.command, by };
+            let interrupted = verify_items::verify_all(&store, verification).await?;
+            follow(&store, arguments.id, interrupted, session).await
         }
-        BulkCommand::Stop(steer) => stop(steer, session).await,
-        BulkCommand::Resume(steer) => resume(steer, session).await,
+        BulkCommand::Stop(arguments) => stop(arguments, session).await,
+        BulkCommand::Resume(arguments) => resume(arguments, session).await,
     }
 }
 
 async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let bulk = find(&store, id).await?;
-    let refused = bulk::list_items(&store, id, &["refused", "left"], 0, PAGE).await?;
-    let waits = of(&store, id).await?;
+    let refused = bulk::list_items(&store, id, &["refused", "left"], 0, PAGE_ITEMS).await?;
+    let waits = find_blocked(&store, id).await?;
     if session.out.is_json() {
         let document = json!({"bulk": bulk, "refused": refused, "waits": waits});
         return session.out.document(&document);
@@ -137,7 +137,7 @@ async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     if refused.is_empty() {
         return Ok(());
     }
-    session.out.say("\nNot done")?;
+    session.out.print("\nNot done")?;
     let mut table = Table::new(&["EXECUTION", "WHY"]);
     for item in &refused {
         let note = line(item.note.as_deref().unwrap_or_default(), 300);
@@ -152,41 +152,48 @@ fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> F
     facts.add("what", &bulk.kind);
     facts.add("which", line(&bulk.asked.to_string(), 500));
     facts.add("state", &bulk.state);
-    facts.maybe("because", bulk.why.as_deref().map(|why| line(why, 500)));
+    facts.add_optional("because", bulk.why.as_deref().map(|why| line(why, 500)));
     facts.add("how far", summary(bulk));
-    facts.maybe("waits", waits.map(told));
+    facts.add_optional("waits", waits.map(describe_blocked));
     facts.add("who", &bulk.actor);
-    facts.maybe("from", bulk.from_where.as_ref());
-    facts.maybe("reason", bulk.reason.as_deref().map(|why| line(why, 500)));
-    facts.maybe("rate", bulk.rate.as_ref());
-    facts.maybe("canary", bulk.canary.map(|n| n.to_string()));
-    facts.maybe("to pool", bulk.pool.as_ref());
+    facts.add_optional("from", bulk.from_where.as_ref());
+    facts.add_optional("reason", bulk.reason.as_deref().map(|why| line(why, 500)));
+    facts.add_optional("rate", bulk.rate.as_ref());
+    facts.add_optional("canary", bulk.canary.map(|n| n.to_string()));
+    facts.add_optional("to pool", bulk.pool.as_ref());
     facts.add("asked for", format!("{} ({})", precise(bulk.created_at), ago(bulk.created_at, now)));
-    facts.maybe("ended", bulk.ended_at.map(|at| format!("{} ({})", precise(at), ago(at, now))));
+    facts.add_optional(
+        "ended",
+        bulk.ended_at.map(|at| format!("{} ({})", precise(at), ago(at, now))),
+    );
     facts
 }
 
-async fn stop(steer: &Steer, session: &Session) -> Result<(), Failure> {
+async fn stop(arguments: &ControlArguments, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = AuditContext { actor: &session.actor, reason: steer.reason.as_deref() };
-    bulk::stop(&store, steer.id, by).await.map_err(|error| not_steered(error, "stopped"))?;
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
+    bulk::stop(&store, arguments.id, by)
+        .await
+        .map_err(|error| control_failure(error, "stopped"))?;
     fault::point("console.bulk_stopped");
-    let bulk = find(&store, steer.id).await?;
+    let bulk = find(&store, arguments.id).await?;
     if session.out.is_json() {
         return session.out.document(&json!({"bulk": bulk}));
     }
-    session.out.say(format!("Bulk {} is stopped: {}.", bulk.id, summary(&bulk)))
+    session.out.print(format!("Bulk {} is stopped: {}.", bulk.id, summary(&bulk)))
 }
 
-async fn resume(steer: &Steer, session: &Session) -> Result<(), Failure> {
+async fn resume(arguments: &ControlArguments, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = AuditContext { actor: &session.actor, reason: steer.reason.as_deref() };
-    bulk::resume(&store, steer.id, by).await.map_err(|error| not_steered(error, "resumed"))?;
+    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
+    bulk::resume(&store, arguments.id, by)
+        .await
+        .map_err(|error| control_failure(error, "resumed"))?;
     fault::point("console.bulk_resumed");
-    follow(&store, steer.id, false, session).await
+    follow(&store, arguments.id, false, session).await
 }
 
-fn not_steered(error: ControlError, done: &str) -> Failure {
+fn control_failure(error: ControlError, done: &str) -> Failure {
     match error {
         ControlError::Missing(id) => Failure::NotFound(format!(
             "there is no bulk {id}; `sexton failed bulks` shows those there are"

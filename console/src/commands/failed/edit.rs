@@ -11,19 +11,19 @@ use sexton_store::Store;
 use sexton_store::executions::{self, Execution};
 use sexton_store::operator::{self, AuditContext, OperatorError};
 
-use super::deeds::{beaten, known_pool};
-use super::verified;
+use super::actions::{check_pool, conflict};
+use super::requeue_request;
 use crate::changes::{Change, changes};
 use crate::commands::reference;
 use crate::confirm::confirm;
-use crate::editor::{self, Edited, read_limited};
+use crate::editor::{self, EditedText, read_limited};
 use crate::failure::Failure;
-use crate::misfits::Wanted;
+use crate::params_validation::ParamsSchemas;
 use crate::session::Session;
 use crate::show::line;
 
 /// Differences that are told.
-const TOLD: usize = 50;
+const MAX_LISTED_CHANGES: usize = 50;
 
 /// What to change.
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
@@ -69,34 +69,35 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
     if state != State::Failed || arguments.attempt.is_some_and(|seen| seen != row.attempt) {
         return Err(
-            beaten(&store, OperatorError::Conflict { id, state, attempt }, "requeued").await
+            conflict(&store, OperatorError::Conflict { id, state, attempt }, "requeued").await
         );
     }
     if let Some(pool) = &arguments.pool {
-        known_pool(&store, pool, arguments.force).await?;
+        check_pool(&store, pool, arguments.force).await?;
     }
-    let verified = !arguments.no_requeue && verified::asked(&store, &[id]).await? > 0;
-    let (params, edited) = asked(arguments, &row)?;
+    let has_verify_task =
+        !arguments.no_requeue && requeue_request::count_with_verify_task(&store, &[id]).await? > 0;
+    let (params, edited) = read_params(arguments, &row)?;
     let found = changes(&row.params, &params);
     let pool = arguments.pool.as_ref().map(PoolName::as_str).filter(|pool| *pool != row.pool);
     if found.is_empty() && pool.is_none() {
         return Err(Failure::NothingDone("nothing was changed, and nothing was done".to_owned()));
     }
     if !session.out.is_json() {
-        tell(&found, pool, session)?;
+        render_changes(&found, pool, session)?;
     }
     let keep = |failure| match edited {
-        Some(edited) => edited.keep(failure),
+        Some(edited) => edited.keep_file(failure),
         None => failure,
     };
     if !found.is_empty()
         && let Err(failure) =
-            fits(&store, &row.task_type, pool.unwrap_or(&row.pool), &params, session).await
+            check_params(&store, &row.task_type, pool.unwrap_or(&row.pool), &params, session).await
     {
         return Err(keep(failure));
     }
     if arguments.dry_run {
-        return answer(id, &found, pool, "failed", session);
+        return render_outcome(id, &found, pool, "failed", session);
     }
     let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
     if let Err(failure) = confirm(&format!("{id} will be {what}"), arguments.yes) {
@@ -104,45 +105,50 @@ pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failu
     }
     let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     // Its verify task is asked before it runs again: the edit alone is done here.
-    let asks = verified && !arguments.no_verify;
+    let runs_verify_task = has_verify_task && !arguments.no_verify;
     let change = operator::Edit {
         seen: &row.params,
         params: &params,
         pool,
-        requeue: !arguments.no_requeue && !asks,
-        unverified: verified && !asks,
+        requeue: !arguments.no_requeue && !runs_verify_task,
+        unverified: has_verify_task && !runs_verify_task,
     };
     if let Err(error) = operator::edit(&store, id, attempt, change, by, None).await {
-        return Err(keep(beaten(&store, error, "requeued").await));
+        return Err(keep(conflict(&store, error, "requeued").await));
     }
     fault::point("console.edited");
-    if asks {
-        let few = verified::Few { ids: &[id], attempt: Some(attempt), pool: None, detach: false };
-        return verified::requeue(&store, few, by, session).await;
+    if runs_verify_task {
+        let request = requeue_request::RequeueRequest {
+            ids: &[id],
+            attempt: Some(attempt),
+            pool: None,
+            detach: false,
+        };
+        return requeue_request::requeue(&store, request, by, session).await;
     }
     if session.out.is_json() {
         let state = if arguments.no_requeue { "failed" } else { "pending" };
-        return answer(id, &found, pool, state, session);
+        return render_outcome(id, &found, pool, state, session);
     }
-    session.out.say(format!("{id} is {what}."))
+    session.out.print(format!("{id} is {what}."))
 }
 
 /// Refuses params that do not fit; what could not be checked is said to people, and holds nothing up.
-async fn fits(
+async fn check_params(
     store: &Store,
     task_type: &str,
     pool: &str,
     params: &Value,
     session: &Session,
 ) -> Result<(), Failure> {
-    let wanted = Wanted::of(store, task_type, pool).await?;
+    let params_schemas = ParamsSchemas::load(store, task_type, pool).await?;
     if !session.out.is_json() {
-        wanted.notes().iter().try_for_each(|note| session.out.say(note))?;
+        params_schemas.notes().iter().try_for_each(|note| session.out.print(note))?;
     }
-    wanted.check(params)
+    params_schemas.check(params)
 }
 
-fn answer(
+fn render_outcome(
     id: ExecutionId,
     found: &[Change],
     pool: Option<&str>,
@@ -150,27 +156,27 @@ fn answer(
     session: &Session,
 ) -> Result<(), Failure> {
     if !session.out.is_json() {
-        return session.out.say("Nothing was done.");
+        return session.out.print("Nothing was done.");
     }
     let places: Vec<String> = found.iter().map(ToString::to_string).collect();
     session.out.document(&json!({"id": id, "state": state, "changes": places, "pool": pool}))
 }
 
-fn tell(found: &[Change], pool: Option<&str>, session: &Session) -> Result<(), Failure> {
-    for change in found.iter().take(TOLD) {
-        session.out.say(line(&change.to_string(), 200))?;
+fn render_changes(found: &[Change], pool: Option<&str>, session: &Session) -> Result<(), Failure> {
+    for change in found.iter().take(MAX_LISTED_CHANGES) {
+        session.out.print(line(&change.to_string(), 200))?;
     }
-    if found.len() > TOLD {
-        session.out.say(format!("and {} more", found.len() - TOLD))?;
+    if found.len() > MAX_LISTED_CHANGES {
+        session.out.print(format!("and {} more", found.len() - MAX_LISTED_CHANGES))?;
     }
     match pool {
-        Some(pool) => session.out.say(format!("to pool {pool}")),
+        Some(pool) => session.out.print(format!("to pool {pool}")),
         None => Ok(()),
     }
 }
 
 /// The params it is to have, and where they were written if that was an editor.
-fn asked(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edited>), Failure> {
+fn read_params(arguments: &Edit, row: &Execution) -> Result<(Value, Option<EditedText>), Failure> {
     let Some(text) = &arguments.params else {
         if arguments.pool.is_some() {
             return Ok((row.params.clone(), None));
@@ -180,7 +186,7 @@ fn asked(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edited>), F
         let edited = editor::edit(&(before + "\n"))?;
         return match parse(&edited.text) {
             Ok(params) => Ok((params, Some(edited))),
-            Err(failure) => Err(edited.keep(failure)),
+            Err(failure) => Err(edited.keep_file(failure)),
         };
     };
     let text = if text == "-" {

@@ -12,9 +12,9 @@ use sexton_store::jobs;
 use sexton_store::operator::AuditContext;
 
 use crate::commands::jobs as job_commands;
+use crate::failed::group::{self, GroupWithTrend};
+use crate::failed::sparkline::sparkline;
 use crate::failure::Failure;
-use crate::graveyard::group::{self, Told};
-use crate::graveyard::sparkline::sparkline;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, line, precise};
 
@@ -65,11 +65,11 @@ pub enum GroupCommand {
         text: String,
     },
     /// Leave its executions out of lists; it is counted on
-    Mute(Deed),
+    Mute(DecisionArguments),
     /// Its cause is gone: say so if it comes back
-    Resolve(Deed),
+    Resolve(DecisionArguments),
     /// Take a mute or resolve back
-    Reopen(Deed),
+    Reopen(DecisionArguments),
 }
 
 /// A group.
@@ -81,7 +81,7 @@ pub struct Reference {
 
 /// A group, and why.
 #[derive(Debug, Args)]
-pub struct Deed {
+pub struct DecisionArguments {
     #[command(flatten)]
     group: Reference,
     /// Why, for the audit
@@ -118,21 +118,21 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
         return session.out.document(&groups);
     }
     if groups.is_empty() {
-        return session.out.say("There are no such groups.");
+        return session.out.print("There are no such groups.");
     }
     session.out.table(table(&groups, now))?;
     if groups.len() as i64 == arguments.limit {
-        session.out.say("There may be more: give a larger --limit, --job or --state")?;
+        session.out.print("There may be more: give a larger --limit, --job or --state")?;
     }
     Ok(())
 }
 
-fn table(groups: &[Told], now: DateTime<Utc>) -> Table {
+fn table(groups: &[GroupWithTrend], now: DateTime<Utc>) -> Table {
     let headings =
         ["FINGERPRINT", "STATE", "FAILED", "JOBS", "FIRST", "LAST", "24 HOURS", "CLASS", "WHAT"];
-    let mut table = Table::new(&headings).whole(0).one_line_each();
-    for told in groups {
-        let group = &told.group;
+    let mut table = Table::new(&headings).unclipped(0).single_line_rows();
+    for entry in groups {
+        let group = &entry.group;
         let at =
             |at: Option<DateTime<Utc>>| at.map_or_else(Cell::none, |at| Cell::new(ago(at, now)));
         let note = group.note.as_deref().map(|note| line(note, MAX_SHORT_NOTE_CHARS));
@@ -144,7 +144,7 @@ fn table(groups: &[Told], now: DateTime<Utc>) -> Table {
             Cell::number(group.jobs),
             at(group.first_seen),
             at(group.last_seen),
-            Cell::new(sparkline(&told.trend)),
+            Cell::new(sparkline(&entry.trend)),
             Cell::new(&group.error_class),
             Cell::new(what.as_ref().unwrap_or(&group.pattern)),
         ]);
@@ -163,21 +163,21 @@ fn state(state: GroupState) -> Cell {
 }
 
 /// A group, for people.
-pub(super) fn facts(told: &Told, now: DateTime<Utc>) -> Facts {
-    let group = &told.group;
+pub(super) fn facts(entry: &GroupWithTrend, now: DateTime<Utc>) -> Facts {
+    let group = &entry.group;
     let at = |at: DateTime<Utc>| format!("{} ({})", precise(at), ago(at, now));
     let mut facts = Facts::default();
     facts.add("fingerprint", &group.fingerprint);
     facts.cell("state", state(group.state));
     let decided = group.decided_by.as_ref().zip(group.decided_at);
-    facts.maybe("decided", decided.map(|(by, when)| format!("{} by {by}", at(when))));
-    facts.maybe("note", group.note.as_ref());
+    facts.add_optional("decided", decided.map(|(by, when)| format!("{} by {by}", at(when))));
+    facts.add_optional("note", group.note.as_ref());
     facts.add("class", &group.error_class);
     facts.add("pattern", &group.pattern);
     facts.add("failed now", format!("{} of {} jobs", group.standing, group.jobs));
-    facts.maybe("first seen", group.first_seen.map(at));
-    facts.maybe("last seen", group.last_seen.map(at));
-    facts.add("last 24 hours", sparkline(&told.trend));
+    facts.add_optional("first seen", group.first_seen.map(at));
+    facts.add_optional("last seen", group.last_seen.map(at));
+    facts.add("last 24 hours", sparkline(&entry.trend));
     facts
 }
 
@@ -192,54 +192,60 @@ pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<
             }
             (group, GroupChange::Note(text), None, "noted")
         }
-        GroupCommand::Mute(deed) => (
-            &deed.group,
+        GroupCommand::Mute(arguments) => (
+            &arguments.group,
             GroupChange::Decide(GroupDecision::Muted),
-            deed.reason.as_deref(),
+            arguments.reason.as_deref(),
             "muted",
         ),
-        GroupCommand::Resolve(deed) => (
-            &deed.group,
+        GroupCommand::Resolve(arguments) => (
+            &arguments.group,
             GroupChange::Decide(GroupDecision::Resolved),
-            deed.reason.as_deref(),
+            arguments.reason.as_deref(),
             "resolved",
         ),
-        GroupCommand::Reopen(deed) => {
-            (&deed.group, GroupChange::Decide(GroupDecision::Open), deed.reason.as_deref(), "open")
-        }
+        GroupCommand::Reopen(arguments) => (
+            &arguments.group,
+            GroupChange::Decide(GroupDecision::Open),
+            arguments.reason.as_deref(),
+            "open",
+        ),
     };
     let store = session.store().await?;
-    let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
+    let fingerprint = group::resolve_fingerprint(&store, &reference.fingerprint).await?.to_string();
     let by = AuditContext { actor: &session.actor, reason };
     let decided = failures::decide(&store, &fingerprint, change, by, None).await;
-    let decided = decided.map_err(not_decided)?;
+    let decided = decided.map_err(decision_failure)?;
     fault::point("console.grouped");
     if session.out.is_json() {
         return session.out.document(&json!({
             "fingerprint": fingerprint, "state": decided.decision.as_str(), "note": decided.note,
         }));
     }
-    session.out.say(format!("Group {fingerprint} is {done}."))
+    session.out.print(format!("Group {fingerprint} is {done}."))
 }
 
 async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let fingerprint = group::find(&store, &reference.fingerprint).await?.to_string();
+    let fingerprint = group::resolve_fingerprint(&store, &reference.fingerprint).await?.to_string();
     let missing = || Failure::NotFound(DecideError::Missing(fingerprint.clone()).to_string());
-    let told = group::one(&store, &fingerprint).await?.ok_or_else(missing)?;
+    let entry = group::find(&store, &fingerprint).await?.ok_or_else(missing)?;
     if session.out.is_json() {
-        return session.out.document(&told);
+        return session.out.document(&entry);
     }
     let now = session.now(&store).await?;
-    session.out.facts(facts(&told, now))?;
+    session.out.facts(facts(&entry, now))?;
     let mut hints = Facts::default();
     hints.add("its executions", format!("sexton failed list --fingerprint {fingerprint}"));
-    hints.maybe("one of them", told.group.example.map(|id| format!("sexton failed show {id}")));
-    session.out.say("")?;
+    hints.add_optional(
+        "one of them",
+        entry.group.example.map(|id| format!("sexton failed show {id}")),
+    );
+    session.out.print("")?;
     session.out.facts(hints)
 }
 
-fn not_decided(error: DecideError) -> Failure {
+fn decision_failure(error: DecideError) -> Failure {
     let text = error.to_string();
     match error {
         DecideError::Missing(_) => Failure::NotFound(text),

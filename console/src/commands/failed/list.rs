@@ -7,9 +7,9 @@ use sexton_model::failures::{Order, PageCursor, mask_secrets};
 use sexton_store::Store;
 use sexton_store::failures::{self, FailedExecution};
 
-use super::left_out;
+use super::muted;
+use crate::failed::filter::FilterArguments;
 use crate::failure::Failure;
-use crate::graveyard::filter::FilterArguments;
 use crate::session::Session;
 use crate::show::{Cell, Table, ago, line};
 
@@ -78,26 +78,26 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
         let documents =
             rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
         session.out.document(&documents)?;
-        return left_out::note(&store, &filter, session).await;
+        return muted::print_note(&store, &filter, session).await;
     }
     if rows.is_empty() {
-        session.out.say("There are no such executions.")?;
+        session.out.print("There are no such executions.")?;
     } else {
         session.out.table(table(&rows, now))?;
     }
     if let Some(next) = next {
-        session.out.say(format!("There may be more: add --after {next}"))?;
+        session.out.print(format!("There may be more: add --after {next}"))?;
     }
-    left_out::note(&store, &filter, session).await?;
-    tell_incomplete(&store, session).await
+    muted::print_note(&store, &filter, session).await?;
+    render_incomplete(&store, session).await
 }
 
 /// Says that lists lack what failed before the register was there, as long as they do.
-async fn tell_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
+async fn render_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
     if failures::is_backfilled(store).await? {
         return Ok(());
     }
-    session.out.say(
+    session.out.print(
         "Some older failures are missing: a scheduler of this version is still bringing them in, or none \
          runs.",
     )
@@ -116,8 +116,8 @@ fn document(row: &FailedExecution, order: Order) -> Result<Value, Failure> {
 fn table(rows: &[FailedExecution], now: DateTime<Utc>) -> Table {
     let mut table =
         Table::new(&["ID", "JOB", "ATTEMPTS", "FAILED", "WORKER", "GROUP", "CLASS", "MESSAGE"])
-            .whole(0)
-            .one_line_each();
+            .unclipped(0)
+            .single_line_rows();
     for FailedExecution { execution, worker } in rows {
         let or_none = |text: &Option<String>| text.as_deref().map_or_else(Cell::none, Cell::new);
         table.row(vec![

@@ -7,8 +7,8 @@ use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_store::{Store, executions};
 
 use crate::commands::reference;
+use crate::failed::filter::FilterArguments;
 use crate::failure::Failure;
-use crate::graveyard::filter::FilterArguments;
 
 /// Ids, or a filter; of a filter everything that is given must hold.
 #[derive(Debug, Args, Default)]
@@ -79,14 +79,14 @@ impl Selector {
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn seen(
+pub(super) async fn current_attempts(
     store: &Store,
     ids: &[ExecutionId],
 ) -> Result<Vec<(ExecutionId, AttemptNumber)>, Failure> {
-    let mut seen = Vec::with_capacity(ids.len());
+    let mut attempts = Vec::with_capacity(ids.len());
     for id in ids {
         let row = executions::find(store, id.get()).await?;
-        seen.extend(row.and_then(|row| Some((*id, AttemptNumber::new(row.attempt)?))));
+        attempts.extend(row.and_then(|row| Some((*id, AttemptNumber::new(row.attempt)?))));
     }
-    Ok(seen)
+    Ok(attempts)
 }

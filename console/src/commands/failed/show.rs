@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 
 use crate::commands::executions::{self, history};
 use crate::commands::{failed::groups, reference};
+use crate::failed::details::{self, ExecutionDetails, ParkedMessage, Tail};
 use crate::failure::Failure;
-use crate::graveyard::story::{self, Message, Story, Tail};
 use crate::session::Session;
 use crate::show::{Cell, precise};
 use crate::show::{Facts, Tone, ago, line};
@@ -16,58 +16,68 @@ const MAX_BODY_CHARS: usize = 4_000;
 pub(super) async fn run(id: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let id = reference::execution(&store, id).await?;
-    let told = story::tell(&store, id).await?.ok_or_else(|| reference::missing(id))?;
+    let details = details::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
     if session.out.is_json() {
-        return session.out.document(&told.document()?);
+        return session.out.document(&details.document()?);
     }
     let now = session.now(&store).await?;
-    tell(&told, now, session)
+    render(&details, now, session)
 }
 
-fn tell(story: &Story, now: DateTime<Utc>, session: &Session) -> Result<(), Failure> {
-    let Story { execution, attempts, .. } = story;
+fn render(
+    details: &ExecutionDetails,
+    now: DateTime<Utc>,
+    session: &Session,
+) -> Result<(), Failure> {
+    let ExecutionDetails { execution, attempts, .. } = details;
     session.out.facts(executions::facts(execution, now))?;
-    if let Some(group) = &story.group {
-        session.out.say("\nGroup")?;
+    if let Some(group) = &details.group {
+        session.out.print("\nGroup")?;
         session.out.facts(groups::facts(group, now))?;
     }
-    if let Some(history) = history::table(execution, attempts, story::MAX_ATTEMPTS, now) {
-        session.out.say("\nAttempts")?;
+    if let Some(history) = history::table(execution, attempts, details::MAX_ATTEMPTS, now) {
+        session.out.print("\nAttempts")?;
         session.out.table(history)?;
     } else if history::is_removed(execution, attempts) {
-        session.out.say("\nIts attempts were removed by retention; the row stays for its key.")?;
+        session
+            .out
+            .print("\nIts attempts were removed by retention; the row stays for its key.")?;
     }
-    if let Some(tail) = &story.tail {
-        tell_tail(tail, session)?;
+    if let Some(tail) = &details.tail {
+        render_tail(tail, session)?;
     }
-    if let Some(message) = &story.parked {
-        tell_message(message, now, session)?;
+    if let Some(message) = &details.parked {
+        render_message(message, now, session)?;
     }
-    executions::tell_actions(&story.actions, now, session)?;
-    executions::tell_hints(execution, !attempts.is_empty(), session)
+    executions::render_actions(&details.actions, now, session)?;
+    executions::render_hints(execution, !attempts.is_empty(), session)
 }
 
-fn tell_tail(tail: &Tail, session: &Session) -> Result<(), Failure> {
+fn render_tail(tail: &Tail, session: &Session) -> Result<(), Failure> {
     let before = match tail.before {
         0 => String::new(),
         lines => format!(", after {lines} lines"),
     };
-    session.out.say(format!("\nEnd of what attempt {} wrote{before}", tail.number))?;
+    session.out.print(format!("\nEnd of what attempt {} wrote{before}", tail.number))?;
     for written in &tail.lines {
         // One more for the ellipsis of a line that was cut.
-        let text = line(&written.text, story::TAIL_CHARS + 1);
-        session.out.say(format!("  {} {text}", written.at.format("%H:%M:%S%.3f")))?;
+        let text = line(&written.text, details::TAIL_CHARS + 1);
+        session.out.print(format!("  {} {text}", written.at.format("%H:%M:%S%.3f")))?;
     }
     Ok(())
 }
 
-fn tell_message(message: &Message, now: DateTime<Utc>, session: &Session) -> Result<(), Failure> {
-    session.out.say("\nMessage in the failed queue")?;
+fn render_message(
+    message: &ParkedMessage,
+    now: DateTime<Utc>,
+    session: &Session,
+) -> Result<(), Failure> {
+    session.out.print("\nMessage in the failed queue")?;
     let mut facts = Facts::default();
     match message.published_at {
         Some(at) => facts.add("published", format!("{} ({})", precise(at), ago(at, now))),
         None => facts.cell("published", Cell::toned("not yet: it is owed", Tone::Warning)),
     }
     session.out.facts(facts)?;
-    session.out.say(line(&message.body.to_string(), MAX_BODY_CHARS))
+    session.out.print(line(&message.body.to_string(), MAX_BODY_CHARS))
 }

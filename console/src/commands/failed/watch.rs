@@ -7,26 +7,26 @@ use sexton_store::bulk::{self, Bulk};
 use sexton_store::{Store, instances};
 use tokio::time::{Instant, sleep};
 
-use super::waits;
+use super::blocked_questions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Progress, lines};
-use crate::verify::LIMIT;
+use crate::verify_command::COMMAND_TIMEOUT;
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// When no answer has come for so long, nobody's command is being asked.
-const NOBODY_ASKS: Duration = Duration::from_secs(LIMIT.as_secs() + 5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(COMMAND_TIMEOUT.as_secs() + 5);
 /// A scheduler that was not heard of for so long is not at work, in milliseconds.
-const SILENT_MS: i64 = 30_000;
+const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 
 /// Watches until the bulk has ended, and says how; an interrupt ends the watching alone. Without a
 /// scheduler at work nobody waits, nor when nothing is left to do but what a command has to be asked of.
 ///
 /// # Errors
 ///
-/// [`Failure::Told`] when it did not do all that was asked, is paused or stopped, or was not asked of.
+/// [`Failure::Reported`] when it did not do all that was asked, is paused or stopped, or was not asked of.
 pub(super) async fn follow(
     store: &Store,
     id: i64,
@@ -34,43 +34,43 @@ pub(super) async fn follow(
     session: &Session,
 ) -> Result<(), Failure> {
     let mut bulk = find(store, id).await?;
-    if detach || !scheduler_is_there(store).await? {
-        return match unasked(store, &bulk).await? {
-            0 => tell_going_on(&bulk, detach, session),
-            left => tell_unasked(&bulk, left, session),
+    if detach || !is_scheduler_running(store).await? {
+        return match count_unanswered(store, &bulk).await? {
+            0 => render_detached(&bulk, detach, session),
+            left => render_unanswered(&bulk, left, session),
         };
     }
     let progress = Progress::new(usize::MAX);
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
     let mut waiting = (0, Instant::now());
-    let mut notice = waits::Notice::default();
+    let mut notice = blocked_questions::BlockedNotice::default();
     while matches!(bulk.state.as_str(), "preparing" | "running") {
-        let left = unasked(store, &bulk).await?;
+        let left = count_unanswered(store, &bulk).await?;
         if left != waiting.0 {
             waiting = (left, Instant::now());
         }
-        let rest_waits = bulk.prepared_at.is_some() && left >= bulk.remaining() as u64;
-        if left > 0 && rest_waits && waiting.1.elapsed() > NOBODY_ASKS {
+        let only_unanswered_left = bulk.prepared_at.is_some() && left >= bulk.remaining() as u64;
+        if left > 0 && only_unanswered_left && waiting.1.elapsed() > ANSWER_TIMEOUT {
             drop(progress);
-            return tell_unasked(&bulk, left, session);
+            return render_unanswered(&bulk, left, session);
         }
-        notice.look(store, &bulk, &progress).await?;
-        progress.at((bulk.selected - bulk.remaining()) as u64, bulk.selected as u64);
+        notice.update(store, &bulk, &progress).await?;
+        progress.set((bulk.selected - bulk.remaining()) as u64, bulk.selected as u64);
         tokio::select! {
             _ = &mut interrupt => {
                 drop(progress);
                 return match left {
-                    0 => tell_going_on(&bulk, true, session),
-                    left => tell_unasked(&bulk, left, session),
+                    0 => render_detached(&bulk, true, session),
+                    left => render_unanswered(&bulk, left, session),
                 };
             }
-            () = sleep(LOOK) => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
         bulk = find(store, id).await?;
     }
     drop(progress);
-    ended(&bulk, session)
+    render_end(&bulk, session)
 }
 
 /// One bulk.
@@ -86,74 +86,77 @@ pub(super) async fn find(store: &Store, id: i64) -> Result<Bulk, Failure> {
     })
 }
 
-async fn scheduler_is_there(store: &Store) -> Result<bool, Failure> {
+async fn is_scheduler_running(store: &Store) -> Result<bool, Failure> {
     let all = instances::list(store, None).await?;
-    Ok(all.iter().any(|it| it.kind == "scheduler" && it.silent_ms < SILENT_MS))
+    Ok(all.iter().any(|it| it.kind == "scheduler" && it.silent_ms < MAX_HEARTBEAT_AGE_MS))
 }
 
 /// How many of a bulk that goes on wait for a command's answer.
-async fn unasked(store: &Store, bulk: &Bulk) -> Result<u64, Failure> {
+async fn count_unanswered(store: &Store, bulk: &Bulk) -> Result<u64, Failure> {
     let waits = matches!(bulk.state.as_str(), "preparing" | "running")
         && bulk.verify.as_deref() == Some("command");
     if waits { Ok(bulk::count_unasked(store, bulk.id).await?) } else { Ok(0) }
 }
 
-fn tell_unasked(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Failure> {
+fn render_unanswered(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Failure> {
     if session.out.is_json() {
         session.out.document(&json!({"bulk": bulk, "unasked": left}))?;
     }
-    let (id, told) = (bulk.id, summary(bulk));
+    let (id, progress_text) = (bulk.id, summary(bulk));
     let (noun, them) = if left == 1 { ("it is", "it") } else { ("they are", "them") };
     let message = format!(
-        "bulk {id}: {told}; nobody has answered yet for {left}, and nothing is done until {noun} answered \
+        "bulk {id}: {progress_text}; nobody has answered yet for {left}, and nothing is done until {noun} answered \
          for. To ask a command of {them}: sexton failed bulk verify {id} CMD"
     );
-    Err(Failure::Told { exit: Exit::Partly, message })
+    Err(Failure::Reported { exit: Exit::Partly, message })
 }
 
-fn tell_going_on(bulk: &Bulk, at_work: bool, session: &Session) -> Result<(), Failure> {
+fn render_detached(bulk: &Bulk, at_work: bool, session: &Session) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&json!({"bulk": bulk}));
     }
     let id = bulk.id;
-    session.out.say(if at_work {
+    session.out.print(if at_work {
         format!("Bulk {id} goes on without this command.")
     } else {
         format!("Bulk {id} is written down; no scheduler is at work, and it begins when one is.")
     })?;
-    session.out.say(format!(
+    session.out.print(format!(
         "Watch it: sexton failed bulk watch {id}. Stop it: sexton failed bulk stop {id}"
     ))
 }
 
-fn ended(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
+fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
     if session.out.is_json() {
         session.out.document(&json!({"bulk": bulk}))?;
     }
     let id = bulk.id;
-    let told = summary(bulk);
+    let progress_text = summary(bulk);
     let why = bulk.why.as_deref().unwrap_or_default();
-    let failure = |exit, message: String| Err(Failure::Told { exit, message });
+    let failure = |exit, message: String| Err(Failure::Reported { exit, message });
     match bulk.state.as_str() {
         "paused" => failure(
             Exit::Failed,
             format!(
-                "bulk {id} is paused: {}\n{told}; `sexton failed bulk resume {id}` goes on with the rest, \
+                "bulk {id} is paused: {}\n{progress_text}; `sexton failed bulk resume {id}` goes on with the rest, \
                  `sexton failed bulk stop {id}` leaves it",
                 lines(why)
             ),
         ),
         "stopped" => {
             let by = bulk.stopped_by.as_deref().unwrap_or("somebody");
-            let text = format!("bulk {id} was stopped by {}: {}\n{told}", lines(by), lines(why));
+            let text =
+                format!("bulk {id} was stopped by {}: {}\n{progress_text}", lines(by), lines(why));
             failure(Exit::NothingDone, text)
         }
         _ if bulk.refused + bulk.left_alone > 0 => failure(
             Exit::Partly,
-            format!("bulk {id}: {told}; `sexton failed bulk show {id}` says which and why"),
+            format!(
+                "bulk {id}: {progress_text}; `sexton failed bulk show {id}` says which and why"
+            ),
         ),
         _ if session.out.is_json() => Ok(()),
-        _ => session.out.say(format!("Bulk {id}: {told}.")),
+        _ => session.out.print(format!("Bulk {id}: {progress_text}.")),
     }
 }
 

@@ -13,10 +13,10 @@ use sexton_store::jobs::{self, Applied, ApplyError};
 use uuid::Uuid;
 
 use super::Apply;
-use super::text_and_lines::{lines_of_names, text};
+use super::input_files::{find_name_lines, read_text};
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::misfits::{self, OfJob};
+use crate::params_validation::{self, JobMismatch};
 use crate::session::Session;
 use crate::show::{line, lines};
 
@@ -28,14 +28,14 @@ const MAX_CHANGE_CHARS: usize = 300;
 pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Failure> {
     let files = Files::read(&arguments.files)?;
     let store = session.store().await?;
-    let wanted = |dry_run| jobs::Apply {
+    let request = |dry_run| jobs::Apply {
         specs: &files.specs,
         actor: &session.actor,
         dry_run,
         prune: arguments.prune,
     };
     if arguments.prune && !arguments.dry_run {
-        let preview = call(&store, wanted(true), &files).await?;
+        let preview = call(&store, request(true), &files).await?;
         let count = preview.paused.len();
         if count > 0 {
             let what = format!(
@@ -45,20 +45,21 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
             confirm(&what, arguments.yes)?;
         }
     }
-    let misfits = misfits::of_jobs(&store, &files.specs).await?;
-    let problems: Vec<Problem> = misfits.iter().map(|one| files.misfit(one)).collect();
+    let mismatches = params_validation::validate_jobs(&store, &files.specs).await?;
+    let problems: Vec<Problem> =
+        mismatches.iter().map(|mismatch| files.mismatch_problem(mismatch)).collect();
     if arguments.strict && !problems.is_empty() {
         return Err(Failure::Problems(problems));
     }
-    let applied = call(&store, wanted(arguments.dry_run), &files).await?;
+    let applied = call(&store, request(arguments.dry_run), &files).await?;
     let changed = [applied.created.len(), applied.changed.len(), applied.paused.len()];
     if !arguments.dry_run && changed.iter().sum::<usize>() > 0 {
         fault::point("console.applied");
     }
     if session.out.is_json() {
-        return session.out.document(&document(&applied, &misfits, arguments.dry_run));
+        return session.out.document(&document(&applied, &mismatches, arguments.dry_run));
     }
-    tell(&applied, arguments.dry_run, session)?;
+    render(&applied, arguments.dry_run, session)?;
     warn(&problems);
     Ok(())
 }
@@ -77,7 +78,7 @@ async fn call(store: &Store, request: jobs::Apply<'_>, files: &Files) -> Result<
     let fresh_id = || JobId::new(Uuid::now_v7());
     jobs::apply(store, request, fresh_id, None).await.map_err(|error| match error {
         ApplyError::Problems(problems) => {
-            Failure::Problems(problems.into_iter().map(|problem| files.located(problem)).collect())
+            Failure::Problems(problems.into_iter().map(|problem| files.locate(problem)).collect())
         }
         ApplyError::TooMany(_) => Failure::Usage(format!("{error}; apply them in several calls")),
         ApplyError::Locked => Failure::Failed(error.to_string()),
@@ -100,7 +101,7 @@ impl Files {
         let mut problems = Vec::new();
         for path in paths {
             let name = path.as_ref().display().to_string();
-            let text = text(path.as_ref())
+            let text = read_text(path.as_ref())
                 .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
             match jobs_file::parse(&name, &text) {
                 Ok(specs) => problems.extend(files.add(&name, &text, specs)),
@@ -113,7 +114,7 @@ impl Files {
     /// Takes in one file's jobs; returns those that another file has too, as problems.
     fn add(&mut self, file: &str, text: &str, specs: Vec<JobSpec>) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let lines = lines_of_names(text);
+        let lines = find_name_lines(text);
         for spec in specs {
             let line = lines.get(spec.name.as_str()).copied();
             if let Some((other, _)) = self.places.get(&spec.name) {
@@ -132,20 +133,20 @@ impl Files {
         problems
     }
 
-    fn misfit(&self, misfit: &OfJob) -> Problem {
-        self.located(Problem {
+    fn mismatch_problem(&self, mismatch: &JobMismatch) -> Problem {
+        self.locate(Problem {
             file: String::new(),
             line: None,
-            job: Some(misfit.job.clone()),
+            job: Some(mismatch.job.clone()),
             field: Some("params".to_owned()),
             message: format!(
                 "do not fit what a worker at work says of the task: {}",
-                misfit.told()
+                mismatch.describe()
             ),
         })
     }
 
-    fn located(&self, mut problem: Problem) -> Problem {
+    fn locate(&self, mut problem: Problem) -> Problem {
         if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
             (problem.file, problem.line) = (file.clone(), *line);
         }
@@ -153,7 +154,7 @@ impl Files {
     }
 }
 
-fn document(applied: &Applied, misfits: &[OfJob], dry_run: bool) -> Value {
+fn document(applied: &Applied, mismatches: &[JobMismatch], dry_run: bool) -> Value {
     let changed = applied.changed.iter().map(|job| {
         let changes = job
             .changes
@@ -169,18 +170,18 @@ fn document(applied: &Applied, misfits: &[OfJob], dry_run: bool) -> Value {
         "paused": applied.paused,
         "still_paused": applied.still_paused,
         "not_paused": applied.not_paused,
-        "misfits": misfits,
+        "misfits": mismatches,
     })
 }
 
-fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failure> {
+fn render(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failure> {
     let out = &session.out;
-    let some = |lines: Vec<String>| {
+    let print_lines = |lines: Vec<String>| {
         let more = lines.len().saturating_sub(MAX_NAMED);
-        lines.iter().take(MAX_NAMED).try_for_each(|line| out.say(line))?;
-        if more > 0 { out.say(format!("  … and {more} more")) } else { Ok(()) }
+        lines.iter().take(MAX_NAMED).try_for_each(|line| out.print(line))?;
+        if more > 0 { out.print(format!("  … and {more} more")) } else { Ok(()) }
     };
-    some(applied.created.iter().map(|name| format!("+ {name}")).collect())?;
+    print_lines(applied.created.iter().map(|name| format!("+ {name}")).collect())?;
     let changes = applied.changed.iter().map(|job| {
         let fields = job
             .changes
@@ -188,8 +189,8 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
             .map(|change| format!("\n    {}", line(&change.to_string(), MAX_CHANGE_CHARS)));
         format!("~ {}{}", job.name, fields.collect::<String>())
     });
-    some(changes.collect())?;
-    some(applied.paused.iter().map(|name| format!("- {name} (paused)")).collect())?;
+    print_lines(changes.collect())?;
+    print_lines(applied.paused.iter().map(|name| format!("- {name} (paused)")).collect())?;
     let counts = [
         (applied.created.len(), "created"),
         (applied.changed.len(), "changed"),
@@ -198,7 +199,7 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
     ];
     let counts = counts.iter().map(|(count, word)| format!("{count} {word}"));
     let counts = counts.collect::<Vec<_>>().join(", ");
-    out.say(if dry_run {
+    out.print(if dry_run {
         format!("Nothing was written; it would be: {counts}.")
     } else {
         format!("{counts}.")
@@ -206,14 +207,14 @@ fn tell(applied: &Applied, dry_run: bool, session: &Session) -> Result<(), Failu
     let listed = |names: &[String]| line(&names.join(", "), 200);
     if !applied.still_paused.is_empty() {
         let (count, names) = (applied.still_paused.len(), listed(&applied.still_paused));
-        out.say(format!(
+        out.print(format!(
             "{count} of these jobs are paused and do not fire ({names}); `sexton jobs resume NAME` \
              starts them."
         ))?;
     }
     if !applied.not_paused.is_empty() {
         let (count, names) = (applied.not_paused.len(), listed(&applied.not_paused));
-        out.say(format!(
+        out.print(format!(
             "{count} of these jobs fire although the file says paused ({names}), which counts only \
              when a job is created; `sexton jobs pause NAME` stops them."
         ))?;

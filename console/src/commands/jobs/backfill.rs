@@ -13,7 +13,7 @@ use sexton_store::ledger::zone_of;
 use sexton_store::operator::AuditContext;
 use uuid::Uuid;
 
-use super::{Backfill, missing, when};
+use super::{Backfill, missing, time_argument};
 use crate::actor;
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -21,23 +21,23 @@ use crate::session::Session;
 use crate::show::{Cell, Table, duration, instant};
 
 /// The most firings that are looked at.
-const MAX_LOOKED_AT: u64 = 100_000;
+const MAX_FIRINGS: u64 = 100_000;
 /// The most firings that are told one by one.
-const MAX_TOLD: usize = 1_000;
+const MAX_LISTED: usize = 1_000;
 /// The most that are shown to people.
 const MAX_SHOWN: usize = 50;
 
 /// What was done, or would be.
 #[derive(Debug, Default)]
-struct Sum {
+struct Totals {
     made: u64,
     known: u64,
     first_due_at: Option<DateTime<Utc>>,
     last_due_at: Option<DateTime<Utc>>,
-    told: Vec<BackfilledFiring>,
+    listed: Vec<BackfilledFiring>,
 }
 
-impl Sum {
+impl Totals {
     fn add(&mut self, firings: Vec<BackfilledFiring>) {
         for firing in firings {
             match firing.due_at {
@@ -48,13 +48,13 @@ impl Sum {
                 }
                 None => self.known += 1,
             }
-            if self.told.len() < MAX_TOLD {
-                self.told.push(firing);
+            if self.listed.len() < MAX_LISTED {
+                self.listed.push(firing);
             }
         }
     }
 
-    const fn looked_at(&self) -> u64 {
+    const fn firing_count(&self) -> u64 {
         self.made + self.known
     }
 }
@@ -66,11 +66,15 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         return Err(missing(&store, name).await);
     };
     let (zone, now) = (arguments.tz.unwrap_or_else(|| zone_of(&job)), session.now(&store).await?);
-    let to = arguments.to.as_deref().map(|to| when::parse("--to", to, zone, now)).transpose()?;
+    let to = arguments
+        .to
+        .as_deref()
+        .map(|to| time_argument::parse("--to", to, zone, now))
+        .transpose()?;
     let claimed_by = actor::claimer();
     let request = backfill::Backfill {
         job: name,
-        from: when::parse("--from", &arguments.from, zone, now)?,
+        from: time_argument::parse("--from", &arguments.from, zone, now)?,
         to: to.unwrap_or(now),
         rate: arguments.rate,
         allow_overlap: arguments.overlap.is_some(),
@@ -78,7 +82,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         dry_run: true,
     };
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
-    let preview = all(&store, request, by).await?;
+    let preview = run_batches(&store, request, by).await?;
     if preview.made > MAX_BACKFILL_EXECUTIONS {
         return Err(Failure::Usage(format!(
             "{} firings have no execution; {MAX_BACKFILL_EXECUTIONS} at most at once: narrow the range",
@@ -86,7 +90,7 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         )));
     }
     if arguments.dry_run {
-        return tell(&preview, arguments, &request, session);
+        return render(&preview, arguments, &request, session);
     }
     if preview.made == 0 {
         return Err(Failure::NothingDone(format!(
@@ -95,42 +99,43 @@ pub(super) async fn run(arguments: &Backfill, session: &Session) -> Result<(), F
         )));
     }
     confirm(&question(&preview, arguments), arguments.yes)?;
-    let done = all(&store, backfill::Backfill { dry_run: false, ..request }, by).await?;
-    tell(&done, arguments, &request, session)
+    let done = run_batches(&store, backfill::Backfill { dry_run: false, ..request }, by).await?;
+    render(&done, arguments, &request, session)
 }
 
 /// Batch by batch, to the end.
-async fn all(
+async fn run_batches(
     store: &Store,
     request: backfill::Backfill<'_>,
     by: AuditContext<'_>,
-) -> Result<Sum, Failure> {
-    let mut sum = Sum::default();
-    let mut place: Option<BatchStart> = None;
+) -> Result<Totals, Failure> {
+    let mut sum = Totals::default();
+    let mut position: Option<BatchStart> = None;
     loop {
         let fresh_id = || ExecutionId::new(Uuid::now_v7());
-        let batch = match backfill::create_batch(store, request, place, fresh_id, by, None).await {
+        let batch = match backfill::create_batch(store, request, position, fresh_id, by, None).await
+        {
             Ok(batch) => batch,
             Err(BackfillError::Missing(name)) => return Err(missing(store, &name).await),
-            Err(error) => return Err(refused(error, sum.made)),
+            Err(error) => return Err(backfill_failure(error, sum.made)),
         };
         sum.add(batch.firings);
-        if sum.looked_at() > MAX_LOOKED_AT {
+        if sum.firing_count() > MAX_FIRINGS {
             return Err(Failure::Usage(format!(
-                "the range has more than {MAX_LOOKED_AT} firings: narrow it"
+                "the range has more than {MAX_FIRINGS} firings: narrow it"
             )));
         }
-        place = batch.next;
+        position = batch.next;
         if !request.dry_run && sum.made > 0 {
             fault::point("console.backfilled");
         }
-        if place.is_none() {
+        if position.is_none() {
             return Ok(sum);
         }
     }
 }
 
-fn refused(error: BackfillError, made: u64) -> Failure {
+fn backfill_failure(error: BackfillError, made: u64) -> Failure {
     let hint = match &error {
         BackfillError::Overlap(_) => {
             "; --overlap allow lets these run beside each other and beside others"
@@ -148,7 +153,7 @@ fn refused(error: BackfillError, made: u64) -> Failure {
     }
 }
 
-fn question(preview: &Sum, arguments: &Backfill) -> String {
+fn question(preview: &Totals, arguments: &Backfill) -> String {
     let last = match (preview.first_due_at, preview.last_due_at) {
         (Some(first), Some(last)) if last > first => {
             format!(", the last one due after {}", duration((last - first).num_milliseconds()))
@@ -158,14 +163,14 @@ fn question(preview: &Sum, arguments: &Backfill) -> String {
     format!("{} firings of {} will run{last}", preview.made, arguments.name)
 }
 
-fn tell(
-    sum: &Sum,
+fn render(
+    sum: &Totals,
     arguments: &Backfill,
     request: &backfill::Backfill<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
     if session.out.is_json() {
-        let firings = sum.told.iter().map(|firing| {
+        let firings = sum.listed.iter().map(|firing| {
             json!({
                 "scheduled_for": firing.scheduled_for,
                 "execution_key": firing.execution_key,
@@ -186,11 +191,11 @@ fn tell(
             "first_due_at": sum.first_due_at,
             "last_due_at": sum.last_due_at,
             "firings": firings.collect::<Value>(),
-            "firings_are_all": sum.looked_at() == sum.told.len() as u64,
+            "firings_are_all": sum.firing_count() == sum.listed.len() as u64,
         }));
     }
-    let mut table = Table::new(&["FIRING", "DUE", "EXECUTION"]).one_line_each();
-    for firing in sum.told.iter().take(MAX_SHOWN) {
+    let mut table = Table::new(&["FIRING", "DUE", "EXECUTION"]).single_line_rows();
+    for firing in sum.listed.iter().take(MAX_SHOWN) {
         let id = firing.execution.map(|id| id.to_string());
         table.row(vec![
             Cell::new(instant(firing.scheduled_for)),
@@ -201,11 +206,11 @@ fn tell(
     if !table.is_empty() {
         session.out.table(table)?;
     }
-    if sum.looked_at() > MAX_SHOWN as u64 {
-        session.out.say(format!("  … and {} more", sum.looked_at() - MAX_SHOWN as u64))?;
+    if sum.firing_count() > MAX_SHOWN as u64 {
+        session.out.print(format!("  … and {} more", sum.firing_count() - MAX_SHOWN as u64))?;
     }
     let (made, known) = (sum.made, sum.known);
-    session.out.say(if arguments.dry_run {
+    session.out.print(if arguments.dry_run {
         format!("Nothing was written; {made} firings would run, {known} have an execution.")
     } else {
         let at = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::AutoSi, true);

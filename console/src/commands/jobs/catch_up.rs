@@ -26,7 +26,7 @@ use crate::session::Session;
 use crate::show::{Cell, Table, Tone, duration, instant};
 
 /// Jobs, and runs that were set aside, that one answer has at the most.
-const MOST: i64 = 10_000;
+const MAX_ENTRIES: i64 = 10_000;
 
 /// What would become of the late firings of a job.
 #[derive(Debug, Serialize)]
@@ -73,7 +73,8 @@ pub(super) async fn run(arguments: &CatchUp, session: &Session) -> Result<(), Fa
 async fn show(store: &Store, names: Option<&[String]>, session: &Session) -> Result<(), Failure> {
     let hold = catch_up::find_hold(store).await?;
     let now = session.now(store).await?;
-    let Late { entries, unreadable, is_cut } = late(store, names, hold.is_some()).await?;
+    let CatchUpPreview { entries, unreadable, is_cut } =
+        preview(store, names, hold.is_some()).await?;
     if session.out.is_json() {
         return session.out.document(&json!({
             "now": now,
@@ -84,26 +85,26 @@ async fn show(store: &Store, names: Option<&[String]>, session: &Session) -> Res
         }));
     }
     match &hold {
-        Some(hold) => session.out.say(held(hold))?,
-        None => session.out.say("Catch-up is not held.")?,
+        Some(hold) => session.out.print(describe_hold(hold))?,
+        None => session.out.print("Catch-up is not held.")?,
     }
     for name in &unreadable {
-        session.out.say(format!("{name} cannot be planned: its row cannot be read."))?;
+        session.out.print(format!("{name} cannot be planned: its row cannot be read."))?;
     }
     if entries.is_empty() {
-        return session.out.say("No firing is late.");
+        return session.out.print("No firing is late.");
     }
     session.out.table(table(&entries))?;
     if is_cut {
-        session.out.say(format!(
-            "More is left out: only the first {MOST} late jobs and runs that were set aside are \
+        session.out.print(format!(
+            "More is left out: only the first {MAX_ENTRIES} late jobs and runs that were set aside are \
              judged here. Ask for single jobs by their names."
         ))?;
     }
     Ok(())
 }
 
-fn held(hold: &Hold) -> String {
+fn describe_hold(hold: &Hold) -> String {
     let direction = if hold.reason == "backward" { "back" } else { "ahead" };
     format!(
         "Catch-up is held: the database's time went {direction} from {} to {}. {} firings of {} jobs \
@@ -116,7 +117,7 @@ fn held(hold: &Hold) -> String {
 }
 
 /// What a dry run says.
-struct Late {
+struct CatchUpPreview {
     /// What would become of what is late now, and of what was set aside.
     entries: Vec<Entry>,
     /// Jobs that cannot be read.
@@ -125,22 +126,26 @@ struct Late {
     is_cut: bool,
 }
 
-async fn late(store: &Store, names: Option<&[String]>, is_held: bool) -> Result<Late, StoreError> {
+async fn preview(
+    store: &Store,
+    names: Option<&[String]>,
+    is_held: bool,
+) -> Result<CatchUpPreview, StoreError> {
     // One more than is shown tells that there is more.
-    let due = firing::list_due_now(store, names, MOST + 1, None).await?;
+    let due = firing::list_due_now(store, names, MAX_ENTRIES + 1, None).await?;
     let mut unreadable: Vec<String> = due.unreadable.iter().map(|job| job.name.clone()).collect();
     let mut entries = Vec::new();
     for job in due.jobs.iter().filter(|job| is_late(job)) {
-        match entry_of_due(job, is_held) {
+        match due_entry(job, is_held) {
             Ok(entry) => entries.push(entry),
             Err(_) => unreadable.push(job.name.clone()),
         }
     }
-    let mut runs = firing::list_held_runs(store, names, MOST + 1).await?;
-    let of_held = firing::list_held_jobs(store, names, MOST, None).await?;
-    let is_cut =
-        due.jobs.len() + due.unreadable.len() > MOST as usize || runs.len() > MOST as usize;
-    runs.truncate(MOST as usize);
+    let mut runs = firing::list_held_runs(store, names, MAX_ENTRIES + 1).await?;
+    let of_held = firing::list_held_jobs(store, names, MAX_ENTRIES, None).await?;
+    let is_cut = due.jobs.len() + due.unreadable.len() > MAX_ENTRIES as usize
+        || runs.len() > MAX_ENTRIES as usize;
+    runs.truncate(MAX_ENTRIES as usize);
     unreadable.extend(of_held.unreadable.iter().map(|job| job.name.clone()));
     for job in &of_held.jobs {
         let mut before = PrecedingRuns::first_of(job);
@@ -157,7 +162,7 @@ async fn late(store: &Store, names: Option<&[String]>, is_held: bool) -> Result<
     entries.sort_by(|a, b| (&a.job_name, a.judged_at).cmp(&(&b.job_name, b.judged_at)));
     unreadable.sort_unstable();
     unreadable.dedup();
-    Ok(Late { entries, unreadable, is_cut })
+    Ok(CatchUpPreview { entries, unreadable, is_cut })
 }
 
 fn is_late(job: &DueJob) -> bool {
@@ -169,7 +174,7 @@ fn is_late(job: &DueJob) -> bool {
 
 /// Of a job that is late: what the planner would claim, or, while catch-up is held, what a release
 /// would make of what it would set aside.
-fn entry_of_due(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
+fn due_entry(job: &DueJob, is_held: bool) -> Result<Entry, StoreError> {
     let timetable = job.timetable().map_err(|error| StoreError::Inconsistent {
         place: "jobs.schedule_expression",
         value: error.to_string(),
@@ -265,11 +270,11 @@ async fn settle(
     if firings == 0 && (names.is_some() || catch_up::find_hold(store).await?.is_none()) {
         return Err(Failure::NothingDone("nothing is held; nothing was done".to_owned()));
     }
-    let deed = match verdict {
+    let verb = match verdict {
         HoldDecision::Release => "will be judged by their jobs' misfire policies",
         HoldDecision::Discard => "will be given up",
     };
-    confirm(&format!("{firings} firings that are set aside {deed}"), arguments.yes)?;
+    confirm(&format!("{firings} firings that are set aside {verb}"), arguments.yes)?;
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let claimer = actor::claimer();
     let fresh_id = || ExecutionId::new(Uuid::now_v7());
@@ -282,7 +287,7 @@ async fn settle(
     if session.out.is_json() {
         session.out.document(&settled)?;
     } else {
-        session.out.say(format!(
+        session.out.print(format!(
             "{} jobs: {} executions are pending, {} firings are skipped, {} are counted in gaps, {} \
              had been claimed before.",
             settled.jobs, settled.claimed, settled.skipped, settled.missed, settled.known
@@ -292,9 +297,9 @@ async fn settle(
             (false, Some(_)) => "The hold goes on; without a name it ends.",
             (false, None) => "The hold goes on, because something is set aside still.",
         };
-        session.out.say(over)?;
+        session.out.print(over)?;
         if settled.late_jobs > 0 {
-            session.out.say(still_late(&settled))?;
+            session.out.print(describe_late_jobs(&settled))?;
         }
     }
     if settled.unreadable.is_empty() {
@@ -307,7 +312,7 @@ async fn settle(
 }
 
 /// What a discard could not give up.
-fn still_late(settled: &SettledHold) -> String {
+fn describe_late_jobs(settled: &SettledHold) -> String {
     let or_more =
         if settled.late_jobs >= catch_up::MAX_COUNTED_LATE_JOBS { " or more" } else { "" };
     format!(

@@ -17,12 +17,12 @@ pub(super) async fn run(arguments: &Delete, session: &Session) -> Result<(), Fai
     let request = jobs::Delete { name: &arguments.name, cancel: arguments.cancel, dry_run: true };
     let preview = call(&store, request, by).await?;
     if arguments.dry_run {
-        return tell(&preview, arguments, session);
+        return render(&preview, arguments, session);
     }
     confirm(&question(&preview.under_way, arguments), arguments.yes)?;
     let done = call(&store, jobs::Delete { dry_run: false, ..request }, by).await?;
     fault::point("console.deleted");
-    tell(&done, arguments, session)
+    render(&done, arguments, session)
 }
 
 async fn call(
@@ -56,7 +56,7 @@ fn question(under_way: &UnderWay, arguments: &Delete) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn tell(deleted: &Deleted, arguments: &Delete, session: &Session) -> Result<(), Failure> {
+fn render(deleted: &Deleted, arguments: &Delete, session: &Session) -> Result<(), Failure> {
     let under_way = &deleted.under_way;
     if session.out.is_json() {
         return session.out.document(&json!({
@@ -71,9 +71,9 @@ fn tell(deleted: &Deleted, arguments: &Delete, session: &Session) -> Result<(), 
     }
     if arguments.dry_run {
         let what = question(under_way, arguments);
-        return session.out.say(format!("Nothing was written; {what}."));
+        return session.out.print(format!("Nothing was written; {what}."));
     }
-    session.out.say(format!(
+    session.out.print(format!(
         "{0} is deleted, and its name is free. What it ran stays: `sexton jobs explain {0} --from …`, \
          `sexton executions list --job {0}`.",
         arguments.name

@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use sexton_model::zone::Zone;
 use sexton_store::ledger::zone_of;
 
-use super::{Explain, missing, when};
+use super::{Explain, missing, time_argument};
 use crate::failure::Failure;
-use crate::ledger::{self, Answer, Explained, When};
+use crate::ledger::{self, Answer, ExplainedFiring, FiringSelector};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, instant, line, precise};
 
@@ -21,60 +21,68 @@ pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Fa
     };
     let zone = arguments.tz.unwrap_or_else(|| zone_of(&job));
     let now = session.now(&store).await?;
-    let read = |option, text: &str| when::parse(option, text, zone, now);
-    let wanted = match (&arguments.at, &arguments.from) {
-        (Some(at), _) => When::At(read("--at", at)?),
+    let read = |option, text: &str| time_argument::parse(option, text, zone, now);
+    let selector = match (&arguments.at, &arguments.from) {
+        (Some(at), _) => FiringSelector::At(read("--at", at)?),
         (None, Some(from)) => {
             let to = arguments.to.as_deref().map(|to| read("--to", to)).transpose()?;
             let (from, to) = (read("--from", from)?, to.unwrap_or(now));
             if to < from {
                 return Err(Failure::Usage("--to is before --from".to_owned()));
             }
-            When::Between { from, to, most: arguments.limit }
+            FiringSelector::Between { from, to, most: arguments.limit }
         }
         (None, None) => return Err(Failure::Usage("say --at, or --from".to_owned())),
     };
-    let Some(answer) = ledger::explain(&store, &job, wanted, None).await? else {
+    let Some(answer) = ledger::explain(&store, &job, selector, None).await? else {
         return Err(missing(&store, name).await);
     };
     if session.out.is_json() {
         return session.out.document(&answer);
     }
     if let Some(at) = answer.deleted_at {
-        session.out.say(format!("{} was deleted at {}.", line(name, 200), instant(at)))?;
+        session.out.print(format!("{} was deleted at {}.", line(name, 200), instant(at)))?;
     }
-    match (wanted, answer.firings.as_slice()) {
-        (When::At(_), [firing]) => one(firing, &answer, zone, session),
-        (When::At(at), _) => none(at, &answer, zone, session),
-        (When::Between { .. }, []) => session.out.say(format!(
+    match (selector, answer.firings.as_slice()) {
+        (FiringSelector::At(_), [firing]) => render_firing(firing, &answer, zone, session),
+        (FiringSelector::At(at), _) => render_no_firing(at, &answer, zone, session),
+        (FiringSelector::Between { .. }, []) => session.out.print(format!(
             "There are no firings from {} to {}.",
             instant(answer.from),
             instant(answer.to)
         )),
-        (When::Between { .. }, firings) => range(firings, &answer, zone, session),
+        (FiringSelector::Between { .. }, firings) => render_range(firings, &answer, zone, session),
     }
 }
 
 /// An instant, in the zone as well.
-fn place(at: DateTime<Utc>, zone: Zone) -> String {
+fn describe_instant(at: DateTime<Utc>, zone: Zone) -> String {
     if zone.is_utc() {
         return instant(at);
     }
     format!("{} ({} {zone})", instant(at), zone.at(at).format("%a %F %T %:z"))
 }
 
-fn one(firing: &Explained, answer: &Answer, zone: Zone, session: &Session) -> Result<(), Failure> {
+fn render_firing(
+    firing: &ExplainedFiring,
+    answer: &Answer,
+    zone: Zone,
+    session: &Session,
+) -> Result<(), Failure> {
     let mut facts = Facts::default();
-    facts.add("firing", place(firing.scheduled_for, zone));
-    facts.cell("disposition", word(&firing.disposition));
+    facts.add("firing", describe_instant(firing.scheduled_for, zone));
+    facts.cell("disposition", disposition_cell(&firing.disposition));
     facts.add("why", &firing.why);
     facts.add("key", &firing.execution_key);
-    facts.maybe("revision", firing.revision.map(|number| number.to_string()));
-    facts.maybe("due", firing.due_at.map(|at| ago(at, answer.now)));
-    facts.maybe("execution", firing.execution.as_ref().map(|execution| execution.id.to_string()));
+    facts.add_optional("revision", firing.revision.map(|number| number.to_string()));
+    facts.add_optional("due", firing.due_at.map(|at| ago(at, answer.now)));
+    facts.add_optional(
+        "execution",
+        firing.execution.as_ref().map(|execution| execution.id.to_string()),
+    );
     session.out.facts(facts)?;
     let Some(timeline) = &firing.timeline else { return Ok(()) };
-    let mut table = Table::new(&["AT", "WHAT", "ATTEMPT", "BY", ""]).one_line_each();
+    let mut table = Table::new(&["AT", "WHAT", "ATTEMPT", "BY", ""]).single_line_rows();
     for event in timeline {
         table.row(vec![
             Cell::new(precise(event.at)),
@@ -84,34 +92,40 @@ fn one(firing: &Explained, answer: &Answer, zone: Zone, session: &Session) -> Re
             Cell::new(event.detail.as_deref().unwrap_or("")),
         ]);
     }
-    session.out.say("")?;
+    session.out.print("")?;
     session.out.table(table)
 }
 
-fn none(at: DateTime<Utc>, answer: &Answer, zone: Zone, session: &Session) -> Result<(), Failure> {
+fn render_no_firing(
+    at: DateTime<Utc>,
+    answer: &Answer,
+    zone: Zone,
+    session: &Session,
+) -> Result<(), Failure> {
     let Some(what) = &answer.no_firing else { return Ok(()) };
     let mut facts = Facts::default();
-    facts.add("instant", place(at, zone));
-    facts.cell("disposition", word(what.disposition));
+    facts.add("instant", describe_instant(at, zone));
+    facts.cell("disposition", disposition_cell(what.disposition));
     facts.add("why", &what.why);
-    let around = |at: Option<DateTime<Utc>>| at.map_or("none".to_owned(), |at| place(at, zone));
+    let around =
+        |at: Option<DateTime<Utc>>| at.map_or("none".to_owned(), |at| describe_instant(at, zone));
     facts.add("firing before", around(what.before));
     facts.add("firing after", around(what.after));
     session.out.facts(facts)
 }
 
-fn range(
-    firings: &[Explained],
+fn render_range(
+    firings: &[ExplainedFiring],
     answer: &Answer,
     zone: Zone,
     session: &Session,
 ) -> Result<(), Failure> {
-    let mut table = Table::new(&["FIRING", "DISPOSITION", "EXECUTION", "WHY"]).one_line_each();
+    let mut table = Table::new(&["FIRING", "DISPOSITION", "EXECUTION", "WHY"]).single_line_rows();
     for firing in firings {
         let id = firing.execution.as_ref().map(|execution| execution.id.to_string());
         table.row(vec![
-            Cell::new(place(firing.scheduled_for, zone)),
-            word(&firing.disposition),
+            Cell::new(describe_instant(firing.scheduled_for, zone)),
+            disposition_cell(&firing.disposition),
             id.map_or_else(Cell::none, Cell::new),
             Cell::new(line(&firing.why, MAX_WHY_CHARS)),
         ]);
@@ -119,14 +133,14 @@ fn range(
     session.out.table(table)?;
     match answer.next {
         None => Ok(()),
-        Some(next) => session.out.say(format!(
+        Some(next) => session.out.print(format!(
             "There are more: the next is {0}; go on with --from {0}.",
             next.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
         )),
     }
 }
 
-fn word(word: &str) -> Cell {
+fn disposition_cell(word: &str) -> Cell {
     let tone = match word {
         "ran" => Tone::Good,
         "running" | "queued" => Tone::Busy,

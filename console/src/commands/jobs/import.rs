@@ -11,12 +11,13 @@ use sexton_model::jobs_file::MAX_FILE_BYTES;
 use sexton_model::zone::Zone;
 use sexton_service::clock;
 
-use super::text_and_lines::text;
+use super::input_files::read_text;
 use crate::commands::cron::parse_zone;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::import::{
-    Imported, LeftOut, MAX_TASKS_BYTES, Refused, crontab, jobs_file, kubernetes, tasks_file,
+    ImportError, ImportOutcome, LeftOut, MAX_TASKS_BYTES, crontab, jobs_file, kubernetes,
+    tasks_file,
 };
 use crate::session::Session;
 use crate::show::lines;
@@ -90,23 +91,23 @@ pub(super) fn run(command: &ImportCommand, session: &Session) -> Result<(), Fail
             let options = crontab::Options { system: *system, zone: *tz, service: service.clone() };
             let mut import = crontab::Import::new(&options);
             read(files, |name, text| import.add(name, text))?;
-            tell(files, "crontab", &import.finish(now), output, session)
+            render(files, "crontab", &import.finish(now), output, session)
         }
         ImportCommand::K8s(K8s { files, service, output }) => {
             let mut import = kubernetes::Import::new(service.as_deref());
             read(files, |name, text| import.add(name, text))?;
-            tell(files, "k8s", &import.finish(now), output, session)
+            render(files, "k8s", &import.finish(now), output, session)
         }
     }
 }
 
 fn read(
     files: &[PathBuf],
-    mut add: impl FnMut(&str, &str) -> Result<(), Refused>,
+    mut add: impl FnMut(&str, &str) -> Result<(), ImportError>,
 ) -> Result<(), Failure> {
     for file in files {
         let name = file.display().to_string();
-        let text = text(file)
+        let text = read_text(file)
             .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
         add(&name, &text).map_err(|refused| {
             Failure::Failed(format!("{name}: {refused}; nothing was imported"))
@@ -115,10 +116,10 @@ fn read(
     Ok(())
 }
 
-fn tell(
+fn render(
     files: &[PathBuf],
     form: &str,
-    imported: &Imported,
+    outcome: &ImportOutcome,
     output: &Output,
     session: &Session,
 ) -> Result<(), Failure> {
@@ -130,8 +131,8 @@ fn tell(
         names => format!("{}{with}`", names.join(" ")),
     };
     let made = format!("Made by `sexton jobs import {form} {of}.");
-    let jobs = jobs_file(imported, &made, tasks.as_deref());
-    let catalogue = tasks_file(imported, &made);
+    let jobs = jobs_file(outcome, &made, tasks.as_deref());
+    let catalogue = tasks_file(outcome, &made);
     for (what, bytes, most) in
         [("jobs file", jobs.len(), MAX_FILE_BYTES), ("catalogue", catalogue.len(), MAX_TASKS_BYTES)]
     {
@@ -145,33 +146,33 @@ fn tell(
         write_tasks(path, &catalogue, output.force)?;
     }
     if session.out.is_json() {
-        let left = imported.left_out.iter().map(|LeftOut { file, line, entry, what, why }| {
+        let left = outcome.left_out.iter().map(|LeftOut { file, line, entry, what, why }| {
             json!({"file": file, "line": line, "entry": entry, "what": what, "why": why})
         });
         session.out.document(&json!({
             "files": names,
-            "jobs": imported.entries.len(),
-            "paused": imported.entries.iter().filter(|entry| entry.paused).count(),
+            "jobs": outcome.entries.len(),
+            "paused": outcome.entries.iter().filter(|entry| entry.paused).count(),
             "jobs_file": jobs,
             "tasks_file": catalogue,
             "left_out": left.collect::<Vec<_>>(),
-            "more_left_out": imported.more_left_out,
+            "more_left_out": outcome.more_left_out,
         }))?;
     } else {
-        session.out.say(jobs.trim_end())?;
+        session.out.print(jobs.trim_end())?;
     }
-    let told = imported.told();
-    if told.is_empty() {
+    let descriptions = outcome.describe_left_out();
+    if descriptions.is_empty() {
         return Ok(());
     }
     let [name, ..] = &names[..] else { return Ok(()) };
     let list: Vec<String> = match names.len() {
-        1 => told.iter().map(|left| format!("{name}: {left}")).collect(),
-        _ => told,
+        1 => descriptions.iter().map(|left| format!("{name}: {left}")).collect(),
+        _ => descriptions,
     };
-    let count = imported.left_out.len() + imported.more_left_out;
+    let count = outcome.left_out.len() + outcome.more_left_out;
     let message = format!("{}\n{count} left out of the jobs file", lines(&list.join("\n")));
-    Err(Failure::Told { exit: Exit::Partly, message })
+    Err(Failure::Reported { exit: Exit::Partly, message })
 }
 
 /// Writes the catalogue, before the jobs file is printed: where it cannot be written, nothing is.

@@ -10,7 +10,7 @@ use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
 use sexton_store::jobs;
 
-use super::coming::{Found, Jobs, MAX_JOBS, of_names, read};
+use super::upcoming::{MAX_JOBS, ScheduledJob, ScheduledJobs, load_jobs, load_jobs_by_name};
 use crate::commands::cron::{parse_count, parse_instant, parse_zone};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -33,25 +33,27 @@ pub struct Next {
 }
 
 /// One firing to come.
-struct Coming<'j> {
-    job: &'j Found,
+struct UpcomingFiring<'j> {
+    job: &'j ScheduledJob,
     at: DateTime<Utc>,
 }
 
 pub(super) async fn run(arguments: &Next, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Jobs { jobs, complete } = if arguments.names.is_empty() && arguments.from.is_none() {
+    let ScheduledJobs { jobs, complete } = if arguments.names.is_empty() && arguments.from.is_none()
+    {
         // Each firing that is among the soonest is of a job that is.
         let names = jobs::list_upcoming(&store, arguments.count as i64).await?;
-        let jobs = if names.is_empty() { Vec::new() } else { of_names(&store, &names).await? };
-        Jobs { jobs, complete: true }
+        let jobs =
+            if names.is_empty() { Vec::new() } else { load_jobs_by_name(&store, &names).await? };
+        ScheduledJobs { jobs, complete: true }
     } else {
-        read(&store, &arguments.names).await?
+        load_jobs(&store, &arguments.names).await?
     };
     let now = session.now(&store).await?;
     let firings = soonest(&jobs, arguments, now);
     if session.out.is_json() {
-        let rows = firings.iter().map(|Coming { job, at }| {
+        let rows = firings.iter().map(|UpcomingFiring { job, at }| {
             let zone = arguments.tz.unwrap_or(job.spec.timezone);
             json!({
                 "job_name": job.row.name,
@@ -68,10 +70,10 @@ pub(super) async fn run(arguments: &Next, session: &Session) -> Result<(), Failu
         }));
     }
     if firings.is_empty() {
-        return session.out.say("Nothing fires by itself.");
+        return session.out.print("Nothing fires by itself.");
     }
-    let mut table = Table::new(&["AT", "CLOCKS", "IN", "JOB", ""]).one_line_each();
-    for Coming { job, at } in firings {
+    let mut table = Table::new(&["AT", "CLOCKS", "IN", "JOB", ""]).single_line_rows();
+    for UpcomingFiring { job, at } in firings {
         let zone = arguments.tz.unwrap_or(job.spec.timezone);
         let paused = match job.row.status.as_str() {
             "paused" => Cell::toned("if resumed", Tone::Warning),
@@ -89,13 +91,17 @@ pub(super) async fn run(arguments: &Next, session: &Session) -> Result<(), Failu
     if !complete {
         session
             .out
-            .say(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
+            .print(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
     }
     Ok(())
 }
 
 /// The firings that come first, over all of these jobs: each job waits with its next one.
-fn soonest<'j>(jobs: &'j [Found], arguments: &Next, now: DateTime<Utc>) -> Vec<Coming<'j>> {
+fn soonest<'j>(
+    jobs: &'j [ScheduledJob],
+    arguments: &Next,
+    now: DateTime<Utc>,
+) -> Vec<UpcomingFiring<'j>> {
     let tables: Vec<Option<Timetable>> =
         jobs.iter().map(|job| Timetable::of(&job.spec).ok()).collect();
     let after =
@@ -120,7 +126,7 @@ fn soonest<'j>(jobs: &'j [Found], arguments: &Next, now: DateTime<Utc>) -> Vec<C
             let Some(fewer) = left.checked_sub(1) else { continue };
             *left = fewer;
         }
-        firings.push(Coming { job: &jobs[index], at });
+        firings.push(UpcomingFiring { job: &jobs[index], at });
         heap.extend(after(index, at).map(|next| Reverse((next, index))));
     }
     firings

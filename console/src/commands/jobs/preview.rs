@@ -7,7 +7,7 @@ use sexton_model::cron::{Anomaly, Dialect, Expression};
 use sexton_model::job::Schedule;
 use sexton_model::lint::lint_horizon;
 
-use super::coming::{Found, Jobs, MAX_JOBS, read};
+use super::upcoming::{MAX_JOBS, ScheduledJob, ScheduledJobs, load_jobs};
 use crate::commands::cron::{anomaly_document, parse_instant, wall};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -28,21 +28,21 @@ pub struct Preview {
 
 pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Jobs { jobs, complete } = read(&store, &arguments.names).await?;
+    let ScheduledJobs { jobs, complete } = load_jobs(&store, &arguments.names).await?;
     let from = match arguments.from {
         Some(from) => from,
         None => session.now(&store).await?,
     };
     let until = lint_horizon(from);
-    let mut told: Vec<(&Found, Anomaly)> =
+    let mut found: Vec<(&ScheduledJob, Anomaly)> =
         jobs.iter().flat_map(|job| anomalies(job, from, until)).collect();
-    told.sort_by(|(job, a), (other, b)| {
+    found.sort_by(|(job, a), (other, b)| {
         (a.change_at, &job.row.name).cmp(&(b.change_at, &other.row.name))
     });
-    let more = told.len().saturating_sub(MAX_SHOWN);
-    told.truncate(MAX_SHOWN);
+    let more = found.len().saturating_sub(MAX_SHOWN);
+    found.truncate(MAX_SHOWN);
     if session.out.is_json() {
-        let rows = told.iter().map(|(job, anomaly)| {
+        let rows = found.iter().map(|(job, anomaly)| {
             let mut row = anomaly_document(anomaly, job.spec.timezone);
             row["job_name"] = Value::from(job.row.name.as_str());
             row
@@ -54,31 +54,31 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
             "anomalies": rows.collect::<Vec<_>>(),
         }));
     }
-    if told.is_empty() {
-        session.out.say(format!(
+    if found.is_empty() {
+        session.out.print(format!(
             "No change of clocks until {} touches a firing of {} jobs.",
             instant(until),
             jobs.len()
         ))?;
     } else {
-        session.out.table(table(&told))?;
+        session.out.table(table(&found))?;
     }
     if more > 0 {
-        session.out.say(format!("… and {more} more; name the jobs that you mean."))?;
+        session.out.print(format!("… and {more} more; name the jobs that you mean."))?;
     }
     if !complete {
         session
             .out
-            .say(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
+            .print(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
     }
     Ok(())
 }
 
 fn anomalies(
-    job: &Found,
+    job: &ScheduledJob,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
-) -> impl Iterator<Item = (&Found, Anomaly)> {
+) -> impl Iterator<Item = (&ScheduledJob, Anomaly)> {
     let read = match &job.spec.schedule {
         Schedule::Cron { expression } => {
             Expression::parse(expression, Dialect::Any, &job.spec.name).ok()
@@ -90,10 +90,10 @@ fn anomalies(
     all.unwrap_or_default().into_iter().map(move |anomaly| (job, anomaly))
 }
 
-fn table(told: &[(&Found, Anomaly)]) -> Table {
+fn table(found: &[(&ScheduledJob, Anomaly)]) -> Table {
     let mut table =
-        Table::new(&["CHANGE", "JOB", "ZONE", "WHAT", "MEANT", "FIRES", "AND"]).one_line_each();
-    for (job, anomaly) in told {
+        Table::new(&["CHANGE", "JOB", "ZONE", "WHAT", "MEANT", "FIRES", "AND"]).single_line_rows();
+    for (job, anomaly) in found {
         let at =
             |at: Option<DateTime<Utc>>| at.map_or_else(Cell::none, |at| Cell::new(instant(at)));
         let again =

@@ -17,7 +17,7 @@ use crate::session::Session;
 /// Within this the broker has connected, or the reason is told.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For all questions together.
-const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The most pools that are asked about.
 const MAX_POOLS: usize = 50;
 
@@ -43,14 +43,14 @@ pub(super) struct PoolQueues {
 }
 
 /// Asks about the failed queue and those of the pools; or says why not.
-pub(super) async fn ask(session: &Session, pools: &[&str]) -> Result<Queues, String> {
+pub(super) async fn read_queues(session: &Session, pools: &[&str]) -> Result<Queues, String> {
     let link = Link::observe(settings(session)?);
     let connected = timeout(CONNECT_TIMEOUT, link.up()).await;
     let answer = match connected {
-        Ok(Some(_)) => timeout(ASK_TIMEOUT, ask_all(&link, pools))
+        Ok(Some(_)) => timeout(READ_TIMEOUT, read_depths(&link, pools))
             .await
             .unwrap_or_else(|_| Err("the broker answers too slowly".to_owned())),
-        _ => Err(why_not(&link)),
+        _ => Err(connect_failure(&link)),
     };
     link.close().await;
     answer
@@ -76,14 +76,14 @@ fn settings(session: &Session) -> Result<LinkSettings, String> {
     })
 }
 
-fn why_not(link: &Link) -> String {
+fn connect_failure(link: &Link) -> String {
     match &*link.state().borrow() {
         LinkState::Down { reason: Some(reason) } => reason.clone(),
         _ => format!("no answer within {} s; check AMQP_URL", CONNECT_TIMEOUT.as_secs()),
     }
 }
 
-async fn ask_all(link: &Link, pools: &[&str]) -> Result<Queues, String> {
+async fn read_depths(link: &Link, pools: &[&str]) -> Result<Queues, String> {
     let namespace = link.namespace();
     let failed = depth(link, &names::failed_queue(namespace)).await?;
     let mut answers = BTreeMap::new();

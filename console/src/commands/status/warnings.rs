@@ -8,8 +8,8 @@ use sexton_store::catch_up::Hold;
 use sexton_store::status::{Overview, PoolCounts};
 use sexton_store::unknown_messages::Overflow;
 
-use crate::raw::overflowing;
 use crate::show::{duration, instant, line};
+use crate::unknown_messages::describe_overflow;
 
 /// Something that somebody should look at.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -100,8 +100,10 @@ impl fmt::Display for Warning {
             Self::PoolWithoutWorkers { pool, jobs, waiting, oldest_due_ms } => {
                 (pool, jobs, waiting, oldest_due_ms)
             }
-            Self::CatchUpHeld(hold) => return held(hold, f),
-            Self::RawMessagesOverflow(over) => return f.write_str(&overflowing(over)),
+            Self::CatchUpHeld(hold) => return write_held(hold, f),
+            Self::RawMessagesOverflow(overflow) => {
+                return f.write_str(&describe_overflow(overflow));
+            }
             Self::TooManyFailed { failed, limit } => {
                 return write!(
                     f,
@@ -136,7 +138,7 @@ impl fmt::Display for Warning {
     }
 }
 
-fn held(hold: &Hold, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_held(hold: &Hold, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(
         f,
         "catch-up is held since {}, when the database's time had gone {} from {}: {} late firings of {} \
@@ -169,10 +171,10 @@ mod tests {
 
     #[test]
     fn a_pool_that_is_chosen_and_not_served_is_told_with_what_waits_there() {
-        let told = Warning::of(&counts(0, 2, 4, Some(61_000))).unwrap().to_string();
-        assert!(told.contains("pool reports: 5 wait there, the oldest for 1 m 1 s"), "{told}");
-        let told = Warning::of(&counts(0, 1, -1, None)).unwrap().to_string();
-        assert!(told.contains("nothing waits there yet"), "{told}");
+        let text = Warning::of(&counts(0, 2, 4, Some(61_000))).unwrap().to_string();
+        assert!(text.contains("pool reports: 5 wait there, the oldest for 1 m 1 s"), "{text}");
+        let text = Warning::of(&counts(0, 1, -1, None)).unwrap().to_string();
+        assert!(text.contains("nothing waits there yet"), "{text}");
         assert_eq!(Warning::of(&counts(1, 2, 4, Some(61_000))), None);
         assert_eq!(Warning::of(&counts(0, 0, -1, None)), None);
     }

@@ -1,22 +1,23 @@
 //! Whether there is room: connections for all processes, and workers for all pools.
 
-use super::{SILENT_MS, some};
+use super::{MAX_HEARTBEAT_AGE_MS, join_first};
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::show::duration;
 
 /// Slots for each connection of a worker's pool. Writes travel in groups, so it is many.
-const SLOTS_A_CONNECTION: i64 = 50;
+const MAX_SLOTS_PER_CONNECTION: i64 = 50;
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let (Ok(database), Some(rows)) = (&facts.database, facts.rows()) else { return };
-    let alive = || rows.processes.iter().filter(|process| process.silent_ms <= SILENT_MS);
+    let alive =
+        || rows.processes.iter().filter(|process| process.silent_ms <= MAX_HEARTBEAT_AGE_MS);
     let server = &database.server;
     let room = server.max_connections - server.reserved;
-    let wanted: i64 = alive().filter_map(|it| it.db_connections).map(i64::from).sum();
-    if wanted > room {
+    let required: i64 = alive().filter_map(|it| it.db_connections).map(i64::from).sum();
+    if required > room {
         let text = format!(
-            "{} processes may hold {wanted} connections; the server has {room} for all its databases \
+            "{} processes may hold {required} connections; the server has {room} for all its databases \
              (max_connections {} without {} for superusers), {} are open; sql tasks come on top",
             alive().count(),
             server.max_connections,
@@ -27,7 +28,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
     }
     let small = alive().filter(|process| {
         process.db_connections.is_some_and(|connections| {
-            i64::from(process.slots) > SLOTS_A_CONNECTION * i64::from(connections)
+            i64::from(process.slots) > MAX_SLOTS_PER_CONNECTION * i64::from(connections)
         })
     });
     let small: Vec<String> = small
@@ -37,7 +38,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
         })
         .collect();
     if !small.is_empty() {
-        found.push(Finding::new(Code::PoolTooSmall, some(small)));
+        found.push(Finding::new(Code::PoolTooSmall, join_first(small)));
     }
     for pool in &rows.pools {
         let waiting = pool.pending + pool.retrying;

@@ -6,80 +6,80 @@ use crate::doctor::facts::{Broker, Database, Facts};
 use crate::doctor::{Code, Finding};
 
 /// The oldest PostgreSQL that has what the statements use, and the newest that was tried.
-const POSTGRES: [i32; 2] = [13, 17];
+const POSTGRES_VERSIONS: [i32; 2] = [13, 17];
 /// The same of RabbitMQ, as `(major, minor)`; of a newer major, any minor counts.
-const RABBITMQ: [(u32, u32); 2] = [(3, 10), (4, 0)];
+const RABBITMQ_VERSIONS: [(u32, u32); 2] = [(3, 10), (4, 0)];
 /// From this release on, the feature flag is always enabled.
-const FLAG_REQUIRED: (u32, u32) = (3, 12);
+const FLAG_ALWAYS_ENABLED: (u32, u32) = (3, 12);
 
-const DATABASE_LATENCY: Duration = Duration::from_millis(50);
-const BROKER_LATENCY: Duration = Duration::from_millis(100);
+const MAX_DATABASE_LATENCY: Duration = Duration::from_millis(50);
+const MAX_BROKER_LATENCY: Duration = Duration::from_millis(100);
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     match &facts.database {
-        Ok(database) => of_database(database, found),
+        Ok(database) => check_database(database, found),
         Err(why) => found.push(Finding::new(Code::DatabaseUnreachable, why)),
     }
     match &facts.broker {
-        Ok(broker) => of_broker(broker, found),
+        Ok(broker) => check_broker(broker, found),
         Err(why) => found.push(Finding::new(Code::BrokerUnreachable, why)),
     }
 }
 
-fn of_database(database: &Database, found: &mut Vec<Finding>) {
+fn check_database(database: &Database, found: &mut Vec<Finding>) {
     let Database { place, server, latency, .. } = database;
     if server.read_only {
         found.push(Finding::new(Code::DatabaseReadOnly, format!("{place} takes no writes")));
     }
-    let [oldest, newest] = POSTGRES;
+    let [oldest, newest] = POSTGRES_VERSIONS;
     let major = server.version / 10_000;
     let version = format!("PostgreSQL {} at {place}", server.version_text);
     if major < oldest {
         found.push(Finding::new(Code::DatabaseVersion, version));
     } else if major > newest {
         let text = format!("{version}; {newest} is the newest that was tried");
-        found.push(Finding::new(Code::DatabaseVersion, text).only_a_note());
+        found.push(Finding::new(Code::DatabaseVersion, text).as_note());
     }
     if !database.local && !server.encrypted {
         found.push(Finding::new(Code::DatabaseNotEncrypted, place));
     }
-    if *latency > DATABASE_LATENCY {
-        found.push(Finding::new(Code::DatabaseSlow, trip(place, *latency)));
+    if *latency > MAX_DATABASE_LATENCY {
+        found.push(Finding::new(Code::DatabaseSlow, describe_round_trip(place, *latency)));
     }
 }
 
-fn of_broker(broker: &Broker, found: &mut Vec<Finding>) {
+fn check_broker(broker: &Broker, found: &mut Vec<Finding>) {
     let Broker { place, examined, .. } = broker;
-    if let Some(said) = &examined.version {
-        let evidence = format!("RabbitMQ {said} at {place}");
-        match release(said) {
-            Some(version) if version < RABBITMQ[0] => {
+    if let Some(version_text) = &examined.version {
+        let evidence = format!("RabbitMQ {version_text} at {place}");
+        match parse_release(version_text) {
+            Some(version) if version < RABBITMQ_VERSIONS[0] => {
                 found.push(Finding::new(Code::BrokerVersion, evidence));
             }
-            Some((major, _)) if major > RABBITMQ[1].0 => {
-                found.push(Finding::new(Code::BrokerVersion, evidence).only_a_note());
+            Some((major, _)) if major > RABBITMQ_VERSIONS[1].0 => {
+                found.push(Finding::new(Code::BrokerVersion, evidence).as_note());
             }
-            Some(version) if version < FLAG_REQUIRED => {
+            Some(version) if version < FLAG_ALWAYS_ENABLED => {
                 found.push(Finding::new(Code::BrokerFlagUnseen, evidence));
             }
             Some(_) => {}
-            None => found.push(Finding::new(Code::BrokerVersion, evidence).only_a_note()),
+            None => found.push(Finding::new(Code::BrokerVersion, evidence).as_note()),
         }
     }
     if !broker.local && !broker.encrypted {
         found.push(Finding::new(Code::BrokerNotEncrypted, place));
     }
-    if examined.latency > BROKER_LATENCY {
-        found.push(Finding::new(Code::BrokerSlow, trip(place, examined.latency)));
+    if examined.latency > MAX_BROKER_LATENCY {
+        found.push(Finding::new(Code::BrokerSlow, describe_round_trip(place, examined.latency)));
     }
 }
 
-fn trip(place: &str, latency: Duration) -> String {
+fn describe_round_trip(place: &str, latency: Duration) -> String {
     format!("{} ms to {place} and back", latency.as_millis())
 }
 
 /// `3.10.8` is `(3, 10)`.
-fn release(version: &str) -> Option<(u32, u32)> {
+fn parse_release(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.split('.').map(|part| part.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
@@ -111,9 +111,9 @@ mod tests {
             latency: Duration::ZERO,
             host_ahead_ms: 0,
             migrations: Migrations::default(),
-            deaf: None,
+            notification_failure: None,
             invalid_indexes: Vec::new(),
-            withheld: Vec::new(),
+            missing_privileges: Vec::new(),
             rows: Err("not asked".to_owned()),
         }
     }
@@ -134,14 +134,14 @@ mod tests {
         for (over, expected) in [(0, false), (1, true)] {
             let over = Duration::from_millis(over);
             let (mut near, mut found) = (database(150_004), Vec::new());
-            near.latency = DATABASE_LATENCY + over;
-            of_database(&near, &mut found);
+            near.latency = MAX_DATABASE_LATENCY + over;
+            check_database(&near, &mut found);
             let mut near = broker("3.13.7");
-            near.examined.latency = BROKER_LATENCY + over;
-            of_broker(&near, &mut found);
-            let told: Vec<_> = found.iter().map(|one| one.code).collect();
+            near.examined.latency = MAX_BROKER_LATENCY + over;
+            check_broker(&near, &mut found);
+            let findings: Vec<_> = found.iter().map(|one| one.code).collect();
             let both = [Code::DatabaseSlow, Code::BrokerSlow];
-            assert_eq!(told, if expected { both.to_vec() } else { Vec::new() });
+            assert_eq!(findings, if expected { both.to_vec() } else { Vec::new() });
         }
     }
 
@@ -155,11 +155,11 @@ mod tests {
             (180_000, Some(Severity::Note)),
         ] {
             let mut found = Vec::new();
-            of_database(&database(version), &mut found);
-            let told: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
+            check_database(&database(version), &mut found);
+            let findings: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
             let expected: Vec<_> =
                 expected.map(|severity| (Code::DatabaseVersion, severity)).into_iter().collect();
-            assert_eq!(told, expected, "{version}");
+            assert_eq!(findings, expected, "{version}");
         }
     }
 
@@ -175,9 +175,9 @@ mod tests {
             ("tip", Some((Code::BrokerVersion, Severity::Note))),
         ] {
             let mut found = Vec::new();
-            of_broker(&broker(version), &mut found);
-            let told: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
-            assert_eq!(told, Vec::from_iter(expected), "{version}");
+            check_broker(&broker(version), &mut found);
+            let findings: Vec<_> = found.iter().map(|one| (one.code, one.severity)).collect();
+            assert_eq!(findings, Vec::from_iter(expected), "{version}");
         }
     }
 }

@@ -3,39 +3,39 @@
 use sexton_model::incident::IncidentKind;
 use sexton_store::incidents::RecordedIncident;
 
-use super::some;
+use super::join_first;
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::show::ago;
 
 /// Once, parked messages vanish by a purge, or with a broker's data; again and again they vanish by a policy.
-const MISSING_TIMES: i64 = 2;
+const MIN_MISSING_TIMES: i64 = 2;
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Some(rows) = facts.rows() else { return };
     for code in [Code::MessagesExpired, Code::MessagesRefused, Code::QueuesVanished] {
-        let told: Vec<String> = rows
+        let incidents: Vec<String> = rows
             .incidents
             .iter()
             .filter(|incident| code_of(incident) == Some(code))
-            .map(|one| told(one, &ago(one.last_at, rows.overview.now)))
+            .map(|one| describe_incident(one, &ago(one.last_at, rows.overview.now)))
             .collect();
-        if !told.is_empty() {
-            found.push(Finding::new(code, some(told)));
+        if !incidents.is_empty() {
+            found.push(Finding::new(code, join_first(incidents)));
         }
     }
 }
 
 fn code_of(incident: &RecordedIncident) -> Option<Code> {
     match incident.kind {
-        IncidentKind::Missing if incident.times < MISSING_TIMES => None,
+        IncidentKind::Missing if incident.times < MIN_MISSING_TIMES => None,
         IncidentKind::Expired | IncidentKind::Missing => Some(Code::MessagesExpired),
         IncidentKind::Overflowed | IncidentKind::Refused => Some(Code::MessagesRefused),
         IncidentKind::Vanished => Some(Code::QueuesVanished),
     }
 }
 
-fn told(incident: &RecordedIncident, last: &str) -> String {
+fn describe_incident(incident: &RecordedIncident, last: &str) -> String {
     let RecordedIncident { queue, kind, messages, .. } = incident;
     let what = match kind {
         IncidentKind::Expired => format!("{messages} messages expired in queue {queue}"),

@@ -1,10 +1,10 @@
 //! Whether the database's schema is this program's.
 
-use super::some;
+use super::join_first;
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Ok(database) = &facts.database else { return };
     let migrations = &database.migrations;
     for (numbers, code) in [
@@ -13,14 +13,14 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
         (&migrations.changed, Code::MigrationsChanged),
     ] {
         if !numbers.is_empty() {
-            let numbers = some(numbers.iter().map(|number| format!("{number:04}")));
+            let numbers = join_first(numbers.iter().map(|number| format!("{number:04}")));
             found.push(Finding::new(code, format!("migrations {numbers}")));
         }
     }
     if !database.invalid_indexes.is_empty() {
         let each =
             database.invalid_indexes.iter().map(|one| format!("{} of {}", one.index, one.table));
-        found.push(Finding::new(Code::IndexInvalid, some(each)));
+        found.push(Finding::new(Code::IndexInvalid, join_first(each)));
     }
     // That migrations are missing is told above.
     if let Err(why) = &database.rows

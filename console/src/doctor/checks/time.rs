@@ -2,18 +2,18 @@
 
 use sexton_model::zone::tz_data_version;
 
-use super::{SILENT_MS, some};
+use super::{MAX_HEARTBEAT_AGE_MS, join_first};
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::show::{duration, instant};
 
 /// Clocks of hosts that keep time differ by less.
-const OFFSET_MS: i64 = 1_000;
+const MAX_CLOCK_OFFSET_MS: i64 = 1_000;
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Ok(database) = &facts.database else { return };
     let ahead = database.host_ahead_ms;
-    if ahead.abs() > OFFSET_MS {
+    if ahead.abs() > MAX_CLOCK_OFFSET_MS {
         let side = if ahead > 0 { "ahead of" } else { "behind" };
         let text = format!("this host is {} {side} the database", duration(ahead.abs()));
         found.push(Finding::new(Code::ClockOffset, text));
@@ -23,7 +23,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
     let older: Vec<String> = rows
         .processes
         .iter()
-        .filter(|process| process.silent_ms <= SILENT_MS)
+        .filter(|process| process.silent_ms <= MAX_HEARTBEAT_AGE_MS)
         .filter_map(|process| Some((&process.name, process.tz_version.as_deref()?)))
         .filter(|(_, version)| *version < newest)
         .map(|(name, version)| format!("{name} has {version}"))
@@ -31,7 +31,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
     if !older.is_empty() {
         let text = format!(
             "jobs were planned by {newest}, {}; this program has {}",
-            some(older),
+            join_first(older),
             tz_data_version()
         );
         found.push(Finding::new(Code::TimeZonesDiffer, text));

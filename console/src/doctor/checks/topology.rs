@@ -1,19 +1,19 @@
 //! Whether the namespace has its queues and its exchange, with their arguments.
 
-use super::some;
+use super::join_first;
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Ok(broker) = &facts.broker else { return };
     let examined = &broker.examined;
     if !examined.missing.is_empty() {
         let count = examined.missing.len();
-        let text = format!("{count} do not exist: {}", some(&examined.missing));
+        let text = format!("{count} do not exist: {}", join_first(&examined.missing));
         let finding = Finding::new(Code::TopologyMissing, text);
         // A declare of them all would stop at what exists with other arguments.
         let in_the_way = !examined.mismatches.is_empty() || !examined.refused.is_empty();
-        found.push(if in_the_way { finding.by_hand() } else { finding });
+        found.push(if in_the_way { finding.without_fix() } else { finding });
     }
     for mismatch in &examined.mismatches {
         found.push(Finding::new(Code::TopologyMismatch, mismatch.to_string()));

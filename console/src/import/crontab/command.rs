@@ -9,7 +9,7 @@ const MAX_COMMAND_BYTES: usize = 32 * 1024;
 
 /// A command with its standard input, as cron reads it: an unescaped `%` ends the command; behind it,
 /// each is the end of a line of the input. `\%` is a `%` everywhere.
-pub(super) fn percent(text: &str) -> (String, String) {
+pub(super) fn split_input(text: &str) -> (String, String) {
     let mut parts = vec![String::new()];
     let mut escaped = false;
     for character in text.chars() {
@@ -68,7 +68,7 @@ pub(super) fn program(
 /// What a worker does otherwise with this command than cron.
 pub(super) fn differences(command: &str, variables: &Variables) -> Vec<String> {
     let script = read(command);
-    let mut said = Vec::new();
+    let mut remarks = Vec::new();
     let first = |simple: &super::super::shell::Simple, at: usize| {
         simple.words.get(at).map(|word| word.text.clone()).unwrap_or_default()
     };
@@ -82,7 +82,7 @@ pub(super) fn differences(command: &str, variables: &Variables) -> Vec<String> {
         None => script.commands.iter().map(|simple| first(simple, 0)).find(|word| relative(word)),
     };
     if let Some(path) = path.filter(|path| variables.home().is_none() && !path.is_empty()) {
-        said.push(format!(
+        remarks.push(format!(
             "{path} is looked for in the directory of the worker, and with cron in the home of the user: \
              write directory = \"…\" in the catalogue."
         ));
@@ -91,7 +91,7 @@ pub(super) fn differences(command: &str, variables: &Variables) -> Vec<String> {
     let guarded = joined.any(|simple| simple.end == End::And)
         && script.commands.iter().all(|simple| !matches!(simple.end, End::Then | End::Other));
     if guarded {
-        said.push(
+        remarks.push(
             "Where its test does not hold the run fails, which cron did not mind: write if …; then …; fi."
                 .to_owned(),
         );
@@ -99,12 +99,12 @@ pub(super) fn differences(command: &str, variables: &Variables) -> Vec<String> {
     let background = command.trim_end().ends_with('&')
         && script.commands.last().is_some_and(|simple| simple.end == End::Other);
     if background {
-        said.push(
+        remarks.push(
             "A worker kills what it leaves running in the background when it ends: take the last & away."
                 .to_owned(),
         );
     }
-    said
+    remarks
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_percent_sign_ends_the_command_unless_it_is_escaped() {
-        let split = |text: &str| percent(text);
+        let split = |text: &str| split_input(text);
         let both = |command: &str, input: &str| (command.to_owned(), input.to_owned());
         assert_eq!(split(r"date +\%F"), both("date +%F", ""));
         assert_eq!(
@@ -147,10 +147,10 @@ mod tests {
             ("if [ -x /b ]; then /b; fi", &[]),
             ("[ -x /b ] && if [ -d /c ]; then /b; fi", &[]),
         ] {
-            let said = differences(command, &variables);
-            assert_eq!(said.len(), expected.len(), "{command}: {said:?}");
-            for (said, expected) in said.iter().zip(expected) {
-                assert!(said.starts_with(expected), "{command}: {said}");
+            let remarks = differences(command, &variables);
+            assert_eq!(remarks.len(), expected.len(), "{command}: {remarks:?}");
+            for (remarks, expected) in remarks.iter().zip(expected) {
+                assert!(remarks.starts_with(expected), "{command}: {remarks}");
             }
         }
     }

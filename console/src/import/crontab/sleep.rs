@@ -12,7 +12,7 @@ use super::super::shell::{End, Script, Simple, read};
 /// What `$RANDOM` is less than.
 const RANDOM_END: u64 = 32_768;
 /// The longest that becomes a `jitter`.
-const MAX: Duration = Duration::from_hours(24);
+const MAX_SLEEP: Duration = Duration::from_hours(24);
 
 /// A command that sleeps at random.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,15 +31,15 @@ pub(super) struct RandomSleep {
 pub(super) fn find(command: &str) -> Option<RandomSleep> {
     let script = read(command);
     let found = script.commands.iter().enumerate().find_map(|(index, simple)| {
-        let (range, by_shell) = range_of(simple)?;
+        let (range, by_shell) = parse_sleep(simple)?;
         Some((index, range, by_shell))
     });
     let (index, range, by_shell) = found?;
     let simple = &script.commands[index];
     let written = command[simple.at.clone()].trim_end_matches(['&', ';', '\n', ' ', '\t']);
     let most = Duration::from_secs(range.most);
-    let maps = range.least <= 1 && range.most > 1 && most <= MAX;
-    let rest = (maps && can_be_taken_out(&script, index)).then(|| {
+    let maps = range.least <= 1 && range.most > 1 && most <= MAX_SLEEP;
+    let rest = (maps && is_removable(&script, index)).then(|| {
         let (before, after) = (&command[..simple.at.start], &command[simple.at.end..]);
         format!("{before}{}", after.trim_start())
     });
@@ -47,7 +47,7 @@ pub(super) fn find(command: &str) -> Option<RandomSleep> {
     Some(RandomSleep { most, written: written.to_owned(), rest, by_shell })
 }
 
-fn can_be_taken_out(script: &Script, index: usize) -> bool {
+fn is_removable(script: &Script, index: usize) -> bool {
     let (before, simple) = (&script.commands[..index], &script.commands[index]);
     let after = &script.commands[index + 1..];
     if !script.is_whole || simple.nested || after.is_empty() {
@@ -73,23 +73,23 @@ struct Range {
 }
 
 /// How long it sleeps at random, and whether by `$RANDOM`.
-fn range_of(simple: &Simple) -> Option<(Range, bool)> {
+fn parse_sleep(simple: &Simple) -> Option<(Range, bool)> {
     let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();
     let program = words.first()?.rsplit('/').next()?;
     match (program, &words[1..]) {
-        ("sleep", [time]) => slept(time),
+        ("sleep", [time]) => parse_sleep_argument(time),
         (perl, [option, code]) if perl.starts_with("perl") && option.ends_with(['e', 'E']) => {
-            Some((of_words(code)?, false))
+            Some((parse_words(code)?, false))
         }
-        ("ruby", ["-e", code]) => Some((of_words(code)?, false)),
-        (python, ["-c", code]) if python.starts_with("python") => Some((of_calls(code)?, false)),
-        ("php", ["-r", code]) => Some((of_calls(code)?, false)),
+        ("ruby", ["-e", code]) => Some((parse_words(code)?, false)),
+        (python, ["-c", code]) if python.starts_with("python") => Some((parse_calls(code)?, false)),
+        ("php", ["-r", code]) => Some((parse_calls(code)?, false)),
         _ => None,
     }
 }
 
 /// The argument of `sleep`.
-fn slept(time: &str) -> Option<(Range, bool)> {
+fn parse_sleep_argument(time: &str) -> Option<(Range, bool)> {
     let (time, unit) = match time.char_indices().next_back()? {
         (at, 's') => (&time[..at], 1),
         (at, 'm') => (&time[..at], 60),
@@ -99,24 +99,24 @@ fn slept(time: &str) -> Option<(Range, bool)> {
     };
     let inside = |open: &str, close: &str| time.strip_prefix(open)?.strip_suffix(close);
     let (range, by_shell) = if let Some(sum) = inside("$((", "))").or_else(|| inside("$[", "]")) {
-        (of_sum(&without_blanks(sum))?, sum.contains("RANDOM"))
+        (parse_sum(&without_blanks(sum))?, sum.contains("RANDOM"))
     } else {
         let run = inside("$(", ")").or_else(|| inside("`", "`"))?;
-        of_output(run)?
+        parse_output(run)?
     };
     let times = |seconds: u64| seconds.checked_mul(unit);
     Some((Range { least: times(range.least)?, most: times(range.most)? }, by_shell))
 }
 
 /// `RANDOM % 3600`, with or without a `+ 1`.
-fn of_sum(sum: &str) -> Option<Range> {
+fn parse_sum(sum: &str) -> Option<Range> {
     let (sum, more) = match sum.strip_suffix("+1") {
         Some(sum) => (sum, 1),
         None => sum.strip_prefix("1+").map_or((sum, 0), |sum| (sum, 1)),
     };
     let bare = sum.strip_prefix('(').and_then(|sum| sum.strip_suffix(')'));
     let (number, end) = bare.unwrap_or(sum).rsplit_once('%')?;
-    let end = product(end)?;
+    let end = parse_product(end)?;
     let drawn = match number {
         "RANDOM" | "$RANDOM" | "${RANDOM}" => RANDOM_END,
         device if device.starts_with("$(od") && device.contains("random") => {
@@ -129,28 +129,28 @@ fn of_sum(sum: &str) -> Option<Range> {
 }
 
 /// What a command inside of `$(…)` prints.
-fn of_output(command: &str) -> Option<(Range, bool)> {
+fn parse_output(command: &str) -> Option<(Range, bool)> {
     let script = read(command);
     let [simple] = &script.commands[..] else { return None };
     let words: Vec<&str> = simple.words.iter().map(|word| word.text.as_str()).collect();
     let (program, arguments) = words.split_first()?;
     match program.rsplit('/').next()? {
-        "expr" => Some((of_sum(&arguments.concat())?, true)),
-        "shuf" => Some((of_shuf(arguments)?, false)),
+        "expr" => Some((parse_sum(&arguments.concat())?, true)),
+        "shuf" => Some((parse_shuf(arguments)?, false)),
         "jot" => match arguments {
-            ["-r", "1", least, most] => Some((range(least, most)?, false)),
+            ["-r", "1", least, most] => Some((parse_range(least, most)?, false)),
             _ => None,
         },
         _ => match arguments {
-            ["-c" | "-r", code] => Some((of_calls(code)?, false)),
-            [option, code] if option.ends_with(['e', 'E']) => Some((of_words(code)?, false)),
+            ["-c" | "-r", code] => Some((parse_calls(code)?, false)),
+            [option, code] if option.ends_with(['e', 'E']) => Some((parse_words(code)?, false)),
             _ => None,
         },
     }
 }
 
 /// `-i 0-3600 -n 1`, in any order and spelling.
-fn of_shuf(arguments: &[&str]) -> Option<Range> {
+fn parse_shuf(arguments: &[&str]) -> Option<Range> {
     let (mut found, mut one) = (None, false);
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -160,7 +160,7 @@ fn of_shuf(arguments: &[&str]) -> Option<Range> {
         };
         if let Some(value) = attached(["--input-range", "-i"]) {
             let (least, most) = value.or_else(|| arguments.next().copied())?.split_once('-')?;
-            found = Some(range(least, most)?);
+            found = Some(parse_range(least, most)?);
         } else if let Some(value) = attached(["--head-count", "-n"]) {
             one = value.or_else(|| arguments.next().copied())? == "1";
         } else {
@@ -171,16 +171,16 @@ fn of_shuf(arguments: &[&str]) -> Option<Range> {
 }
 
 /// Perl and Ruby: `sleep int(rand(3600))` with or without each bracket, or the same with `print`.
-fn of_words(code: &str) -> Option<Range> {
+fn parse_words(code: &str) -> Option<Range> {
     let bare: String =
         code.chars().filter(|c| !c.is_whitespace() && !matches!(c, '(' | ')' | ';')).collect();
     let bare = ["sleep", "print", "puts"].iter().find_map(|verb| bare.strip_prefix(verb))?;
     let end = bare.strip_prefix("int").unwrap_or(bare).strip_prefix("rand")?;
-    Some(Range { least: 0, most: product(end)? })
+    Some(Range { least: 0, most: parse_product(end)? })
 }
 
 /// Python and PHP: one call that sleeps or prints, besides imports.
-fn of_calls(code: &str) -> Option<Range> {
+fn parse_calls(code: &str) -> Option<Range> {
     let code = without_blanks(code);
     let mut calls = code.split(';').filter(|part| {
         !part.is_empty() && !part.starts_with("import") && !part.starts_with("from")
@@ -194,25 +194,25 @@ fn of_calls(code: &str) -> Option<Range> {
     let drawn =
         inside.strip_suffix("*random.random()").or_else(|| inside.strip_prefix("random()*"));
     if let Some(end) = drawn {
-        return Some(Range { least: 0, most: product(end)? });
+        return Some(Range { least: 0, most: parse_product(end)? });
     }
     let (function, bounds) = inside.strip_suffix(')')?.split_once('(')?;
     match (function, bounds.split_once(',')) {
         ("randint" | "uniform" | "randrange" | "rand" | "mt_rand" | "random_int", Some((a, b))) => {
-            range(a, b)
+            parse_range(a, b)
         }
-        ("randrange", None) => Some(Range { least: 0, most: product(bounds)? }),
+        ("randrange", None) => Some(Range { least: 0, most: parse_product(bounds)? }),
         _ => None,
     }
 }
 
-fn range(least: &str, most: &str) -> Option<Range> {
-    let (least, most) = (least.trim().parse().ok()?, product(most.trim())?);
+fn parse_range(least: &str, most: &str) -> Option<Range> {
+    let (least, most) = (least.trim().parse().ok()?, parse_product(most.trim())?);
     (least <= most).then_some(Range { least, most })
 }
 
 /// `3600` or `60*60`.
-fn product(text: &str) -> Option<u64> {
+fn parse_product(text: &str) -> Option<u64> {
     let number = |text: &str| {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if digits { text.parse::<u64>().ok() } else { None }

@@ -11,7 +11,7 @@ pub(super) struct Fields<'v> {
 }
 
 impl<'v> Fields<'v> {
-    pub(super) fn of(value: Option<&'v Value>, path: &'static str) -> Self {
+    pub(super) fn new(value: Option<&'v Value>, path: &'static str) -> Self {
         Self { value, path }
     }
 
@@ -29,7 +29,7 @@ impl<'v> Fields<'v> {
             Some("true" | "True" | "TRUE") => Some(true),
             Some("false" | "False" | "FALSE") => Some(false),
             _ => {
-                problems.push(self.refused(name, value, "true or false"));
+                problems.push(self.type_problem(name, value, "true or false"));
                 None
             }
         }
@@ -39,18 +39,18 @@ impl<'v> Fields<'v> {
         let value = self.value(name)?;
         let count = value.text().and_then(|text| text.parse::<u32>().ok());
         if count.is_none() {
-            problems.push(self.refused(name, value, "a whole number"));
+            problems.push(self.type_problem(name, value, "a whole number"));
         }
         count.map(u64::from)
     }
 
-    fn refused(&self, name: &str, value: &Value, what: &str) -> String {
+    fn type_problem(&self, name: &str, value: &Value, what: &str) -> String {
         let given = value.text().map_or_else(|| "a list or map".to_owned(), quoted);
         format!("line {}: {}.{name}: {given} is not {what}", value.line, self.path)
     }
 
     /// The fields that are none of these, with their lines.
-    pub(super) fn others(&self, known: &[&str]) -> impl Iterator<Item = (usize, String)> {
+    pub(super) fn unknown(&self, known: &[&str]) -> impl Iterator<Item = (usize, String)> {
         let path = self.path;
         let fields = self.value.map(Value::fields).unwrap_or_default();
         let others = fields.iter().filter(|(name, _)| !known.contains(&name.as_str()));
@@ -61,7 +61,7 @@ impl<'v> Fields<'v> {
 }
 
 /// The texts of a map.
-pub(super) fn named(value: &Value) -> Vec<(String, String)> {
-    let texts = value.fields().iter();
-    texts.filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned()))).collect()
+pub(super) fn texts(value: &Value) -> Vec<(String, String)> {
+    let list = value.fields().iter();
+    list.filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned()))).collect()
 }

@@ -6,14 +6,14 @@ use sexton_model::quoting::{plain, quoted};
 
 use super::super::Program;
 use super::super::yaml::Value;
-use super::fields::named;
+use super::fields::texts;
 
 /// The longest value of a variable, as a catalogue takes it, with room for its name.
 const MAX_VALUE_BYTES: usize = 31 * 1024;
 /// What a program that only its image knows is called in the catalogue.
-const UNKNOWN: &str = "/path/to/the/program";
+const PLACEHOLDER_PROGRAM: &str = "/path/to/the/program";
 /// What every pod has, whatever it runs.
-const USUAL: [&str; 4] = ["containers", "restartPolicy", "dnsPolicy", "schedulerName"];
+const USUAL_FIELDS: [&str; 4] = ["containers", "restartPolicy", "dnsPolicy", "schedulerName"];
 
 /// The first container's program, and what else there is to see to.
 pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
@@ -25,7 +25,7 @@ pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
         remarks.push("it has no container: write what it runs".to_owned());
         let stdin = Some(String::new());
         return (
-            Program { command: vec![UNKNOWN.to_owned()], stdin, ..Program::default() },
+            Program { command: vec![PLACEHOLDER_PROGRAM.to_owned()], stdin, ..Program::default() },
             remarks,
         );
     };
@@ -36,27 +36,32 @@ pub(super) fn program(template: Option<&Value>) -> (Program, Vec<String>) {
     };
     let (command, arguments) = (words("command"), words("args"));
     if command.is_empty() {
-        remarks.push(format!("write what the image {} runs in place of {UNKNOWN}", quoted(image)));
+        remarks.push(format!(
+            "write what the image {} runs in place of {PLACEHOLDER_PROGRAM}",
+            quoted(image)
+        ));
     } else {
         remarks.push(format!("the image there is {}", quoted(image)));
     }
-    let program = if command.is_empty() { vec![UNKNOWN.to_owned()] } else { command };
-    let (set, elsewhere) = environment(first);
-    remarks.extend(elsewhere);
+    let program = if command.is_empty() { vec![PLACEHOLDER_PROGRAM.to_owned()] } else { command };
+    let (set, env_remarks) = environment(first);
+    remarks.extend(env_remarks);
     if containers.len() > 1 {
         remarks.push(format!("{} more containers run beside it there", containers.len() - 1));
     }
-    let own = ["name", "image", "imagePullPolicy", "command", "args", "env", "workingDir"];
-    let others: Vec<String> = [(first, &own[..]), (pod.unwrap_or(first), &USUAL[..])]
-        .iter()
-        .flat_map(|(part, known)| {
-            let fields = part.fields().iter().filter(|(name, _)| {
-                !known.contains(&name.as_str()) && !own.contains(&name.as_str())
-            });
-            fields.map(|(name, value)| format!("{} (line {})", plain(name), value.line))
-        })
-        .take(30)
-        .collect();
+    let container_fields =
+        ["name", "image", "imagePullPolicy", "command", "args", "env", "workingDir"];
+    let others: Vec<String> =
+        [(first, &container_fields[..]), (pod.unwrap_or(first), &USUAL_FIELDS[..])]
+            .iter()
+            .flat_map(|(part, known)| {
+                let fields = part.fields().iter().filter(|(name, _)| {
+                    !known.contains(&name.as_str()) && !container_fields.contains(&name.as_str())
+                });
+                fields.map(|(name, value)| format!("{} (line {})", plain(name), value.line))
+            })
+            .take(30)
+            .collect();
     if !others.is_empty() {
         remarks.push(format!("its pod also has {}", others.join(", ")));
     }
@@ -80,18 +85,18 @@ fn is_variable(name: &str) -> bool {
 
 /// The variables that have a value, and what is said of the others.
 fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
-    let (mut set, mut elsewhere) = (BTreeMap::new(), Vec::new());
+    let (mut set, mut env_remarks) = (BTreeMap::new(), Vec::new());
     let variables = container.get("env").and_then(Value::list).unwrap_or_default();
     for variable in variables.iter().take(200) {
         let Some(name) = variable.get("name").and_then(Value::text) else { continue };
         match variable.get("valueFrom") {
             None if !is_variable(name) => {
-                elsewhere.push(format!("a program cannot have the variable {}", quoted(name)));
+                env_remarks.push(format!("a program cannot have the variable {}", quoted(name)));
             }
             None => {
                 let text = variable.get("value").and_then(Value::text).unwrap_or_default();
                 if text.len() > MAX_VALUE_BYTES || text.contains('\0') {
-                    elsewhere
+                    env_remarks
                         .push(format!("the variable {} is too long for a catalogue", quoted(name)));
                 } else {
                     set.insert(name.to_owned(), text.to_owned());
@@ -101,12 +106,12 @@ fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
                 let source = from.fields().first();
                 let kind = source.map_or("elsewhere", |(kind, _)| kind.as_str());
                 let whose: Vec<String> = source
-                    .map(|(_, source)| named(source))
+                    .map(|(_, source)| texts(source))
                     .unwrap_or_default()
                     .into_iter()
                     .map(|(field, text)| format!("{} {}", plain(&field), quoted(&text)))
                     .collect();
-                elsewhere.push(format!(
+                env_remarks.push(format!(
                     "the variable {} comes from {} ({}): write {{ env = … }} or {{ file = … }}",
                     quoted(name),
                     plain(kind),
@@ -115,5 +120,5 @@ fn environment(container: &Value) -> (BTreeMap<String, String>, Vec<String>) {
             }
         }
     }
-    (set, elsewhere)
+    (set, env_remarks)
 }

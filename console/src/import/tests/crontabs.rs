@@ -8,25 +8,27 @@ use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
 
 use crate::import::crontab::{Options, import};
-use crate::import::{Imported, MAX_FILE_BYTES, MAX_LEFT_OUT, Refused, jobs_file, tasks_file};
+use crate::import::{
+    ImportError, ImportOutcome, MAX_FILE_BYTES, MAX_LEFT_OUT, jobs_file, tasks_file,
+};
 
 fn now() -> DateTime<Utc> {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-fn read(text: &str, system: bool) -> Imported {
+fn read(text: &str, system: bool) -> ImportOutcome {
     let options = Options { system, zone: Zone::UTC, service: None };
     import(text, &options, now()).unwrap()
 }
 
 /// The jobs of the printed file, which the checker accepts.
-fn jobs(imported: &Imported) -> Vec<JobSpec> {
-    let text = jobs_file(imported, "made by a test", None);
+fn jobs(outcome: &ImportOutcome) -> Vec<JobSpec> {
+    let text = jobs_file(outcome, "made by a test", None);
     parse("jobs.toml", &text).unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"))
 }
 
-fn left_out(imported: &Imported) -> Vec<usize> {
-    imported.left_out.iter().filter_map(|left| left.line).collect()
+fn left_out(outcome: &ImportOutcome) -> Vec<usize> {
+    outcome.left_out.iter().filter_map(|left| left.line).collect()
 }
 
 const USERS: &str = "\
@@ -54,8 +56,8 @@ CRON_TZ=Europe/Viena
 
 #[test]
 fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
-    let imported = read(USERS, false);
-    let found = jobs(&imported);
+    let outcome = read(USERS, false);
+    let found = jobs(&outcome);
     let names: Vec<&str> = found.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["cron.backup", "cron.poll", "cron.backup-daily", "cron.mail"]);
     assert_eq!(found[0].description, "Saves the shop, every night.");
@@ -66,14 +68,14 @@ fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
     // The same command under the same variables is one task.
     assert_eq!(found[2].task_type, found[0].task_type);
     // MAILTO, @reboot, 61, words, the zone, and the entry whose zone nobody knows.
-    assert_eq!(left_out(&imported), [3, 15, 17, 18, 19, 20]);
-    let told = imported.told().join("\n");
+    assert_eq!(left_out(&outcome), [3, 15, 17, 18, 19, 20]);
+    let descriptions = outcome.describe_left_out().join("\n");
     for part in
         ["line 3: \"MAILTO=root\"", "@reboot", "outside 0-59", "did you mean Europe/Vienna?"]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(descriptions.contains(part), "{part}: {descriptions}");
     }
-    let tasks = tasks_file(&imported, "made by a test");
+    let tasks = tasks_file(&outcome, "made by a test");
     assert_eq!(tasks.matches("[tasks.").count(), 3);
     for part in [
         "[tasks.\"cron.backup\"]",
@@ -84,11 +86,11 @@ fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
     ] {
         assert!(tasks.contains(part), "{part}\n{tasks}");
     }
-    let file = jobs_file(&imported, "made by a test", None);
+    let file = jobs_file(&outcome, "made by a test", None);
     for line in tasks.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         assert!(file.contains(&format!("#   {line}\n")), "{line}\n{file}");
     }
-    for line in imported.told() {
+    for line in outcome.describe_left_out() {
         assert!(file.contains(&line), "{line}\n{file}");
     }
 }
@@ -96,17 +98,17 @@ fn a_users_crontab_becomes_jobs_and_says_what_it_does_not() {
 #[test]
 fn the_systems_crontab_has_a_column_for_the_user() {
     let text = "17 * * * * root cd / && run-parts --report /etc/cron.hourly\n@weekly www-data /x\n0 0 * * * root\n0~9 3 * * * root /y\n";
-    let imported = read(text, true);
-    let users: Vec<_> = imported.entries.iter().map(|entry| entry.program.user.clone()).collect();
+    let outcome = read(text, true);
+    let users: Vec<_> = outcome.entries.iter().map(|entry| entry.program.user.clone()).collect();
     assert_eq!(
         users,
         [Some("root".to_owned()), Some("www-data".to_owned()), Some("root".to_owned())]
     );
-    assert_eq!(imported.entries[0].name, "cron.hourly");
-    assert_eq!(imported.entries[2].schedule, "H(0-9) 3 * * *");
-    assert_eq!(left_out(&imported), [3]);
-    assert_eq!(jobs(&imported).len(), 3);
-    assert!(tasks_file(&imported, "made by a test").contains("user = \"www-data\""));
+    assert_eq!(outcome.entries[0].name, "cron.hourly");
+    assert_eq!(outcome.entries[2].schedule, "H(0-9) 3 * * *");
+    assert_eq!(left_out(&outcome), [3]);
+    assert_eq!(jobs(&outcome).len(), 3);
+    assert!(tasks_file(&outcome, "made by a test").contains("user = \"www-data\""));
     // Without the column the user is part of the command.
     assert_eq!(read(text, false).entries[1].program.command[2], "www-data /x");
 }
@@ -114,31 +116,38 @@ fn the_systems_crontab_has_a_column_for_the_user() {
 #[test]
 fn an_entry_whose_job_would_be_refused_is_left_out_with_the_checkers_words() {
     let long = format!("0 1 * * * {}\n", "x".repeat(40_000));
-    let imported = read(&format!("0 0 30 2 * /never\n{long}0 1 * * * /fine\n"), false);
-    assert_eq!((left_out(&imported), imported.entries.len()), (vec![1, 2], 1));
-    assert!(imported.told()[0].contains("never fires"), "{:?}", imported.told());
-    assert!(imported.told()[1].contains("32768 at most"), "{:?}", imported.told());
-    assert!(imported.told().iter().all(|line| line.chars().count() < 600));
+    let outcome = read(&format!("0 0 30 2 * /never\n{long}0 1 * * * /fine\n"), false);
+    assert_eq!((left_out(&outcome), outcome.entries.len()), (vec![1, 2], 1));
+    assert!(
+        outcome.describe_left_out()[0].contains("never fires"),
+        "{:?}",
+        outcome.describe_left_out()
+    );
+    assert!(
+        outcome.describe_left_out()[1].contains("32768 at most"),
+        "{:?}",
+        outcome.describe_left_out()
+    );
+    assert!(outcome.describe_left_out().iter().all(|line| line.chars().count() < 600));
 }
 
 #[test]
 fn what_is_too_long_is_refused_and_what_is_left_out_is_bounded() {
     let options = Options { system: false, zone: Zone::UTC, service: None };
     let long = "#".repeat(MAX_FILE_BYTES + 1);
-    assert_eq!(import(&long, &options, now()), Err(Refused::TooLong(MAX_FILE_BYTES + 1)));
+    assert_eq!(import(&long, &options, now()), Err(ImportError::TooLong(MAX_FILE_BYTES + 1)));
     let many = "* * * * * x\n".repeat(20_002);
-    assert_eq!(import(&many, &options, now()), Err(Refused::TooMany));
-    let imported = read(&"rubbish\n".repeat(MAX_LEFT_OUT + 7), false);
-    assert_eq!((imported.left_out.len(), imported.more_left_out), (MAX_LEFT_OUT, 7));
-    assert_eq!(imported.told().last().map(String::as_str), Some("and 7 more"));
+    assert_eq!(import(&many, &options, now()), Err(ImportError::TooMany));
+    let outcome = read(&"rubbish\n".repeat(MAX_LEFT_OUT + 7), false);
+    assert_eq!((outcome.left_out.len(), outcome.more_left_out), (MAX_LEFT_OUT, 7));
+    assert_eq!(outcome.describe_left_out().last().map(String::as_str), Some("and 7 more"));
 }
 
 #[test]
 fn a_long_command_is_whole_in_the_comment_too() {
-    let imported = read(&format!("0 1 * * * {}\n", "xy ".repeat(8_000)), false);
-    let file = jobs_file(&imported, "made by a test", None);
-    for line in tasks_file(&imported, "made by a test").lines().skip_while(|l| !l.starts_with('['))
-    {
+    let outcome = read(&format!("0 1 * * * {}\n", "xy ".repeat(8_000)), false);
+    let file = jobs_file(&outcome, "made by a test", None);
+    for line in tasks_file(&outcome, "made by a test").lines().skip_while(|l| !l.starts_with('[')) {
         assert!(file.contains(&format!("#   {line}\n")), "{line:.200}");
     }
 }
@@ -146,14 +155,14 @@ fn a_long_command_is_whole_in_the_comment_too() {
 #[test]
 fn nothing_in_a_crontab_gets_out_of_a_comment_or_a_text() {
     let text = "# \u{1b}[2J\u{202e} \"\n0 1 * * * echo \"\u{1b}\\\" '''\u{feff}\r\nX=\u{7f}\n@reboot \u{9b}\n1 1 * * * y\n";
-    let imported = read(text, false);
-    let file = jobs_file(&imported, "made\nby \u{1b}", None);
-    for text in [&file, &tasks_file(&imported, "made by a test")] {
+    let outcome = read(text, false);
+    let file = jobs_file(&outcome, "made\nby \u{1b}", None);
+    for text in [&file, &tasks_file(&outcome, "made by a test")] {
         assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text:?}");
     }
-    assert!(tasks_file(&imported, "made by a test").contains("\\U0000001B"), "as TOML writes it");
-    assert_eq!(jobs(&imported).len(), 2);
-    assert!(imported.entries[0].program.command[2].contains('\u{1b}'), "as it was");
+    assert!(tasks_file(&outcome, "made by a test").contains("\\U0000001B"), "as TOML writes it");
+    assert_eq!(jobs(&outcome).len(), 2);
+    assert!(outcome.entries[0].program.command[2].contains('\u{1b}'), "as it was");
 }
 
 /// A field as its writer thinks of it, and the numbers that it selects.
@@ -207,8 +216,8 @@ proptest! {
     ) {
         let user = if system { "root " } else { "" };
         let line = format!("{} {}  {}\t{} {} {user}/bin/true\n", minute.0, hour.0, day.0, month.0, weekday.0);
-        let imported = read(&line, system);
-        let found = jobs(&imported);
+        let outcome = read(&line, system);
+        let found = jobs(&outcome);
         let either = !day.0.starts_with('*') && !weekday.0.starts_with('*');
         let fires = |at: DateTime<Utc>| {
             let by_day = day.1.contains(&at.day());
@@ -219,20 +228,20 @@ proptest! {
                 && if either { by_day || by_week } else { by_day && by_week }
         };
         if found.is_empty() {
-            prop_assert!(imported.told()[0].contains("never fires"), "{:?}", imported.told());
+            prop_assert!(outcome.describe_left_out()[0].contains("never fires"), "{:?}", outcome.describe_left_out());
             return Ok(());
         }
         let table = Timetable::of(&found[0]).unwrap();
         let (start, days) = (now() + Duration::days(day_of_year), 3);
         let (mut at, end) = (start - Duration::minutes(1), start + Duration::days(days));
-        let mut told = Vec::new();
+        let mut descriptions = Vec::new();
         while let Some(next) = table.next_after(at).filter(|next| *next < end) {
-            told.push(next);
+            descriptions.push(next);
             at = next;
         }
         let naive: Vec<_> =
             (0..days * 1_440).map(|n| start + Duration::minutes(n)).filter(|at| fires(*at)).collect();
-        prop_assert_eq!(told, naive, "{}", line);
+        prop_assert_eq!(descriptions, naive, "{}", line);
     }
 
     #[test]

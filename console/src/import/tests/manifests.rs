@@ -5,18 +5,18 @@ use sexton_model::job::{JobSpec, Overlap, Schedule};
 use sexton_model::jobs_file::parse;
 
 use crate::import::kubernetes::import;
-use crate::import::{Imported, Refused, jobs_file, tasks_file};
+use crate::import::{ImportError, ImportOutcome, jobs_file, tasks_file};
 
 fn now() -> DateTime<Utc> {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-fn read(text: &str) -> Imported {
+fn read(text: &str) -> ImportOutcome {
     import(text, None, now()).unwrap_or_else(|refused| panic!("{refused}"))
 }
 
-fn jobs(imported: &Imported) -> Vec<JobSpec> {
-    let text = jobs_file(imported, "made by a test", None);
+fn jobs(outcome: &ImportOutcome) -> Vec<JobSpec> {
+    let text = jobs_file(outcome, "made by a test", None);
     parse("jobs.toml", &text).unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"))
 }
 
@@ -83,8 +83,8 @@ items:
 
 #[test]
 fn cron_jobs_become_jobs_with_their_policies() {
-    let imported = read(MANIFEST);
-    let found = jobs(&imported);
+    let outcome = read(MANIFEST);
+    let found = jobs(&outcome);
     let names: Vec<&str> = found.iter().map(|job| job.name.as_str()).collect();
     assert_eq!(names, ["billing.monthly-invoices", "k8s.poll", "k8s.asleep"]);
     let first = &found[0];
@@ -96,7 +96,7 @@ fn cron_jobs_become_jobs_with_their_policies() {
     assert_eq!(found[1].timezone.name(), "Asia/Kathmandu");
     assert_eq!((found[1].retry.max_retries, found[1].overlap), (Some(6), Overlap::Allow));
     assert_eq!(found.iter().map(|job| job.paused).collect::<Vec<_>>(), [false, false, true]);
-    let tasks = tasks_file(&imported, "made by a test");
+    let tasks = tasks_file(&outcome, "made by a test");
     for part in [
         r#"command = ["/app/invoices", "--month", "last"]"#,
         r#"directory = "/app""#,
@@ -104,7 +104,7 @@ fn cron_jobs_become_jobs_with_their_policies() {
     ] {
         assert!(tasks.contains(part), "{part}\n{tasks}");
     }
-    let file = jobs_file(&imported, "made by a test", None);
+    let file = jobs_file(&outcome, "made by a test", None);
     for part in [
         "the image there is",
         "\"TOKEN\" comes from secretKeyRef",
@@ -119,50 +119,62 @@ fn cron_jobs_become_jobs_with_their_policies() {
 
 #[test]
 fn what_a_job_cannot_say_is_left_out_with_its_line() {
-    let imported = read(MANIFEST);
-    let told = imported.told();
+    let outcome = read(MANIFEST);
+    let descriptions = outcome.describe_left_out();
     let line = |part: &str| MANIFEST.lines().position(|line| line.contains(part)).unwrap() + 1;
-    assert_eq!(told.len(), 2, "{told:#?}");
+    assert_eq!(descriptions.len(), 2, "{descriptions:#?}");
     for (index, at, part) in [
         (0, line("parallelism"), "spec.jobTemplate.spec.parallelism"),
         (1, line("name: wrong") - 1, "CronJob wrong"),
     ] {
-        assert!(told[index].starts_with(&format!("line {at}: ")), "{}", told[index]);
-        assert!(told[index].contains(part), "{}", told[index]);
+        assert!(
+            descriptions[index].starts_with(&format!("line {at}: ")),
+            "{}",
+            descriptions[index]
+        );
+        assert!(descriptions[index].contains(part), "{}", descriptions[index]);
     }
 }
 
 #[test]
 fn all_that_is_wrong_with_a_cron_job_is_told_at_once() {
     let spec = "{ schedule: '@daily', suspend: perhaps, startingDeadlineSeconds: [1], concurrencyPolicy: Never, jobTemplate: { spec: { backoffLimit: many } } }";
-    let imported = read(&format!("kind: CronJob\nmetadata: {{ name: wrong }}\nspec: {spec}\n"));
-    let told = imported.told().join("");
+    let outcome = read(&format!("kind: CronJob\nmetadata: {{ name: wrong }}\nspec: {spec}\n"));
+    let descriptions = outcome.describe_left_out().join("");
     for part in ["Never", "suspend", "startingDeadline", "line 3"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(descriptions.contains(part), "{part}: {descriptions}");
     }
     let zone =
         "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '@daily', timeZone: Europe/Viena}\n";
-    assert!(read(zone).told()[0].contains("did you mean Europe/Vienna?"));
+    assert!(read(zone).describe_left_out()[0].contains("did you mean Europe/Vienna?"));
     let none = "kind: CronJob\nmetadata: {name: a}\n";
-    assert!(read(none).told()[0].contains("spec.schedule is missing"));
+    assert!(read(none).describe_left_out()[0].contains("spec.schedule is missing"));
     // Limits of a job are the checker's.
     let long = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '@daily', startingDeadlineSeconds: 0}\n";
-    assert!(read(long).told()[0].contains("window"), "{:?}", read(long).told());
+    assert!(
+        read(long).describe_left_out()[0].contains("window"),
+        "{:?}",
+        read(long).describe_left_out()
+    );
 }
 
 #[test]
 fn replace_is_carried_over_where_there_is_such_a_policy() {
     let text = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '@daily', concurrencyPolicy: Replace}\n";
-    let imported = read(text);
+    let outcome = read(text);
     match Overlap::parse("replace") {
-        Some(replace) => assert_eq!(jobs(&imported)[0].overlap, replace),
-        None => assert!(imported.told()[0].contains("overlap"), "{:?}", imported.told()),
+        Some(replace) => assert_eq!(jobs(&outcome)[0].overlap, replace),
+        None => assert!(
+            outcome.describe_left_out()[0].contains("overlap"),
+            "{:?}",
+            outcome.describe_left_out()
+        ),
     }
 }
 
 #[test]
 fn a_mistake_in_the_form_refuses_the_file_with_its_place() {
-    let Err(Refused::Malformed { line, .. }) = import("kind: CronJob\nspec: {\n", None, now())
+    let Err(ImportError::Malformed { line, .. }) = import("kind: CronJob\nspec: {\n", None, now())
     else {
         panic!("it was read")
     };

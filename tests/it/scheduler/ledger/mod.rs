@@ -7,7 +7,7 @@ mod oracle;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sexton_console::ledger::{When, explain, find};
+use sexton_console::ledger::{FiringSelector, explain, find};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
 use sexton_scheduler::background_loop::BackgroundLoop;
@@ -198,7 +198,7 @@ impl<'a> Story<'a> {
         let (mut from, to) = (self.oracle.begin() - TimeDelta::days(1), self.horizon());
         let mut all = Vec::new();
         loop {
-            let when = When::Between { from, to, most: 777 };
+            let when = FiringSelector::Between { from, to, most: 777 };
             let answer =
                 explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap().unwrap();
             all.extend(answer.firings.into_iter().map(|firing| Told {
@@ -228,7 +228,7 @@ impl<'a> Story<'a> {
         for _ in 0..20 {
             let span = (self.horizon() - self.oracle.begin()).num_seconds() as u64;
             let at = self.oracle.begin() + TimeDelta::seconds(self.draw.below(span) as i64);
-            let answer = explain(self.f.db.store(), &job, When::At(at), Some(self.now))
+            let answer = explain(self.f.db.store(), &job, FiringSelector::At(at), Some(self.now))
                 .await
                 .unwrap()
                 .unwrap();

@@ -10,44 +10,44 @@ use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, same_minute}
 use sexton_store::jobs::list_run_times;
 use uuid::Uuid;
 
-use super::{Lint, Placed};
-use crate::commands::jobs::coming::{Jobs, read};
-use crate::commands::jobs::text_and_lines::{lines_of_names, text};
+use super::{Lint, LocatedFinding};
+use crate::commands::jobs::input_files::{find_name_lines, read_text};
+use crate::commands::jobs::upcoming::{ScheduledJobs, load_jobs};
 use crate::failure::Failure;
 use crate::import::{self, crontab};
 use crate::session::Session;
 
 /// Jobs of one question for run times.
-const BATCH: usize = 500;
+const BATCH_JOBS: usize = 500;
 
 /// Everything that is looked at, and where it stands.
 #[derive(Default)]
-struct Looked {
+struct Linter {
     jobs: Vec<JobSpec>,
     /// By index: file and line.
     places: Vec<(Option<String>, Option<usize>)>,
-    found: Vec<Placed>,
+    found: Vec<LocatedFinding>,
 }
 
-impl Looked {
-    fn finish(mut self, arguments: &Lint, now: DateTime<Utc>) -> (usize, Vec<Placed>) {
+impl Linter {
+    fn finish(mut self, arguments: &Lint, now: DateTime<Utc>) -> (usize, Vec<LocatedFinding>) {
         for (name, finding) in same_minute(&self.jobs, arguments.same_minute as usize, now) {
             let index = self.jobs.iter().position(|job| job.name == name).unwrap_or_default();
             // Its place is that of the first of many jobs, and so the finding is no one job's.
             let (file, line) = self.places[index].clone();
-            self.found.push(Placed { file, line, job: None, finding });
+            self.found.push(LocatedFinding { file, line, job: None, finding });
         }
         (self.jobs.len(), self.found)
     }
 
-    fn look(
+    fn add_job(
         &mut self,
         job: JobSpec,
         place: (Option<String>, Option<usize>),
-        took: Option<RunTimes>,
+        attempt_times: Option<RunTimes>,
         now: DateTime<Utc>,
     ) {
-        let found = of_job(&job, took, now).into_iter().map(|finding| Placed {
+        let found = of_job(&job, attempt_times, now).into_iter().map(|finding| LocatedFinding {
             file: place.0.clone(),
             line: place.1,
             job: Some(job.name.clone()),
@@ -58,7 +58,13 @@ impl Looked {
         self.jobs.push(job);
     }
 
-    fn unreadable(&mut self, file: &str, line: Option<usize>, job: Option<String>, why: String) {
+    fn add_unreadable(
+        &mut self,
+        file: &str,
+        line: Option<usize>,
+        job: Option<String>,
+        why: String,
+    ) {
         let instead = "what the message says";
         let finding = Finding {
             code: Code::Unreadable,
@@ -66,7 +72,7 @@ impl Looked {
             message: why,
             instead: instead.to_owned(),
         };
-        self.found.push(Placed { file: Some(file.to_owned()), line, job, finding });
+        self.found.push(LocatedFinding { file: Some(file.to_owned()), line, job, finding });
     }
 }
 
@@ -75,28 +81,31 @@ impl Looked {
 /// # Errors
 ///
 /// [`Failure::Failed`] for a file that cannot be read at all.
-pub(super) fn files(arguments: &Lint, now: DateTime<Utc>) -> Result<(usize, Vec<Placed>), Failure> {
-    let mut looked = Looked::default();
+pub(super) fn lint_files(
+    arguments: &Lint,
+    now: DateTime<Utc>,
+) -> Result<(usize, Vec<LocatedFinding>), Failure> {
+    let mut linter = Linter::default();
     for path in &arguments.files {
         let name = path.display().to_string();
-        let text = text(path)
+        let text = read_text(path)
             .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
         if path.extension().is_some_and(|extension| extension == "toml") {
-            jobs_of(&mut looked, &name, &text, now);
+            lint_jobs_file(&mut linter, &name, &text, now);
         } else {
-            entries_of(&mut looked, path, &text, arguments, now)?;
+            lint_crontab(&mut linter, path, &text, arguments, now)?;
         }
     }
-    Ok(looked.finish(arguments, now))
+    Ok(linter.finish(arguments, now))
 }
 
-fn jobs_of(looked: &mut Looked, name: &str, text: &str, now: DateTime<Utc>) {
+fn lint_jobs_file(linter: &mut Linter, name: &str, text: &str, now: DateTime<Utc>) {
     match jobs_file::parse(name, text) {
         Ok(jobs) => {
-            let lines = lines_of_names(text);
+            let lines = find_name_lines(text);
             for job in jobs {
                 let line = lines.get(job.name.as_str()).copied();
-                looked.look(job, (Some(name.to_owned()), line), None, now);
+                linter.add_job(job, (Some(name.to_owned()), line), None, now);
             }
         }
         Err(problems) => {
@@ -105,14 +114,14 @@ fn jobs_of(looked: &mut Looked, name: &str, text: &str, now: DateTime<Utc>) {
                     Some(field) => format!("{field}: {message}"),
                     None => message,
                 };
-                looked.unreadable(name, line, job, message);
+                linter.add_unreadable(name, line, job, message);
             }
         }
     }
 }
 
-fn entries_of(
-    looked: &mut Looked,
+fn lint_crontab(
+    linter: &mut Linter,
     path: &Path,
     text: &str,
     arguments: &Lint,
@@ -123,15 +132,15 @@ fn entries_of(
     let mut import = crontab::Import::new(&options);
     import
         .add(&name, text)
-        .map_err(|refused: import::Refused| Failure::Failed(format!("{name}: {refused}")))?;
+        .map_err(|refused: import::ImportError| Failure::Failed(format!("{name}: {refused}")))?;
     let read = import.unchecked();
     for entry in read.entries {
         let schedule = Schedule::Cron { expression: entry.schedule };
         let job = JobSpec { timezone: entry.zone, ..JobSpec::new(entry.name, "t", schedule) };
-        looked.look(job, (Some(name.clone()), Some(entry.line)), None, now);
+        linter.add_job(job, (Some(name.clone()), Some(entry.line)), None, now);
     }
     for left in read.left_out.into_iter().filter(|left| left.entry) {
-        looked.unreadable(&name, left.line, None, left.to_string());
+        linter.add_unreadable(&name, left.line, None, left.to_string());
     }
     Ok(())
 }
@@ -141,12 +150,12 @@ fn entries_of(
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn database(
+pub(super) async fn lint_database(
     arguments: &Lint,
     session: &Session,
-) -> Result<(DateTime<Utc>, usize, Vec<Placed>), Failure> {
+) -> Result<(DateTime<Utc>, usize, Vec<LocatedFinding>), Failure> {
     let store = session.store().await?;
-    let Jobs { jobs, complete } = read(&store, &[]).await?;
+    let ScheduledJobs { jobs, complete } = load_jobs(&store, &[]).await?;
     let now = match arguments.from {
         Some(from) => from,
         None => session.now(&store).await?,
@@ -155,14 +164,14 @@ pub(super) async fn database(
         eprintln!("sexton: only {} jobs were looked at", jobs.len());
     }
     let ids: Vec<Uuid> = jobs.iter().map(|job| job.row.id).collect();
-    let mut took: HashMap<Uuid, RunTimes> = HashMap::new();
-    for batch in ids.chunks(BATCH) {
-        took.extend(list_run_times(&store, batch).await?);
+    let mut attempt_times: HashMap<Uuid, RunTimes> = HashMap::new();
+    for batch in ids.chunks(BATCH_JOBS) {
+        attempt_times.extend(list_run_times(&store, batch).await?);
     }
-    let mut looked = Looked::default();
+    let mut linter = Linter::default();
     for job in jobs {
-        looked.look(job.spec, (None, None), took.get(&job.row.id).copied(), now);
+        linter.add_job(job.spec, (None, None), attempt_times.get(&job.row.id).copied(), now);
     }
-    let (count, found) = looked.finish(arguments, now);
+    let (count, found) = linter.finish(arguments, now);
     Ok((now, count, found))
 }

@@ -13,21 +13,21 @@ use sexton_store::output::{AttemptStatus, list_attempt_statuses, list_chunks};
 use sexton_store::{Store, attempts};
 use uuid::Uuid;
 
-use super::told::{not_kept, one};
-use super::{Streams, before, no_attempt};
+use super::render::{render_line, render_missing};
+use super::{Streams, no_attempt, parse_legacy_output};
 use crate::commands::reference;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show;
 
 /// Between two questions.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the database may be away.
-const PATIENCE: Duration = Duration::from_mins(1);
+const OUTAGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Chunks of one answer, each of some 32 KiB.
-const CHUNKS: i64 = 16;
+const PAGE_CHUNKS: i64 = 16;
 /// Attempts of one answer.
-const STAGES: i64 = 100;
+const PAGE_STAGES: i64 = 100;
 
 /// Follows an execution, or one attempt of it, to its end or until Ctrl-C.
 pub(super) async fn run(
@@ -37,8 +37,14 @@ pub(super) async fn run(
     streams: Streams,
     session: &Session,
 ) -> Result<(), Failure> {
-    let mut follower =
-        Follower { store, id, streams, session, now: Place::default(), only: attempt };
+    let mut follower = Follower {
+        store,
+        id,
+        streams,
+        session,
+        position: Position::default(),
+        only_attempt: attempt,
+    };
     tokio::select! {
         ended = follower.follow() => ended,
         // Whoever has seen enough has what was asked for.
@@ -51,14 +57,14 @@ struct Follower<'a> {
     id: Uuid,
     streams: Streams,
     session: &'a Session,
-    now: Place,
+    position: Position,
     /// Not the others.
-    only: Option<i32>,
+    only_attempt: Option<i32>,
 }
 
 /// How far somebody has read.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct Position {
     /// The attempt; 0 before the first.
     number: i32,
     /// Its last line that was read, and how many bytes it had written by then.
@@ -71,14 +77,14 @@ struct Place {
 impl Follower<'_> {
     async fn follow(&mut self) -> Result<(), Failure> {
         // The last attempt so far, as without following; then those that come.
-        if let Some(last) = attempts::output(self.store, self.id, self.only).await? {
-            self.now.number = last.number;
-        } else if self.only.is_some() {
-            return Err(no_attempt(self.store, self.id, self.only).await);
+        if let Some(last) = attempts::output(self.store, self.id, self.only_attempt).await? {
+            self.position.number = last.number;
+        } else if self.only_attempt.is_some() {
+            return Err(no_attempt(self.store, self.id, self.only_attempt).await);
         }
         let mut away_since = None;
         loop {
-            match self.look_around().await {
+            match self.poll().await {
                 Ok(true) => return Ok(()),
                 Ok(false) => away_since = None,
                 Err(Failure::Unreachable(why)) => {
@@ -86,59 +92,60 @@ impl Follower<'_> {
                         eprintln!("sexton: {}; waiting for it", show::lines(&why));
                         Instant::now()
                     });
-                    if since.elapsed() > PATIENCE {
+                    if since.elapsed() > OUTAGE_TIMEOUT {
                         return Err(Failure::Unreachable(why));
                     }
                 }
                 Err(other) => return Err(other),
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     /// Tells what there is by now; whether that was the end. If it fails it may be asked again: nothing is
     /// told twice.
-    async fn look_around(&mut self) -> Result<bool, Failure> {
-        let from = self.now.number;
+    async fn poll(&mut self) -> Result<bool, Failure> {
+        let from = self.position.number;
         // Asked first: what was written before an end is stored by then.
         let Some((state, stages)) =
-            list_attempt_statuses(self.store, self.id, from, STAGES).await?
+            list_attempt_statuses(self.store, self.id, from, PAGE_STAGES).await?
         else {
             return Err(reference::missing(self.id));
         };
         for stage in &stages {
-            self.look(stage).await?;
-            if self.only.is_some() && self.now.ended {
+            self.follow_stage(stage).await?;
+            if self.only_attempt.is_some() && self.position.ended {
                 return Ok(true);
             }
         }
         let ended =
             State::parse(&state).is_none_or(|state| state.is_final() || !state.is_under_way());
-        let ended = ended && (stages.len() as i64) < STAGES;
+        let ended = ended && (stages.len() as i64) < PAGE_STAGES;
         if ended {
-            self.tell_state(&state)?;
+            self.render_state(&state)?;
         }
         Ok(ended)
     }
 
     /// Reads what an attempt has written since, and its end.
-    async fn look(&mut self, stage: &AttemptStatus) -> Result<(), Failure> {
-        if self.only.is_some_and(|only| only != stage.number) {
+    async fn follow_stage(&mut self, stage: &AttemptStatus) -> Result<(), Failure> {
+        if self.only_attempt.is_some_and(|only_attempt| only_attempt != stage.number) {
             return Ok(());
         }
-        if stage.number != self.now.number {
-            self.now = Place { number: stage.number, ..Place::default() };
+        if stage.number != self.position.number {
+            self.position = Position { number: stage.number, ..Position::default() };
         }
-        if self.now.ended {
+        if self.position.ended {
             return Ok(());
         }
         loop {
             let read =
-                list_chunks(self.store, self.id, stage.number, self.now.line, CHUNKS).await?;
+                list_chunks(self.store, self.id, stage.number, self.position.line, PAGE_CHUNKS)
+                    .await?;
             for chunk in &read {
                 self.read(chunk)?;
             }
-            if (read.len() as i64) < CHUNKS {
+            if (read.len() as i64) < PAGE_CHUNKS {
                 break;
             }
         }
@@ -149,63 +156,64 @@ impl Follower<'_> {
     }
 
     fn read(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        let Place { number, line, bytes, .. } = self.now;
+        let Position { number, line, bytes, .. } = self.position;
         let missing = chunk.missing_after(line, bytes);
         if missing != Missing::default() {
-            self.tell_missing(missing)?;
+            self.render_missing(missing)?;
         }
-        let lines = super::whole(number, std::slice::from_ref(chunk)).map_err(Failure::Failed)?;
+        let lines =
+            super::join_chunks(number, std::slice::from_ref(chunk)).map_err(Failure::Failed)?;
         for line in &lines.lines {
-            self.tell_line(line)?;
+            self.render_line(line)?;
         }
-        self.now.line = chunk.last_line();
-        self.now.bytes = chunk.bytes_before.saturating_add(chunk.bytes);
+        self.position.line = chunk.last_line();
+        self.position.bytes = chunk.bytes_before.saturating_add(chunk.bytes);
         Ok(())
     }
 
     async fn end(&mut self, outcome: &str) -> Result<(), Failure> {
-        let number = self.now.number;
-        if self.now.line == 0
+        let number = self.position.number;
+        if self.position.line == 0
             && let Some(attempt) = attempts::output(self.store, self.id, Some(number)).await?
             && let Some(value) = attempt.output
         {
-            for line in &before(number, value).map_err(Failure::Failed)?.lines {
-                self.tell_line(line)?;
+            for line in &parse_legacy_output(number, value).map_err(Failure::Failed)?.lines {
+                self.render_line(line)?;
             }
         }
-        self.now.ended = true;
+        self.position.ended = true;
         if self.session.out.is_json() {
             return self.session.out.record(&json!({"attempt": number, "outcome": outcome}));
         }
-        self.session.out.say(format!("— attempt {number} ended: {outcome} —"))
+        self.session.out.print(format!("— attempt {number} ended: {outcome} —"))
     }
 
-    fn tell_line(&self, line: &Line) -> Result<(), Failure> {
-        if !self.streams.shown(line.stream) {
+    fn render_line(&self, line: &Line) -> Result<(), Failure> {
+        if !self.streams.is_shown(line.stream) {
             return Ok(());
         }
         if !self.session.out.is_json() {
-            return self.session.out.say(one(line));
+            return self.session.out.print(render_line(line));
         }
         self.session.out.record(&json!({
-            "attempt": self.now.number, "at": line.at, "stream": line.stream, "text": line.text,
+            "attempt": self.position.number, "at": line.at, "stream": line.stream, "text": line.text,
         }))
     }
 
-    fn tell_missing(&self, missing: Missing) -> Result<(), Failure> {
+    fn render_missing(&self, missing: Missing) -> Result<(), Failure> {
         if !self.session.out.is_json() {
-            return self.session.out.say(not_kept(missing));
+            return self.session.out.print(render_missing(missing));
         }
         self.session.out.record(&json!({
-            "attempt": self.now.number, "dropped_lines": missing.lines,
+            "attempt": self.position.number, "dropped_lines": missing.lines,
             "dropped_bytes": missing.bytes,
         }))
     }
 
-    fn tell_state(&self, state: &str) -> Result<(), Failure> {
+    fn render_state(&self, state: &str) -> Result<(), Failure> {
         if self.session.out.is_json() {
             return self.session.out.record(&json!({"state": state}));
         }
-        self.session.out.say(format!("— the execution is {state} —"))
+        self.session.out.print(format!("— the execution is {state} —"))
     }
 }

@@ -13,7 +13,7 @@ const MAX_COUNTED: u64 = 1_000;
 const MAX_NAMED: usize = 5;
 
 /// What is left out, in one sentence; `None`: nothing.
-pub(super) fn sentence(left_out: &MutedMatches) -> Option<String> {
+pub(super) fn describe(left_out: &MutedMatches) -> Option<String> {
     let MutedMatches { count, more, groups } = left_out;
     if *count == 0 {
         return None;
@@ -41,13 +41,13 @@ pub(super) fn sentence(left_out: &MutedMatches) -> Option<String> {
 /// # Errors
 ///
 /// Those of the database; a count that takes it too long is left out of the sentence.
-pub(super) async fn note(
+pub(super) async fn print_note(
     store: &Store,
     filter: &FailureFilter,
     session: &Session,
 ) -> Result<(), Failure> {
     let text = match count_muted(store, filter, None, MAX_COUNTED).await {
-        Ok(left_out) => sentence(&left_out).map(|text| format!("left out: {text}")),
+        Ok(left_out) => describe(&left_out).map(|text| format!("left out: {text}")),
         Err(StoreError::TooSlow(_)) => {
             Some("left out: executions of muted groups; --muted selects them as well".to_owned())
         }
@@ -66,18 +66,18 @@ mod tests {
     #[test]
     fn the_sentence_counts_what_is_left_out_and_names_the_largest_groups() {
         let mut all = MutedMatches::default();
-        assert_eq!(sentence(&all), None);
+        assert_eq!(describe(&all), None);
         all = MutedMatches { count: 1, more: false, groups: vec![("aa".to_owned(), 1)] };
         assert_eq!(
-            sentence(&all).unwrap(),
+            describe(&all).unwrap(),
             "1 execution of a muted group (aa: 1); --muted selects them as well"
         );
         all.groups = (0..7).map(|n| (format!("g{n}"), 10 - n)).collect();
         all.count = 49;
-        assert!(sentence(&all).unwrap().contains("49 executions of muted groups (g0: 10, g1: 9, "));
+        assert!(describe(&all).unwrap().contains("49 executions of muted groups (g0: 10, g1: 9, "));
         all.more = true;
         assert_eq!(
-            sentence(&all).unwrap(),
+            describe(&all).unwrap(),
             "at least 49 executions of muted groups (g0, g1, g2, g3, g4, and 2 more); --muted selects them \
              as well"
         );

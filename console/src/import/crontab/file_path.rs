@@ -3,9 +3,9 @@
 use std::path::Path;
 
 /// Endings of file names that say that it is a crontab, and nothing of what is in it.
-const ENDINGS: [&str; 4] = [".cron.d", ".crontab", ".cron", ".txt"];
+const FILE_ENDINGS: [&str; 4] = [".cron.d", ".crontab", ".cron", ".txt"];
 /// Names that say nothing either.
-const NOTHING: [&str; 4] = ["crontab", "cron", "root", "system"];
+const GENERIC_NAMES: [&str; 4] = ["crontab", "cron", "root", "system"];
 
 /// Whether a crontab at this path has a column for the user by its place: `/etc/crontab` and the
 /// files of a folder `cron.d`.
@@ -18,8 +18,8 @@ pub fn has_users(file: &str) -> bool {
 /// What a file is about by its name, as in `/etc/cron.d/certbot`; `None` if that says nothing.
 pub(super) fn stem(file: &str) -> Option<&str> {
     let name = Path::new(file).file_name()?.to_str()?;
-    let name = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
-    (!matches!(name, "" | "-") && !NOTHING.contains(&name)).then_some(name)
+    let name = FILE_ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name);
+    (!matches!(name, "" | "-") && !GENERIC_NAMES.contains(&name)).then_some(name)
 }
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
 //! What is owed and overdue, and whether anybody is there to see to it.
 
-use super::SILENT_MS;
+use super::MAX_HEARTBEAT_AGE_MS;
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 use crate::show::{ago, duration};
 
 /// A ticket is published within a second or so, and by the relay after five.
-const OWED_MS: i64 = 60_000;
+const MAX_UNPUBLISHED_MS: i64 = 60_000;
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Some(rows) = facts.rows() else { return };
     let overview = &rows.overview;
     let of_schedulers = || rows.processes.iter().filter(|process| process.kind == "scheduler");
-    let at_work = of_schedulers().any(|process| process.silent_ms <= SILENT_MS);
+    let at_work = of_schedulers().any(|process| process.silent_ms <= MAX_HEARTBEAT_AGE_MS);
     if !at_work {
         let last = of_schedulers().map(|process| process.silent_ms).min().map_or_else(
             || "none has said anything".to_owned(),
@@ -24,7 +24,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
         );
         found.push(Finding::new(Code::NoScheduler, text));
     }
-    if let Some(ms) = overview.oldest_unpublished_ms.filter(|ms| *ms > OWED_MS) {
+    if let Some(ms) = overview.oldest_unpublished_ms.filter(|ms| *ms > MAX_UNPUBLISHED_MS) {
         let text = format!("{} are owed, the oldest for {}", overview.unpublished, duration(ms));
         found.push(Finding::new(Code::TicketsOwed, text));
     }
@@ -43,7 +43,7 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
             ready.map_or_else(|| "nothing that is known".to_owned(), |ready| ready.to_string())
         );
         let finding = Finding::new(Code::TicketsLost, text);
-        found.push(if facts.broker.is_ok() { finding } else { finding.by_hand() });
+        found.push(if facts.broker.is_ok() { finding } else { finding.without_fix() });
     }
     if rows.leases.overdue > 0 {
         let since = rows.leases.oldest.map_or_else(String::new, |at| ago(at, overview.now));

@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::show::{self, Cell, Facts, Table, Tone, ago, instant, roughly};
 
 /// How much of a job's past and future is shown.
-const SHOWN: i64 = 5;
+const MAX_SHOWN: i64 = 5;
 
 pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
@@ -46,10 +46,11 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
     if found.is_empty() {
         return session
             .out
-            .say("There are no such jobs. `sexton jobs apply -f FILE` makes jobs of a file.");
+            .print("There are no such jobs. `sexton jobs apply -f FILE` makes jobs of a file.");
     }
     let now = session.now(&store).await?;
-    let mut table = Table::new(&["NAME", "SCHEDULE", "TASK", "NEXT", "LAST", ""]).one_line_each();
+    let mut table =
+        Table::new(&["NAME", "SCHEDULE", "TASK", "NEXT", "LAST", ""]).single_line_rows();
     for job in &found {
         let (state, when) = last.get(&job.id).map_or_else(
             || (Cell::none(), Cell::new("")),
@@ -60,8 +61,12 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
                 )
             },
         );
-        let cells =
-            vec![Cell::new(&job.name), schedule(job), Cell::new(&job.task_type), next(job, now)];
+        let cells = vec![
+            Cell::new(&job.name),
+            schedule_cell(job),
+            Cell::new(&job.task_type),
+            next_cell(job, now),
+        ];
         table.row(cells.into_iter().chain([state, when]).collect());
     }
     session.out.table(table)?;
@@ -69,7 +74,7 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
         && found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
-        session.out.say(format!("There may be more: add --after {}", last.name))?;
+        session.out.print(format!("There may be more: add --after {}", last.name))?;
     }
     Ok(())
 }
@@ -80,14 +85,14 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
         return Err(missing(&store, name).await);
     };
     let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
-    let mut last = executions::list(&store, &filter, SHOWN).await?;
+    let mut last = executions::list(&store, &filter, MAX_SHOWN).await?;
     mask_executions(&mut last);
-    let gaps = gaps::list_by_job(&store, job.id, SHOWN).await?;
-    let mut actions = operator::list_by_job(&store, job.id, SHOWN).await?;
+    let gaps = gaps::list_by_job(&store, job.id, MAX_SHOWN).await?;
+    let mut actions = operator::list_by_job(&store, job.id, MAX_SHOWN).await?;
     mask_actions(&mut actions);
     let firings = next_firings(&job);
     if session.out.is_json() {
-        let mut document = serde_json::to_value(&job).map_err(|error| no_json(&error))?;
+        let mut document = serde_json::to_value(&job).map_err(|error| json_failure(&error))?;
         document["next_firings"] = json!(firings);
         document["last_executions"] = json!(last);
         document["gaps"] = json!(gaps);
@@ -97,11 +102,11 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     let now = session.now(&store).await?;
     session.out.facts(facts(&job, &firings, now))?;
     if !last.is_empty() {
-        session.out.say("\nLast executions")?;
+        session.out.print("\nLast executions")?;
         session.out.table(execution_commands::table(&last, now))?;
     }
     if !gaps.is_empty() {
-        session.out.say("\nFirings that were not executed")?;
+        session.out.print("\nFirings that were not executed")?;
         let mut table = Table::new(&["FIRST", "LAST", "COUNT", "REASON"]);
         for gap in &gaps {
             let (first, last) = (instant(gap.first_firing), instant(gap.last_firing));
@@ -110,20 +115,20 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
         }
         session.out.table(table)?;
     }
-    execution_commands::tell_actions(&actions, now, session)
+    execution_commands::render_actions(&actions, now, session)
 }
 
 fn with_last(job: &Job, last: Option<&LastExecution>) -> Result<Value, Failure> {
-    let mut row = serde_json::to_value(job).map_err(|error| no_json(&error))?;
+    let mut row = serde_json::to_value(job).map_err(|error| json_failure(&error))?;
     row["last_execution"] = json!(last);
     Ok(row)
 }
 
-fn no_json(error: &serde_json::Error) -> Failure {
+fn json_failure(error: &serde_json::Error) -> Failure {
     Failure::Failed(format!("the answer is no JSON: {error}"))
 }
 
-fn schedule(job: &Job) -> Cell {
+fn schedule_cell(job: &Job) -> Cell {
     match (job.schedule_kind.as_str(), &job.schedule_expression) {
         ("cron", Some(expression)) if job.timezone == "UTC" => Cell::new(expression),
         ("cron", Some(expression)) => Cell::new(format!("{expression} {}", job.timezone)),
@@ -134,7 +139,7 @@ fn schedule(job: &Job) -> Cell {
     }
 }
 
-fn next(job: &Job, now: DateTime<Utc>) -> Cell {
+fn next_cell(job: &Job, now: DateTime<Utc>) -> Cell {
     match job.next_fire_at {
         _ if job.deleted_at.is_some() => Cell::toned("deleted", Tone::Faint),
         _ if job.status == "paused" => Cell::toned("paused", Tone::Warning),
@@ -147,7 +152,8 @@ fn next(job: &Job, now: DateTime<Utc>) -> Cell {
 fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
     let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
     let cursor = job.cursor().ok().flatten();
-    let left = job.max_runs.map_or(SHOWN, |most| i64::from(most - job.runs_used).clamp(0, SHOWN));
+    let left =
+        job.max_runs.map_or(MAX_SHOWN, |most| i64::from(most - job.runs_used).clamp(0, MAX_SHOWN));
     let mut at = cursor.map(|cursor| cursor.nominal);
     let firings = std::iter::from_fn(|| {
         let firing = at?;
@@ -161,7 +167,7 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
     let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let mut facts = Facts::default();
     facts.add("name", &job.name);
-    facts.maybe("description", Some(&job.description).filter(|text| !text.is_empty()));
+    facts.add_optional("description", Some(&job.description).filter(|text| !text.is_empty()));
     facts.add("id", job.id.to_string());
     if let Some(at) = job.deleted_at {
         facts.cell("deleted", Cell::toned(ago(at, now), Tone::Warning));
@@ -175,46 +181,49 @@ fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {
             facts.cell("status", Cell::toned(text, Tone::Warning));
         }
     }
-    facts.cell("schedule", schedule(job));
-    facts.maybe("dst", Some(&job.dst).filter(|dst| *dst != "vixie"));
+    facts.cell("schedule", schedule_cell(job));
+    facts.add_optional("dst", Some(&job.dst).filter(|dst| *dst != "vixie"));
     let next: Vec<String> =
         firings.iter().map(|at| format!("{} ({})", instant(*at), ago(*at, now))).collect();
     let shown = if job.status == "paused" { "if resumed" } else { "next" };
-    facts.maybe(shown, Some(next.join(", ")).filter(|text| !text.is_empty()));
-    terms(&mut facts, job);
+    facts.add_optional(shown, Some(next.join(", ")).filter(|text| !text.is_empty()));
+    add_limits(&mut facts, job);
     facts.add("task", &job.task_type);
     facts.add("params", job.params.to_string());
-    facts.maybe("target", job.target.as_ref());
+    facts.add_optional("target", job.target.as_ref());
     facts.add("pool", &job.pool);
     facts.add("overlap", &job.overlap);
     facts
         .add("misfire", format!("{} within {}", job.misfire_policy, millis(job.misfire_window_ms)));
-    facts.add("retry", retry(job));
+    facts.add("retry", describe_retry(job));
     facts.add("timeout", millis(job.timeout_ms));
-    facts.maybe("lease", job.lease_ms.map(millis));
-    facts.maybe("lock key", job.lock_key.map(|key| key.to_string()));
-    facts.maybe("expected within", job.expect_within_ms.map(millis));
-    facts.maybe("stale after", job.stale_after_ms.map(millis));
-    facts.maybe("asked before a requeue", job.verify_task.as_deref());
-    facts.maybe("paused after", job.pause_after_failures.map(|n| format!("{n} failures in a row")));
+    facts.add_optional("lease", job.lease_ms.map(millis));
+    facts.add_optional("lock key", job.lock_key.map(|key| key.to_string()));
+    facts.add_optional("expected within", job.expect_within_ms.map(millis));
+    facts.add_optional("stale after", job.stale_after_ms.map(millis));
+    facts.add_optional("asked before a requeue", job.verify_task.as_deref());
+    facts.add_optional(
+        "paused after",
+        job.pause_after_failures.map(|n| format!("{n} failures in a row")),
+    );
     let labels =
         Some(&job.labels).filter(|labels| labels.as_object().is_some_and(|l| !l.is_empty()));
-    facts.maybe("labels", labels.map(Value::to_string));
+    facts.add_optional("labels", labels.map(Value::to_string));
     facts.add("revision", format!("{}, changed {}", job.revision, show::ago(job.updated_at, now)));
     facts
 }
 
-fn terms(facts: &mut Facts, job: &Job) {
+fn add_limits(facts: &mut Facts, job: &Job) {
     let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
-    facts.maybe("not before", job.start_at.as_ref());
-    facts.maybe("not after", job.end_at.as_ref());
-    facts.maybe("except on", Some(job.exclude.join(", ")).filter(|days| !days.is_empty()));
-    facts.maybe("spread", job.jitter_ms.map(|ms| format!("by up to {}", millis(ms))));
+    facts.add_optional("not before", job.start_at.as_ref());
+    facts.add_optional("not after", job.end_at.as_ref());
+    facts.add_optional("except on", Some(job.exclude.join(", ")).filter(|days| !days.is_empty()));
+    facts.add_optional("spread", job.jitter_ms.map(|ms| format!("by up to {}", millis(ms))));
     let runs = job.max_runs.map(|most| format!("{} of {most} claimed", job.runs_used));
-    facts.maybe("runs", runs);
+    facts.add_optional("runs", runs);
 }
 
-fn retry(job: &Job) -> String {
+fn describe_retry(job: &Job) -> String {
     let millis = |ms: i64| duration::format(std::time::Duration::from_millis(ms.max(0) as u64));
     let parts = [
         job.max_retries.map(|count| format!("{count} times")),
@@ -229,6 +238,6 @@ fn retry(job: &Job) -> String {
             list => format!("never after {}", list.join(" or ")),
         }),
     ];
-    let given: Vec<String> = parts.into_iter().flatten().collect();
-    if given.is_empty() { "the workers' defaults".to_owned() } else { given.join(", ") }
+    let limits: Vec<String> = parts.into_iter().flatten().collect();
+    if limits.is_empty() { "the workers' defaults".to_owned() } else { limits.join(", ") }
 }

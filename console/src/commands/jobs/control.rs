@@ -13,20 +13,20 @@ use uuid::Uuid;
 use super::{Pause, Resume, Trigger, missing};
 use crate::actor;
 use crate::failure::Failure;
-use crate::misfits::Wanted;
+use crate::params_validation::ParamsSchemas;
 use crate::session::Session;
 use crate::show::{ago, line};
 
 /// Far more than the params of an execution may have; the store measures exactly.
-const MAX_PARAMS_TEXT: usize = 1024 * 1024;
+const MAX_PARAMS_BYTES: usize = 1024 * 1024;
 
 pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<(), Failure> {
-    let params = params(arguments.params.as_deref())?;
+    let params = parse_params(arguments.params.as_deref())?;
     let store = session.store().await?;
     if arguments.params.is_some() {
-        fits(&store, &arguments.name, &params).await?;
+        check_params(&store, &arguments.name, &params).await?;
     }
-    let claimed_by = actor::asker(&session.actor);
+    let claimed_by = actor::trigger_claimer(&session.actor);
     let request = triggering::Trigger {
         job: &arguments.name,
         key: arguments.key.as_deref(),
@@ -34,7 +34,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         id: ExecutionId::new(Uuid::now_v7()),
         claimed_by: &claimed_by,
     };
-    let by = recorded(arguments.key.is_some(), arguments, session);
+    let by = audit_context(arguments.key.is_some(), arguments, session);
     let done = match triggering::trigger(&store, request, by, None).await {
         Ok(done) => done,
         Err(TriggerError::Missing(name)) => return Err(missing(&store, &name).await),
@@ -45,7 +45,7 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
         }
     };
     if done.created {
-        claimed();
+        claimed_fault_point();
     }
     if session.out.is_json() {
         return session.out.document(&json!({
@@ -61,25 +61,25 @@ pub(super) async fn trigger(arguments: &Trigger, session: &Session) -> Result<()
     }
     let (id, key) = (done.id, line(&done.execution_key, 80));
     if !done.created {
-        return session.out.say(format!(
+        return session.out.print(format!(
             "The key {key} is used already, by execution {id} ({}); nothing was triggered.",
             done.state.as_str()
         ));
     }
-    session.out.say(format!("Execution {id} of {} is pending.", arguments.name))?;
+    session.out.print(format!("Execution {id} of {} is pending.", arguments.name))?;
     if done.waits {
         session
             .out
-            .say("Another execution of the job is under way; this one waits for its turn.")?;
+            .print("Another execution of the job is under way; this one waits for its turn.")?;
     }
     if done.paused {
-        session.out.say("The job is paused; this execution runs all the same.")?;
+        session.out.print("The job is paused; this execution runs all the same.")?;
     }
-    session.out.say(format!("`sexton executions show {id}` tells how it goes."))
+    session.out.print(format!("`sexton executions show {id}` tells how it goes."))
 }
 
 /// In whose name a trigger is recorded; `None`: nobody's, since a program asks.
-pub(super) fn recorded<'a>(
+pub(super) fn audit_context<'a>(
     has_key: bool,
     arguments: &'a Trigger,
     session: &'a Session,
@@ -89,24 +89,28 @@ pub(super) fn recorded<'a>(
 }
 
 /// Executions are claimed, and nobody has been told.
-pub(super) fn claimed() {
+pub(super) fn claimed_fault_point() {
     fault::point("console.triggered");
 }
 
 /// Refuses params that do not fit what the workers at work say of the job's task type: they would run at once. The
 /// job's own, without any given here, are what its firings run with, too, and are not judged.
-async fn fits(store: &Store, name: &str, given: &Map<String, Value>) -> Result<(), Failure> {
+async fn check_params(
+    store: &Store,
+    name: &str,
+    given: &Map<String, Value>,
+) -> Result<(), Failure> {
     let Some(job) = jobs::find(store, name).await? else { return Err(missing(store, name).await) };
     let mut params = job.params;
     if let Some(all) = params.as_object_mut() {
         all.extend(given.clone());
     }
-    Wanted::of(store, &job.task_type, &job.pool).await?.check(&params)
+    ParamsSchemas::load(store, &job.task_type, &job.pool).await?.check(&params)
 }
 
-fn params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
+fn parse_params(text: Option<&str>) -> Result<Map<String, Value>, Failure> {
     let Some(text) = text else { return Ok(Map::new()) };
-    if text.len() > MAX_PARAMS_TEXT {
+    if text.len() > MAX_PARAMS_BYTES {
         return Err(Failure::Usage(format!("--params has {} bytes: too many", text.len())));
     }
     match serde_json::from_str(text) {
@@ -128,13 +132,13 @@ pub(super) async fn pause(arguments: &Pause, session: &Session) -> Result<(), Fa
     let name = &arguments.name;
     let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
     if let Err(error) = jobs::pause(&store, name, by, None).await {
-        return Err(not_done(&store, error, session).await);
+        return Err(pause_failure(&store, error, session).await);
     }
     fault::point("console.paused");
     if session.out.is_json() {
         return session.out.document(&json!({"name": name, "status": "paused"}));
     }
-    session.out.say(format!(
+    session.out.print(format!(
         "{name} is paused; executions under way go on. `sexton jobs resume {name}` starts it again."
     ))
 }
@@ -145,7 +149,7 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let resumed = match jobs::resume(&store, name, by, None).await {
         Ok(resumed) => resumed,
-        Err(error) => return Err(not_done(&store, error, session).await),
+        Err(error) => return Err(pause_failure(&store, error, session).await),
     };
     fault::point("console.resumed");
     if session.out.is_json() {
@@ -161,9 +165,9 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
         || "it never fires again by itself".to_owned(),
         |at| format!("it fires next {}", ago(at, now)),
     );
-    session.out.say(format!("{name} is active; {next}."))?;
+    session.out.print(format!("{name} is active; {next}."))?;
     if resumed.passed > 0 {
-        session.out.say(format!(
+        session.out.print(format!(
             "{} firings passed meanwhile; they are recorded as a gap and do not run.",
             resumed.passed
         ))?;
@@ -171,7 +175,7 @@ pub(super) async fn resume(arguments: &Resume, session: &Session) -> Result<(), 
     Ok(())
 }
 
-async fn not_done(store: &Store, error: PauseError, session: &Session) -> Failure {
+async fn pause_failure(store: &Store, error: PauseError, session: &Session) -> Failure {
     match error {
         PauseError::Missing(name) => missing(store, &name).await,
         PauseError::Paused(job) => {
@@ -198,10 +202,10 @@ mod tests {
 
     #[test]
     fn params_are_an_object_that_can_be_stored() {
-        assert_eq!(params(None).unwrap(), Map::new());
-        assert_eq!(params(Some(r#"{"a": {"b": 1}}"#)).unwrap()["a"]["b"], 1);
+        assert_eq!(parse_params(None).unwrap(), Map::new());
+        assert_eq!(parse_params(Some(r#"{"a": {"b": 1}}"#)).unwrap()["a"]["b"], 1);
         for text in ["", "[1]", "{", r#"{"a": "\u0000"}"#, r#"{"a": [{"\u0000": 1}]}"#] {
-            assert!(matches!(params(Some(text)), Err(Failure::Usage(_))), "{text}");
+            assert!(matches!(parse_params(Some(text)), Err(Failure::Usage(_))), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use sexton_store::operator::OperatorAction;
 use sexton_store::{Store, operator, output};
 use uuid::Uuid;
 
-use super::group::{self, Told};
+use super::group::{self, GroupWithTrend};
 use crate::commands::executions::logs;
 use crate::failure::Failure;
 use crate::secrets::{mask_actions, mask_executions};
@@ -26,7 +26,7 @@ const MAX_CHUNKS: i64 = 1_000;
 
 /// What is known.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Story {
+pub struct ExecutionDetails {
     /// The row, its params masked.
     pub execution: Execution,
     /// The newest [`MAX_ATTEMPTS`], oldest first.
@@ -34,9 +34,9 @@ pub struct Story {
     /// The end of what the last attempt wrote.
     pub tail: Option<Tail>,
     /// Its group; `None`: its fingerprint is not read yet.
-    pub group: Option<Told>,
+    pub group: Option<GroupWithTrend>,
     /// The parked message, if it is failed.
-    pub parked: Option<Message>,
+    pub parked: Option<ParkedMessage>,
     /// What operators did, oldest first.
     pub actions: Vec<OperatorAction>,
 }
@@ -54,7 +54,7 @@ pub struct Tail {
 
 /// The ticket in the failed queue.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Message {
+pub struct ParkedMessage {
     /// When the broker confirmed it; `None`: it is owed.
     pub published_at: Option<chrono::DateTime<chrono::Utc>>,
     /// Its body, as it was or will be published, with the params masked.
@@ -66,45 +66,47 @@ pub struct Message {
 /// # Errors
 ///
 /// Those of the database, and [`Failure::Failed`] for output that cannot be read.
-pub async fn tell(store: &Store, id: Uuid) -> Result<Option<Story>, Failure> {
+pub async fn find(store: &Store, id: Uuid) -> Result<Option<ExecutionDetails>, Failure> {
     let Some(mut execution) = executions::find(store, id).await? else { return Ok(None) };
     mask_executions(std::slice::from_mut(&mut execution));
     let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS.into()).await?;
     let tail = match attempts.last() {
-        Some(last) => tail(store, last).await?,
+        Some(last) => read_tail(store, last).await?,
         None => None,
     };
     let group = match &execution.fingerprint {
-        Some(fingerprint) => group::one(store, fingerprint).await?,
+        Some(fingerprint) => group::find(store, fingerprint).await?,
         None => None,
     };
     let mut actions = operator::list_by_execution(store, id).await?;
     mask_actions(&mut actions);
-    let parked = (execution.state == "failed").then(|| parked(&execution)).flatten();
-    Ok(Some(Story { execution, attempts, tail, group, parked, actions }))
+    let parked = (execution.state == "failed").then(|| parked_message(&execution)).flatten();
+    Ok(Some(ExecutionDetails { execution, attempts, tail, group, parked, actions }))
 }
 
-async fn tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, Failure> {
+async fn read_tail(store: &Store, attempt: &Attempt) -> Result<Option<Tail>, Failure> {
     let (id, number) = (attempt.execution_id, attempt.number);
     let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
     let output = if chunks.is_empty() {
         let stored = attempts::output(store, id, Some(number)).await?;
         let before = stored.and_then(|stored| stored.output);
-        match before.map(|value| logs::before(number, value)).transpose() {
+        match before.map(|value| logs::parse_legacy_output(number, value)).transpose() {
             Ok(output) => output,
             Err(text) => return Err(Failure::Failed(text)),
         }
     } else {
-        Some(logs::whole(number, &chunks).map_err(Failure::Failed)?)
+        Some(logs::join_chunks(number, &chunks).map_err(Failure::Failed)?)
     };
-    let written = chunks.last().map(|last: &Chunk| last.first_line + last.lines - 1);
-    Ok(output.filter(|output| !output.lines.is_empty()).map(|output| end(number, output, written)))
+    let written_lines = chunks.last().map(|last: &Chunk| last.first_line + last.lines - 1);
+    Ok(output
+        .filter(|output| !output.lines.is_empty())
+        .map(|output| last_lines(number, output, written_lines)))
 }
 
-fn end(number: i32, output: Output, written: Option<i64>) -> Tail {
-    let kept = output.lines.len();
-    let written = written.unwrap_or(kept as i64);
-    let lines = output.lines.into_iter().skip(kept.saturating_sub(TAIL_LINES));
+fn last_lines(number: i32, output: Output, written_lines: Option<i64>) -> Tail {
+    let line_count = output.lines.len();
+    let written_lines = written_lines.unwrap_or(line_count as i64);
+    let lines = output.lines.into_iter().skip(line_count.saturating_sub(TAIL_LINES));
     let lines: Vec<Line> = lines
         .map(|line| {
             let long = line.text.chars().count() > TAIL_CHARS;
@@ -112,12 +114,12 @@ fn end(number: i32, output: Output, written: Option<i64>) -> Tail {
             Line { text: if long { text + "…" } else { text }, ..line }
         })
         .collect();
-    let before = (written - lines.len() as i64).max(0);
+    let before = (written_lines - lines.len() as i64).max(0);
     Tail { number, lines, before }
 }
 
 /// The message as a relay makes it of the row.
-fn parked(execution: &Execution) -> Option<Message> {
+fn parked_message(execution: &Execution) -> Option<ParkedMessage> {
     let ticket = Ticket {
         execution_id: ExecutionId::new(execution.id),
         attempt: AttemptNumber::new(execution.attempt)?,
@@ -136,10 +138,10 @@ fn parked(execution: &Execution) -> Option<Message> {
         retry_count: execution.retries_used.max(0) as u32,
     };
     let body = serde_json::from_slice(&ticket.body(Some(&parked))).ok()?;
-    Some(Message { published_at: execution.ticket_published_at, body })
+    Some(ParkedMessage { published_at: execution.ticket_published_at, body })
 }
 
-impl Story {
+impl ExecutionDetails {
     /// As one document: the row's columns, and besides `attempts`, `output_tail`, `group`,
     /// `parked_message` and `operator_actions`.
     ///

@@ -9,7 +9,7 @@ use sexton_store::ledger::{FiringExecution, LedgerPage};
 use crate::show::instant;
 
 /// Of a firing.
-pub(super) fn of_firing(
+pub(super) fn describe_firing(
     found: &Disposition,
     at: DateTime<Utc>,
     execution: Option<&FiringExecution>,
@@ -17,25 +17,25 @@ pub(super) fn of_firing(
     reason: Option<&str>,
     page: &LedgerPage,
 ) -> String {
-    let late = execution.and_then(backfilled).unwrap_or_default();
+    let late = execution.and_then(describe_backfill).unwrap_or_default();
     let ended = || {
         let at = execution.and_then(|execution| execution.finished_at);
         at.map_or_else(String::new, |at| format!(" at {}", instant(at)))
     };
-    let by = || format!("{}{}", who(actor), said(reason));
+    let by = || format!("{}{}", by_actor(actor), with_reason(reason));
     match found {
         Disposition::Ran => format!("it ran, and ended well{}{late}", ended()),
         Disposition::Running(State::Running) => format!("it is running{late}"),
         Disposition::Running(State::Retrying) => {
-            format!("an attempt failed{}, the next one waits{late}", error(execution))
+            format!("an attempt failed{}, the next one waits{late}", describe_error(execution))
         }
         Disposition::Running(_) => format!("it is claimed, and waits to be run{late}"),
         Disposition::Queued => format!("it waits until no other execution of the job is under way{late}"),
         Disposition::Failed => {
-            format!("it failed{}{}, and waits for an operator{late}", ended(), error(execution))
+            format!("it failed{}{}, and waits for an operator{late}", ended(), describe_error(execution))
         }
         Disposition::Discarded => {
-            format!("it failed{}, and an operator gave it up{late}", error(execution))
+            format!("it failed{}, and an operator gave it up{late}", describe_error(execution))
         }
         Disposition::Cancelled => {
             let by = execution.and_then(|execution| execution.replaced_by);
@@ -44,7 +44,7 @@ pub(super) fn of_firing(
             });
             format!("it was cancelled{}{why}{late}", ended())
         }
-        Disposition::Skipped(why) => skipped(why),
+        Disposition::Skipped(why) => describe_skip(why),
         Disposition::Coalesced(Some(key)) => {
             format!("it was noticed late, and {key} ran for it and others")
         }
@@ -52,7 +52,7 @@ pub(super) fn of_firing(
             "it was noticed late, and a newer firing was to run for it and others".to_owned()
         }
         Disposition::Paused(_) => format!("the job was paused{}", by()),
-        Disposition::NotRun(word) => not_run(word, &by()),
+        Disposition::NotRun(word) => describe_not_run(word, &by()),
         Disposition::Held(why) => format!("it is late, and held until somebody releases it: {why}"),
         Disposition::Due => "it is due, and no scheduler has claimed it yet".to_owned(),
         Disposition::NotYet if page.job.paused.is_some() => {
@@ -75,7 +75,7 @@ pub(super) fn of_firing(
 }
 
 /// Of an instant that is none.
-pub(super) fn of_no_firing(what: NotAFiring, page: &LedgerPage) -> String {
+pub(super) fn describe_no_firing(what: NotAFiring, page: &LedgerPage) -> String {
     let oldest = page.history.oldest().map(|revision| instant(revision.from)).unwrap_or_default();
     match what {
         NotAFiring::Between => {
@@ -94,24 +94,24 @@ pub(super) fn of_no_firing(what: NotAFiring, page: &LedgerPage) -> String {
     }
 }
 
-fn who(actor: Option<&str>) -> String {
+fn by_actor(actor: Option<&str>) -> String {
     actor.map_or_else(String::new, |actor| format!(" by {actor}"))
 }
 
-fn said(reason: Option<&str>) -> String {
+fn with_reason(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
-fn backfilled(execution: &FiringExecution) -> Option<String> {
+fn describe_backfill(execution: &FiringExecution) -> Option<String> {
     let backfill = execution.backfill.as_ref()?;
     Some(format!(
         " (backfilled{}{})",
-        who(backfill.actor.as_deref()),
-        said(backfill.why.as_deref())
+        by_actor(backfill.actor.as_deref()),
+        with_reason(backfill.why.as_deref())
     ))
 }
 
-fn error(execution: Option<&FiringExecution>) -> String {
+fn describe_error(execution: Option<&FiringExecution>) -> String {
     let Some(execution) = execution else { return String::new() };
     match (&execution.error_class, &execution.error_message) {
         (Some(class), Some(message)) => format!(" ({class}: {message})"),
@@ -120,7 +120,7 @@ fn error(execution: Option<&FiringExecution>) -> String {
     }
 }
 
-fn skipped(why: &str) -> String {
+fn describe_skip(why: &str) -> String {
     match why {
         "overlap" => "it was skipped: an earlier execution of the job was under way".to_owned(),
         "stale" => {
@@ -133,7 +133,7 @@ fn skipped(why: &str) -> String {
     }
 }
 
-fn not_run(word: &str, by: &str) -> String {
+fn describe_not_run(word: &str, by: &str) -> String {
     match word {
         "outside_window" => "it was noticed later than the misfire window allows".to_owned(),
         "misfire_skip" => "it was noticed late, and the misfire policy is to skip those".to_owned(),

@@ -3,13 +3,13 @@
 /// From the smallest to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// For zero.
-const NONE: char = '·';
+const ZERO_BAR: char = '·';
 
 /// One character for each number, in proportion to the largest; whatever is more than zero has a bar.
 pub fn sparkline(numbers: &[u64]) -> String {
-    let most = numbers.iter().copied().max().unwrap_or_default();
-    let bar = |number: u64| match (u128::from(number) * 8).checked_div(u128::from(most)) {
-        None | Some(_) if number == 0 => NONE,
+    let max = numbers.iter().copied().max().unwrap_or_default();
+    let bar = |number: u64| match (u128::from(number) * 8).checked_div(u128::from(max)) {
+        None | Some(_) if number == 0 => ZERO_BAR,
         // At most 8, at the largest; BARS has as many.
         share => BARS[(share.unwrap_or(0).max(1) - 1).min(7) as usize],
     };

@@ -11,29 +11,32 @@ use crate::failure::Failure;
 use crate::show::{Progress, line};
 
 /// Names that are told.
-const TOLD: usize = 5;
+const MAX_NAMED: usize = 5;
 /// Between two looks of one who watches.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the questions of a bulk wait for; none: nothing that its schedulers and workers do not see to.
 ///
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn of(store: &Store, id: i64) -> Result<Option<BlockedQuestions>, Failure> {
+pub(super) async fn find_blocked(
+    store: &Store,
+    id: i64,
+) -> Result<Option<BlockedQuestions>, Failure> {
     Ok(bulk::list_blocked_questions(store, &[id], None).await?.remove(&id))
 }
 
 /// In words, on one line.
-pub(super) fn told(waits: &BlockedQuestions) -> String {
+pub(super) fn describe_blocked(waits: &BlockedQuestions) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for one in waits.unheard.iter().take(TOLD) {
+    for one in waits.unheard.iter().take(MAX_NAMED) {
         let (n, task, pool) = (one.questions, &one.task_type, &one.pool);
         let them = if n == 1 { "1 question waits" } else { &format!("{n} questions wait") };
         parts.push(format!("{them}: no worker at work in pool {pool} offers {task}"));
     }
-    if waits.unheard.len() > TOLD {
-        parts.push(format!("and of {} more pools and tasks", waits.unheard.len() - TOLD));
+    if waits.unheard.len() > MAX_NAMED {
+        parts.push(format!("and of {} more pools and tasks", waits.unheard.len() - MAX_NAMED));
     }
     if !waits.unheard.is_empty() {
         parts.push(format!("what waits for {MAX_QUESTION_WAIT_MINUTES} minutes is given up"));
@@ -52,42 +55,43 @@ pub(super) fn told(waits: &BlockedQuestions) -> String {
 
 /// What one who watches was told already.
 #[derive(Debug, Default)]
-pub(super) struct Notice {
-    told: Option<BlockedQuestions>,
-    looked: Option<Instant>,
+pub(super) struct BlockedNotice {
+    shown: Option<BlockedQuestions>,
+    checked_at: Option<Instant>,
 }
 
-impl Notice {
+impl BlockedNotice {
     /// Says on standard error what the questions of a running bulk wait for, again when it is something else;
     /// looks every few seconds.
     ///
     /// # Errors
     ///
     /// Those of the database.
-    pub(super) async fn look(
+    pub(super) async fn update(
         &mut self,
         store: &Store,
         bulk: &Bulk,
         progress: &Progress,
     ) -> Result<(), Failure> {
         let asks = bulk.verify.as_deref() == Some("task");
-        if !asks || self.looked.is_some_and(|looked| looked.elapsed() < LOOK_EVERY) {
+        if !asks || self.checked_at.is_some_and(|checked_at| checked_at.elapsed() < POLL_INTERVAL) {
             return Ok(());
         }
-        self.looked = Some(Instant::now());
-        let waits = of(store, bulk.id).await?;
-        if let Some(new) =
-            waits.as_ref().filter(|new| !self.told.as_ref().is_some_and(|old| same(old, new)))
+        self.checked_at = Some(Instant::now());
+        let waits = find_blocked(store, bulk.id).await?;
+        if let Some(new) = waits
+            .as_ref()
+            .filter(|new| !self.shown.as_ref().is_some_and(|old| is_same_block(old, new)))
         {
-            progress.warn(&format!("bulk {}: {}", bulk.id, told(new)));
+            progress.warn(&format!("bulk {}: {}", bulk.id, describe_blocked(new)));
         }
-        self.told = waits;
+        self.shown = waits;
         Ok(())
     }
 }
 
 /// Whether they wait for the same, however many.
-fn same(one: &BlockedQuestions, other: &BlockedQuestions) -> bool {
+fn is_same_block(one: &BlockedQuestions, other: &BlockedQuestions) -> bool {
     let places = |waits: &BlockedQuestions| {
         let each = waits.unheard.iter().map(|it| (it.task_type.clone(), it.pool.clone()));
         each.collect::<BTreeSet<_>>()
@@ -111,15 +115,15 @@ mod tests {
         let mut waits =
             BlockedQuestions { unheard: vec![unheard("a", 3)], old_workers: Vec::new() };
         assert_eq!(
-            told(&waits),
+            describe_blocked(&waits),
             "3 questions wait: no worker at work in pool default offers a; what waits for 10 minutes is given up"
         );
         waits.unheard = Vec::new();
         waits.old_workers = vec!["w1 0.0.1\u{1b}[2J".to_owned(), "w2 0.0.1".to_owned()];
-        let text = told(&waits);
+        let text = describe_blocked(&waits);
         assert!(text.starts_with("nothing is asked until worker w1 0.0.1"), "{text}");
         assert!(text.contains(" and 1 more is replaced") && !text.contains('\u{1b}'), "{text}");
         waits.unheard = (0..7).map(|n| unheard(&n.to_string(), 1)).collect();
-        assert!(told(&waits).contains("and of 2 more pools and tasks"));
+        assert!(describe_blocked(&waits).contains("and of 2 more pools and tasks"));
     }
 }

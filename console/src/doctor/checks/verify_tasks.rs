@@ -1,10 +1,10 @@
 //! Verify tasks that nobody can be asked, so that requeues wait.
 
-use super::some;
+use super::join_first;
 use crate::doctor::facts::Facts;
 use crate::doctor::{Code, Finding};
 
-pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
+pub(in crate::doctor) fn check(facts: &Facts, found: &mut Vec<Finding>) {
     let Some(rows) = facts.rows() else { return };
     if !rows.unoffered.is_empty() {
         let each = rows.unoffered.iter().map(|one| {
@@ -16,11 +16,11 @@ pub(in crate::doctor) fn look(facts: &Facts, found: &mut Vec<Finding>) {
             };
             format!("{task} in pool {pool}, {jobs}, {questions} questions wait")
         });
-        found.push(Finding::new(Code::VerifyTaskUnoffered, some(each)));
+        found.push(Finding::new(Code::VerifyTaskUnoffered, join_first(each)));
     }
     if !rows.old_workers.is_empty() {
         let names = rows.old_workers.iter().map(|one| format!("{} {}", one.name, one.version));
-        let text = format!("workers that say nothing of what they offer: {}", some(names));
+        let text = format!("workers that say nothing of what they offer: {}", join_first(names));
         found.push(Finding::new(Code::VerifyTaskHeld, text));
     }
 }

@@ -84,61 +84,61 @@ impl FilterArguments {
         discarded: bool,
         now: DateTime<Utc>,
     ) -> Result<FailureFilter, Failure> {
-        let mut read = Reading::default();
+        let mut reader = FilterReader::default();
         let mut filter = FailureFilter {
             discarded,
             muted: self.muted,
-            task_type: read.value("--task-type", self.task_type.as_deref()),
-            pool: read.value("--pool", self.pool.as_deref()),
-            error_class: read.value("--error-class", self.error_class.as_deref()),
-            worker: read.value("--worker", self.worker.as_deref()),
-            text: read.text(self.text.as_deref()),
-            since: read.instant("--since", self.since.as_deref(), now),
-            until: read.instant("--until", self.until.as_deref(), now),
-            labels: read.labels(&self.label),
-            params: read.params(&self.params),
+            task_type: reader.value("--task-type", self.task_type.as_deref()),
+            pool: reader.value("--pool", self.pool.as_deref()),
+            error_class: reader.value("--error-class", self.error_class.as_deref()),
+            worker: reader.value("--worker", self.worker.as_deref()),
+            text: reader.text(self.text.as_deref()),
+            since: reader.instant("--since", self.since.as_deref(), now),
+            until: reader.instant("--until", self.until.as_deref(), now),
+            labels: reader.labels(&self.label),
+            params: reader.params(&self.params),
             ..FailureFilter::default()
         };
         if let (Some(since), Some(until)) = (filter.since, filter.until)
             && since >= until
         {
-            read.wrong(
+            reader.add_problem(
                 "--since is not before --until: nothing can have failed in between".to_owned(),
             );
         }
-        if let Some(name) = read.value("--job", self.job.as_deref()) {
+        if let Some(name) = reader.value("--job", self.job.as_deref()) {
             match jobs::find_including_deleted(store, &name).await? {
                 Some(job) => filter.job = Some(JobId::new(job.id)),
-                None => read.problems.push(job_commands::missing(store, &name).await),
+                None => reader.problems.push(job_commands::missing(store, &name).await),
             }
         }
         if let Some(text) = &self.fingerprint {
-            let found = group::find(store, text).await;
-            filter.fingerprint = read.keep(found);
+            let found = group::resolve_fingerprint(store, text).await;
+            filter.fingerprint = reader.collect(found);
         }
-        read.end(filter)
+        reader.finish(filter)
     }
 }
 
 /// What is wrong so far.
 #[derive(Default)]
-struct Reading {
+struct FilterReader {
     problems: Vec<Failure>,
 }
 
-impl Reading {
-    fn wrong(&mut self, problem: String) {
+impl FilterReader {
+    fn add_problem(&mut self, problem: String) {
         self.problems.push(Failure::Usage(problem));
     }
 
-    fn keep<T>(&mut self, read: Result<T, Failure>) -> Option<T> {
-        read.map_err(|problem| self.problems.push(problem)).ok()
+    fn collect<T>(&mut self, reader: Result<T, Failure>) -> Option<T> {
+        reader.map_err(|problem| self.problems.push(problem)).ok()
     }
 
     fn value(&mut self, option: &str, value: Option<&str>) -> Option<String> {
         let value = value?;
         if value.is_empty() || value.contains('\0') || value.chars().count() > MAX_VALUE_CHARS {
-            self.wrong(format!(
+            self.add_problem(format!(
                 "{option} {:?} is none; give 1 to {MAX_VALUE_CHARS} characters",
                 line(value, MAX_ECHO_CHARS)
             ));
@@ -150,7 +150,7 @@ impl Reading {
     fn text(&mut self, text: Option<&str>) -> Option<String> {
         let text = text?;
         if text_query(text).is_none() {
-            self.wrong(format!(
+            self.add_problem(format!(
                 "--text {:?} cannot be looked for; give 1 to {MAX_WORDS} words, at most \
                  {MAX_TEXT_CHARS} characters",
                 line(text, MAX_ECHO_CHARS)
@@ -166,31 +166,33 @@ impl Reading {
         text: Option<&str>,
         now: DateTime<Utc>,
     ) -> Option<DateTime<Utc>> {
-        let read = instant::parse(option, text?, now);
-        self.keep(read)
+        let reader = instant::parse(option, text?, now);
+        self.collect(reader)
     }
 
-    fn few(&mut self, option: &str, given: usize) {
+    fn check_count(&mut self, option: &str, given: usize) {
         if given > MAX_CONDITIONS {
-            self.wrong(format!("{option} is given {given} times, at most {MAX_CONDITIONS} can be"));
+            self.add_problem(format!(
+                "{option} is given {given} times, at most {MAX_CONDITIONS} can be"
+            ));
         }
     }
 
     fn labels(&mut self, given: &[String]) -> BTreeMap<String, String> {
-        self.few("--label", given.len());
+        self.check_count("--label", given.len());
         let mut labels = BTreeMap::new();
         for text in given {
             match text.split_once('=') {
                 Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
                     let before = labels.insert(name.to_owned(), value.to_owned());
                     if before.is_some_and(|before| before != value) {
-                        self.wrong(format!(
+                        self.add_problem(format!(
                             "--label {} has two values",
                             line(name, MAX_ECHO_CHARS)
                         ));
                     }
                 }
-                _ => self.wrong(format!(
+                _ => self.add_problem(format!(
                     "--label {:?} is none; write it as in team=billing",
                     line(text, MAX_ECHO_CHARS)
                 )),
@@ -200,20 +202,23 @@ impl Reading {
     }
 
     fn params(&mut self, given: &[String]) -> Vec<ParamCondition> {
-        self.few("--params", given.len());
+        self.check_count("--params", given.len());
         let mut params = Vec::new();
         for text in given.iter().take(MAX_CONDITIONS) {
             match text.parse() {
                 Ok(condition) => params.push(condition),
-                Err(wrong) => {
-                    self.wrong(format!("--params {:?} {wrong}", line(text, MAX_ECHO_CHARS)));
+                Err(problem) => {
+                    self.add_problem(format!(
+                        "--params {:?} {problem}",
+                        line(text, MAX_ECHO_CHARS)
+                    ));
                 }
             }
         }
         params
     }
 
-    fn end(mut self, filter: FailureFilter) -> Result<FailureFilter, Failure> {
+    fn finish(mut self, filter: FailureFilter) -> Result<FailureFilter, Failure> {
         match self.problems.len() {
             0 => Ok(filter),
             1 => Err(self.problems.remove(0)),

@@ -8,8 +8,8 @@ use sexton_store::bulk::{self, BulkSelector, NewBulk};
 use sexton_store::operator::{AuditContext, OperatorError};
 use sexton_store::{Store, executions};
 
-use super::bulk::Verify;
-use super::deeds::beaten;
+use super::actions::conflict;
+use super::bulk::Verifier;
 use super::watch;
 use crate::commands::reference;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use crate::session::Session;
 
 /// Which, and under which terms.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Few<'a> {
+pub(super) struct RequeueRequest<'a> {
     /// The executions, at most 1,000.
     pub(super) ids: &'a [ExecutionId],
     /// Only at this attempt number; `None`: at the one that each has now.
@@ -33,7 +33,10 @@ pub(super) struct Few<'a> {
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn asked(store: &Store, ids: &[ExecutionId]) -> Result<u64, Failure> {
+pub(super) async fn count_with_verify_task(
+    store: &Store,
+    ids: &[ExecutionId],
+) -> Result<u64, Failure> {
     let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
     Ok(bulk::count_with_verify_task(store, &raw).await?)
 }
@@ -46,20 +49,20 @@ pub(super) async fn asked(store: &Store, ids: &[ExecutionId]) -> Result<u64, Fai
 /// [`Failure`]; for an execution that is not failed (at the attempt that was seen) nothing is asked for.
 pub(super) async fn requeue(
     store: &Store,
-    few: Few<'_>,
+    request: RequeueRequest<'_>,
     by: AuditContext<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
     let asked_at = session.now(store).await?;
-    let mut seen = Vec::with_capacity(few.ids.len());
-    for id in few.ids {
+    let mut seen = Vec::with_capacity(request.ids.len());
+    for id in request.ids {
         let row =
             executions::find(store, id.get()).await?.ok_or_else(|| reference::missing(*id))?;
         let state = State::parse(&row.state).unwrap_or(State::Pending);
         let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
-        if state != State::Failed || few.attempt.is_some_and(|seen| seen != attempt) {
+        if state != State::Failed || request.attempt.is_some_and(|seen| seen != attempt) {
             let moved = OperatorError::Conflict { id: *id, state, attempt };
-            return Err(beaten(store, moved, "requeued").await);
+            return Err(conflict(store, moved, "requeued").await);
         }
         seen.push((*id, attempt));
     }
@@ -69,12 +72,12 @@ pub(super) async fn requeue(
         asked_at,
         rate: None,
         canary: None,
-        pool: few.pool,
-        verify: Verify::Tasks.to_store(true),
+        pool: request.pool,
+        verify: Verifier::Tasks.to_store(true),
     };
     let id = bulk::create(store, &new, by).await?;
     if !session.out.is_json() {
-        session.out.say(format!("Bulk {id} asks the verify task of the job first."))?;
+        session.out.print(format!("Bulk {id} asks the verify task of the job first."))?;
     }
-    watch::follow(store, id, few.detach, session).await
+    watch::follow(store, id, request.detach, session).await
 }

@@ -6,7 +6,7 @@ use sexton_store::attempts;
 use sexton_store::executions::{self, Execution, ExecutionFilter, ParamMatch};
 use sexton_store::{Store, jobs, operator};
 
-use super::{List, Show, history, table, tell_actions};
+use super::{List, Show, history, render_actions, table};
 use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
 use crate::secrets::{mask_actions, mask_executions};
@@ -26,13 +26,13 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
     }
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let moment = |option, text: &Option<String>| {
+    let parse_time = |option, text: &Option<String>| {
         text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
     };
     let filter = ExecutionFilter {
         states: arguments.state.iter().map(|state| state.as_str().to_owned()).collect(),
-        since: moment("--since", &arguments.since)?,
-        until: moment("--until", &arguments.until)?,
+        since: parse_time("--since", &arguments.since)?,
+        until: parse_time("--until", &arguments.until)?,
         params,
         worker: arguments.worker.clone(),
         before: match &arguments.before {
@@ -41,11 +41,11 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
         },
         job: None,
     };
-    tell_list(&store, filter, arguments.job.as_deref(), arguments.limit, session).await
+    render_list(&store, filter, arguments.job.as_deref(), arguments.limit, session).await
 }
 
 /// Lists what the filter finds, of one job if it is named.
-async fn tell_list(
+async fn render_list(
     store: &Store,
     mut filter: ExecutionFilter,
     job: Option<&str>,
@@ -64,27 +64,27 @@ async fn tell_list(
         return session.out.document(&found);
     }
     if found.is_empty() {
-        return session.out.say("There are no such executions.");
+        return session.out.print("There are no such executions.");
     }
     let now = session.now(store).await?;
     session.out.table(table(&found, now))?;
     if found.len() as i64 == limit
         && let Some(last) = found.last()
     {
-        session.out.say(format!("There may be more: add --before {}", last.id))?;
+        session.out.print(format!("There may be more: add --before {}", last.id))?;
     }
     Ok(())
 }
 
 /// Shows one execution.
-pub(super) async fn show(what: &Show, session: &Session) -> Result<(), Failure> {
+pub(super) async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = reference::execution(&store, &what.id).await?;
+    let id = reference::execution(&store, &arguments.id).await?;
     let mut execution =
         executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
     let attempts = attempts::list_by_execution(&store, id, MAX_ATTEMPTS.into()).await?;
     let mut actions = operator::list_by_execution(&store, id).await?;
-    if !what.unmasked {
+    if !arguments.unmasked {
         mask_executions(std::slice::from_mut(&mut execution));
         mask_actions(&mut actions);
     }
@@ -98,17 +98,19 @@ pub(super) async fn show(what: &Show, session: &Session) -> Result<(), Failure> 
     let now = session.now(&store).await?;
     session.out.facts(facts(&execution, now))?;
     if let Some(history) = history::table(&execution, &attempts, MAX_ATTEMPTS, now) {
-        session.out.say("\nAttempts")?;
+        session.out.print("\nAttempts")?;
         session.out.table(history)?;
     } else if history::is_removed(&execution, &attempts) {
-        session.out.say("\nIts attempts were removed by retention; the row stays for its key.")?;
+        session
+            .out
+            .print("\nIts attempts were removed by retention; the row stays for its key.")?;
     }
-    tell_actions(&actions, now, session)?;
-    tell_hints(&execution, !attempts.is_empty(), session)
+    render_actions(&actions, now, session)?;
+    render_hints(&execution, !attempts.is_empty(), session)
 }
 
 /// What can be done about it. `written`: there may be output.
-pub(in crate::commands) fn tell_hints(
+pub(in crate::commands) fn render_hints(
     execution: &Execution,
     written: bool,
     session: &Session,
@@ -128,13 +130,13 @@ pub(in crate::commands) fn tell_hints(
                 ),
             );
             hints.add("give it up", format!("sexton failed discard {id} --reason …"));
-            session.out.say("")?;
+            session.out.print("")?;
             session.out.facts(hints)
         }
         "discarded" => {
             let mut hints = Facts::default();
             hints.add("take that back", format!("sexton failed restore {id}"));
-            session.out.say("")?;
+            session.out.print("")?;
             session.out.facts(hints)
         }
         _ => Ok(()),
@@ -148,26 +150,26 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
     facts.add("execution", execution.id.to_string());
     facts.add("job", &execution.job_name);
     facts.cell("state", Cell::state(&execution.state));
-    facts.maybe("skipped because", execution.skip_reason.as_ref());
-    facts.maybe(
+    facts.add_optional("skipped because", execution.skip_reason.as_ref());
+    facts.add_optional(
         "claimed by a backfill",
         execution.backfill.map(|number| format!("action {number}")),
     );
-    facts.maybe("overlap", execution.overlap_override.as_ref());
-    facts.maybe("waited", waited(execution, now));
-    facts.maybe("replaced by", execution.replaced_by.map(|id| id.to_string()));
+    facts.add_optional("overlap", execution.overlap_override.as_ref());
+    facts.add_optional("waited", describe_wait(execution, now));
+    facts.add_optional("replaced by", execution.replaced_by.map(|id| id.to_string()));
     let next = matches!(execution.state.as_str(), "pending" | "retrying" | "failed" | "discarded");
     let number = execution.attempt;
     facts.add("attempt", if next { format!("{number} is next") } else { number.to_string() });
     facts.add("scheduled for", at(execution.scheduled_for));
-    facts.maybe("time zone data", execution.tz_version.as_ref());
+    facts.add_optional("time zone data", execution.tz_version.as_ref());
     facts.add("claimed", format!("{} by {}", at(execution.claimed_at), execution.claimed_by));
-    facts.maybe("next attempt", execution.next_attempt_at.map(at));
-    facts.maybe("last started", execution.started_at.map(at));
-    facts.maybe("finished", execution.finished_at.map(at));
-    facts.maybe("worker", execution.worker_id.map(|id| id.to_string()));
-    facts.maybe("progress", execution.progress.as_ref().and_then(history::progress));
-    facts.maybe("lease until", execution.lease_until.map(at));
+    facts.add_optional("next attempt", execution.next_attempt_at.map(at));
+    facts.add_optional("last started", execution.started_at.map(at));
+    facts.add_optional("finished", execution.finished_at.map(at));
+    facts.add_optional("worker", execution.worker_id.map(|id| id.to_string()));
+    facts.add_optional("progress", execution.progress.as_ref().and_then(history::progress));
+    facts.add_optional("lease until", execution.lease_until.map(at));
     if execution.cancel_requested {
         facts.cell("cancel", Cell::toned("asked for", Tone::Warning));
     }
@@ -175,14 +177,17 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
         let class = execution.error_class.as_deref().unwrap_or("error");
         facts.cell("error", Cell::toned(format!("{class}: {message}"), Tone::Bad));
     }
-    facts.maybe("result", execution.result.as_ref().map(ToString::to_string));
+    facts.add_optional("result", execution.result.as_ref().map(ToString::to_string));
     facts.add("retries used", execution.retries_used.to_string());
     let used = |count: i32| Some(count.to_string()).filter(|_| count > 0);
-    facts.maybe("timeouts used", used(execution.timeouts_used));
-    facts.maybe("crashes used", used(execution.crashes_used));
-    facts.maybe("snoozed", used(execution.snoozes_used).map(|count| format!("{count} times")));
+    facts.add_optional("timeouts used", used(execution.timeouts_used));
+    facts.add_optional("crashes used", used(execution.crashes_used));
+    facts.add_optional(
+        "snoozed",
+        used(execution.snoozes_used).map(|count| format!("{count} times")),
+    );
     facts.add("task", format!("{} in pool {}", execution.task_type, execution.pool));
-    facts.maybe("target", execution.target.as_ref());
+    facts.add_optional("target", execution.target.as_ref());
     facts.add("params", execution.params.to_string());
     facts.add("key", &execution.execution_key);
     facts.add("idempotency key", &execution.idempotency_key);
@@ -198,7 +203,7 @@ pub(in crate::commands) fn facts(execution: &Execution, now: DateTime<Utc>) -> F
 }
 
 /// For what it waited, and until when.
-fn waited(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
+fn describe_wait(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
     let why = match execution.waits.as_deref()? {
         "queue" => "queued behind an earlier execution of the job",
         "replace" => "for the end of what it replaced",

@@ -13,24 +13,24 @@ use sexton_store::measurement::{self, Progress};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
-use super::ground::{Ground, POOL};
+use super::environment::{BenchEnvironment, POOL};
 use super::programs::{Programs, Workers};
 use crate::failure::Failure;
 use crate::show;
 
 /// Between two looks at how far it has come.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// So many times as long as a look takes nobody looks, at least: each reads all rows, beside what is measured.
-const REST: u32 = 20;
+const POLL_REST_FACTOR: u32 = 20;
 /// For one work, but for how long a lag is measured.
-const LIMIT: Duration = Duration::from_mins(15);
+const BENCH_TIMEOUT: Duration = Duration::from_mins(15);
 /// The most that one backfill takes.
-const BACKFILLED_AT_ONCE: u32 = 20_000;
+const MAX_BACKFILL_FIRINGS: u32 = 20_000;
 /// How long before jobs are due they begin to be made, and how many of them in each second more.
-const AHEAD: chrono::Duration = chrono::Duration::seconds(10);
-const MADE_A_SECOND: u32 = 2_000;
+const DUE_LEAD: chrono::Duration = chrono::Duration::seconds(10);
+const JOBS_CREATED_PER_SECOND: u32 = 2_000;
 /// What fires before the programs have made every round once is not counted.
-const WARM: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(5);
 
 /// Tasks that waited in the queue.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -69,7 +69,7 @@ pub struct Lag {
 #[derive(Debug)]
 pub struct Bench<'a> {
     /// The servers.
-    pub ground: &'a Ground,
+    pub environment: &'a BenchEnvironment,
     /// Its database.
     pub store: &'a Store,
     /// Its programs; no worker is started before it is needed.
@@ -89,25 +89,25 @@ impl Bench<'_> {
     pub async fn drain(&mut self, count: u32) -> Result<Drain, Failure> {
         let job = "bench.drain";
         self.apply(job, "* * * * * *").await?;
-        self.sexton(&["jobs", "pause", job, "--reason", "measured"]).await?;
+        self.run_sexton(&["jobs", "pause", job, "--reason", "measured"]).await?;
         let (mut upto, mut left) = (self.now().await?, count);
         while left > 0 {
-            let some = left.min(BACKFILLED_AT_ONCE);
-            let from = upto - chrono::Duration::seconds(i64::from(some) - 1);
-            let (first, last) = (told(from), told(upto));
-            self.sexton(&["jobs", "backfill", job, "--from", &first, "--to", &last, "--yes"])
+            let batch = left.min(MAX_BACKFILL_FIRINGS);
+            let from = upto - chrono::Duration::seconds(i64::from(batch) - 1);
+            let (first, last) = (format_instant(from), format_instant(upto));
+            self.run_sexton(&["jobs", "backfill", job, "--from", &first, "--to", &last, "--yes"])
                 .await?;
-            (upto, left) = (from - chrono::Duration::seconds(1), left - some);
+            (upto, left) = (from - chrono::Duration::seconds(1), left - batch);
         }
         let bar = show::Progress::new(count as usize);
-        self.until("publishing the tickets", job, LIMIT, |now| {
-            bar.at(now.executions - now.unpublished, u64::from(count));
+        self.wait_until("publishing the tickets", job, BENCH_TIMEOUT, |now| {
+            bar.set(now.executions - now.unpublished, u64::from(count));
             now.unpublished == 0
         })
         .await?;
-        self.programs.workers(self.ground, self.workers)?;
-        let end = self.until("draining the queue", job, LIMIT, |now| {
-            bar.at(now.succeeded, u64::from(count));
+        self.programs.start_workers(self.environment, self.workers)?;
+        let end = self.wait_until("draining the queue", job, BENCH_TIMEOUT, |now| {
+            bar.set(now.succeeded, u64::from(count));
             now.succeeded == now.executions
         });
         let end = end.await?;
@@ -126,11 +126,13 @@ impl Bench<'_> {
     /// [`Failure`].
     pub async fn burst(&mut self, count: u32) -> Result<Burst, Failure> {
         let job = "bench.burst";
-        self.ready().await?;
+        self.wait_until_ready().await?;
         // Seldom, so that each fires once.
         self.apply(job, "0 0 1 1 *").await?;
         let began = self.now().await?;
-        let due = began + AHEAD + chrono::Duration::seconds(i64::from(count / MADE_A_SECOND));
+        let due = began
+            + DUE_LEAD
+            + chrono::Duration::seconds(i64::from(count / JOBS_CREATED_PER_SECOND));
         measurement::copy_job(self.store, job, count, due).await?;
         if self.now().await? >= due {
             return Err(Failure::Failed(format!(
@@ -138,13 +140,13 @@ impl Bench<'_> {
             )));
         }
         let bar = show::Progress::new(count as usize);
-        self.until("running the jobs that are due at once", job, LIMIT, |now| {
-            bar.at(now.begun, u64::from(count));
+        self.wait_until("running the jobs that are due at once", job, BENCH_TIMEOUT, |now| {
+            bar.set(now.begun, u64::from(count));
             now.succeeded == u64::from(count)
         })
         .await?;
         let late = measurement::list_start_lags(self.store, job, began).await?;
-        let (first_start_ms, last_start_ms) = (at(&late, 0.0), at(&late, 1.0));
+        let (first_start_ms, last_start_ms) = (percentile(&late, 0.0), percentile(&late, 1.0));
         Ok(Burst { jobs: late.len(), first_start_ms, last_start_ms })
     }
 
@@ -155,39 +157,43 @@ impl Bench<'_> {
     /// [`Failure`].
     pub async fn lag(&mut self, seconds: u32) -> Result<Lag, Failure> {
         let job = "bench.lag";
-        self.ready().await?;
+        self.wait_until_ready().await?;
         self.apply(job, "* * * * * *").await?;
-        let warm = u64::from(seconds) + WARM.as_secs();
-        let bar = show::Progress::new(warm as usize);
-        let counted_from = self.now().await? + WARM;
-        let limit = LIMIT + Duration::from_secs(warm);
-        self.until("letting a job fire once a second", job, limit, |now| {
-            bar.at(now.succeeded.min(warm), warm);
-            now.succeeded >= warm
+        let total_firings = u64::from(seconds) + WARM_UP.as_secs();
+        let bar = show::Progress::new(total_firings as usize);
+        let counted_from = self.now().await? + WARM_UP;
+        let limit = BENCH_TIMEOUT + Duration::from_secs(total_firings);
+        self.wait_until("letting a job fire once a second", job, limit, |now| {
+            bar.set(now.succeeded.min(total_firings), total_firings);
+            now.succeeded >= total_firings
         })
         .await?;
         let lags = measurement::list_start_lags(self.store, job, counted_from).await?;
-        Ok(Lag { firings: lags.len(), p50_ms: at(&lags, 0.5), p99_ms: at(&lags, 0.99) })
+        Ok(Lag {
+            firings: lags.len(),
+            p50_ms: percentile(&lags, 0.5),
+            p99_ms: percentile(&lags, 0.99),
+        })
     }
 
     /// Waits until all programs are ready; starts the workers unless they run.
-    async fn ready(&mut self) -> Result<(), Failure> {
+    async fn wait_until_ready(&mut self) -> Result<(), Failure> {
         let (_, workers) = measurement::count_ready(self.store).await?;
         if workers == 0 {
-            self.programs.workers(self.ground, self.workers)?;
+            self.programs.start_workers(self.environment, self.workers)?;
         }
-        let (count, end) = (u64::from(self.workers.count), Instant::now() + LIMIT);
+        let (count, end) = (u64::from(self.workers.count), Instant::now() + BENCH_TIMEOUT);
         loop {
             let (schedulers, workers) = measurement::count_ready(self.store).await?;
             if schedulers > 0 && workers >= count {
                 return Ok(());
             }
-            self.go_on("starting the programs", end).await?;
+            self.wait_to_poll("starting the programs", end).await?;
         }
     }
 
     /// Waits until `enough`; what there is then.
-    async fn until(
+    async fn wait_until(
         &mut self,
         what: &str,
         job: &str,
@@ -196,9 +202,9 @@ impl Bench<'_> {
     ) -> Result<Progress, Failure> {
         let end = Instant::now() + limit;
         loop {
-            let asked = Instant::now();
+            let started = Instant::now();
             let now = measurement::read_progress(self.store, job).await?;
-            let took = asked.elapsed();
+            let took = started.elapsed();
             if now.otherwise > 0 {
                 return Err(Failure::Failed(format!(
                     "{what}: {} of {} tasks did not succeed; nothing was measured",
@@ -208,12 +214,12 @@ impl Bench<'_> {
             if enough(now) {
                 return Ok(now);
             }
-            self.go_on(what, end).await?;
-            sleep(took * REST).await;
+            self.wait_to_poll(what, end).await?;
+            sleep(took * POLL_REST_FACTOR).await;
         }
     }
 
-    async fn go_on(&mut self, what: &str, end: Instant) -> Result<(), Failure> {
+    async fn wait_to_poll(&mut self, what: &str, end: Instant) -> Result<(), Failure> {
         self.programs.check()?;
         if Instant::now() >= end {
             return Err(Failure::Failed(format!(
@@ -221,7 +227,7 @@ impl Bench<'_> {
                  up with `sexton doctor`"
             )));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
         Ok(())
     }
 
@@ -238,32 +244,32 @@ impl Bench<'_> {
                  schedule = \"{schedule}\"\noverlap = \"allow\"\n"
             ),
         )?;
-        self.sexton(&["jobs", "apply", "--file", &file.to_string_lossy()]).await
+        self.run_sexton(&["jobs", "apply", "--file", &file.to_string_lossy()]).await
     }
 
     /// Another command of this program, on this ground.
-    async fn sexton(&self, arguments: &[&str]) -> Result<(), Failure> {
+    async fn run_sexton(&self, arguments: &[&str]) -> Result<(), Failure> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(arguments).env("DATABASE_URL", &self.ground.urls.database);
-        command.env("SEXTON_NAMESPACE", self.ground.namespace()).kill_on_drop(true);
+        command.args(arguments).env("DATABASE_URL", &self.environment.urls.database);
+        command.env("SEXTON_NAMESPACE", self.environment.namespace()).kill_on_drop(true);
         let done = command.output().await?;
         if done.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&done.stderr);
-        let (what, said) = (arguments[..2].join(" "), said.trim());
+        let message = String::from_utf8_lossy(&done.stderr);
+        let (what, message) = (arguments[..2].join(" "), message.trim());
         Err(Failure::Failed(format!(
-            "`sexton {what}` failed on the database of the measurement: {said}"
+            "`sexton {what}` failed on the database of the measurement: {message}"
         )))
     }
 }
 
-fn told(at: DateTime<Utc>) -> String {
+fn format_instant(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The smallest sample that at least this share (0 to 1) of them does not exceed.
-fn at(sorted: &[f64], share: f64) -> f64 {
+fn percentile(sorted: &[f64], share: f64) -> f64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied().unwrap_or(f64::NAN)
 }
@@ -275,8 +281,8 @@ mod tests {
     #[test]
     fn a_share_of_the_samples_is_not_exceeded() {
         let samples: Vec<f64> = (1..=100).map(f64::from).collect();
-        let shares = [0.0, 0.5, 0.99, 1.0].map(|share| at(&samples, share) as u32);
+        let shares = [0.0, 0.5, 0.99, 1.0].map(|share| percentile(&samples, share) as u32);
         assert_eq!(shares, [1, 50, 99, 100]);
-        assert!(at(&[], 0.5).is_nan());
+        assert!(percentile(&[], 0.5).is_nan());
     }
 }

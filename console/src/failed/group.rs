@@ -15,11 +15,11 @@ use crate::show::line;
 /// Fewer digits name too many.
 const MIN_DIGITS: usize = 4;
 /// How many near ones are told.
-const NEAR: i64 = 3;
+const MAX_SUGGESTIONS: i64 = 3;
 
 /// A group, with how many executions of it failed in each of the last hours.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Told {
+pub struct GroupWithTrend {
     /// The group.
     #[serde(flatten)]
     pub group: Group,
@@ -38,15 +38,15 @@ pub async fn list(
     order: GroupOrder,
     limit: i64,
     now: Now,
-) -> Result<Vec<Told>, Failure> {
+) -> Result<Vec<GroupWithTrend>, Failure> {
     let groups = list_groups(store, filter, order, limit).await?;
     let fingerprints: Vec<String> = groups.iter().map(|group| group.fingerprint.clone()).collect();
     let mut trends: HashMap<_, _> = trends(store, &fingerprints, now).await?;
-    let told = groups.into_iter().map(|group| {
+    let with_trends = groups.into_iter().map(|group| {
         let trend = trends.remove(&group.fingerprint).unwrap_or_default();
-        Told { group, trend }
+        GroupWithTrend { group, trend }
     });
-    Ok(told.collect())
+    Ok(with_trends.collect())
 }
 
 /// One group; `None`: it is forgotten, or there was never one.
@@ -54,7 +54,7 @@ pub async fn list(
 /// # Errors
 ///
 /// Those of the database.
-pub async fn one(store: &Store, fingerprint: &str) -> Result<Option<Told>, Failure> {
+pub async fn find(store: &Store, fingerprint: &str) -> Result<Option<GroupWithTrend>, Failure> {
     let filter = GroupFilter {
         fingerprint: Some(fingerprint.to_owned()),
         empty: true,
@@ -69,7 +69,7 @@ pub async fn one(store: &Store, fingerprint: &str) -> Result<Option<Told>, Failu
 ///
 /// [`Failure::Usage`] for what cannot be one or means several, [`Failure::NotFound`] for one that no group
 /// has, with those that begin alike.
-pub async fn find(store: &Store, text: &str) -> Result<Fingerprint, Failure> {
+pub async fn resolve_fingerprint(store: &Store, text: &str) -> Result<Fingerprint, Failure> {
     let digits = text.to_ascii_lowercase();
     let fits = (MIN_DIGITS..=FINGERPRINT_DIGITS).contains(&digits.len());
     if !fits || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -79,9 +79,9 @@ pub async fn find(store: &Store, text: &str) -> Result<Fingerprint, Failure> {
             line(text, 60)
         )));
     }
-    let found = known_fingerprints(store, &digits, NEAR).await?;
+    let found = known_fingerprints(store, &digits, MAX_SUGGESTIONS).await?;
     match found.as_slice() {
-        [] => Err(missing(&digits, &near(store, &digits).await?)),
+        [] => Err(not_found(&digits, &similar(store, &digits).await?)),
         [one] => one.parse().map_err(|_| Failure::Failed(format!("{one} is no fingerprint"))),
         several => Err(Failure::Usage(format!(
             "{digits} is the beginning of several fingerprints ({} …); give more digits",
@@ -91,9 +91,9 @@ pub async fn find(store: &Store, text: &str) -> Result<Fingerprint, Failure> {
 }
 
 /// Those that share the longest beginning.
-async fn near(store: &Store, digits: &str) -> Result<Vec<String>, Failure> {
+async fn similar(store: &Store, digits: &str) -> Result<Vec<String>, Failure> {
     for length in (2..digits.len()).rev() {
-        let found = known_fingerprints(store, &digits[..length], NEAR).await?;
+        let found = known_fingerprints(store, &digits[..length], MAX_SUGGESTIONS).await?;
         if !found.is_empty() {
             return Ok(found);
         }
@@ -101,13 +101,13 @@ async fn near(store: &Store, digits: &str) -> Result<Vec<String>, Failure> {
     Ok(Vec::new())
 }
 
-fn missing(digits: &str, near: &[String]) -> Failure {
-    let near = if near.is_empty() {
+fn not_found(digits: &str, similar: &[String]) -> Failure {
+    let similar = if similar.is_empty() {
         String::new()
     } else {
-        format!(" did you mean {}?", near.join(" or "))
+        format!(" did you mean {}?", similar.join(" or "))
     };
     Failure::NotFound(format!(
-        "there is no group {digits};{near} `sexton failed groups --all` lists those there are"
+        "there is no group {digits};{similar} `sexton failed groups --all` lists those there are"
     ))
 }

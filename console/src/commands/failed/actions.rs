@@ -12,12 +12,12 @@ use sexton_store::bulk::{BulkSelector, NewBulk, create};
 use sexton_store::operator::{self, AuditContext, OperatorError, RequeueOptions};
 use sexton_store::{Store, executions, instances};
 
-use super::bulk::{Deed, Verify, ask};
+use super::bulk::{BulkAction, Verifier, request_bulk};
+use super::requeue_request;
 use super::selector::Selection;
-use super::verified;
 use super::watch::{find, follow};
 use super::{Discard, Requeue, Restore};
-use crate::commands::executions::not_done;
+use crate::commands::executions::action_failure;
 use crate::commands::reference;
 use crate::confirm::confirm;
 use crate::failure::Failure;
@@ -30,60 +30,65 @@ pub(super) async fn requeue(arguments: &Requeue, session: &Session) -> Result<()
     let selection = arguments.selector.select(&store, false, now).await?;
     let seen = arguments.attempt.and_then(AttemptNumber::new);
     if let Some(pool) = &arguments.to_pool {
-        known_pool(&store, pool, arguments.force).await?;
+        check_pool(&store, pool, arguments.force).await?;
     }
     let pool = arguments.to_pool.as_ref().map(PoolName::as_str);
-    let manner = &arguments.manner;
-    let several = manner.rate.is_some()
+    let options = &arguments.options;
+    let needs_bulk = options.rate.is_some()
         || arguments.canary.is_some()
         || arguments.verify.is_some()
-        || manner.dry_run;
+        || options.dry_run;
     let verify = match arguments.verify.as_deref() {
-        Some(command) => Verify::Command(command),
-        None if arguments.no_verify => Verify::Nobody,
-        None => Verify::Tasks,
+        Some(command) => Verifier::Command(command),
+        None if arguments.no_verify => Verifier::Nobody,
+        None => Verifier::Tasks,
     };
     let ids = match selection {
-        Selection::Ids(ids) if !several => ids,
-        _ if seen.is_some() => return Err(attempt_of_several()),
+        Selection::Ids(ids) if !needs_bulk => ids,
+        _ if seen.is_some() => return Err(attempt_needs_single_id()),
         selection => {
             let (canary, reason) = (arguments.canary, arguments.reason.as_deref());
-            let deed = Deed { kind: BulkKind::Requeue, canary, pool, verify, reason };
-            return ask(&store, &selection, deed, manner, session).await;
+            let action = BulkAction { kind: BulkKind::Requeue, canary, pool, verify, reason };
+            return request_bulk(&store, &selection, action, options, session).await;
         }
     };
     if seen.is_some() && ids.len() > 1 {
-        return Err(attempt_of_several());
+        return Err(attempt_needs_single_id());
     }
     if ids.len() > 1 {
-        confirm(&format!("{} executions will be requeued", ids.len()), manner.yes)?;
+        confirm(&format!("{} executions will be requeued", ids.len()), options.yes)?;
     }
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
-    let asked = verified::asked(&store, &ids).await?;
-    if asked > 0 && verify == Verify::Tasks {
-        let few = verified::Few { ids: &ids, attempt: seen, pool, detach: manner.detach };
-        return verified::requeue(&store, few, by, session).await;
+    let with_verify_task = requeue_request::count_with_verify_task(&store, &ids).await?;
+    if with_verify_task > 0 && verify == Verifier::Tasks {
+        let request = requeue_request::RequeueRequest {
+            ids: &ids,
+            attempt: seen,
+            pool,
+            detach: options.detach,
+        };
+        return requeue_request::requeue(&store, request, by, session).await;
     }
-    let terms = RequeueOptions { pool, unverified: asked > 0 };
+    let terms = RequeueOptions { pool, unverified: with_verify_task > 0 };
     let mut report = Report::new("requeued", "pending", ids.len());
     for id in ids {
-        let done = requeue_one(&store, id, seen, terms, by).await;
+        let done = requeue_execution(&store, id, seen, terms, by).await;
         if done.is_ok() {
             fault::point("console.requeued");
         }
         report.add(id, done)?;
     }
-    report.tell(session)
+    report.render(session)
 }
 
-fn attempt_of_several() -> Failure {
+fn attempt_needs_single_id() -> Failure {
     let text = "--attempt goes with one id; each execution has attempts of its own";
     Failure::Usage(text.to_owned())
 }
 
 /// With the number that the operator saw, never a later failure than the one that was looked at;
 /// without, whichever there is now.
-async fn requeue_one(
+async fn requeue_execution(
     store: &Store,
     id: ExecutionId,
     seen: Option<AttemptNumber>,
@@ -98,12 +103,12 @@ async fn requeue_one(
     };
     match operator::requeue_with(store, id, seen, terms, by, None).await {
         Ok(()) => Ok(()),
-        Err(error) => Err(beaten(store, error, "requeued").await),
+        Err(error) => Err(conflict(store, error, "requeued").await),
     }
 }
 
 /// A pool in which a worker is at work, or one that somebody insists on.
-pub(super) async fn known_pool(store: &Store, pool: &PoolName, force: bool) -> Result<(), Failure> {
+pub(super) async fn check_pool(store: &Store, pool: &PoolName, force: bool) -> Result<(), Failure> {
     let all = instances::list(store, None).await?;
     let mut pools: Vec<&str> =
         all.iter().flat_map(|it| it.pools.iter().map(String::as_str)).collect();
@@ -120,9 +125,9 @@ pub(super) async fn known_pool(store: &Store, pool: &PoolName, force: bool) -> R
 }
 
 /// Why it was not done, and if somebody else was faster, who that was and when.
-pub(super) async fn beaten(store: &Store, error: OperatorError, done: &str) -> Failure {
-    let OperatorError::Conflict { id, .. } = error else { return not_done(error, done) };
-    let failure = not_done(error, done);
+pub(super) async fn conflict(store: &Store, error: OperatorError, done: &str) -> Failure {
+    let OperatorError::Conflict { id, .. } = error else { return action_failure(error, done) };
+    let failure = action_failure(error, done);
     let actions = operator::list_by_execution(store, id.get()).await.unwrap_or_default();
     let now = sexton_store::status::clock(store).await;
     match (failure, actions.last(), now) {
@@ -140,16 +145,16 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
     let store = session.store().await?;
     let now = session.now(&store).await?;
     let selection = arguments.selector.select(&store, false, now).await?;
-    let (manner, reason) = (&arguments.manner, Some(arguments.reason.as_str()));
+    let (options, reason) = (&arguments.options, Some(arguments.reason.as_str()));
     let ids = match selection {
-        Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
-            let deed = Deed::of(BulkKind::Discard, reason);
-            return ask(&store, &selection, deed, manner, session).await;
+            let action = BulkAction::new(BulkKind::Discard, reason);
+            return request_bulk(&store, &selection, action, options, session).await;
         }
     };
     let noun = if ids.len() == 1 { "failed execution" } else { "failed executions" };
-    confirm(&format!("{} {noun} will be given up", ids.len()), manner.yes)?;
+    confirm(&format!("{} {noun} will be given up", ids.len()), options.yes)?;
     let by = AuditContext { actor: &session.actor, reason };
     let mut report = Report::new("discarded", "discarded", ids.len());
     for id in ids {
@@ -158,11 +163,11 @@ pub(super) async fn discard(arguments: &Discard, session: &Session) -> Result<()
                 fault::point("console.discarded");
                 Ok(())
             }
-            Err(error) => Err(beaten(&store, error, "discarded").await),
+            Err(error) => Err(conflict(&store, error, "discarded").await),
         };
         report.add(id, done)?;
     }
-    report.tell(session)
+    report.render(session)
 }
 
 pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
@@ -172,12 +177,12 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
     }
     let now = session.now(&store).await?;
     let selection = arguments.selector.select(&store, true, now).await?;
-    let (manner, reason) = (&arguments.manner, arguments.reason.as_deref());
+    let (options, reason) = (&arguments.options, arguments.reason.as_deref());
     let ids = match selection {
-        Selection::Ids(ids) if manner.rate.is_none() && !manner.dry_run => ids,
+        Selection::Ids(ids) if options.rate.is_none() && !options.dry_run => ids,
         selection => {
-            let deed = Deed::of(BulkKind::Restore, reason);
-            return ask(&store, &selection, deed, manner, session).await;
+            let action = BulkAction::new(BulkKind::Restore, reason);
+            return request_bulk(&store, &selection, action, options, session).await;
         }
     };
     let by = AuditContext { actor: &session.actor, reason };
@@ -188,11 +193,11 @@ pub(super) async fn restore(arguments: &Restore, session: &Session) -> Result<()
                 fault::point("console.restored");
                 Ok(())
             }
-            Err(error) => Err(beaten(&store, error, "restored").await),
+            Err(error) => Err(conflict(&store, error, "restored").await),
         };
         report.add(id, done)?;
     }
-    report.tell(session)
+    report.render(session)
 }
 
 /// Takes back what a bulk has discarded.
@@ -214,29 +219,29 @@ async fn restore_bulk(
         );
         return Err(Failure::NothingDone(text));
     }
-    if arguments.manner.dry_run {
+    if arguments.options.dry_run {
         if session.out.is_json() {
             return session.out.document(&json!({"preview": {"count": bulk.done}, "bulk": null}));
         }
-        return session.out.say(format!("{} executions would be restored.", bulk.done));
+        return session.out.print(format!("{} executions would be restored.", bulk.done));
     }
     if bulk.done == 0 {
         let text = format!("bulk {id} has discarded nothing; nothing was done");
         return Err(Failure::NothingDone(text));
     }
-    confirm(&format!("{} executions will be restored", bulk.done), arguments.manner.yes)?;
+    confirm(&format!("{} executions will be restored", bulk.done), arguments.options.yes)?;
     let new = NewBulk {
         kind: BulkKind::Restore,
         asked: BulkSelector::Bulk(id),
         asked_at: session.now(store).await?,
-        rate: arguments.manner.rate,
+        rate: arguments.options.rate,
         canary: None,
         pool: None,
         verify: None,
     };
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let new = create(store, &new, by).await?;
-    follow(store, new, arguments.manner.detach, session).await
+    follow(store, new, arguments.options.detach, session).await
 }
 
 /// What became of each.
@@ -271,7 +276,7 @@ impl Report {
     }
 
     /// Says what became of each; the array of `--json` has them all, whatever the status.
-    fn tell(self, session: &Session) -> Result<(), Failure> {
+    fn render(self, session: &Session) -> Result<(), Failure> {
         // Gone from the terminal before the answer is written there.
         drop(self.progress);
         let done = self.results.iter().filter(|(_, failure)| failure.is_none());
@@ -285,7 +290,7 @@ impl Report {
             session.out.document(&results.collect::<Value>())?;
         } else {
             done.map(|(id, _)| id)
-                .try_for_each(|id| session.out.say(format!("{id} is {}.", self.done)))?;
+                .try_for_each(|id| session.out.print(format!("{id} is {}.", self.done)))?;
         }
         let failures: Vec<&Failure> =
             self.results.iter().filter_map(|(_, failure)| failure.as_ref()).collect();
@@ -297,6 +302,6 @@ impl Report {
             let (left, total) = (failures.len(), self.results.len());
             message.push(format!("{left} of {total} were not {}", self.done));
         }
-        Err(Failure::Told { exit, message: message.join("\n") })
+        Err(Failure::Reported { exit, message: message.join("\n") })
     }
 }

@@ -1,10 +1,10 @@
 //! The graveyard, for whoever asks: the command line now, a page later.
 //!
 //! Nothing here prints. [`filter`] has the options that select executions and reads them, [`group`] finds
-//! the group that they mean, [`story`] is all that is known of one execution, and [`sparkline`] draws a
+//! the group that they mean, [`details`] is all that is known of one execution, and [`sparkline`] draws a
 //! trend.
 
+pub mod details;
 pub mod filter;
 pub mod group;
 pub mod sparkline;
-pub mod story;

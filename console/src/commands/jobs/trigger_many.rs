@@ -18,23 +18,23 @@ use sexton_store::trigger::{
 use sexton_store::{Store, jobs};
 use uuid::Uuid;
 
-use super::start::{claimed, recorded};
-use super::text_and_lines::text_up_to;
+use super::control::{audit_context, claimed_fault_point};
+use super::input_files::read_text_up_to;
 use super::{Trigger, missing};
 use crate::actor;
 use crate::failure::Failure;
-use crate::misfits::Wanted;
+use crate::params_validation::ParamsSchemas;
 use crate::session::Session;
 use crate::show::line;
 
 /// The most executions of one file.
 const MAX_LINES: usize = 100_000;
 /// The longest file.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The most of one file for a job that runs one at a time, since whoever lets one of them go looks at all that wait.
 const MAX_WAITING: usize = 1_000;
 /// What is told of what is wrong.
-const TOLD: usize = 20;
+const MAX_LISTED_PROBLEMS: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,51 +44,51 @@ struct Line {
     params: Map<String, Value>,
 }
 
-pub(super) async fn trigger_each(
+pub(super) async fn trigger_many(
     arguments: &Trigger,
     file: &Path,
     session: &Session,
 ) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    let text = text_up_to(file, MAX_BYTES + 1)
+    let text = read_text_up_to(file, MAX_FILE_BYTES + 1)
         .map_err(|error| Failure::Failed(format!("{shown} cannot be read: {error}")))?;
     let lines = read(&shown, &text)?;
     let store = session.store().await?;
     let name = &arguments.name;
-    fit(&store, name, &shown, &lines).await?;
-    let (claimed_by, total) = (actor::asker(&session.actor), lines.len());
-    let each: Vec<TriggerItem> = lines.into_iter().map(|(_, one)| of(one)).collect();
-    let by = recorded(true, arguments, session);
+    check_lines(&store, name, &shown, &lines).await?;
+    let (claimed_by, total) = (actor::trigger_claimer(&session.actor), lines.len());
+    let items: Vec<TriggerItem> = lines.into_iter().map(|(_, one)| to_request(one)).collect();
+    let by = audit_context(true, arguments, session);
     let mut done = TriggeredBatch::default();
-    for portion in each.chunks(MAX_BATCH_TRIGGERS) {
+    for portion in items.chunks(MAX_BATCH_TRIGGERS) {
         let one = match claim(&store, name, portion, &claimed_by, by, None).await {
             Ok(one) => one,
             Err(TriggerError::Missing(name)) if done == TriggeredBatch::default() => {
                 return Err(missing(&store, &name).await);
             }
-            Err(error) => return Err(broken_off(&error, &done, total)),
+            Err(error) => return Err(trigger_failure(&error, &done, total)),
         };
         done.created += one.created;
         done.waiting += one.waiting;
         done.known += one.known;
         done.paused = one.paused;
-        claimed();
+        claimed_fault_point();
     }
-    tell(session, name, &done)
+    render(session, name, &done)
 }
 
-fn of(line: Line) -> TriggerItem {
+fn to_request(line: Line) -> TriggerItem {
     TriggerItem { id: ExecutionId::new(Uuid::now_v7()), key: line.key, params: line.params }
 }
 
-fn broken_off(error: &TriggerError, done: &TriggeredBatch, total: usize) -> Failure {
+fn trigger_failure(error: &TriggerError, done: &TriggeredBatch, total: usize) -> Failure {
     Failure::Failed(format!(
         "{error}; {} of {total} executions were triggered, give the same command again for the rest",
         done.created + done.known
     ))
 }
 
-fn tell(session: &Session, name: &str, done: &TriggeredBatch) -> Result<(), Failure> {
+fn render(session: &Session, name: &str, done: &TriggeredBatch) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&json!({
             "job_name": name,
@@ -97,32 +97,32 @@ fn tell(session: &Session, name: &str, done: &TriggeredBatch) -> Result<(), Fail
             "known": done.known,
         }));
     }
-    session.out.say(format!("Triggered {} executions of {name}.", done.created))?;
+    session.out.print(format!("Triggered {} executions of {name}.", done.created))?;
     if done.known > 0 {
         let known = done.known;
         session
             .out
-            .say(format!("{known} keys had an execution already; nothing was done for them."))?;
+            .print(format!("{known} keys had an execution already; nothing was done for them."))?;
     }
     if done.waiting > 0 {
         let waiting = done.waiting;
         session
             .out
-            .say(format!("The job runs one at a time; {waiting} of them wait for their turn."))?;
+            .print(format!("The job runs one at a time; {waiting} of them wait for their turn."))?;
     }
     if done.paused {
-        session.out.say("The job is paused; these executions run all the same.")?;
+        session.out.print("The job is paused; these executions run all the same.")?;
     }
     Ok(())
 }
 
 /// The lines with their numbers, or everything that is wrong with them.
 fn read(file: &str, text: &str) -> Result<Vec<(usize, Line)>, Failure> {
-    if text.len() as u64 > MAX_BYTES {
-        let most = MAX_BYTES / 1024 / 1024;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        let most = MAX_FILE_BYTES / 1024 / 1024;
         return Err(Failure::Usage(format!("{file} is longer than {most} MiB; split it")));
     }
-    let (mut lines, mut wrong) = (Vec::new(), Wrong::default());
+    let (mut lines, mut problems) = (Vec::new(), LineProblems::default());
     let mut keys: HashMap<String, usize> = HashMap::new();
     let written = text.lines().enumerate().filter(|(_, text)| !text.trim().is_empty());
     for (read, (index, text)) in written.enumerate() {
@@ -131,26 +131,26 @@ fn read(file: &str, text: &str) -> Result<Vec<(usize, Line)>, Failure> {
             return Err(Failure::Usage(why));
         }
         let number = index + 1;
-        match judged(text) {
+        match parse_line(text) {
             Ok(one) => {
                 match keys.get(&one.key) {
                     Some(first) => {
-                        wrong.at(file, number, || format!("its key is that of line {first}"));
+                        problems.add(file, number, || format!("its key is that of line {first}"));
                     }
                     None => drop(keys.insert(one.key.clone(), number)),
                 }
                 lines.push((number, one));
             }
-            Err(why) => wrong.at(file, number, || line(&why, 300)),
+            Err(why) => problems.add(file, number, || line(&why, 300)),
         }
     }
-    if lines.is_empty() && wrong.count == 0 {
+    if lines.is_empty() && problems.count == 0 {
         return Err(Failure::Usage(format!("{file} is empty; nothing was triggered")));
     }
-    wrong.refused().map(|()| lines)
+    problems.into_result().map(|()| lines)
 }
 
-fn judged(text: &str) -> Result<Line, String> {
+fn parse_line(text: &str) -> Result<Line, String> {
     let one: Line = serde_json::from_str(text).map_err(|error| {
         format!(
             "{error}; write it as in {{\"key\": \"march-17\", \"params\": {{\"customer\": 4891}}}}"
@@ -163,7 +163,7 @@ fn judged(text: &str) -> Result<Line, String> {
 
 /// Refuses what the job cannot take: too many at once, and params that, with the job's own, cannot be kept or do not fit
 /// what the workers at work say of them. The job's own alone are what its firings run with, too, and are not judged.
-async fn fit(
+async fn check_lines(
     store: &Store,
     name: &str,
     file: &str,
@@ -178,46 +178,46 @@ async fn fit(
             job.overlap
         )));
     }
-    let wanted = Wanted::of(store, &job.task_type, &job.pool).await?;
-    let own = job.params.as_object().cloned().unwrap_or_default();
-    let mut wrong = Wrong::default();
+    let params_schemas = ParamsSchemas::load(store, &job.task_type, &job.pool).await?;
+    let job_params = job.params.as_object().cloned().unwrap_or_default();
+    let mut problems = LineProblems::default();
     for (number, one) in lines.iter().filter(|(_, one)| !one.params.is_empty()) {
-        let mut all = own.clone();
+        let mut all = job_params.clone();
         all.extend(one.params.clone());
         if let Err(error) = params::check(&all) {
-            wrong.at(file, *number, || format!("the params with those of the job {error}"));
+            problems.add(file, *number, || format!("the params with those of the job {error}"));
             continue;
         }
-        for misfit in wanted.misfits(&Value::Object(all)) {
-            wrong.at(file, *number, || misfit.told());
+        for mismatch in params_schemas.mismatches(&Value::Object(all)) {
+            problems.add(file, *number, || mismatch.describe());
         }
     }
-    wrong.refused()
+    problems.into_result()
 }
 
 /// What is wrong with a file: the first of it in words, and how much it is.
 #[derive(Default)]
-struct Wrong {
-    told: Vec<String>,
+struct LineProblems {
+    texts: Vec<String>,
     count: usize,
 }
 
-impl Wrong {
-    fn at(&mut self, file: &str, number: usize, what: impl FnOnce() -> String) {
+impl LineProblems {
+    fn add(&mut self, file: &str, number: usize, what: impl FnOnce() -> String) {
         self.count += 1;
-        if self.told.len() < TOLD {
-            self.told.push(format!("{file}:{number}: {}", what()));
+        if self.texts.len() < MAX_LISTED_PROBLEMS {
+            self.texts.push(format!("{file}:{number}: {}", what()));
         }
     }
 
-    fn refused(mut self) -> Result<(), Failure> {
+    fn into_result(mut self) -> Result<(), Failure> {
         if self.count == 0 {
             return Ok(());
         }
-        let more = self.count - self.told.len();
+        let more = self.count - self.texts.len();
         if more > 0 {
-            self.told.push(format!("and {more} more"));
+            self.texts.push(format!("and {more} more"));
         }
-        Err(Failure::Usage(format!("nothing was triggered:\n  {}", self.told.join("\n  "))))
+        Err(Failure::Usage(format!("nothing was triggered:\n  {}", self.texts.join("\n  "))))
     }
 }

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::show;
 
 /// How a wall time may be written.
-const FORMS: [&str; 4] =
+const WALL_TIME_FORMATS: [&str; 4] =
     ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
 
 /// Reads what [`instant::parse`] does, but a date or a time without an offset is what the clocks of `zone`
@@ -26,7 +26,9 @@ pub(super) fn parse(
 ) -> Result<DateTime<Utc>, Failure> {
     let day = text.parse::<NaiveDate>().map(|day| day.and_time(NaiveTime::MIN));
     let wall = day.or_else(|error| {
-        let read = FORMS.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
+        let read = WALL_TIME_FORMATS
+            .iter()
+            .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
         read.ok_or(error)
     });
     let Ok(wall) = wall else { return instant::parse(option, text, now) };

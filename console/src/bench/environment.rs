@@ -21,13 +21,13 @@ use crate::session::Session;
 /// The pool of the workers.
 pub const POOL: &str = "bench";
 /// For the broker, to connect and to delete.
-const BROKER_LIMIT: Duration = Duration::from_secs(20);
+const BROKER_TIMEOUT: Duration = Duration::from_secs(20);
 /// Younger ones may be about to be used by whoever has just made them.
-const YOUNG: chrono::Duration = chrono::Duration::seconds(10);
+const MIN_LEFTOVER_AGE: chrono::Duration = chrono::Duration::seconds(10);
 
 /// A place to measure, or what is left of one.
 #[derive(Debug)]
-pub struct Ground {
+pub struct BenchEnvironment {
     server: Server,
     database: String,
     namespace: Namespace,
@@ -48,33 +48,33 @@ impl std::fmt::Debug for Urls {
     }
 }
 
-impl Ground {
+impl BenchEnvironment {
     /// Makes the database, migrated. The namespace is declared by whoever is started there.
     ///
     /// # Errors
     ///
     /// [`Failure`]; nothing is left then but for a database that could not be dropped again.
-    pub async fn make(session: &Session) -> Result<Self, Failure> {
+    pub async fn create(session: &Session) -> Result<Self, Failure> {
         // Says in the words of every command why the server does not answer.
         session.database().await?.close().await;
         let tag = Uuid::new_v4().as_fields().0;
-        let ground = Self::named(session, scratch::name(clock::now(), tag))?;
-        ground.reach_broker().await?.close().await;
-        ground.server.create(&ground.database).await.map_err(not_made)?;
-        let migrated = async {
-            let store = ground.store()?;
+        let environment = Self::open(session, scratch::name(clock::now(), tag))?;
+        environment.connect_broker().await?.close().await;
+        environment.server.create(&environment.database).await.map_err(create_failure)?;
+        let migration = async {
+            let store = environment.store()?;
             store.migrate().await?;
             store.close().await;
             Ok::<(), StoreError>(())
         };
-        if let Err(error) = migrated.await {
-            ground.server.drop(&ground.database).await?;
+        if let Err(error) = migration.await {
+            environment.server.drop(&environment.database).await?;
             return Err(error.into());
         }
-        Ok(ground)
+        Ok(environment)
     }
 
-    fn named(session: &Session, database: String) -> Result<Self, Failure> {
+    fn open(session: &Session, database: String) -> Result<Self, Failure> {
         let settings = session.settings()?;
         let (postgres, rabbit) = (settings.database_url()?, settings.amqp_url()?);
         let server = Server::new(postgres.expose());
@@ -88,7 +88,7 @@ impl Ground {
 
     /// Which RabbitMQ it is; `None`: it does not say so.
     pub async fn broker_version(&self) -> Option<String> {
-        server_version(&self.endpoint, BROKER_LIMIT).await
+        server_version(&self.endpoint, BROKER_TIMEOUT).await
     }
 
     /// The namespace.
@@ -123,10 +123,10 @@ impl Ground {
                 self.database, self.namespace
             ))
         };
-        let link = self.reach_broker().await.map_err(|error| left(error.to_string()))?;
+        let link = self.connect_broker().await.map_err(|error| left(error.to_string()))?;
         let mut pools = vec![PoolName::default_pool()];
         pools.extend(POOL.parse::<PoolName>());
-        let removing = timeout(BROKER_LIMIT, link.remove_namespace(&pools)).await;
+        let removing = timeout(BROKER_TIMEOUT, link.remove_namespace(&pools)).await;
         link.close().await;
         match removing {
             Ok(Ok(())) => {}
@@ -136,7 +136,7 @@ impl Ground {
         self.server.drop(&self.database).await.map_err(|error| left(error.to_string()))
     }
 
-    async fn reach_broker(&self) -> Result<Link, Failure> {
+    async fn connect_broker(&self) -> Result<Link, Failure> {
         let link = Link::observe(LinkSettings {
             endpoint: self.endpoint.clone(),
             name: "sexton bench".to_owned(),
@@ -144,14 +144,14 @@ impl Ground {
             pools: Vec::new(),
             timeouts: Timeouts::default(),
         });
-        if !matches!(timeout(BROKER_LIMIT, link.up()).await, Ok(Some(_))) {
+        if !matches!(timeout(BROKER_TIMEOUT, link.up()).await, Ok(Some(_))) {
             let why = match &*link.state().borrow() {
                 // Says what to check.
                 LinkState::Down { reason: Some(reason) } => reason.clone(),
                 _ => format!(
                     "the broker at {} does not answer within {} s; check AMQP_URL and that RabbitMQ runs",
                     self.endpoint,
-                    BROKER_LIMIT.as_secs()
+                    BROKER_TIMEOUT.as_secs()
                 ),
             };
             return Err(Failure::Unreachable(why));
@@ -165,14 +165,19 @@ impl Ground {
 /// # Errors
 ///
 /// [`Failure`].
-pub async fn leftovers(session: &Session, now: DateTime<Utc>) -> Result<Vec<Ground>, Failure> {
+pub async fn leftovers(
+    session: &Session,
+    now: DateTime<Utc>,
+) -> Result<Vec<BenchEnvironment>, Failure> {
     let settings = session.settings()?;
     let names = Server::new(settings.database_url()?.expose()).leftovers().await?;
-    let old = |name: &String| scratch::made_at(name).is_some_and(|made_at| now - made_at > YOUNG);
-    names.into_iter().filter(old).map(|name| Ground::named(session, name)).collect()
+    let old = |name: &String| {
+        scratch::made_at(name).is_some_and(|made_at| now - made_at > MIN_LEFTOVER_AGE)
+    };
+    names.into_iter().filter(old).map(|name| BenchEnvironment::open(session, name)).collect()
 }
 
-fn not_made(error: StoreError) -> Failure {
+fn create_failure(error: StoreError) -> Failure {
     match error {
         StoreError::Statement(error) => Failure::Failed(format!(
             "a database to measure in cannot be made: {error}; if the role of DATABASE_URL may not make \

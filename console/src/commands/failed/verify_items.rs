@@ -14,20 +14,20 @@ use tokio::time::sleep;
 
 use super::watch::find;
 use crate::failure::Failure;
-use crate::verify::ask;
+use crate::verify_command::run_command;
 
 /// Commands that run at once.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT_COMMANDS: usize = 4;
 /// Items of one page.
-const PAGE: i64 = 100;
+const PAGE_ITEMS: i64 = 100;
 /// Items that are selected at once.
-const SELECTED: i64 = 2_000;
+const SELECT_BATCH_ITEMS: i64 = 2_000;
 /// While another one selects them.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What is asked, and who asks it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asking<'a> {
+pub(super) struct Verification<'a> {
     /// The bulk.
     pub id: i64,
     /// The command.
@@ -43,8 +43,11 @@ pub(super) struct Asking<'a> {
 /// # Errors
 ///
 /// Those of the database.
-pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failure> {
-    let Asking { id, command, by } = asking;
+pub(super) async fn verify_all(
+    store: &Store,
+    verification: Verification<'_>,
+) -> Result<bool, Failure> {
+    let Verification { id, command, by } = verification;
     let answered = async {
         if !bulk::record_verify_command(store, id, command, by).await? {
             return Ok(false);
@@ -56,25 +59,25 @@ pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failu
             if !matches!(bulk.state.as_str(), "preparing" | "running") {
                 return Ok(false);
             }
-            let page = bulk::list_items(store, id, &["unasked"], after, PAGE).await?;
+            let page = bulk::list_items(store, id, &["unasked"], after, PAGE_ITEMS).await?;
             let Some(last) = page.last() else {
                 if bulk.prepared_at.is_some() {
                     return Ok(false);
                 }
                 // Whoever comes first selects; without a scheduler it is this command.
-                if bulk::prepare(store, id, SELECTED, None).await?.is_none() {
-                    sleep(LOOK).await;
+                if bulk::prepare(store, id, SELECT_BATCH_ITEMS, None).await?.is_none() {
+                    sleep(POLL_INTERVAL).await;
                 }
                 continue;
             };
             after = last.ordinal;
-            of_page(store, asking, page).await?;
+            verify_page(store, verification, page).await?;
         }
     };
     // The commands are process groups of their own, which no signal to this one's reaches: they end with the future.
-    let mut told = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
         .map(tokio::signal::unix::signal);
-    let [interrupt, terminate, hangup] = &mut told;
+    let [interrupt, terminate, hangup] = &mut signals;
     let (Ok(interrupt), Ok(terminate), Ok(hangup)) = (interrupt, terminate, hangup) else {
         return Err(Failure::Failed("signals cannot be listened for".to_owned()));
     };
@@ -86,27 +89,31 @@ pub(super) async fn all(store: &Store, asking: Asking<'_>) -> Result<bool, Failu
     }
 }
 
-async fn of_page(store: &Store, asking: Asking<'_>, page: Vec<Item>) -> Result<(), Failure> {
+async fn verify_page(
+    store: &Store,
+    verification: Verification<'_>,
+    page: Vec<Item>,
+) -> Result<(), Failure> {
     let mut running = JoinSet::new();
     for item in page {
-        if running.len() >= AT_ONCE {
-            joined(running.join_next().await)?;
+        if running.len() >= MAX_CONCURRENT_COMMANDS {
+            join_result(running.join_next().await)?;
         }
-        let (store, id) = (store.clone(), asking.id);
-        let (command, actor) = (asking.command.to_owned(), asking.by.actor.to_owned());
-        let reason = asking.by.reason.map(str::to_owned);
+        let (store, id) = (store.clone(), verification.id);
+        let (command, actor) = (verification.command.to_owned(), verification.by.actor.to_owned());
+        let reason = verification.by.reason.map(str::to_owned);
         running.spawn(async move {
             let by = AuditContext { actor: &actor, reason: reason.as_deref() };
-            one(&store, Asking { id, command: &command, by }, &item).await
+            verify_item(&store, Verification { id, command: &command, by }, &item).await
         });
     }
     while let Some(done) = running.join_next().await {
-        joined(Some(done))?;
+        join_result(Some(done))?;
     }
     Ok(())
 }
 
-fn joined(
+fn join_result(
     done: Option<Result<Result<(), Failure>, tokio::task::JoinError>>,
 ) -> Result<(), Failure> {
     match done {
@@ -116,18 +123,31 @@ fn joined(
     }
 }
 
-async fn one(store: &Store, asking: Asking<'_>, item: &Item) -> Result<(), Failure> {
-    let (answer, asked) = match executions::find(store, item.execution_id).await? {
+async fn verify_item(
+    store: &Store,
+    verification: Verification<'_>,
+    item: &Item,
+) -> Result<(), Failure> {
+    let (answer, params) = match executions::find(store, item.execution_id).await? {
         // Nothing is asked of it, and it is left: it may be failed again at this attempt before its turn.
         Some(row) if row.state != "failed" || row.attempt != item.seen => (
             VerifyAnswer::Unknown(format!("it is not failed at attempt {} any more", item.seen)),
             row.params,
         ),
-        Some(row) => (ask(asking.command, &row).await, row.params),
+        Some(row) => (run_command(verification.command, &row).await, row.params),
         None => (VerifyAnswer::Unknown("it is not there any more".to_owned()), Value::Null),
     };
     fault::point("console.bulk_answered");
-    bulk::record_answer(store, asking.id, item.ordinal, &answer, &asked, asking.by, None).await?;
+    bulk::record_answer(
+        store,
+        verification.id,
+        item.ordinal,
+        &answer,
+        &params,
+        verification.by,
+        None,
+    )
+    .await?;
     fault::point("console.bulk_judged");
     Ok(())
 }

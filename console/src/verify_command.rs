@@ -16,24 +16,24 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 /// How long a command may take.
-pub const LIMIT: Duration = Duration::from_mins(1);
+pub const COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The shell and all that it has started: killed when this is dropped, before the shell is waited for, so that the
 /// number is still theirs.
-struct Group(Option<Pid>);
+struct ProcessGroup(Option<Pid>);
 
-impl Group {
-    fn of(child: &Child) -> Self {
+impl ProcessGroup {
+    fn new(child: &Child) -> Self {
         Self(child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw))
     }
 
     /// The shell has ended by itself.
-    const fn let_go(&mut self) {
+    const fn disarm(&mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);
@@ -42,11 +42,11 @@ impl Drop for Group {
 }
 
 /// Runs `command` for an execution. Dropped, it is killed, with all that it has started.
-pub async fn ask(command: &str, execution: &Execution) -> VerifyAnswer {
-    ask_within(command, execution, LIMIT).await
+pub async fn run_command(command: &str, execution: &Execution) -> VerifyAnswer {
+    run_command_within(command, execution, COMMAND_TIMEOUT).await
 }
 
-async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> VerifyAnswer {
+async fn run_command_within(command: &str, execution: &Execution, limit: Duration) -> VerifyAnswer {
     let unknown = |text: String| VerifyAnswer::Unknown(text);
     let Ok(document) = serde_json::to_vec(execution) else {
         return unknown("the execution is no JSON".to_owned());
@@ -76,7 +76,7 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> Ve
         Ok(child) => child,
         Err(error) => return unknown(format!("it cannot be started: {error}")),
     };
-    let mut group = Group::of(&child);
+    let mut group = ProcessGroup::new(&child);
     let stdin = child.stdin.take();
     let answer = async {
         if let Some(mut stdin) = stdin {
@@ -87,7 +87,7 @@ async fn ask_within(command: &str, execution: &Execution, limit: Duration) -> Ve
     };
     match timeout(limit, answer).await {
         Ok(Ok(status)) => {
-            group.let_go();
+            group.disarm();
             match status.code() {
                 Some(0) => VerifyAnswer::Happened,
                 Some(1) => VerifyAnswer::NotYet,

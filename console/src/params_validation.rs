@@ -17,15 +17,15 @@ use crate::failure::Failure;
 use crate::show::line;
 
 /// What is told to people.
-const TOLD: usize = 50;
+const MAX_LISTED_MISMATCHES: usize = 50;
 /// What is found in jobs files at the most.
-const MOST: usize = 1_000;
+const MAX_MISMATCHES: usize = 1_000;
 /// The most characters of one.
-const MAX_CHARS: usize = 400;
+const MAX_MISMATCH_CHARS: usize = 400;
 
 /// A place at which params do not fit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Misfit {
+pub struct SchemaMismatch {
     /// JSON Pointer into the params; `/`: the params themselves.
     pub at: String,
     /// What is wanted there, without what stands there.
@@ -34,65 +34,65 @@ pub struct Misfit {
     pub workers: Vec<String>,
 }
 
-impl Misfit {
+impl SchemaMismatch {
     /// In words.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let by = match self.workers.as_slice() {
             [] => String::new(),
             workers => format!(" (by {})", workers.join(", ")),
         };
-        line(&format!("{}: {}{by}", self.at, self.what), MAX_CHARS)
+        line(&format!("{}: {}{by}", self.at, self.what), MAX_MISMATCH_CHARS)
     }
 }
 
 /// The schemas that the workers at work in a pool have for a task type.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct ParamsSchemas {
     task_type: String,
     /// Whether any worker at work offers it.
-    offered: bool,
-    several: bool,
+    is_offered: bool,
+    has_several: bool,
     schemas: Vec<(SchemaValidator, Vec<String>)>,
     /// Whose schema this version cannot read.
-    unread: Vec<String>,
+    unreadable: Vec<String>,
 }
 
-impl Wanted {
+impl ParamsSchemas {
     /// Asks the database.
     ///
     /// # Errors
     ///
     /// Those of the database.
-    pub async fn of(store: &Store, task_type: &str, pool: &str) -> Result<Self, Failure> {
+    pub async fn load(store: &Store, task_type: &str, pool: &str) -> Result<Self, Failure> {
         let in_use = offers::list_current_schemas(store, task_type, pool, None).await?;
-        let (offered, several) = (!in_use.is_empty(), in_use.len() > 1);
-        let (mut schemas, mut unread) = (Vec::new(), Vec::new());
-        for one in in_use {
-            match one.schema.as_ref().map(SchemaValidator::new) {
-                Some(Ok(checker)) => schemas.push((checker, one.workers)),
-                Some(Err(_)) => unread.extend(one.workers),
+        let (is_offered, has_several) = (!in_use.is_empty(), in_use.len() > 1);
+        let (mut schemas, mut unreadable) = (Vec::new(), Vec::new());
+        for offer in in_use {
+            match offer.schema.as_ref().map(SchemaValidator::new) {
+                Some(Ok(checker)) => schemas.push((checker, offer.workers)),
+                Some(Err(_)) => unreadable.extend(offer.workers),
                 None => {}
             }
         }
-        Ok(Self { task_type: task_type.to_owned(), offered, several, schemas, unread })
+        Ok(Self { task_type: task_type.to_owned(), is_offered, has_several, schemas, unreadable })
     }
 
     /// What people should know beside: that nothing is validated, or not by all.
     pub fn notes(&self) -> Vec<String> {
         let task = &self.task_type;
         let mut notes = Vec::new();
-        if !self.unread.is_empty() {
-            let names = self.unread.join(", ");
+        if !self.unreadable.is_empty() {
+            let names = self.unreadable.join(", ");
             notes.push(format!("The schema of {names} is of a version that this one cannot read."));
         } else if self.schemas.is_empty() {
-            let why = if self.offered {
+            let why = if self.is_offered {
                 "no catalogue has a params_schema for"
             } else {
                 "no worker at work offers"
             };
             notes.push(format!("The params were not validated: {why} {task}."));
         }
-        if self.several && !self.schemas.is_empty() {
+        if self.has_several && !self.schemas.is_empty() {
             let text = "Workers disagree about what these params must hold; they are validated against each.";
             notes.push(text.to_owned());
         }
@@ -100,12 +100,12 @@ impl Wanted {
     }
 
     /// Every place at which `params` do not fit.
-    pub fn misfits(&self, params: &Value) -> Vec<Misfit> {
+    pub fn mismatches(&self, params: &Value) -> Vec<SchemaMismatch> {
         let each = self.schemas.iter().flat_map(|(checker, workers)| {
-            checker.violations(params).into_iter().map(|found| Misfit {
+            checker.violations(params).into_iter().map(|found| SchemaMismatch {
                 at: if found.at.is_empty() { "/".to_owned() } else { found.at },
                 what: found.what,
-                workers: if self.several { workers.clone() } else { Vec::new() },
+                workers: if self.has_several { workers.clone() } else { Vec::new() },
             })
         });
         each.collect()
@@ -117,36 +117,37 @@ impl Wanted {
     ///
     /// [`Failure::Usage`] with every place.
     pub fn check(&self, params: &Value) -> Result<(), Failure> {
-        let misfits = self.misfits(params);
-        if misfits.is_empty() {
+        let mismatches = self.mismatches(params);
+        if mismatches.is_empty() {
             return Ok(());
         }
-        let mut told: Vec<String> = misfits.iter().take(TOLD).map(Misfit::told).collect();
-        if misfits.len() > TOLD {
-            told.push(format!("and {} more", misfits.len() - TOLD));
+        let mut texts: Vec<String> =
+            mismatches.iter().take(MAX_LISTED_MISMATCHES).map(SchemaMismatch::describe).collect();
+        if mismatches.len() > MAX_LISTED_MISMATCHES {
+            texts.push(format!("and {} more", mismatches.len() - MAX_LISTED_MISMATCHES));
         }
         Err(Failure::Usage(format!(
             "the params do not fit what a worker's catalogue says of {}; nothing was done:\n  {}",
             line(&self.task_type, 100),
-            told.join("\n  ")
+            texts.join("\n  ")
         )))
     }
 }
 
 /// A misfit of a job in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct OfJob {
+pub struct JobMismatch {
     /// The job's name.
     pub job: String,
     /// Where and what.
     #[serde(flatten)]
-    pub misfit: Misfit,
+    pub mismatch: SchemaMismatch,
 }
 
-impl OfJob {
+impl JobMismatch {
     /// In words.
-    pub fn told(&self) -> String {
-        self.misfit.told()
+    pub fn describe(&self) -> String {
+        self.mismatch.describe()
     }
 }
 
@@ -155,19 +156,21 @@ impl OfJob {
 /// # Errors
 ///
 /// Those of the database.
-pub async fn of_jobs(store: &Store, specs: &[JobSpec]) -> Result<Vec<OfJob>, Failure> {
-    let mut wanted: BTreeMap<(&str, &str), Wanted> = BTreeMap::new();
+pub async fn validate_jobs(store: &Store, specs: &[JobSpec]) -> Result<Vec<JobMismatch>, Failure> {
+    let mut params_schemas: BTreeMap<(&str, &str), ParamsSchemas> = BTreeMap::new();
     let mut found = Vec::new();
     for spec in specs {
         let (task, pool) = (spec.task_type.as_str(), spec.pool.as_str());
-        let wanted = match wanted.entry((task, pool)) {
+        let params_schemas = match params_schemas.entry((task, pool)) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(Wanted::of(store, task, pool).await?),
+            Entry::Vacant(unknown) => unknown.insert(ParamsSchemas::load(store, task, pool).await?),
         };
-        let misfits = wanted.misfits(&spec.params);
-        found.extend(misfits.into_iter().map(|misfit| OfJob { job: spec.name.clone(), misfit }));
-        if found.len() >= MOST {
-            found.truncate(MOST);
+        let mismatches = params_schemas.mismatches(&spec.params);
+        found.extend(
+            mismatches.into_iter().map(|mismatch| JobMismatch { job: spec.name.clone(), mismatch }),
+        );
+        if found.len() >= MAX_MISMATCHES {
+            found.truncate(MAX_MISMATCHES);
             break;
         }
     }

@@ -14,11 +14,11 @@ use sexton_store::{Store, StoreError};
 use crate::failure::Failure;
 
 /// The shortest beginning of an id that is looked up.
-const MIN_PREFIX: usize = 4;
+const MIN_ID_DIGITS: usize = 4;
 /// All of one.
 const ID_DIGITS: usize = 64;
 /// Bytes of a line of the dump.
-const LINE_BYTES: usize = 16;
+const DUMP_LINE_BYTES: usize = 16;
 
 /// Finds the one message whose id begins with `text`.
 ///
@@ -27,10 +27,10 @@ const LINE_BYTES: usize = 16;
 /// [`Failure::Usage`] if that cannot be an id, or stands for several; [`Failure::NotFound`].
 pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, Failure> {
     let digits = text.len() <= ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !digits || text.len() < MIN_PREFIX {
+    if !digits || text.len() < MIN_ID_DIGITS {
         let shown = crate::show::line(text, 80);
         return Err(Failure::Usage(format!(
-            "{shown:?} is no id of a raw message: write at least {MIN_PREFIX} of its 64 hexadecimal \
+            "{shown:?} is no id of a raw message: write at least {MIN_ID_DIGITS} of its 64 hexadecimal \
              digits, as `sexton failed raw list` shows them"
         )));
     }
@@ -59,9 +59,9 @@ pub struct Content {
 ///
 /// [`Failure::NotFound`] when retention was faster.
 pub async fn content(store: &Store, id: &str) -> Result<Content, Failure> {
-    let kept: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
-    let (body, properties) =
-        kept.ok_or_else(|| Failure::NotFound(format!("there is no raw message {id} any more")))?;
+    let stored: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
+    let (body, properties) = stored
+        .ok_or_else(|| Failure::NotFound(format!("there is no raw message {id} any more")))?;
     let properties = serde_json::from_str(&properties).map_err(|_| {
         Failure::from(StoreError::Inconsistent {
             place: "raw_messages.properties",
@@ -86,26 +86,26 @@ pub const fn state(message: &UnknownMessage) -> &'static str {
 /// nothing of that kind, and can be shown as it is.
 pub fn without_secrets(body: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_slice(body).ok()?;
-    let mut told = value.clone();
+    let mut decoded = value.clone();
     // Other programs may write their params as a text of JSON.
-    if let Some(params) = told.get_mut("params_scheduler")
+    if let Some(params) = decoded.get_mut("params_scheduler")
         && let Some(Ok(object @ Value::Object(_))) = params.as_str().map(serde_json::from_str)
         && mask_secrets(&object) != object
     {
         *params = object;
     }
-    let shown = mask_secrets(&told);
+    let shown = mask_secrets(&decoded);
     (shown != value).then(|| shown.to_string())
 }
 
 /// What is said of messages that there was no room for.
-pub fn overflowing(over: &Overflow) -> String {
-    let at_least = if over.at_least { "at least " } else { "" };
+pub fn describe_overflow(overflow: &Overflow) -> String {
+    let at_least = if overflow.at_least { "at least " } else { "" };
     format!(
         "{at_least}{} more messages of the failed queue ({} bytes) are nobody's, and there is no room to write \
          them down; they stay in the queue. Take out what is not wanted with an AMQP tool; what was written \
          down makes room when it has been gone for as long as retention keeps it",
-        over.messages, over.bytes
+        overflow.messages, overflow.bytes
     )
 }
 
@@ -118,13 +118,13 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The first `most` bytes as offsets, hexadecimal digits and printable ASCII.
-pub fn hex_dump(bytes: &[u8], most: usize) -> String {
+/// The first `max_bytes` bytes as offsets, hexadecimal digits and printable ASCII.
+pub fn hex_dump(bytes: &[u8], max_bytes: usize) -> String {
     let mut text = String::new();
-    for (number, line) in bytes[..bytes.len().min(most)].chunks(LINE_BYTES).enumerate() {
-        let mut digits = String::with_capacity(LINE_BYTES * 3 + 1);
+    for (number, line) in bytes[..bytes.len().min(max_bytes)].chunks(DUMP_LINE_BYTES).enumerate() {
+        let mut digits = String::with_capacity(DUMP_LINE_BYTES * 3 + 1);
         for (at, byte) in line.iter().enumerate() {
-            let gap = if at == LINE_BYTES / 2 { "  " } else { " " };
+            let gap = if at == DUMP_LINE_BYTES / 2 { "  " } else { " " };
             // Writing to a String cannot fail.
             let _ = write!(digits, "{gap}{byte:02x}");
         }
@@ -132,12 +132,12 @@ pub fn hex_dump(bytes: &[u8], most: usize) -> String {
             .iter()
             .map(|byte| if (0x20..0x7f).contains(byte) { char::from(*byte) } else { '.' })
             .collect();
-        let offset = number * LINE_BYTES;
-        let width = LINE_BYTES * 3 + 1;
+        let offset = number * DUMP_LINE_BYTES;
+        let width = DUMP_LINE_BYTES * 3 + 1;
         let _ = writeln!(text, "{offset:08x} {digits:<width$}  |{plain}|");
     }
-    if bytes.len() > most {
-        let _ = writeln!(text, "… and {} bytes more", bytes.len() - most);
+    if bytes.len() > max_bytes {
+        let _ = writeln!(text, "… and {} bytes more", bytes.len() - max_bytes);
     }
     text
 }
@@ -159,7 +159,7 @@ pub fn export(
     beside.push(".json");
     let beside = PathBuf::from(beside);
     if beside.exists() {
-        return Err(cannot(&beside, &"it exists already"));
+        return Err(write_failure(&beside, &"it exists already"));
     }
     write_new(path, &content.body)?;
     let document = json!({
@@ -180,11 +180,13 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .write(true)
         .create_new(true)
         .open(path)
-        .map_err(|error| cannot(path, &error))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|error| cannot(path, &error))
+        .map_err(|error| write_failure(path, &error))?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(|error| write_failure(path, &error))
 }
 
-fn cannot(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+fn write_failure(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::Failed(format!("{} cannot be written: {why}; nothing is lost", path.display()))
 }
 
@@ -213,9 +215,9 @@ mod tests {
         assert_eq!(shown(r#"{"type":"a","params_scheduler":"{\"n\":1}"}"#), None);
         for params in [r#"{"password":"x"}"#, r#""{\"password\":\"x\"}""#] {
             let body = format!(r#"{{"type":"a","params_scheduler":{params}}}"#);
-            let told: Value =
+            let decoded: Value =
                 serde_json::from_str(&shown(&body).unwrap_or_default()).unwrap_or_default();
-            assert_eq!(told["params_scheduler"]["password"], "***", "{params}");
+            assert_eq!(decoded["params_scheduler"]["password"], "***", "{params}");
         }
         assert_eq!(shown("password: x"), None, "it is no JSON");
     }

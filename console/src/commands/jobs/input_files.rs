@@ -9,7 +9,7 @@ use sexton_model::jobs_file::MAX_FILE_BYTES;
 
 /// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
 /// written in an unusual way has none.
-pub(in crate::commands) fn lines_of_names(text: &str) -> HashMap<&str, usize> {
+pub(in crate::commands) fn find_name_lines(text: &str) -> HashMap<&str, usize> {
     let named = text.lines().enumerate().filter_map(|(index, line)| {
         let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();
         let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
@@ -19,13 +19,13 @@ pub(in crate::commands) fn lines_of_names(text: &str) -> HashMap<&str, usize> {
 }
 
 /// The text of a file, or of standard input for `-`; of one that is too long a byte more than may be.
-pub(in crate::commands) fn text(path: &Path) -> std::io::Result<String> {
+pub(in crate::commands) fn read_text(path: &Path) -> std::io::Result<String> {
     // One byte more than a file may have, so that the parser is the one to refuse it.
-    text_up_to(path, MAX_FILE_BYTES as u64 + 1)
+    read_text_up_to(path, MAX_FILE_BYTES as u64 + 1)
 }
 
 /// The same, cut after so many bytes.
-pub(in crate::commands) fn text_up_to(path: &Path, limit: u64) -> std::io::Result<String> {
+pub(in crate::commands) fn read_text_up_to(path: &Path, limit: u64) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     if path == Path::new("-") {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
@@ -50,6 +50,6 @@ mod tests {
     #[test]
     fn a_name_is_found_in_its_line() {
         let text = "[[job]]\nname = \"a.b\"\n\n[[job]]\n  name='c.d' # there\nnames = \"e\"\n";
-        assert_eq!(lines_of_names(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
+        assert_eq!(find_name_lines(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
     }
 }

@@ -12,16 +12,18 @@ use sexton_store::unknown_messages::{self, PendingAction, UnknownMessage, Unknow
 use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::raw::{content, export, find, hex, hex_dump, overflowing, state, without_secrets};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, instant, lines};
+use crate::unknown_messages::{
+    content, describe_overflow, export, find, hex, hex_dump, state, without_secrets,
+};
 
 /// Digits of an id that a table shows.
 const SHORT_ID: usize = 12;
 
 /// Messages of the failed queue that no row knows.
 #[derive(Debug, Subcommand)]
-pub enum RawCommand {
+pub enum UnknownMessagesCommand {
     /// List them, oldest first, as the last sweep met them
     List(List),
     /// Show one: why it is nobody's, its properties, its body as text and in hexadecimal digits
@@ -107,13 +109,13 @@ pub struct Restore {
 /// # Errors
 ///
 /// [`Failure`].
-pub async fn run(command: RawCommand, session: &Session) -> Result<(), Failure> {
+pub async fn run(command: UnknownMessagesCommand, session: &Session) -> Result<(), Failure> {
     match command {
-        RawCommand::List(arguments) => list(&arguments, session).await,
-        RawCommand::Show(arguments) => show(&arguments, session).await,
-        RawCommand::Export(arguments) => write(&arguments, session).await,
-        RawCommand::Discard(arguments) => discard(&arguments, session).await,
-        RawCommand::Restore(arguments) => restore(&arguments, session).await,
+        UnknownMessagesCommand::List(arguments) => list(&arguments, session).await,
+        UnknownMessagesCommand::Show(arguments) => show(&arguments, session).await,
+        UnknownMessagesCommand::Export(arguments) => write_files(&arguments, session).await,
+        UnknownMessagesCommand::Discard(arguments) => discard(&arguments, session).await,
+        UnknownMessagesCommand::Restore(arguments) => restore(&arguments, session).await,
     }
 }
 
@@ -126,52 +128,52 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let found =
         unknown_messages::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
     let overflow = unknown_messages::overflow(&store).await?;
-    if let Some(over) = &overflow {
-        eprintln!("sexton: {}", overflowing(over));
+    if let Some(overflow) = &overflow {
+        eprintln!("sexton: {}", describe_overflow(overflow));
     }
     if session.out.is_json() {
         return session.out.document(&found.iter().map(document).collect::<Vec<_>>());
     }
     if found.is_empty() && overflow.is_some() {
-        return session.out.say("No raw messages are written down.");
+        return session.out.print("No raw messages are written down.");
     }
     if found.is_empty() {
-        return session.out.say("No raw messages: each message of the failed queue has its row.");
+        return session.out.print("No raw messages: each message of the failed queue has its row.");
     }
     let now = session.now(&store).await?;
     let headings = ["ID", "KIND", "BYTES", "COPIES", "FIRST SEEN", "STATE", "REASON"];
-    let mut table = Table::new(&headings).whole(0);
-    for one in &found {
+    let mut table = Table::new(&headings).unclipped(0);
+    for message in &found {
         table.row(vec![
-            Cell::new(&one.id[..one.id.len().min(SHORT_ID)]),
-            Cell::new(&one.kind),
-            Cell::number(one.body_bytes),
-            Cell::number(one.copies.into()),
-            Cell::new(ago(one.first_seen, now)),
-            Cell::new(state(one)),
-            Cell::new(&one.reason),
+            Cell::new(&message.id[..message.id.len().min(SHORT_ID)]),
+            Cell::new(&message.kind),
+            Cell::number(message.body_bytes),
+            Cell::number(message.copies.into()),
+            Cell::new(ago(message.first_seen, now)),
+            Cell::new(state(message)),
+            Cell::new(&message.reason),
         ]);
     }
     session.out.table(table)
 }
 
-fn document(one: &UnknownMessage) -> Value {
-    let mut document = json!(one);
-    document["state"] = json!(state(one));
+fn document(message: &UnknownMessage) -> Value {
+    let mut document = json!(message);
+    document["state"] = json!(state(message));
     document
 }
 
 async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let one = find(&store, &arguments.id).await?;
-    let kept = content(&store, &one.id).await?;
+    let message = find(&store, &arguments.id).await?;
+    let stored = content(&store, &message.id).await?;
     let most = arguments.bytes as usize;
-    let masked = if arguments.unmasked { None } else { without_secrets(&kept.body) };
-    let whole = masked.as_ref().map_or(&kept.body[..], |text| text.as_bytes());
+    let masked = if arguments.unmasked { None } else { without_secrets(&stored.body) };
+    let whole = masked.as_ref().map_or(&stored.body[..], |text| text.as_bytes());
     let shown = &whole[..whole.len().min(most)];
     if session.out.is_json() {
-        let mut document = document(&one);
-        document["properties"] = kept.properties;
+        let mut document = document(&message);
+        document["properties"] = stored.properties;
         document["masked"] = json!(masked.is_some());
         document["body_text"] = match masked {
             Some(_) => json!(String::from_utf8_lossy(shown)),
@@ -183,58 +185,59 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     }
     let now = session.now(&store).await?;
     let mut facts = Facts::default();
-    facts.add("id", &one.id);
-    facts.add("state", state(&one));
-    facts.add("kind", format!("{}: {}", one.kind, one.reason));
-    let whole = if i64::from(one.kept_bytes) < one.body_bytes {
-        format!("{}, of which the first {} are kept", one.body_bytes, one.kept_bytes)
+    facts.add("id", &message.id);
+    facts.add("state", state(&message));
+    facts.add("kind", format!("{}: {}", message.kind, message.reason));
+    let whole = if i64::from(message.kept_bytes) < message.body_bytes {
+        format!("{}, of which the first {} are kept", message.body_bytes, message.kept_bytes)
     } else {
-        one.body_bytes.to_string()
+        message.body_bytes.to_string()
     };
     facts.add("bytes", whole);
-    facts.add("copies", one.copies.to_string());
-    let seen = format!("{}, last {}", ago(one.first_seen, now), ago(one.last_seen, now));
+    facts.add("copies", message.copies.to_string());
+    let seen = format!("{}, last {}", ago(message.first_seen, now), ago(message.last_seen, now));
     facts.add("first seen", seen);
-    if let (Some(at), Some(by), Some(why)) = (one.discard_at, &one.discard_by, &one.discard_reason)
+    if let (Some(at), Some(by), Some(why)) =
+        (message.discard_at, &message.discard_by, &message.discard_reason)
     {
         facts.add("discarded", format!("{} by {by}: {why}", instant(at)));
     }
-    facts.add("properties", kept.properties.to_string());
+    facts.add("properties", stored.properties.to_string());
     session.out.facts(facts)?;
-    session.out.say(format!("\n{}\n", lines(&String::from_utf8_lossy(shown))))?;
+    session.out.print(format!("\n{}\n", lines(&String::from_utf8_lossy(shown))))?;
     if masked.is_some() {
-        return session.out.say(
+        return session.out.print(
             "Something in it looks like a secret and is masked, so its bytes are not shown: --unmasked \
              shows all of it as it is, and `sexton failed raw export` writes it, byte for byte.",
         );
     }
-    session.out.say(hex_dump(&kept.body, most).trim_end())
+    session.out.print(hex_dump(&stored.body, most).trim_end())
 }
 
-async fn write(arguments: &Export, session: &Session) -> Result<(), Failure> {
+async fn write_files(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let one = find(&store, &arguments.id).await?;
-    if i64::from(one.kept_bytes) < one.body_bytes && !arguments.cut {
+    let message = find(&store, &arguments.id).await?;
+    if i64::from(message.kept_bytes) < message.body_bytes && !arguments.cut {
         return Err(Failure::NothingDone(format!(
             "only the first {} of its {} bytes are kept: take the message out of the queue with an \
              AMQP tool, or add --cut for what is kept",
-            one.kept_bytes, one.body_bytes
+            message.kept_bytes, message.body_bytes
         )));
     }
-    let kept = content(&store, &one.id).await?;
-    let beside = export(&one, &kept, &arguments.to)?;
+    let stored = content(&store, &message.id).await?;
+    let beside = export(&message, &stored, &arguments.to)?;
     let (body, beside) = (arguments.to.display().to_string(), beside.display().to_string());
     if session.out.is_json() {
         return session.out.document(&json!({
-            "id": one.id, "body": body, "properties": beside, "bytes": kept.body.len(),
+            "id": message.id, "body": body, "properties": beside, "bytes": stored.body.len(),
         }));
     }
-    let said = format!("{} bytes are in {body}, their properties in {beside}.", kept.body.len());
-    session.out.say(lines(&said))
+    let text = format!("{} bytes are in {body}, their properties in {beside}.", stored.body.len());
+    session.out.print(lines(&text))
 }
 
 /// Every id is understood before anything is done; one that is given twice is meant once.
-async fn resolved(store: &Store, texts: &[String]) -> Result<Vec<String>, Failure> {
+async fn resolve_ids(store: &Store, texts: &[String]) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::with_capacity(texts.len());
     for text in texts {
         let id = find(store, text).await?.id;
@@ -247,7 +250,7 @@ async fn resolved(store: &Store, texts: &[String]) -> Result<Vec<String>, Failur
 
 async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolved(&store, &arguments.ids).await?;
+    let ids = resolve_ids(&store, &arguments.ids).await?;
     let noun = if ids.len() == 1 { "message" } else { "messages" };
     confirm(&format!("{} {noun} will be removed from the failed queue", ids.len()), arguments.yes)?;
     let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
@@ -259,12 +262,12 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
         }
         results.push((id, done));
     }
-    tell(session, &results)
+    render_results(session, &results)
 }
 
 async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolved(&store, &arguments.ids).await?;
+    let ids = resolve_ids(&store, &arguments.ids).await?;
     let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
@@ -274,10 +277,10 @@ async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> 
         }
         results.push((id, done));
     }
-    tell(session, &results)
+    render_results(session, &results)
 }
 
-const fn follows(marked: PendingAction) -> &'static str {
+const fn describe_mark(marked: PendingAction) -> &'static str {
     match marked {
         PendingAction::Discard => "is discarded; the next sweep removes it",
         PendingAction::Keep => "stays in the failed queue",
@@ -286,7 +289,7 @@ const fn follows(marked: PendingAction) -> &'static str {
 }
 
 /// Says what became of each; the array of `--json` has them all, whatever the status.
-fn tell(
+fn render_results(
     session: &Session,
     results: &[(String, Result<PendingAction, UnknownMessageError>)],
 ) -> Result<(), Failure> {
@@ -297,7 +300,7 @@ fn tell(
             Ok(marked) => {
                 if !session.out.is_json() {
                     let id = &id[..id.len().min(SHORT_ID)];
-                    session.out.say(format!("{id} {}.", follows(*marked)))?;
+                    session.out.print(format!("{id} {}.", describe_mark(*marked)))?;
                 }
                 all.push(json!({"id": id, "done": true, "error": null}));
             }
@@ -318,5 +321,5 @@ fn tell(
     });
     let Some(exit) = exits.max() else { return Ok(()) };
     let message = failed.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-    Err(Failure::Told { exit, message })
+    Err(Failure::Reported { exit, message })
 }
