@@ -39,7 +39,7 @@ test-next: ## Run every test on PostgreSQL 17 and RabbitMQ 4.0 (root; downloads 
 simulate: with-servers ## Draw operations on the real store: SIMULATION_CASES of them from SIMULATION_SEED on
 	@SIMULATION_SEED=$${SIMULATION_SEED:-$$(date +%s)} SIMULATION_CASES=$${SIMULATION_CASES:-2000} \
 		$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it -- \
-		--nocapture simulation::no_list_of_operations_breaks_a_promise
+		--nocapture simulation::no_list_of_operations_breaks_an_invariant
 
 measure: ## Measure firing lag, memory, what commands, cancels and output cost, with release builds
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
@@ -125,7 +125,7 @@ fuzz: ## Look for hostile input, FUZZ_SECONDS (60) for each reader; needs a C++ 
 
 # The promised times are asked for with the machine to themselves, so apart from the tests and one by one.
 promised: test-programs ## Ask for the promised times of recovery on an idle machine
-	@$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it servers::promised:: \
+	@$(with_servers) $(CARGO) test -p sexton-tests $(fault_points) --test it servers::recovery_times:: \
 		-- --ignored --test-threads=1
 
 model: ## Check the protocol in every state within the large bounds; ten minutes, 6 GB

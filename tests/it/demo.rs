@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 const DEADLINE: Duration = Duration::from_mins(2);
 
 #[tokio::test]
-async fn the_demo_shows_everything_it_promises() {
+async fn the_demo_observes_every_goal() {
     let output = demo(&["run"]).await;
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}\n{said}", output.status);
@@ -50,7 +50,7 @@ async fn the_demo_without_workers_fails_and_names_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_demo_that_is_interrupted_stops_what_it_started() {
+async fn an_interrupted_demo_stops_its_programs() {
     let (mut demo, pids) = demo_on_private_servers().await;
     signal(demo.id().unwrap(), Signal::INT);
     let status = timeout(DEADLINE, demo.wait()).await.unwrap().unwrap();
@@ -60,7 +60,7 @@ async fn a_demo_that_is_interrupted_stops_what_it_started() {
 }
 
 #[tokio::test]
-async fn a_demo_that_is_killed_leaves_no_program_behind() {
+async fn a_killed_demo_leaves_no_program_behind() {
     let (mut demo, pids) = demo_on_private_servers().await;
     assert_eq!(alive(&pids), pids);
     demo.kill().await.unwrap();
@@ -72,7 +72,7 @@ async fn a_demo_that_is_killed_leaves_no_program_behind() {
 }
 
 #[tokio::test]
-async fn up_leaves_the_platform_running_until_down() {
+async fn up_keeps_the_platform_running_until_down() {
     let servers = servers::shared().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let run = async |command: &str| {

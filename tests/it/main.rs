@@ -2,21 +2,21 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where it stands")]
 
-mod amends;
 mod bad_input;
 mod broker;
 mod cli;
 mod demo;
 pub(crate) mod docs;
 mod doctor;
-mod graveyard;
+mod failed;
 mod network;
+mod operator_actions;
 mod process;
-mod raw;
 mod scheduler;
 mod servers;
 mod simulation;
 mod soak;
 mod store;
 mod torture;
+mod unknown_messages;
 mod worker;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sexton_tests::torture::Patience;
-use sexton_tests::torture::fault::{Deed, Fault, Loss, Program, Server};
+use sexton_tests::torture::Timeouts;
+use sexton_tests::torture::fault::{Fault, ManualAction, NetworkFault, Program, Server};
 use sexton_tests::torture::plan::Amount;
 use sexton_tests::torture::progress::{Line, Progress, counts, struck};
-use sexton_tests::torture::run::{Ended, Ending, Options, Sites, run};
-use sexton_tests::torture::site::Site;
+use sexton_tests::torture::run::{Ended, Ending, Options, ServerSets, run};
+use sexton_tests::torture::test_servers::TestServers;
 use sexton_tests::torture::verdict::Verdict;
 
 /// Those that leave the servers alone and are over soon.
@@ -21,13 +21,13 @@ const KINDS: [Fault; 17] = [
     Fault::Point("worker.ran"),
     Fault::Point("worker.settled"),
     Fault::Point("worker.adopted"),
-    Fault::Network(Program::Worker, Server::RabbitMq, Loss::Cut),
-    Fault::Network(Program::Worker, Server::PostgreSql, Loss::BlackHole),
-    Fault::Network(Program::Scheduler, Server::PostgreSql, Loss::Cut),
-    Fault::Hand(Deed::TicketDoubled),
-    Fault::Hand(Deed::ParkedMovedTwice),
-    Fault::Hand(Deed::TicketKept),
-    Fault::Hand(Deed::BulkQuestioned),
+    Fault::Network(Program::Worker, Server::RabbitMq, NetworkFault::Cut),
+    Fault::Network(Program::Worker, Server::PostgreSql, NetworkFault::BlackHole),
+    Fault::Network(Program::Scheduler, Server::PostgreSql, NetworkFault::Cut),
+    Fault::Manual(ManualAction::TicketDoubled),
+    Fault::Manual(ManualAction::ParkedMovedTwice),
+    Fault::Manual(ManualAction::TicketKept),
+    Fault::Manual(ManualAction::BulkQuestioned),
     Fault::Point("scheduler.bulk_carried"),
     Fault::Point("console.bulk_asked"),
 ];
@@ -36,7 +36,7 @@ const AMOUNT: Amount = Amount { total: 20, each: 1 };
 
 async fn torture(folder: &Path) -> Ended {
     let servers = sexton_servers::shared().await.unwrap();
-    let calm = Site::shared(&servers.database_url, &servers.amqp_url);
+    let calm = TestServers::shared(&servers.database_url, &servers.amqp_url);
     let options = Options {
         seed: 20_261_120,
         amount: AMOUNT,
@@ -47,19 +47,18 @@ async fn torture(folder: &Path) -> Ended {
         calm: 3,
         stormy: 0,
         // Other tests want the processors as well: a lease must outlast their being busy.
-        patience: Patience {
+        timeouts: Timeouts {
             lease: Duration::from_secs(8),
             recovery: Duration::from_mins(4),
             strike: Duration::from_mins(2),
         },
     };
-    let sites = Sites { calm: calm.into(), stormy: Vec::new() };
+    let sites = ServerSets { calm: calm.into(), stormy: Vec::new() };
     run(options, &sites, Ending::default()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dozens_of_faults_under_load_break_no_promise_and_a_second_run_has_nothing_left_to_strike()
-{
+async fn dozens_of_faults_under_load_cause_no_violation_and_a_second_run_has_none_left() {
     let folder = tempfile::tempdir().unwrap();
     let ended = torture(folder.path()).await;
     assert_eq!(ended.verdict, Verdict::Kept);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// The commit that this was built from, and a mark of what was changed since; `None`: there is no
 /// repository.
-pub fn told() -> Option<String> {
+pub fn describe() -> Option<String> {
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     Some(match changes() {
         Some(changes) => {

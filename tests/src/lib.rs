@@ -28,7 +28,7 @@ pub mod commit;
 pub mod database;
 pub mod demo;
 pub mod factory;
-pub mod graveyard;
+pub mod failed;
 pub mod namespace;
 pub mod platform;
 pub mod proxy;

@@ -1,27 +1,27 @@
 //! Torture: faults under load, thousands of them, on the real programs and the real servers.
 
 mod arena;
+mod broker_client;
 pub mod bulk_fences;
-mod close;
 pub mod command;
-pub mod draw;
 mod effects;
 pub mod fault;
 pub mod fence_off;
 pub mod fences;
-mod hand;
+mod final_check;
 mod jobs;
 pub mod ledger;
 pub mod oracle;
 pub mod plan;
 pub mod progress;
 mod queues;
+pub mod random;
 pub mod report;
 mod rows;
 pub mod run;
-pub mod site;
 mod strike;
+pub mod test_servers;
 pub mod verdict;
 mod versions;
 
-pub use arena::Patience;
+pub use arena::Timeouts;

@@ -17,7 +17,7 @@ pub enum Action {
     /// The rescuer ends an attempt that it has seen unrenewed for a lease.
     Rescue,
     /// A worker that was started again in a dead one's seat ends that one's attempt.
-    TakeSeat,
+    AcquireInstanceLock,
     /// The reconciler owes a ticket again that is nowhere any more.
     Reconcile,
     /// The sweep goes one step further.
@@ -29,7 +29,7 @@ pub enum Action {
     /// Something breaks.
     Fault(Fault),
     /// Somebody does something.
-    Person(Deed),
+    Person(OperatorAction),
 }
 
 /// A scheduler's effects.
@@ -157,7 +157,7 @@ pub enum Fault {
 
 /// What people do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Deed {
+pub enum OperatorAction {
     /// `sexton failed requeue`.
     Requeue,
     /// `sexton failed discard`.
@@ -182,7 +182,7 @@ pub enum Actor {
     /// The broker's delivery.
     Broker,
     /// The ladder.
-    Ladder,
+    DelayQueues,
     /// A worker.
     Worker(u8),
     /// The rescuer.
@@ -203,7 +203,7 @@ impl Actor {
         Self::Scheduler(0),
         Self::Scheduler(1),
         Self::Broker,
-        Self::Ladder,
+        Self::DelayQueues,
         Self::Worker(0),
         Self::Worker(1),
         Self::Rescuer,
@@ -228,7 +228,7 @@ impl Action {
             Self::Scheduler(who, _) => Actor::Scheduler(who),
             Self::Deliver(..) => Actor::Broker,
             Self::Worker(_, WorkerStep::AckEarly)
-            | Self::TakeSeat
+            | Self::AcquireInstanceLock
             | Self::Fault(_)
             | Self::Person(_) => Actor::Chance,
             Self::Worker(who, _) => Actor::Worker(who),
@@ -236,7 +236,7 @@ impl Action {
             Self::Reconcile => Actor::Reconciler,
             Self::Sweep(_) => Actor::Sweep,
             Self::Clock(clock) => Actor::Clock(clock),
-            Self::Release(_) => Actor::Ladder,
+            Self::Release(_) => Actor::DelayQueues,
         }
     }
 
@@ -252,14 +252,19 @@ impl Action {
             all.extend(Number::ALL.map(|number| Self::Deliver(who, number)));
             all.extend(worker_steps().map(|step| Self::Worker(who, step)));
         }
-        all.extend([Self::Rescue, Self::TakeSeat, Self::Reconcile, Self::Sweep(W::Begin)]);
+        all.extend([
+            Self::Rescue,
+            Self::AcquireInstanceLock,
+            Self::Reconcile,
+            Self::Sweep(W::Begin),
+        ]);
         all.extend(Parked::ALL.map(|kind| Self::Sweep(W::Get(kind))));
         all.extend([W::Judge, W::Fail, W::Copy, W::Ack, W::Finish].map(Self::Sweep));
         let clocks = [Clock::Due, Clock::LongDue, Clock::HoldOver, Clock::LeaseOver, Clock::Stale];
         all.extend(clocks.map(Self::Clock));
         all.extend(Number::ALL.map(Self::Release));
         all.extend(faults().map(Self::Fault));
-        all.extend(deeds().map(Self::Person));
+        all.extend(operator_actions().map(Self::Person));
         all
     }
 }
@@ -313,12 +318,19 @@ fn faults() -> impl Iterator<Item = Fault> {
     of_tickets.chain(others).chain([0, 1].into_iter().flat_map(of_worker))
 }
 
-fn deeds() -> impl Iterator<Item = Deed> {
-    let plain = [Deed::Requeue, Deed::Discard, Deed::Restore, Deed::Cancel];
+fn operator_actions() -> impl Iterator<Item = OperatorAction> {
+    let plain = [
+        OperatorAction::Requeue,
+        OperatorAction::Discard,
+        OperatorAction::Restore,
+        OperatorAction::Cancel,
+    ];
     plain
         .into_iter()
         .chain(
-            Parked::ALL.into_iter().flat_map(|kind| [Deed::MoveBack(kind), Deed::CopyBack(kind)]),
+            Parked::ALL
+                .into_iter()
+                .flat_map(|kind| [OperatorAction::MoveBack(kind), OperatorAction::CopyBack(kind)]),
         )
-        .chain(Number::ALL.map(Deed::MoveAway))
+        .chain(Number::ALL.map(OperatorAction::MoveAway))
 }

@@ -6,7 +6,7 @@ use std::{fs, io};
 use crate::fences::Fence;
 use crate::graph::{Counterexample, Graph, Keep};
 use crate::scenarios::mutant;
-use crate::words::tell;
+use crate::trace::render;
 
 /// Where the document is.
 pub fn path() -> PathBuf {
@@ -20,7 +20,7 @@ pub fn counterexample(fence: Fence) -> Option<Box<Counterexample>> {
 
 /// The history as a numbered list.
 pub fn trace(fence: Fence, found: &Counterexample) -> String {
-    let lines = tell(&mutant(fence).0, &found.history);
+    let lines = render(&mutant(fence).0, &found.history);
     let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}. {line}\n", at + 1));
     numbered.collect()
 }

@@ -10,7 +10,7 @@
 use indexmap::IndexSet;
 
 use crate::action::{Action, Actor};
-use crate::hasher::BuildQuick;
+use crate::hasher::BuildFastHasher;
 use crate::properties::Property;
 use crate::protocol::Protocol;
 use crate::world::World;
@@ -21,7 +21,7 @@ pub type Id = u32;
 /// The states, how each was first reached, and where each leads without disturbances.
 #[derive(Debug)]
 pub struct Graph {
-    states: IndexSet<World, BuildQuick>,
+    states: IndexSet<World, BuildFastHasher>,
     /// From which state each was reached first; the first one from itself.
     reached: Vec<Id>,
     /// Where the edges of each state begin in `edges`.

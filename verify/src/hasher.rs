@@ -3,20 +3,20 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Builds [`Quick`].
-pub(crate) type BuildQuick = BuildHasherDefault<Quick>;
+/// Builds [`FastHasher`].
+pub(crate) type BuildFastHasher = BuildHasherDefault<FastHasher>;
 
 /// Multiplies and rotates, as rustc's own does, and mixes at the end.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Quick(u64);
+pub(crate) struct FastHasher(u64);
 
-impl Quick {
+impl FastHasher {
     fn add(&mut self, word: u64) {
         self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 }
 
-impl Hasher for Quick {
+impl Hasher for FastHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.add(u64::from(*byte));

@@ -15,14 +15,14 @@ mod explore;
 mod operator;
 mod planner;
 mod plans;
-mod tell;
+mod report;
 mod time;
 
 use sexton_model::job::MisfirePolicy;
 
 pub use explore::{Broken, Found, explore};
 pub use plans::Plans;
-pub use tell::{LARGE, SMALL, counterexample, counterexamples, limit, table, tell};
+pub use report::{LARGE, SMALL, counterexample, counterexamples, limit, render, table};
 pub use time::Action;
 
 /// How many firings each job has: one each hour from the first on.
@@ -361,7 +361,7 @@ impl Bounds {
     pub const fn mutant(fence: Fence) -> Self {
         let operators = if matches!(fence, Fence::ReadLocked) { 2 } else { 1 };
         let deaths = if matches!(fence, Fence::WithCursor) { 1 } else { 0 };
-        Self { without: Some(fence), operators, deaths, ..tell::WHOLE }
+        Self { without: Some(fence), operators, deaths, ..report::WHOLE }
     }
 
     fn has(&self, fence: Fence) -> bool {

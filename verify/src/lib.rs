@@ -27,7 +27,7 @@ pub mod fences;
 pub mod graph;
 mod hasher;
 pub mod hold;
-pub mod leads;
+pub mod liveness;
 pub mod overlap;
 pub mod parts;
 pub mod properties;
@@ -38,7 +38,7 @@ mod statements;
 mod steps;
 #[cfg(test)]
 mod tests;
-pub mod words;
+pub mod trace;
 pub mod world;
 
 pub use queues::Full;

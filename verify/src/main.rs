@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use anyhow::{bail, ensure};
 use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
-use sexton_verify::{document, hold, overlap, words};
+use sexton_verify::{document, hold, overlap, trace};
 
 fn main() -> anyhow::Result<()> {
     let (mut large, mut write) = (false, false);
@@ -32,7 +32,7 @@ fn main() -> anyhow::Result<()> {
                 table += &report.row();
             }
             Err(found) => {
-                for line in words::tell(protocol, &found.history) {
+                for line in trace::render(protocol, &found.history) {
                     println!("  {line}");
                 }
                 bail!("{}: not so: {}", protocol.bounds.name, found.property.sentence());
@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
     let (bounds, holds_name) =
         if large { (&hold::LARGE[..], "large holds") } else { (&hold::SMALL[..], "holds") };
     let holds = hold::table(bounds).map_err(|broken| {
-        anyhow::anyhow!("not so: {}\n{}", broken.property.sentence(), hold::tell(&broken))
+        anyhow::anyhow!("not so: {}\n{}", broken.property.sentence(), hold::render(&broken))
     })?;
     println!("{holds}");
     if write {

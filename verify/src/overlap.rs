@@ -12,15 +12,15 @@
 //! with effects in its own transaction and its commit.
 
 mod explore;
+mod report;
 mod steps;
-mod tell;
 
 use sexton_model::job::Overlap;
 use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
 pub use explore::{Broken, Found, explore};
-pub use tell::{counterexamples, table};
+pub use report::{counterexamples, table};
 
 /// How many executions a history has.
 pub const EXECUTIONS: usize = 3;

@@ -2,7 +2,9 @@
 
 use sexton_model::state::State;
 
-use crate::world::{Debt, Hand, Number, Scheduler, Step, Sweep, Worker, World, Wrong};
+use crate::world::{
+    HeldMessage, Number, SafetyViolation, Scheduler, Step, Sweep, UnpublishedTicket, Worker, World,
+};
 
 /// What must hold.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,7 +28,7 @@ pub enum Property {
     /// Without further disturbances no fair exchange goes on for ever: every one ends.
     NoEndlessExchange,
     /// Without further disturbances the failed queue and the row agree, and nothing is left over.
-    GraveyardAgrees,
+    FailedQueueAgrees,
 }
 
 impl Property {
@@ -41,7 +43,7 @@ impl Property {
         Self::PublishedIsThere,
         Self::EndReachable,
         Self::NoEndlessExchange,
-        Self::GraveyardAgrees,
+        Self::FailedQueueAgrees,
     ];
 
     /// Those that a single state shows.
@@ -67,7 +69,7 @@ impl Property {
             Self::PublishedIsThere => "a ticket that is marked as published is there",
             Self::EndReachable => "an end stays reachable without further faults",
             Self::NoEndlessExchange => "no exchange goes on for ever without progress",
-            Self::GraveyardAgrees => "the failed row and the parked message agree in the end",
+            Self::FailedQueueAgrees => "the failed row and the parked message agree in the end",
         }
     }
 
@@ -75,15 +77,15 @@ impl Property {
     pub fn is_broken(self, world: &World) -> bool {
         match self {
             Self::OneExecution => world.second_row,
-            Self::OpenedOnce => world.wrong == Some(Wrong::OpenedTwice),
-            Self::NeverEarly => world.wrong == Some(Wrong::OpenedEarly),
-            Self::FinalIsFinal => world.wrong == Some(Wrong::FinalLeft),
-            Self::FailedStays => world.wrong == Some(Wrong::FailedOpened),
+            Self::OpenedOnce => world.wrong == Some(SafetyViolation::OpenedTwice),
+            Self::NeverEarly => world.wrong == Some(SafetyViolation::OpenedEarly),
+            Self::FinalIsFinal => world.wrong == Some(SafetyViolation::FinalLeft),
+            Self::FailedStays => world.wrong == Some(SafetyViolation::FailedOpened),
             Self::OneLiveRun => {
                 world.workers.iter().all(|worker| matches!(worker.step, Step::Running { .. }))
             }
             Self::PublishedIsThere => world.is_missing_its_ticket(),
-            Self::EndReachable | Self::NoEndlessExchange | Self::GraveyardAgrees => false,
+            Self::EndReachable | Self::NoEndlessExchange | Self::FailedQueueAgrees => false,
         }
     }
 }
@@ -98,7 +100,7 @@ impl World {
             let holds = matches!(worker.step, Step::Received | Step::Moving(_));
             holds && worker.delivery && worker.number == Number::Current
         };
-        let publishes = |debt: Debt| debt.number == Number::Current;
+        let publishes = |debt: UnpublishedTicket| debt.number == Number::Current;
         let on_its_way = self.workers.iter().any(|worker| match worker.step {
             Step::Settled(debt) => publishes(debt),
             _ => in_hand(worker),
@@ -126,8 +128,8 @@ impl World {
     fn sweep_holds_its_message(&self) -> bool {
         let Sweep::Pass { hand, .. } = self.sweep else { return false };
         match hand {
-            Hand::Empty => false,
-            Hand::Got(kind) | Hand::Judged(kind, _) | Hand::Copied(kind) => {
+            HeldMessage::Empty => false,
+            HeldMessage::Got(kind) | HeldMessage::Judged(kind, _) | HeldMessage::Copied(kind) => {
                 kind.number() == Number::Current
             }
         }

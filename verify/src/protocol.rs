@@ -7,7 +7,7 @@ use crate::fences::{Fence, Fences};
 use crate::parts::Part;
 use crate::queues::{Full, take};
 use crate::world::{
-    Graveyard, Holder, Number, Row, Scheduler, Spent, Step, Sweep, Tickets, Worker, World,
+    FailedQueue, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, UsedBudgets, Worker, World,
 };
 
 /// How far a check looks.
@@ -70,7 +70,7 @@ impl Protocol {
                 long_due: false,
                 fresh: self.bounds.stale,
                 stale: false,
-                used: Spent::default(),
+                used: UsedBudgets::default(),
                 holder: Holder::Nobody,
                 lease_over: false,
                 clock_ahead: false,
@@ -83,8 +83,8 @@ impl Protocol {
             sweep: Sweep::Idle,
             main: Tickets { current: if foreign { 2 } else { 0 }, overtaken: 0 },
             ladder: Tickets::default(),
-            failed: Graveyard::default(),
-            tail: Graveyard::default(),
+            failed: FailedQueue::default(),
+            tail: FailedQueue::default(),
             faults,
             people,
             excused: false,
@@ -105,15 +105,17 @@ impl Protocol {
             Action::Deliver(who, number) => Self::deliver(&mut next, usize::from(who), number),
             Action::Worker(who, step) => self.worker(&mut next, usize::from(who), step)?,
             Action::Rescue => self.works(Part::Rescuer) && next.lose(false, self.fences),
-            Action::TakeSeat => self.works(Part::Rescuer) && next.lose(true, self.fences),
+            Action::AcquireInstanceLock => {
+                self.works(Part::Rescuer) && next.lose(true, self.fences)
+            }
             Action::Reconcile => self.works(Part::Reconciler) && Self::reconcile(&mut next),
             Action::Sweep(step) => self.sweep(&mut next, step)?,
             Action::Clock(clock) => self.pass_time(&mut next, clock),
             Action::Release(number) => self.release(&mut next, number)?,
             Action::Fault(fault) => take(&mut next.faults) && self.strike(&mut next, fault)?,
-            Action::Person(deed) => {
+            Action::Person(operator_action) => {
                 next.touched = true;
-                take(&mut next.people) && self.do_deed(&mut next, deed)?
+                take(&mut next.people) && self.apply_operator_action(&mut next, operator_action)?
             }
         };
         Ok(done.then_some(next))

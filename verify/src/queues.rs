@@ -3,7 +3,7 @@
 //! A put that would go beyond the bound is refused and the whole action with it; the graph counts
 //! those, so that a report can say whether the bound cut anything off.
 
-use crate::world::{Graveyard, Number, Parked, Queue, Sweep, Tickets, World};
+use crate::world::{FailedQueue, Number, Parked, Queue, Sweep, Tickets, World};
 
 impl Tickets {
     /// Puts one in. Overtaken ones are counted to one only: a worker answers each alike, and what it
@@ -29,7 +29,7 @@ impl Tickets {
     }
 }
 
-impl Graveyard {
+impl FailedQueue {
     pub(crate) fn of(&mut self, kind: Parked) -> &mut u8 {
         match kind {
             Parked::Plain => &mut self.plain,
@@ -77,7 +77,7 @@ impl World {
     pub(crate) fn publish(&mut self, to: Queue, number: Number, most: u8) -> Result<(), Full> {
         match to {
             Queue::Main => self.main.put(number, most),
-            Queue::Ladder => self.ladder.put(number, most),
+            Queue::Delay => self.ladder.put(number, most),
             Queue::Failed => {
                 let kind = match number {
                     Number::Current => Parked::Plain,

@@ -2,7 +2,7 @@
 
 use crate::fences::{Fence, Fences};
 use crate::graph::{Counterexample, Graph, Keep};
-use crate::leads;
+use crate::liveness;
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 
@@ -150,7 +150,7 @@ impl Protocol {
     /// The first counterexample.
     pub fn check(&self) -> Result<Report, Box<Counterexample>> {
         let graph = Graph::explore(self, Keep::Edges)?;
-        leads::check(self, &graph)?;
+        liveness::check(self, &graph)?;
         Ok(Report {
             bounds: self.bounds,
             states: graph.len(),

@@ -14,21 +14,22 @@ use sexton_model::state::{Cause, State, next};
 use crate::fences::{Fence, Fences};
 use crate::parts::Part;
 use crate::world::{
-    Ending, Hand, Holder, Number, Queue, Row, Scheduler, Spent, Step, Sweep, World, Wrong,
+    Ending, HeldMessage, Holder, Number, Queue, Row, SafetyViolation, Scheduler, Step, Sweep,
+    UsedBudgets, World,
 };
 
 /// The numbers that stand for [`Number`] when a real decision is asked.
 const OVERTAKEN: AttemptNumber = AttemptNumber::FIRST;
 const CURRENT: AttemptNumber = AttemptNumber::FIRST.next();
 /// Any wait that is not none.
-const A_WHILE: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(30);
 
 /// One retry after an error, a timeout and a crash each: enough for every branch of the decision.
 const POLICY: RetryPolicy = RetryPolicy {
     max_retries: 1,
-    delay: A_WHILE,
+    delay: SOON,
     multiplier: 1.0,
-    max_delay: A_WHILE,
+    max_delay: SOON,
     jitter: 0.0,
     max_timeouts: 2,
     max_crashes: 2,
@@ -74,7 +75,7 @@ impl World {
             None => forced(cause),
         };
         if from.is_final() && to != from {
-            self.wrong = Some(Wrong::FinalLeft);
+            self.wrong = Some(SafetyViolation::FinalLeft);
         }
         self.row.state = to;
         self.row.marked_in_pass = false;
@@ -90,7 +91,7 @@ impl World {
             self.row.renewed();
             // Written by the next requeue before anything reads them.
             if to != State::Retrying && to != State::Pending {
-                self.row.used = Spent::default();
+                self.row.used = UsedBudgets::default();
             }
             self.row.cancel = false;
         }
@@ -145,8 +146,10 @@ impl World {
         }
         if let Sweep::Pass { hand, .. } = &mut self.sweep {
             match hand {
-                Hand::Empty => {}
-                Hand::Got(kind) | Hand::Judged(kind, _) | Hand::Copied(kind) => {
+                HeldMessage::Empty => {}
+                HeldMessage::Got(kind)
+                | HeldMessage::Judged(kind, _)
+                | HeldMessage::Copied(kind) => {
                     *kind = crate::world::Parked::Overtaken;
                 }
             }
@@ -199,11 +202,11 @@ impl World {
         if self.row.holder == Holder::Worker(worker as u8) {
             // The same token once more: nothing is opened that was not.
         } else if number != Number::Current || was == State::Running || was == State::Succeeded {
-            self.wrong = Some(Wrong::OpenedTwice);
+            self.wrong = Some(SafetyViolation::OpenedTwice);
         } else if !self.row.due {
-            self.wrong = Some(Wrong::OpenedEarly);
+            self.wrong = Some(SafetyViolation::OpenedEarly);
         } else if was == State::Failed && !self.touched {
-            self.wrong = Some(Wrong::FailedOpened);
+            self.wrong = Some(SafetyViolation::FailedOpened);
         }
         let cancel = self.row.cancel && was != State::Failed;
         self.change(Cause::Open, fences);
@@ -221,7 +224,7 @@ impl World {
             state: row.state,
             attempt: CURRENT,
             mine: row.state == State::Running && mine,
-            due_in: if row.due { Duration::ZERO } else { A_WHILE },
+            due_in: if row.due { Duration::ZERO } else { SOON },
             overdue: if row.long_due { open::UNOFFERED_TIMEOUT } else { Duration::ZERO },
             offered,
             waits: false,
@@ -253,7 +256,7 @@ impl World {
             Ending::TimedOut => retry::AttemptEnd::TimedOut,
             Ending::Crashed => retry::AttemptEnd::Crashed,
             Ending::Interrupted => retry::AttemptEnd::Interrupted,
-            Ending::Snoozed => retry::AttemptEnd::Snoozed { after: A_WHILE },
+            Ending::Snoozed => retry::AttemptEnd::Snoozed { after: SOON },
         };
         fits && self.end(ending, true, fences)
     }
@@ -346,7 +349,7 @@ impl World {
         }
         match cause {
             Cause::Requeue => {
-                self.row.used = Spent::default();
+                self.row.used = UsedBudgets::default();
                 self.row.due = true;
                 self.owe(false);
             }
@@ -360,7 +363,7 @@ impl World {
     pub(crate) fn destination(&self) -> Queue {
         match self.row.state {
             State::Failed => Queue::Failed,
-            State::Retrying if !self.row.due => Queue::Ladder,
+            State::Retrying if !self.row.due => Queue::Delay,
             _ => Queue::Main,
         }
     }

@@ -3,7 +3,7 @@
 //! Two reductions keep it finite however long an execution lives. Attempt numbers and revisions are
 //! only ever compared with the row's, and only grow; so a message or a process needs to know no more
 //! than whether the number it holds is still the row's ([`Number`]), and whether the revision is
-//! ([`Debt::fresh`]). Tokens are only compared with the row's too: it names the worker that holds it.
+//! ([`UnpublishedTicket::fresh`]). Tokens are only compared with the row's too: it names the worker that holds it.
 
 use sexton_model::retry::Usage;
 use sexton_model::state::State;
@@ -57,7 +57,7 @@ pub struct Row {
     /// Whether such a one waits, and is too old to be begun.
     pub stale: bool,
     /// `retries_used`, `timeouts_used`, `crashes_used`, `snoozes_used`.
-    pub used: Spent,
+    pub used: UsedBudgets,
     /// `open_token`.
     pub holder: Holder,
     /// Nobody has renewed the attempt for a whole lease, by the clock of whoever watches it.
@@ -72,14 +72,14 @@ pub struct Row {
 
 /// What is used up of the budgets. In bytes: there are millions of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Spent {
+pub struct UsedBudgets {
     retries: u8,
     timeouts: u8,
     crashes: u8,
     snoozes: u8,
 }
 
-impl From<Usage> for Spent {
+impl From<Usage> for UsedBudgets {
     fn from(used: Usage) -> Self {
         let Usage { retries, timeouts, crashes, snoozes } = used;
         let [retries, timeouts, crashes, snoozes] =
@@ -88,9 +88,9 @@ impl From<Usage> for Spent {
     }
 }
 
-impl From<Spent> for Usage {
-    fn from(spent: Spent) -> Self {
-        let Spent { retries, timeouts, crashes, snoozes } = spent;
+impl From<UsedBudgets> for Usage {
+    fn from(spent: UsedBudgets) -> Self {
+        let UsedBudgets { retries, timeouts, crashes, snoozes } = spent;
         let [retries, timeouts, crashes, snoozes] =
             [retries, timeouts, crashes, snoozes].map(u32::from);
         Self { retries, timeouts, crashes, snoozes }
@@ -115,7 +115,7 @@ pub enum Step {
     /// renewed before the task starts.
     Opened,
     /// Recorded; the next ticket is not published.
-    Settled(Debt),
+    Settled(UnpublishedTicket),
     /// Published; not marked. `true`: the row's revision is still the published one.
     Published(bool),
     /// To be passed on to another queue as it is.
@@ -170,7 +170,7 @@ pub struct Worker {
 
 /// A ticket that somebody is about to publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Debt {
+pub struct UnpublishedTicket {
     /// The number on it.
     pub number: Number,
     /// Whether the row's revision is still the one at which it was owed.
@@ -187,7 +187,7 @@ pub enum Scheduler {
     /// Nothing.
     Idle,
     /// A ticket to publish.
-    Holding(Debt),
+    Holding(UnpublishedTicket),
     /// A published ticket to mark. `true`: the row's revision is still the published one.
     Published(bool),
 }
@@ -198,7 +198,7 @@ pub enum Queue {
     /// The pool's main queue.
     Main,
     /// The delay queues, seen as one.
-    Ladder,
+    Delay,
     /// The failed queue.
     Failed,
 }
@@ -238,7 +238,7 @@ impl Parked {
 
 /// Messages in the failed queue: how many of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Graveyard {
+pub struct FailedQueue {
     /// See [`Parked::Plain`].
     pub plain: u8,
     /// See [`Parked::Noted`].
@@ -259,26 +259,26 @@ pub enum Sweep {
         /// Whether a message of the execution was kept in this pass.
         seen: bool,
         /// The message it has taken.
-        hand: Hand,
+        hand: HeldMessage,
     },
 }
 
 /// What the sweep has in hand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Hand {
+pub enum HeldMessage {
     /// Nothing.
     Empty,
     /// A message; its row was not read.
     Got(Parked),
     /// A message and what is to become of it.
-    Judged(Parked, Fate),
+    Judged(Parked, SweepOutcome),
     /// A message that was copied to the tail, the original not acknowledged.
     Copied(Parked),
 }
 
 /// The sweep's verdict, as far as it was carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fate {
+pub enum SweepOutcome {
     /// Stays.
     Keep,
     /// Goes.
@@ -287,7 +287,7 @@ pub enum Fate {
     Fail,
 }
 
-impl From<SweepDecision> for Fate {
+impl From<SweepDecision> for SweepOutcome {
     fn from(verdict: SweepDecision) -> Self {
         match verdict {
             SweepDecision::Keep => Self::Keep,
@@ -300,7 +300,7 @@ impl From<SweepDecision> for Fate {
 
 /// What must never happen, noted by the step in which it did.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Wrong {
+pub enum SafetyViolation {
     /// A number was opened a second time, or by another ticket than its own.
     OpenedTwice,
     /// An attempt was opened before it was due.
@@ -329,9 +329,9 @@ pub struct World {
     /// The ladder.
     pub ladder: Tickets,
     /// The failed queue; during a pass, what was in it when the pass began.
-    pub failed: Graveyard,
+    pub failed: FailedQueue,
     /// What came into the failed queue since the pass began.
-    pub tail: Graveyard,
+    pub tail: FailedQueue,
     /// Faults that may still strike.
     pub faults: u8,
     /// Deeds of people that may still be done.
@@ -342,5 +342,5 @@ pub struct World {
     /// Whether somebody has done something; only then may a failed execution run.
     pub touched: bool,
     /// What went wrong.
-    pub wrong: Option<Wrong>,
+    pub wrong: Option<SafetyViolation>,
 }

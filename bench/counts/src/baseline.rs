@@ -85,7 +85,7 @@ mod tests {
     const FILE: &str = include_str!("../baseline.toml");
 
     #[test]
-    fn the_file_of_the_repository_is_as_it_is_written() {
+    fn the_baseline_file_is_in_canonical_form() {
         assert_eq!(Baseline::parse(FILE).unwrap().to_text(), FILE);
     }
 

@@ -1,9 +1,9 @@
 //! What is counted: the pure functions on the way of an execution, with values as they are in use.
 
-mod ended;
-mod fired;
-mod ticketed;
-mod written;
+mod firing;
+mod output;
+mod settlement;
+mod ticket;
 
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ pub struct Case {
 
 /// All cases, in the order of an execution's life.
 pub fn all() -> Vec<Case> {
-    [fired::CASES, ticketed::CASES, written::CASES, ended::CASES].concat()
+    [firing::CASES, ticket::CASES, output::CASES, settlement::CASES].concat()
 }
 
 /// The case with this name.

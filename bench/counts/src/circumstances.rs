@@ -32,14 +32,15 @@ impl Circumstances {
     /// The compiler or valgrind cannot be asked.
     pub fn here() -> Result<Self> {
         let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
-        let told = said(&rustc, &["-vV"])?;
+        let told = run_program(&rustc, &["-vV"])?;
         let first = told.lines().next().unwrap_or_default().to_owned();
         let target = told.lines().find_map(|line| line.strip_prefix("host: "));
         Ok(Self {
             rustc: first,
             target: target.context("`rustc -vV` names no host")?.to_owned(),
-            libc: said("getconf", &["GNU_LIBC_VERSION"]).unwrap_or_else(|_| "unknown".to_owned()),
-            valgrind: said("valgrind", &["--version"])
+            libc: run_program("getconf", &["GNU_LIBC_VERSION"])
+                .unwrap_or_else(|_| "unknown".to_owned()),
+            valgrind: run_program("valgrind", &["--version"])
                 .context("ask valgrind; `sh bench/counts/valgrind.sh` installs it")?,
             vectors: vectors().to_owned(),
         })
@@ -66,7 +67,7 @@ impl Circumstances {
     }
 }
 
-fn said(program: &str, arguments: &[&str]) -> Result<String> {
+fn run_program(program: &str, arguments: &[&str]) -> Result<String> {
     let asked =
         Command::new(program).args(arguments).output().with_context(|| program.to_owned())?;
     if !asked.status.success() {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_circumstance_that_is_otherwise_is_told() {
+    fn each_differing_circumstance_is_named() {
         assert_eq!(some().differences(&some()), Vec::<String>::new());
         let newer = Circumstances { rustc: "rustc 1.96.0".to_owned(), ..some() };
         assert_eq!(newer.differences(&some()), ["rustc: rustc 1.95.0 then, rustc 1.96.0 here"]);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_what_is_recorded() {
+    fn the_page_shows_the_recorded_counts() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let page = std::fs::read_to_string(root.join("docs/performance.md")).unwrap();
         let counts = Baseline::read(&root.join("bench/counts/baseline.toml")).unwrap();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_separated() {
         let told = [7, 1_004, 12_345_678].map(with_commas);
         assert_eq!(told, ["7", "1,004", "12,345,678"]);
     }

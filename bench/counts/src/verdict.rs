@@ -7,7 +7,7 @@ use crate::baseline::Baseline;
 /// By how much a function may grow, in percent of what was recorded.
 pub const TOLERANCE_PERCENT: u64 = 3;
 /// Growing by so many instructions is never told: of a function of fifty they are one register saved more.
-pub const LEAST: u64 = 10;
+pub const MIN_CHANGE_INSTRUCTIONS: u64 = 10;
 
 /// What became of one function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub enum Change {
 pub const fn judge(recorded: Option<u64>, now: u64) -> Change {
     let Some(recorded) = recorded else { return Change::New };
     let percent = recorded.saturating_mul(TOLERANCE_PERCENT) / 100;
-    let least = if percent > LEAST { percent } else { LEAST };
+    let least = if percent > MIN_CHANGE_INSTRUCTIONS { percent } else { MIN_CHANGE_INSTRUCTIONS };
     if now > recorded.saturating_add(least) {
         Change::Grew
     } else if now < recorded.saturating_sub(least) {
@@ -100,7 +100,7 @@ fn conclusion(differences: &[String], told: &[Change], failed: bool) -> String {
     }
     if failed {
         return format!(
-            "\nThe tolerance is {TOLERANCE_PERCENT} %, and {LEAST} instructions. Make it as cheap as it was; \
+            "\nThe tolerance is {TOLERANCE_PERCENT} %, and {MIN_CHANGE_INSTRUCTIONS} instructions. Make it as cheap as it was; \
              or, if what it does now is worth its price, or the list of cases has changed:\n\
              make counts-record, and say why in the commit.\n"
         );

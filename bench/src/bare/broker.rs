@@ -20,7 +20,7 @@ use crate::Arguments;
 /// How long all of them may take; a consumer whose channel is closed says nothing.
 const DEADLINE: Duration = Duration::from_mins(5);
 /// Confirms that are waited for together.
-const PUBLISHED_AT_ONCE: i64 = 1_000;
+const CONFIRM_BATCH: i64 = 1_000;
 
 /// So many messages a second, each consumer with a channel and a prefetch of its own.
 pub(super) async fn drained(arguments: &Arguments, amqp_url: &str) -> Result<f64> {
@@ -45,7 +45,7 @@ async fn fill(channel: &Channel, queue: &ShortString, count: i64) -> Result<()> 
     let mut left = count;
     while left > 0 {
         let mut confirms = Vec::new();
-        for _ in 0..left.min(PUBLISHED_AT_ONCE) {
+        for _ in 0..left.min(CONFIRM_BATCH) {
             let properties = BasicProperties::default()
                 .with_message_id(ShortString::from(uuid::Uuid::new_v4().to_string()))
                 .with_delivery_mode(2);

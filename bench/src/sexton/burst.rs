@@ -12,7 +12,7 @@ use crate::Arguments;
 use crate::line::Line;
 
 /// How long before they are due the programs have.
-const AHEAD: Duration = Duration::from_secs(10);
+const LEAD_TIME: Duration = Duration::from_secs(10);
 
 /// From the nominal time to the last open, by the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
@@ -29,7 +29,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     platform.apply(&one).await?;
     let due: DateTime<Utc> =
         sqlx::query_scalar("SELECT date_trunc('second', clock_timestamp()) + $1::interval")
-            .bind(AHEAD)
+            .bind(LEAD_TIME)
             .fetch_one(platform.store().pool())
             .await?;
     measurement::copy_job(platform.store(), "bench.first", u32::try_from(arguments.count)?, due)

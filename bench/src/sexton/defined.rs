@@ -19,7 +19,7 @@ use crate::line::{Line, at};
 
 const FIRING: u32 = 100;
 /// What fires before the programs have made every round once is not counted.
-const WARM: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(5);
 
 /// For `--seconds`.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
@@ -30,7 +30,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
         program.ready().await;
     }
     let pool = platform.store().pool();
-    tokio::time::sleep(WARM).await;
+    tokio::time::sleep(WARM_UP).await;
     let (before, scheduler) = (backends(pool).await?, used_by(programs[0].pid())?);
     let since = sexton_service::clock::now();
     tokio::time::sleep(Duration::from_secs(u64::from(arguments.seconds))).await;

@@ -14,7 +14,7 @@ use crate::Arguments;
 use crate::line::Line;
 
 /// The most that one backfill takes.
-const BACKFILLED_AT_ONCE: i64 = 20_000;
+const MAX_BACKFILL_FIRINGS: i64 = 20_000;
 const JOB: &str = "bench.drain";
 
 /// From the first open to the last record, by the database's clock.
@@ -45,9 +45,9 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
     run(platform, &["jobs", "pause", JOB, "--reason", "measured"]).await?;
     let (mut upto, mut left) = (clock::now(), count);
     while left > 0 {
-        let some = left.min(BACKFILLED_AT_ONCE);
+        let some = left.min(MAX_BACKFILL_FIRINGS);
         let from = upto - chrono::Duration::seconds(some - 1);
-        let (from_text, to_text) = (told(from), told(upto));
+        let (from_text, to_text) = (format_time(from), format_time(upto));
         let command = ["jobs", "backfill", JOB, "--from", &from_text, "--to", &to_text, "--yes"];
         run(platform, &command).await?;
         (upto, left) = (from - chrono::Duration::seconds(1), left - some);
@@ -57,7 +57,7 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
     until(platform, "every ticket is published", published).await
 }
 
-fn told(at: DateTime<Utc>) -> String {
+fn format_time(at: DateTime<Utc>) -> String {
     at.format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -10,7 +10,7 @@ use crate::Arguments;
 use crate::line::{Line, at};
 
 /// What fires before the programs have made every round once is not counted.
-const WARM: i64 = 5;
+const WARM_UP: i64 = 5;
 
 /// By the database's clock.
 pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Result<()> {
@@ -20,7 +20,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
         program.ready().await;
     }
     apply_tick(platform, "bench.lag").await?;
-    let wanted = WARM + i64::from(arguments.seconds);
+    let wanted = WARM_UP + i64::from(arguments.seconds);
     let enough = async || {
         let count = "SELECT count(*) FROM executions WHERE state = 'succeeded'";
         let count: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await.ok()?;
@@ -32,7 +32,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
          FROM executions WHERE started_at IS NOT NULL ORDER BY scheduled_for OFFSET $1",
     )
-    .bind(WARM)
+    .bind(WARM_UP)
     .fetch_all(platform.store().pool())
     .await?;
     samples.sort_by(f64::total_cmp);

@@ -13,10 +13,10 @@ use sexton_worker::email::EmailTask;
 use sexton_worker::secret::{SecretRef, Value};
 use sexton_worker::sql::SqlTask;
 
-use crate::{said, toml_text};
+use crate::{error_text, toml_text};
 
 /// Two texts of the input at their longest, escaped, and what is said about them.
-const MAX_SAID_BYTES: usize = 2_800;
+const MAX_ERROR_BYTES: usize = 2_800;
 /// An entry with three things wrong, under a name that no input of a sane length has.
 const WRONG: &str = "\n[tasks.\"added by the test\"]\ncommand = \"no list\"\ngrace = 5\n";
 
@@ -194,7 +194,7 @@ fn check_problems(problems: &[Problem], text: &str) {
     assert!((1..=MAX_PROBLEMS + 1).contains(&problems.len()));
     let lines = text.matches('\n').count() + 1;
     for problem in problems {
-        said::check(&problem.to_string(), MAX_SAID_BYTES);
+        error_text::check(&problem.to_string(), MAX_ERROR_BYTES);
         assert!(problem.line.is_none_or(|line| (1..=lines).contains(&line)), "{problem}");
     }
 }

@@ -7,9 +7,9 @@ use sexton_model::job::Schedule;
 use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
 
-use crate::said;
+use crate::error_text;
 
-const MAX_SAID_BYTES: usize = 300;
+const MAX_ERROR_BYTES: usize = 300;
 /// The echo of a name of a zone has 80 characters, of up to four bytes each.
 const MAX_ZONE_BYTES: usize = 450;
 
@@ -51,7 +51,7 @@ pub(crate) fn run(input: &[u8]) {
 /// The zone of that name, or one that the name chooses, so that any bytes try some zone.
 fn zone_of(name: &str) -> Zone {
     Zone::parse(name).unwrap_or_else(|error| {
-        said::check(&error.to_string(), MAX_ZONE_BYTES);
+        error_text::check(&error.to_string(), MAX_ZONE_BYTES);
         let zones: Vec<Zone> = Zone::all().collect();
         let number: usize =
             name.bytes().fold(0, |sum, byte| 31 * (sum % 1_000) + usize::from(byte));
@@ -60,7 +60,7 @@ fn zone_of(name: &str) -> Zone {
 }
 
 fn check_error(error: &CronError, text: &str) {
-    said::check(&error.to_string(), MAX_SAID_BYTES);
+    error_text::check(&error.to_string(), MAX_ERROR_BYTES);
     let Some(item) = error.item() else { return };
     assert!(item.len() <= MAX_ECHO_BYTES);
     // The place is inside of what was written.

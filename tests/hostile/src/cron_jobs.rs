@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::jobs_file::{CRON_JOBS, MAX_JOBS, MAX_PROBLEMS, parse_cron_jobs};
 
-use crate::said;
+use crate::error_text;
 
-const MAX_SAID_BYTES: usize = 2_800;
+const MAX_ERROR_BYTES: usize = 2_800;
 
 pub(crate) fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
@@ -22,7 +22,7 @@ pub(crate) fn run(input: &[u8]) {
             Err(problems) => {
                 assert!((1..=MAX_PROBLEMS + 1).contains(&problems.len()));
                 for problem in problems {
-                    said::check(&problem.to_string(), MAX_SAID_BYTES);
+                    error_text::check(&problem.to_string(), MAX_ERROR_BYTES);
                     assert_eq!(problem.file, CRON_JOBS);
                 }
             }

@@ -11,11 +11,11 @@ use sexton_broker::frame_filter::{FrameFilter, PropertiesFlaw};
 use sexton_broker::properties::MAX_HEADER_BYTES;
 use sexton_model::ticket::{Envelope, IncomingMessage, read_message};
 
-use crate::said;
+use crate::error_text;
 
 /// What the connection has agreed on.
 const FRAME_MAX: u32 = 16 * 1024;
-const MAX_SAID_BYTES: usize = 600;
+const MAX_ERROR_BYTES: usize = 600;
 const CHANNEL: u16 = 5;
 const BODY_BYTES: u64 = 9;
 
@@ -78,7 +78,7 @@ fn judge(properties: &Properties) {
             body,
         });
         match incoming {
-            IncomingMessage::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
+            IncomingMessage::Unreadable { reason } => error_text::check(&reason, MAX_ERROR_BYTES),
             IncomingMessage::Ticket { attempt, .. } => {
                 assert_eq!(Some(i64::from(attempt.get())), properties.attempt);
             }

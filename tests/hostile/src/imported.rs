@@ -8,10 +8,10 @@ use sexton_console::import::{
 use sexton_model::jobs_file::{MAX_FILE_BYTES, parse};
 use sexton_worker::catalogue::Catalogue;
 
-use crate::said;
+use crate::error_text;
 
 /// A name and why, each cut and escaped.
-const MAX_SAID_BYTES: usize = 8_000;
+const MAX_ERROR_BYTES: usize = 8_000;
 
 /// Reads twice: the jobs file is the same, holds no character on which a terminal acts, and passes
 /// the checker with every job that was read; what was left out has a line of the input.
@@ -19,19 +19,19 @@ pub(crate) fn check(text: &str, read: impl Fn() -> Result<ImportOutcome, ImportE
     let imported = match read() {
         Ok(imported) => imported,
         Err(refused) => {
-            said::check(&refused.to_string(), MAX_SAID_BYTES);
+            error_text::check(&refused.to_string(), MAX_ERROR_BYTES);
             return;
         }
     };
     assert!(imported.entries.len() <= MAX_ENTRIES && imported.left_out.len() <= MAX_LEFT_OUT);
     let lines = text.matches(['\n', '\r']).count() + 1;
     for left in &imported.left_out {
-        said::check(&left.to_string(), MAX_SAID_BYTES);
+        error_text::check(&left.to_string(), MAX_ERROR_BYTES);
         assert!(left.line.is_none_or(|line| (1..=lines).contains(&line)), "{left}");
     }
     let file = jobs_file(&imported, "made by a test", None);
     for line in file.lines().filter(|line| !line.is_empty()) {
-        said::check(line, usize::MAX);
+        error_text::check(line, usize::MAX);
     }
     if file.len() <= MAX_FILE_BYTES {
         let jobs =

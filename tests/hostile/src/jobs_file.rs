@@ -6,11 +6,11 @@ use sexton_model::jobs_file::{
     MAX_FILE_BYTES, MAX_JOBS, MAX_PROBLEMS, Problem, check_against, parse,
 };
 
-use crate::{said, shape, toml_text};
+use crate::{error_text, shape, toml_text};
 
 const FILE: &str = "jobs.toml";
 /// Two texts of the input at their longest, escaped, and what is said about them.
-const MAX_SAID_BYTES: usize = 2_800;
+const MAX_ERROR_BYTES: usize = 2_800;
 /// A job with three things wrong.
 const WRONG: &str = "\n[[job]]\nname = \"a b\"\ntimeout = \"0s\"\n";
 const WRONG_FIELDS: [&str; 3] = ["name", "task", "timeout"];
@@ -24,7 +24,7 @@ pub(crate) fn run(input: &[u8]) {
             written_and_read_again(&jobs);
             let late = check_against(&jobs, DateTime::UNIX_EPOCH);
             for problem in late {
-                said::check(&problem.to_string(), MAX_SAID_BYTES);
+                error_text::check(&problem.to_string(), MAX_ERROR_BYTES);
             }
         }
         Err(problems) => check_problems(&problems, &text),
@@ -47,7 +47,7 @@ fn check_problems(problems: &[Problem], text: &str) {
     assert!((1..=MAX_PROBLEMS + 1).contains(&problems.len()));
     let lines = text.matches('\n').count() + 1;
     for problem in problems {
-        said::check(&problem.to_string(), MAX_SAID_BYTES);
+        error_text::check(&problem.to_string(), MAX_ERROR_BYTES);
         assert_eq!(problem.file, FILE);
         assert!(problem.line.is_none_or(|line| (1..=lines).contains(&line)), "{problem}");
     }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use sexton_console::commands::cron::stream::answer;
 use sexton_console::show::ascii_controls;
 
-use crate::said;
+use crate::error_text;
 
-const MAX_SAID_BYTES: usize = 500;
+const MAX_ERROR_BYTES: usize = 500;
 
 pub(crate) fn run(input: &[u8]) {
     let mut written = Vec::new();
@@ -29,7 +29,7 @@ fn questions(input: &[u8]) -> Vec<&[u8]> {
 }
 
 fn check(line: &str, asked: &[u8]) {
-    assert!(!line.chars().any(said::acts), "{line:?} would act on a terminal");
+    assert!(!line.chars().any(error_text::is_terminal_control), "{line:?} would act on a terminal");
     let answer: Value = serde_json::from_str(line).expect("an answer is JSON");
     let fields = answer.as_object().expect("an answer is an object");
     assert_eq!(fields.len(), 2, "an id, and one of the two: {line}");
@@ -37,7 +37,7 @@ fn check(line: &str, asked: &[u8]) {
     let shown = ascii_controls(line);
     assert_eq!(serde_json::from_str::<Value>(&shown).ok().as_ref(), Some(&answer));
     if let Some(error) = fields.get("error") {
-        said::check(error.as_str().expect("an error is text"), MAX_SAID_BYTES);
+        error_text::check(error.as_str().expect("an error is text"), MAX_ERROR_BYTES);
     } else {
         let next = fields["next"].as_array().expect("the firings are a list");
         assert!(next.len() <= 1_000);

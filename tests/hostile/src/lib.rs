@@ -18,6 +18,7 @@ mod catalogue;
 mod cron;
 mod cron_jobs;
 mod crontab;
+pub mod error_text;
 mod headers;
 mod imported;
 mod jobs_file;
@@ -25,7 +26,6 @@ mod json_lines;
 mod manifest;
 mod message;
 mod output;
-pub mod said;
 mod shape;
 #[cfg(test)]
 mod tests;

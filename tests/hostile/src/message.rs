@@ -10,10 +10,10 @@ use sexton_model::ticket::{
     Ticket, is_task_type, read_message,
 };
 
-use crate::{said, shape};
+use crate::{error_text, shape};
 
 /// More than any reason needs.
-const MAX_SAID_BYTES: usize = 600;
+const MAX_ERROR_BYTES: usize = 600;
 
 pub(crate) fn run(body: &[u8]) {
     let bare = Envelope { message_id: None, attempt: None, schema: None, flaw: None, body };
@@ -31,7 +31,7 @@ pub(crate) fn run(body: &[u8]) {
 fn judge(envelope: &Envelope<'_>, id: Option<&str>) {
     match read_message(*envelope) {
         IncomingMessage::Ticket { attempt, .. } => assert!(attempt.get() >= 1),
-        IncomingMessage::Unreadable { reason } => said::check(&reason, MAX_SAID_BYTES),
+        IncomingMessage::Unreadable { reason } => error_text::check(&reason, MAX_ERROR_BYTES),
         IncomingMessage::Foreign(foreign) => {
             check_limits(&foreign, id);
             the_same_message_again(&foreign);

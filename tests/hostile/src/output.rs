@@ -5,10 +5,10 @@ use sexton_console::commands::executions::logs::{join_chunks, parse_legacy_outpu
 use sexton_model::output::Chunk;
 use sexton_worker::output::{Capture, Output, OutputLimits, Stream};
 
-use crate::said;
+use crate::error_text;
 
 /// The longest line that is kept, in characters; one of them may become ten.
-const MAX_TOLD_BYTES: usize = 200_000;
+const MAX_DISPLAY_BYTES: usize = 200_000;
 
 pub(crate) fn run(input: &[u8]) {
     // Small limits, so that small inputs meet them; and those of the worker.
@@ -19,14 +19,14 @@ pub(crate) fn run(input: &[u8]) {
         let value = serde_json::to_value(&output).expect("output is JSON");
         let again: Output = serde_json::from_value(value).expect("as it was written");
         assert_eq!(again, output);
-        check_told(&output);
+        check_display(&output);
         check_chunk(&output);
     }
     // Rows that somebody else wrote.
     if let Ok(value) = serde_json::from_slice(input) {
         match parse_legacy_output(1, value) {
-            Ok(output) => check_told(&output),
-            Err(error) => said::check(&error, 600),
+            Ok(output) => check_display(&output),
+            Err(error) => error_text::check(&error, 600),
         }
     }
     let text = String::from_utf8_lossy(input).into_owned();
@@ -34,14 +34,14 @@ pub(crate) fn run(input: &[u8]) {
     let chunk =
         Chunk { first_line, lines, bytes_before: -1, bytes: lines, from: at(), to: at(), text };
     match join_chunks(1, &[chunk.clone(), chunk]) {
-        Ok(output) => check_told(&output),
-        Err(error) => said::check(&error, 600),
+        Ok(output) => check_display(&output),
+        Err(error) => error_text::check(&error, 600),
     }
 }
 
-fn check_told(output: &Output) {
+fn check_display(output: &Output) {
     for line in render_output(1, output) {
-        said::check(&line, MAX_TOLD_BYTES);
+        error_text::check(&line, MAX_DISPLAY_BYTES);
     }
 }
 

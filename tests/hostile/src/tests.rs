@@ -33,52 +33,52 @@ fn replay(name: &str) {
 }
 
 #[test]
-fn every_message_body_of_the_corpus_keeps_the_promises() {
+fn every_message_body_of_the_corpus_passes() {
     replay("message");
 }
 
 #[test]
-fn all_properties_of_the_corpus_keep_the_promises() {
+fn all_properties_of_the_corpus_pass() {
     replay("headers");
 }
 
 #[test]
-fn every_cron_expression_of_the_corpus_keeps_the_promises() {
+fn every_cron_expression_of_the_corpus_passes() {
     replay("cron");
 }
 
 #[test]
-fn every_jobs_file_of_the_corpus_keeps_the_promises() {
+fn every_jobs_file_of_the_corpus_passes() {
     replay("jobs_file");
 }
 
 #[test]
-fn all_jobs_of_the_environment_of_the_corpus_keep_the_promises() {
+fn all_environment_jobs_of_the_corpus_pass() {
     replay("cron_jobs");
 }
 
 #[test]
-fn every_crontab_of_the_corpus_keeps_the_promises() {
+fn every_crontab_of_the_corpus_passes() {
     replay("crontab");
 }
 
 #[test]
-fn every_manifest_of_the_corpus_keeps_the_promises() {
+fn every_manifest_of_the_corpus_passes() {
     replay("manifest");
 }
 
 #[test]
-fn every_catalogue_of_the_corpus_keeps_the_promises() {
+fn every_catalogue_of_the_corpus_passes() {
     replay("catalogue");
 }
 
 #[test]
-fn all_json_lines_of_the_corpus_keep_the_promises() {
+fn all_json_lines_of_the_corpus_pass() {
     replay("json_lines");
 }
 
 #[test]
-fn all_output_of_the_corpus_keeps_the_promises() {
+fn all_output_of_the_corpus_passes() {
     replay("output");
 }
 
@@ -98,6 +98,6 @@ fn targets_corpora_and_fuzzers_are_the_same() {
 
 #[test]
 #[should_panic(expected = "is said raw")]
-fn an_escape_sequence_in_a_message_is_noticed() {
-    super::said::check("unknown key \u{1b}[2J", 100);
+fn an_escape_sequence_in_a_message_is_reported() {
+    super::error_text::check("unknown key \u{1b}[2J", 100);
 }

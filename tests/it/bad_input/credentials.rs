@@ -72,7 +72,7 @@ async fn programs_whose_database_password_is_wrong_wait_until_it_is_right() {
 }
 
 #[tokio::test]
-async fn programs_whose_database_does_not_exist_say_so_and_end_when_told_to() {
+async fn programs_report_a_missing_database_and_end_on_sigterm() {
     let platform = platform().await;
     let url = format!("{}_nowhere", platform.database_url());
     for program in start_both(&platform, &[("DATABASE_URL", &url)]).await {
@@ -86,7 +86,7 @@ async fn programs_whose_database_does_not_exist_say_so_and_end_when_told_to() {
 }
 
 #[tokio::test]
-async fn programs_whose_broker_password_is_wrong_say_so_once_and_end_when_told_to() {
+async fn programs_report_a_wrong_broker_password_once_and_end_on_sigterm() {
     let platform = platform().await;
     let (_, address) = platform.amqp_url().rsplit_once('@').unwrap();
     let url = format!("amqp://guest:{PASSWORD}@{address}");

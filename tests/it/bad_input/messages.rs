@@ -28,12 +28,12 @@ async fn is_parked(bad: Message, words: &[&str]) {
         assert!(reason.contains(word), "{word:?} is missing: {reason}");
     }
     assert_eq!(wire.depth(wire.main()).await, 0, "it must not be in its queue, too");
-    is_told_once(&worker, words);
+    assert_logged_once(&worker, words);
     assert_sound(&worker);
 }
 
 /// Whoever reads the log learns the reason, too, and is not flooded with it.
-fn is_told_once(worker: &Program, words: &[&str]) {
+fn assert_logged_once(worker: &Program, words: &[&str]) {
     let log = worker.log();
     let line = log.lines().find(|line| line.contains("parked a message")).unwrap();
     for word in words {
@@ -43,13 +43,13 @@ fn is_told_once(worker: &Program, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn an_unparseable_message_is_parked_as_it_is_and_the_next_task_runs() {
+async fn an_unparseable_message_is_parked_unchanged_and_the_next_task_runs() {
     let bad = Message::new(b"\xff\x00 not JSON".as_slice()).id("its own id");
     is_parked(bad, &["the body is not JSON", "publish"]).await;
 }
 
 #[tokio::test]
-async fn an_empty_message_is_parked_as_it_is_and_the_next_task_runs() {
+async fn an_empty_message_is_parked_unchanged_and_the_next_task_runs() {
     is_parked(Message::new(""), &["the body is not JSON", "publish"]).await;
 }
 
@@ -83,7 +83,7 @@ async fn params_over_the_limit_in_another_system_s_message_are_parked_with_both_
 }
 
 #[tokio::test]
-async fn a_nul_in_another_system_s_params_is_parked_because_no_row_can_keep_it() {
+async fn a_foreign_message_with_a_nul_in_its_params_is_parked() {
     let body = r#"{"type":"report","params_scheduler":{"customer":"a\u0000b"}}"#;
     is_parked(Message::new(body).id("nul"), &["U+0000", "database"]).await;
 }

@@ -8,7 +8,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
-mod adopting;
+mod adoption;
 mod arguments;
 mod catalogue;
 mod credentials;
@@ -17,13 +17,13 @@ mod foreign;
 mod messages;
 mod outage;
 mod params;
+mod parking;
 pub(crate) mod probe;
 pub(crate) mod properties;
 pub(crate) mod raw;
 mod settings;
 mod start;
 mod task_type;
-mod ways;
 pub(crate) mod wire;
 
 use std::time::Duration;

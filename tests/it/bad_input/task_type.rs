@@ -110,7 +110,7 @@ async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_h
 }
 
 #[tokio::test]
-async fn a_ticket_left_over_of_what_nobody_offered_opens_nothing_and_the_requeue_runs() {
+async fn a_stale_ticket_of_an_unoffered_type_opens_nothing_and_the_requeue_runs() {
     let mut platform = platform().await;
     let mut scheduler = platform.start_scheduler("s1", &[]).unwrap();
     let mut lacking = one_slot(&platform).await;

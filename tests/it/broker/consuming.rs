@@ -22,7 +22,7 @@ async fn two_slots_with_a_prefetch_of_one_hold_one_message_each() {
 }
 
 #[tokio::test]
-async fn a_message_given_back_comes_again_at_the_head() {
+async fn a_returned_message_is_redelivered_at_the_head() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     publish(&link, &ns.main(), &["a", "b"]).await;
@@ -87,7 +87,7 @@ async fn a_suspended_slot_gives_back_what_it_has_not_returned_and_can_ack_what_i
 }
 
 #[tokio::test]
-async fn a_slot_suspended_before_it_ever_consumed_consumes_later() {
+async fn a_slot_suspended_before_its_first_message_consumes_later() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     publish(&link, &ns.main(), &["a"]).await;

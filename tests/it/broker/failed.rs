@@ -71,7 +71,7 @@ async fn a_message_parked_during_a_pass_is_for_the_next_one() {
 }
 
 #[tokio::test]
-async fn messages_that_are_taken_together_come_and_stay_in_their_order() {
+async fn messages_taken_together_keep_their_order() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     let all: Vec<String> = (0..150).map(|number| number.to_string()).collect();
@@ -96,7 +96,7 @@ async fn messages_that_are_taken_together_come_and_stay_in_their_order() {
 }
 
 #[tokio::test]
-async fn of_long_messages_few_are_held_at_a_time() {
+async fn a_pass_holds_few_long_messages_at_a_time() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     let publisher = Publisher::start(&link, 1);
@@ -117,7 +117,7 @@ async fn of_long_messages_few_are_held_at_a_time() {
 
 /// An original is acknowledged only when its copy is confirmed.
 #[tokio::test]
-async fn what_cannot_be_copied_is_not_taken_out_of_the_queue() {
+async fn a_message_that_cannot_be_copied_stays_in_the_queue() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     publish(&link, &ns.failed(), &["a", "b", "c"]).await;
@@ -224,7 +224,7 @@ async fn a_kept_message_bears_nothing_but_the_allowed_properties() {
 
 /// What is acknowledged over a connection that is gone has not been taken out, and must not pass for it.
 #[tokio::test]
-async fn whether_acks_arrived_is_known_by_a_later_answer() {
+async fn a_later_answer_shows_whether_acks_arrived() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     publish(&link, &ns.failed(), &["a", "b"]).await;

@@ -14,15 +14,15 @@ use sexton_servers::RabbitServer;
 use sexton_tests::namespace::Raw;
 use tokio::time::timeout;
 
+mod ack_batch;
 mod consuming;
 mod delays;
+mod deleted_queues;
 mod failed;
-mod losses;
 mod publishing;
 mod reconnecting;
-mod silence;
-mod spending;
 mod topology;
+mod unresponsive_broker;
 
 /// Long enough for a loaded machine, short enough to fail by.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -42,7 +42,7 @@ async fn a_confirmed_publication_is_in_its_queue_whole() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_sent() {
+async fn a_publication_over_the_size_limit_is_refused_before_it_is_sent() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     let publisher = Publisher::start(&link, 1);
@@ -61,7 +61,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_deleted_queue_is_an_error_and_is_there_again_for_the_next_publication() {
+async fn a_deleted_queue_is_an_error_and_is_declared_again_for_the_next_publication() {
     let ns = TestNamespace::new();
     let link = ns.link().await;
     let publisher = Publisher::start(&link, 1);

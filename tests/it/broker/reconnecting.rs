@@ -112,7 +112,7 @@ async fn a_suspended_slot_resumes_on_the_next_connection() {
 }
 
 #[tokio::test]
-async fn while_the_broker_is_away_publishing_fails_fast_and_afterwards_all_is_well() {
+async fn publishing_fails_fast_without_a_broker_and_recovers_afterwards() {
     let ns = TestNamespace::new();
     let relay = Relay::start(&ns).await;
     let link = relay.link(&ns);

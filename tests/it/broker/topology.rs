@@ -12,7 +12,7 @@ use sexton_tests::namespace::TestNamespace;
 use super::{DEADLINE, within};
 
 #[tokio::test]
-async fn everything_is_there_after_connecting_and_connecting_again_changes_nothing() {
+async fn connecting_declares_the_topology_and_connecting_again_changes_nothing() {
     let batch = PoolName::new("batch").unwrap();
     let ns = TestNamespace::new().with_pool(batch.clone());
     let first = ns.link().await;
@@ -122,7 +122,7 @@ async fn reason_for(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn wrong_credentials_tell_what_to_check_but_not_the_password() {
+async fn wrong_credentials_give_a_remedy_without_the_password() {
     let url = TestNamespace::new().url().to_owned();
     let (_, rest) = url.split_once('@').unwrap();
     let reason = reason_for(&format!("amqp://nobody:hunter2@{rest}")).await;
@@ -131,7 +131,7 @@ async fn wrong_credentials_tell_what_to_check_but_not_the_password() {
 }
 
 #[tokio::test]
-async fn a_missing_vhost_and_an_absent_server_tell_what_to_check() {
+async fn a_missing_vhost_and_an_absent_server_give_a_remedy() {
     let url = TestNamespace::new().url().to_owned();
     // The URL may name a vhost or not.
     let (scheme, rest) = url.split_once("://").unwrap();

@@ -36,7 +36,7 @@ async fn applying_twice_changes_nothing_the_second_time() {
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_the_difference_and_writes_nothing() {
+async fn a_dry_run_shows_the_difference_and_writes_nothing() {
     let console = Console::with_jobs().await;
     let edited = JOBS.replace("0 1 1 * *", "0 2 1 * *").replace("shop.mail", "shop.post");
     let file = console.file("changed.toml", &edited);
@@ -50,7 +50,7 @@ async fn a_dry_run_tells_the_difference_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn every_problem_of_every_file_is_told_and_nothing_is_applied() {
+async fn every_problem_of_every_file_is_reported_and_nothing_is_applied() {
     let console = Console::new().await;
     let good = console.file("good.toml", JOBS);
     let bad = console.file(

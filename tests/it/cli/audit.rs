@@ -7,7 +7,7 @@ use sexton_tests::retention::pass;
 use super::{Console, keys};
 
 #[tokio::test]
-async fn what_was_done_to_jobs_and_executions_is_listed_with_who_and_from_where() {
+async fn audit_list_shows_actions_on_jobs_and_executions_with_actor_and_origin() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
@@ -39,7 +39,7 @@ async fn what_was_done_to_jobs_and_executions_is_listed_with_who_and_from_where(
 }
 
 #[tokio::test]
-async fn an_export_has_everything_in_order_and_goes_on_where_one_before_ended() {
+async fn an_export_is_complete_and_ordered_and_continues_after_the_previous_one() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
     console.run(&["failed", "requeue", &id, "--reason", "a, \"b\"\nc"]).await.expect(0);
@@ -111,7 +111,7 @@ async fn an_export_misses_nothing_that_a_slow_transaction_records() {
 
 /// A number that was drawn in vain holds an export up no longer than whoever drew it.
 #[tokio::test]
-async fn an_export_goes_on_over_numbers_that_were_drawn_in_vain() {
+async fn an_export_skips_unused_sequence_numbers() {
     let console = Console::with_jobs().await;
     let mut undone = console.store().pool().begin().await.unwrap();
     let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'nobody', 'edit')";
@@ -124,7 +124,7 @@ async fn an_export_goes_on_over_numbers_that_were_drawn_in_vain() {
 
 /// What retention has removed is not taken for what somebody is recording.
 #[tokio::test]
-async fn an_export_begins_where_retention_has_come_to() {
+async fn an_export_starts_at_the_retention_frontier() {
     let console = Console::with_jobs().await;
     let pool = console.store().pool();
     let old = "INSERT INTO operator_actions (at, actor, action)
@@ -145,7 +145,7 @@ async fn an_export_begins_where_retention_has_come_to() {
 }
 
 #[tokio::test]
-async fn a_trigger_by_a_program_is_no_operators_action_and_its_execution_says_who() {
+async fn a_trigger_by_a_program_is_no_operator_action_and_its_execution_names_the_program() {
     let console = Console::with_jobs().await;
     let listed = async || {
         let all = console.json(&["audit", "list", "--action", "trigger"]).await;
@@ -167,7 +167,7 @@ async fn a_trigger_by_a_program_is_no_operators_action_and_its_execution_says_wh
 }
 
 #[tokio::test]
-async fn secrets_of_before_and_after_are_shown_only_if_that_is_asked_for() {
+async fn secrets_before_and_after_an_edit_are_shown_only_on_request() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
     let params = r#"{"customer": 7, "password": "geheim"}"#;

@@ -16,8 +16,8 @@ use tokio::time::{sleep, timeout};
 use super::{Console, keys, sexton};
 
 /// Three works, with debug builds, beside other tests.
-const LIMIT: Duration = Duration::from_mins(5);
-const LOOK: Duration = Duration::from_millis(50);
+const BENCH_TIMEOUT: Duration = Duration::from_mins(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// One measurement at a time: these tests ask for all databases of measurements that a server has.
 static ALONE: Mutex<()> = Mutex::const_new(());
@@ -56,15 +56,15 @@ impl Bench {
                 {
                     return name.clone();
                 }
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
             }
         };
-        timeout(LIMIT, found).await.expect("it should begin")
+        timeout(BENCH_TIMEOUT, found).await.expect("it should begin")
     }
 }
 
 async fn end(child: Child) -> Output {
-    timeout(LIMIT, child.wait_with_output()).await.expect("it should end").unwrap()
+    timeout(BENCH_TIMEOUT, child.wait_with_output()).await.expect("it should end").unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -80,13 +80,13 @@ async fn has_queues(database: &str) -> bool {
     raw.channel.queue_declare(queue.into(), options, FieldTable::default()).await.is_ok()
 }
 
-fn tell(child: &Child, signal: Signal) {
+fn send_signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
 #[tokio::test]
-async fn a_measurement_tells_its_figures_and_leaves_nothing() {
+async fn bench_prints_its_figures_and_leaves_nothing() {
     let bench = Bench::new().await;
     let child = bench.start(&["--count", "100", "--seconds", "5", "--slots", "4"]);
     let database = bench.under_way().await;
@@ -109,11 +109,11 @@ async fn a_measurement_tells_its_figures_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_measurement_that_is_told_to_stop_leaves_nothing() {
+async fn an_interrupted_bench_leaves_nothing() {
     let bench = Bench::new().await;
     let child = bench.start(&["lag", "--seconds", "3600"]);
     let database = bench.under_way().await;
-    tell(&child, Signal::TERM);
+    send_signal(&child, Signal::TERM);
     let done = end(child).await;
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done.stderr).contains("stopped before the end"), "{}", text(&done.stderr));
@@ -122,7 +122,7 @@ async fn a_measurement_that_is_told_to_stop_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_killed_measurement_leaves_is_found_and_removed_once_its_programs_have_ended() {
+async fn leftovers_of_a_killed_bench_are_removed_once_its_programs_have_ended() {
     let bench = Bench::new().await;
     let mut child = bench.start(&["lag", "--seconds", "3600"]);
     let database = bench.under_way().await;
@@ -135,10 +135,10 @@ async fn what_a_killed_measurement_leaves_is_found_and_removed_once_its_programs
             if asked.status.code() != Some(4) {
                 return asked;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
     };
-    let asked = timeout(LIMIT, asked).await.expect("its programs should end");
+    let asked = timeout(BENCH_TIMEOUT, asked).await.expect("its programs should end");
     assert_eq!(asked.status.code(), Some(7), "{}", text(&asked.stderr));
     assert_eq!(bench.databases().await, std::slice::from_ref(&database));
     let removed = clean(&["--clean", "--yes"]).await;
@@ -149,7 +149,7 @@ async fn what_a_killed_measurement_leaves_is_found_and_removed_once_its_programs
 }
 
 #[tokio::test]
-async fn without_the_right_or_the_programs_it_says_what_to_do() {
+async fn bench_without_privileges_or_programs_gives_a_remedy() {
     let bench = Bench::new().await;
     let role = format!("nobody_{}", uuid::Uuid::new_v4().simple());
     for statement in [

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Console, keys};
 
 #[tokio::test]
-async fn what_is_meant_has_to_be_said_and_is_asked_about_before_anything_is_done() {
+async fn a_bulk_needs_a_selection_and_a_confirmation() {
     let console = Console::with_jobs().await;
     let (one, two) = (console.failed().await, console.failed().await);
     let nothing = console.run(&["failed", "requeue", "--yes"]).await.expect(2);
@@ -28,7 +28,7 @@ async fn what_is_meant_has_to_be_said_and_is_asked_about_before_anything_is_done
 }
 
 #[tokio::test]
-async fn a_bulk_without_a_scheduler_is_written_down_shown_stopped_and_resumed() {
+async fn a_bulk_without_a_scheduler_is_recorded_shown_stopped_and_resumed() {
     let console = Console::with_jobs().await;
     console.failed().await;
     let asked =
@@ -68,7 +68,7 @@ async fn a_bulk_without_a_scheduler_is_written_down_shown_stopped_and_resumed() 
 }
 
 #[tokio::test]
-async fn of_two_operators_the_second_is_told_who_was_faster() {
+async fn the_second_of_two_operators_learns_who_was_faster() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
     console.run_with(&["failed", "requeue", &id], &[("USER", "ann")], "").await.expect(0);
@@ -86,7 +86,7 @@ async fn of_two_operators_the_second_is_told_who_was_faster() {
 }
 
 #[tokio::test]
-async fn another_pool_is_one_that_has_workers_or_is_insisted_on() {
+async fn a_requeue_to_another_pool_needs_workers_there_or_force() {
     let console = Console::with_jobs().await;
     let id = console.failed().await;
     let text = id.to_string();

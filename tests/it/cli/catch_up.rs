@@ -114,7 +114,7 @@ async fn a_release_does_what_its_dry_run_said_and_status_warns_before() {
 }
 
 #[tokio::test]
-async fn explain_tells_what_is_held_and_then_what_was_decided() {
+async fn explain_shows_held_firings_and_the_later_decision() {
     let console = Console::late().await;
     console
         .execute(
@@ -136,7 +136,7 @@ async fn explain_tells_what_is_held_and_then_what_was_decided() {
 }
 
 #[tokio::test]
-async fn what_is_discarded_is_a_gap_and_one_deed_has_to_be_chosen() {
+async fn discarded_firings_become_a_gap_and_catch_up_needs_one_action() {
     let console = Console::late().await;
     console.hold().await;
     let args = ["jobs", "catch-up", "--discard", "--yes", "reports.hourly"];
@@ -152,7 +152,7 @@ async fn what_is_discarded_is_a_gap_and_one_deed_has_to_be_chosen() {
 }
 
 #[tokio::test]
-async fn a_discard_that_ends_the_hold_says_what_is_late_and_was_not_set_aside() {
+async fn a_discard_that_ends_the_hold_reports_late_firings_that_were_not_held() {
     let console = Console::late().await;
     console.hold().await;
     console.execute("UPDATE jobs SET next_fire_at = now() - interval '2 hours'").await;
@@ -165,7 +165,7 @@ async fn a_discard_that_ends_the_hold_says_what_is_late_and_was_not_set_aside() 
 }
 
 #[tokio::test]
-async fn what_one_answer_does_not_show_is_said_and_counted_all_the_same() {
+async fn a_truncated_answer_still_counts_everything() {
     let console = Console::late().await;
     console.hold().await;
     console

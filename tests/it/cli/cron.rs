@@ -6,7 +6,7 @@ use sexton_model::zone::tz_data_version;
 use super::run;
 
 #[tokio::test]
-async fn firings_are_told_without_any_server() {
+async fn cron_next_lists_firings_without_a_server() {
     let args =
         ["--json", "cron", "next", "0 8 * * MON", "--from", "2026-01-01T00:00:00Z", "--count", "2"];
     // A setting that is wrong does not matter to it.
@@ -27,7 +27,7 @@ async fn firings_are_told_without_any_server() {
 }
 
 #[tokio::test]
-async fn the_zone_the_rule_and_the_name_of_a_job_are_followed() {
+async fn cron_next_follows_the_zone_rule_and_name_of_a_job() {
     let next = async |options: &[&str]| {
         let from = ["--json", "cron", "next", "--from", "2026-03-28T12:00:00Z", "--count", "1"];
         let ended = run(&[&from[..], options].concat(), &[], "").await.expect(0);

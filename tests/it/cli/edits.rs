@@ -61,7 +61,7 @@ async fn params_are_changed_recorded_with_both_sides_and_run_again() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_changes_nothing_and_says_where() {
+async fn an_invalid_edit_changes_nothing_and_gives_the_place() {
     let console = Console::with_jobs().await;
     let id = console.failed().await;
     let text = id.to_string();
@@ -91,7 +91,7 @@ async fn what_does_not_fit_changes_nothing_and_says_where() {
 }
 
 #[tokio::test]
-async fn a_broken_editor_changes_nothing_and_what_was_written_is_not_lost() {
+async fn a_failing_editor_changes_nothing_and_keeps_the_text() {
     let console = Console::with_jobs().await;
     let id = console.failed().await;
     let text = id.to_string();

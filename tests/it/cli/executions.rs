@@ -86,7 +86,7 @@ async fn executions_are_found_by_job_state_time_params_and_page() {
 }
 
 #[tokio::test]
-async fn listed_and_shown_executions_bear_the_columns_names() {
+async fn listed_and_shown_executions_use_the_column_names() {
     let console = Console::with_jobs().await;
     let id = console.failed().await.to_string();
     let list = console.json(&["executions", "list"]).await;
@@ -223,7 +223,7 @@ async fn nothing_that_a_task_wrote_reaches_the_terminal_as_an_escape() {
 }
 
 #[tokio::test]
-async fn what_waits_is_cancelled_at_once_and_what_runs_is_asked_to_end() {
+async fn cancel_ends_a_waiting_execution_at_once_and_asks_a_running_one_to_end() {
     let console = Console::with_jobs().await;
     let waiting = console.trigger("shop.mail").await;
     let done = console.json(&["executions", "cancel", &waiting.to_string()]).await;

@@ -41,7 +41,7 @@ async fn a_failed_execution_is_listed_shown_and_requeued_once() {
 }
 
 #[tokio::test]
-async fn a_requeue_of_what_was_seen_never_requeues_a_later_failure() {
+async fn requeue_is_refused_when_the_attempt_has_changed() {
     let console = Console::with_jobs().await;
     let failed = console.failed().await;
     let id = failed.to_string();
@@ -64,7 +64,7 @@ async fn a_requeue_of_what_was_seen_never_requeues_a_later_failure() {
 }
 
 #[tokio::test]
-async fn several_are_requeued_after_a_yes_and_each_is_accounted_for() {
+async fn several_executions_are_requeued_after_confirmation_and_each_is_reported() {
     let console = Console::with_jobs().await;
     let (one, two) = (console.failed().await, console.failed().await);
     let (a, b) = (one.to_string(), two.to_string());
@@ -81,7 +81,7 @@ async fn several_are_requeued_after_a_yes_and_each_is_accounted_for() {
 }
 
 #[tokio::test]
-async fn a_discard_needs_a_reason_and_a_yes_and_can_be_taken_back() {
+async fn a_discard_needs_a_reason_and_a_confirmation_and_can_be_restored() {
     let console = Console::with_jobs().await;
     let failed = console.failed().await;
     let id = failed.to_string();
@@ -106,7 +106,7 @@ async fn a_discard_needs_a_reason_and_a_yes_and_can_be_taken_back() {
 }
 
 #[tokio::test]
-async fn a_number_that_was_never_opened_has_its_line_in_the_history() {
+async fn an_attempt_number_that_was_never_opened_is_shown_in_the_history() {
     let console = Console::with_jobs().await;
     let execution = console.trigger("shop.charge").await;
     let id = execution.to_string();
@@ -138,7 +138,7 @@ async fn a_number_that_was_never_opened_has_its_line_in_the_history() {
 }
 
 #[tokio::test]
-async fn a_history_that_retention_removed_is_not_told_as_failures() {
+async fn a_history_removed_by_retention_is_not_shown_as_failures() {
     let console = Console::with_jobs().await;
     let mut ids = Vec::new();
     for key in ["opened", "unopened"] {

@@ -30,7 +30,7 @@ spec:
 ";
 
 #[tokio::test]
-async fn what_is_made_of_a_crontab_can_be_applied_and_fires_as_it_did() {
+async fn an_imported_crontab_can_be_applied_and_fires_as_before() {
     let console = Console::new().await;
     let crontab = console.file("crontab", CRONTAB);
     // Needs neither settings nor a database.
@@ -57,7 +57,7 @@ async fn what_is_made_of_a_crontab_can_be_applied_and_fires_as_it_did() {
 }
 
 #[tokio::test]
-async fn the_catalogues_entries_can_be_taken_over() {
+async fn imported_catalogue_entries_can_be_used() {
     let folder = tempfile::tempdir().unwrap();
     let crontab = format!(
         "PATH=/bin:/usr/bin\nX=\"a b\"\nHOME=/tmp\n{CRONTAB}0 0 * * * mail -s 'it''s \\%' me%hello%there\n"
@@ -80,7 +80,7 @@ async fn the_catalogues_entries_can_be_taken_over() {
 }
 
 #[tokio::test]
-async fn what_is_made_of_a_manifest_can_be_applied() {
+async fn an_imported_manifest_can_be_applied() {
     let console = Console::new().await;
     let manifest = console.file("cronjob.yaml", MANIFEST);
     let ended = run(&["jobs", "import", "k8s", &manifest], &[], "").await.expect(0);

@@ -31,7 +31,7 @@ fn row_and(more: &[&'static str]) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn listed_and_shown_jobs_bear_the_columns_names() {
+async fn listed_and_shown_jobs_use_the_column_names() {
     let console = Console::with_jobs().await;
     console.trigger("shop.charge").await;
     let list = console.json(&["jobs", "list", "SHOP"]).await;
@@ -50,7 +50,7 @@ async fn listed_and_shown_jobs_bear_the_columns_names() {
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_exist_is_answered_with_one_that_does() {
+async fn an_unknown_name_is_answered_with_a_similar_one() {
     let console = Console::with_jobs().await;
     for args in [
         &["jobs", "show", "charge"][..],
@@ -65,7 +65,7 @@ async fn a_name_that_does_not_exist_is_answered_with_one_that_does() {
 }
 
 #[tokio::test]
-async fn a_trigger_with_a_key_is_one_execution_however_often_it_is_asked_for() {
+async fn repeated_triggers_with_one_key_make_one_execution() {
     let console = Console::with_jobs().await;
     let args =
         ["jobs", "trigger", "shop.charge", "--key", "order-7", "--params", r#"{"order": 7}"#];
@@ -92,7 +92,7 @@ async fn a_trigger_with_a_key_is_one_execution_however_often_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_triggered_is_a_usage_error() {
+async fn a_trigger_of_an_untriggerable_job_is_a_usage_error() {
     let console = Console::with_jobs().await;
     let long = "x".repeat(257);
     let large = format!(r#"{{"a": "{}"}}"#, "x".repeat(120_000));
@@ -124,7 +124,7 @@ async fn what_cannot_be_triggered_is_a_usage_error() {
 }
 
 #[tokio::test]
-async fn a_paused_job_says_by_whom_and_why_and_can_still_be_triggered() {
+async fn a_paused_job_shows_who_paused_it_and_why_and_can_be_triggered() {
     let console = Console::with_jobs().await;
     let name = "billing.invoices";
     let paused = console.json(&["jobs", "pause", name, "--reason", "tax audit"]).await;

@@ -39,7 +39,7 @@ impl Console {
     }
 }
 
-const ANSWER: [&str; 10] = [
+const EXPECTED_OUTPUT: [&str; 10] = [
     "deleted_at",
     "firings",
     "from",
@@ -67,10 +67,10 @@ const FIRING: [&str; 11] = [
 ];
 
 #[tokio::test]
-async fn an_instant_is_a_firing_with_a_disposition_or_none_with_its_neighbours() {
+async fn explain_shows_the_disposition_of_an_instant_or_its_neighbours() {
     let console = Console::with_hourly("").await;
     let due = console.explained("2026-01-05T08:00").await;
-    assert_eq!(keys(&due), ANSWER);
+    assert_eq!(keys(&due), EXPECTED_OUTPUT);
     assert_eq!(keys(&due["firings"][0]), FIRING);
     let firing = &due["firings"][0];
     assert_eq!(firing["scheduled_for"], "2026-01-05T07:00:00Z", "by the clocks of the job's zone");
@@ -101,7 +101,7 @@ async fn an_instant_is_a_firing_with_a_disposition_or_none_with_its_neighbours()
 }
 
 #[tokio::test]
-async fn what_cannot_be_explained_is_a_usage_error() {
+async fn an_unexplainable_request_is_a_usage_error() {
     let console = Console::with_hourly("").await;
     for more in [
         &[][..],
@@ -122,7 +122,7 @@ async fn what_cannot_be_explained_is_a_usage_error() {
 }
 
 #[tokio::test]
-async fn a_range_is_told_page_by_page() {
+async fn explain_shows_a_range_page_by_page() {
     let console = Console::with_hourly("").await;
     let range = ["--from", "2026-01-05T00:00:00Z", "--to", "2026-01-05T05:00:00Z", "--limit", "3"];
     let page = console.json(&[&["jobs", "explain", "shop.hourly"][..], &range].concat()).await;
@@ -142,7 +142,7 @@ async fn a_range_is_told_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_backfill_runs_what_has_no_execution_once_however_often_it_is_asked_for() {
+async fn repeated_backfills_run_each_missing_firing_once() {
     let console = Console::with_hourly("").await;
     let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T12:00:00Z", "--rate", "2/h"];
     let command =
@@ -197,7 +197,7 @@ async fn a_backfill_runs_what_has_no_execution_once_however_often_it_is_asked_fo
 }
 
 /// The times and dispositions of an answer.
-fn told(answer: &Value) -> Vec<(&str, &str)> {
+fn instants_and_dispositions(answer: &Value) -> Vec<(&str, &str)> {
     let firings = answer["firings"].as_array().unwrap().iter();
     firings
         .map(|one| (one["scheduled_for"].as_str().unwrap(), one["disposition"].as_str().unwrap()))
@@ -205,13 +205,17 @@ fn told(answer: &Value) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn what_was_backfilled_from_before_the_job_was_made_is_explained_and_nothing_else_of_then() {
+async fn explain_covers_backfilled_firings_from_before_the_job_and_nothing_else_of_that_time() {
     let console = Console::with_hourly("").await;
     let range = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T01:30:00Z"];
     let nothing_yet = ["--from", "2026-01-04T20:00:00Z", "--to", "2026-01-05T00:30:00Z"];
     let explain =
         |range: &[&'static str]| [&["jobs", "explain", "shop.hourly"][..], range].concat();
-    assert_eq!(told(&console.json(&explain(&nothing_yet)).await), [], "there was no job");
+    assert_eq!(
+        instants_and_dispositions(&console.json(&explain(&nothing_yet)).await),
+        [],
+        "there was no job"
+    );
     let backfill = ["jobs", "backfill", "shop.hourly", "--from", "2026-01-04T22:00:00Z"];
     let backfill = [&backfill[..], &["--to", "2026-01-05T00:00:00Z", "--yes"]].concat();
     let done = console.run(&backfill).await.expect(0).stdout;
@@ -222,35 +226,37 @@ async fn what_was_backfilled_from_before_the_job_was_made_is_explained_and_nothi
         ("2026-01-05T00:00:00Z", "running"),
     ];
     let all = console.json(&explain(&range)).await;
-    assert_eq!(told(&all), [&claimed[..], &[("2026-01-05T01:00:00Z", "due")]].concat());
+    assert_eq!(
+        instants_and_dispositions(&all),
+        [&claimed[..], &[("2026-01-05T01:00:00Z", "due")]].concat()
+    );
     let revisions: Vec<&Value> =
         all["firings"].as_array().unwrap().iter().map(|firing| &firing["revision"]).collect();
     assert_eq!(revisions, [&Value::Null, &Value::Null, &Value::Null, &json!(1)]);
     // What the backfill says to run is run as it stands.
     let says = done.split("How they go: sexton ").nth(1).unwrap().trim();
     let words: Vec<&str> = says.split_whitespace().collect();
-    assert_eq!(told(&console.json(&words).await), claimed);
+    assert_eq!(instants_and_dispositions(&console.json(&words).await), claimed);
     // Page by page, each once.
     let mut pages = Vec::new();
     let mut from = "2026-01-04T20:00:00Z".to_owned();
     loop {
         let page = ["--from", &from, "--to", "2026-01-05T01:30:00Z", "--limit", "1"];
         let page = console.json(&[&["jobs", "explain", "shop.hourly"][..], &page].concat()).await;
-        pages.extend(told(&page).iter().map(|one| one.0.to_owned()));
+        pages.extend(instants_and_dispositions(&page).iter().map(|one| one.0.to_owned()));
         let Some(next) = page["next"].as_str() else { break };
         from = next.to_owned();
     }
-    assert_eq!(pages, told(&all).iter().map(|one| one.0).collect::<Vec<_>>());
+    assert_eq!(pages, instants_and_dispositions(&all).iter().map(|one| one.0).collect::<Vec<_>>());
     let one = console.explained("2026-01-04T23:00:00Z").await;
-    assert_eq!(told(&one), [("2026-01-04T23:00:00Z", "running")]);
+    assert_eq!(instants_and_dispositions(&one), [("2026-01-04T23:00:00Z", "running")]);
     assert_eq!(one["firings"][0]["timeline"][0]["event"], "claimed");
     let none = console.explained("2026-01-04T21:00:00Z").await;
     assert_eq!(none["no_firing"]["disposition"], "before_job");
 }
 
 #[tokio::test]
-async fn what_was_claimed_by_a_schedule_that_is_forgotten_or_by_other_data_of_the_zones_is_explained()
- {
+async fn explain_covers_firings_of_forgotten_schedules_and_other_time_zone_data() {
     let console = Console::with_hourly("").await;
     let range = ["--from", "2026-01-05T01:00:00Z", "--to", "2026-01-05T04:00:00Z"];
     let backfill = [&["jobs", "backfill", "shop.hourly", "--yes"][..], &range].concat();
@@ -270,7 +276,7 @@ async fn what_was_claimed_by_a_schedule_that_is_forgotten_or_by_other_data_of_th
     }
     let answer = console.json(&[&["jobs", "explain", "shop.hourly"][..], &range].concat()).await;
     assert_eq!(
-        told(&answer),
+        instants_and_dispositions(&answer),
         [
             ("2026-01-05T01:00:00Z", "running"),
             ("2026-01-05T02:00:00Z", "running"),
@@ -316,7 +322,7 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
 }
 
 #[tokio::test]
-async fn a_deleted_job_gives_its_name_away_and_is_told_of_all_the_same() {
+async fn a_deleted_job_frees_its_name_and_can_still_be_explained() {
     let console = Console::with_hourly("").await;
     let delete = async |more: &[&str]| {
         let args = [&["jobs", "delete", "shop.hourly", "--reason", "in vain"][..], more].concat();

@@ -16,7 +16,7 @@ async fn expression(args: &[&str]) -> super::Ended {
 }
 
 #[tokio::test]
-async fn each_finding_about_an_expression_is_told_with_its_code_without_any_server() {
+async fn lint_reports_findings_about_an_expression_with_codes_and_without_a_server() {
     for (text, code) in [
         ("61 * * * *", "unreadable"),
         ("0 0 30 2 *", "never_fires"),

@@ -10,7 +10,7 @@ use sexton_store::settle::{SettleOutcome, Settlement, settle};
 use sexton_tests::proxy::Proxy;
 use tokio::time::timeout;
 
-use super::followed::Followed;
+use super::following_command::FollowingCommand;
 use super::{Console, DEADLINE};
 
 /// A chunk of these lines, each a second later than the one before, of as many bytes as they take
@@ -66,11 +66,11 @@ async fn ended(console: &Console, held: AttemptFence, well: bool, rest: &[Chunk]
 }
 
 #[tokio::test]
-async fn a_followed_execution_is_told_as_it_writes_over_all_its_attempts_to_its_end() {
+async fn logs_follow_streams_every_attempt_of_an_execution_to_its_end() {
     let console = Console::with_jobs().await;
     let id = console.trigger("shop.mail").await;
     let mut told =
-        Followed::start(console.db.url(), &["executions", "logs", "-f", &id.to_string()]);
+        FollowingCommand::start(console.db.url(), &["executions", "logs", "-f", &id.to_string()]);
     let first = console.open(id, 1).await;
     written(&console, first, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
     assert_eq!(told.line().await, "00:00:01.000 out one");
@@ -127,7 +127,7 @@ async fn a_database_that_is_away_for_a_moment_is_waited_for() {
     let held = console.open(id, 1).await;
     written(&console, held, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
     let url = proxy.url(console.db.url());
-    let mut told = Followed::start(&url, &["executions", "logs", "-f", &id.to_string()]);
+    let mut told = FollowingCommand::start(&url, &["executions", "logs", "-f", &id.to_string()]);
     assert_eq!(told.line().await, "00:00:01.000 out one");
     proxy.cut();
     let warning = told.warning().await;
@@ -141,13 +141,15 @@ async fn a_database_that_is_away_for_a_moment_is_waited_for() {
 }
 
 #[tokio::test]
-async fn whoever_follows_may_stop_with_an_interrupt() {
+async fn logs_follow_ends_on_an_interrupt() {
     let console = Console::with_jobs().await;
     let id = console.trigger("shop.mail").await;
     let held = console.open(id, 1).await;
     written(&console, held, &[chunk(1, 0, &[(Stream::Stdout, "one")])]).await;
-    let mut told =
-        Followed::start(console.db.url(), &["executions", "logs", "--follow", &id.to_string()]);
+    let mut told = FollowingCommand::start(
+        console.db.url(),
+        &["executions", "logs", "--follow", &id.to_string()],
+    );
     assert_eq!(told.line().await, "00:00:01.000 out one");
     told.interrupt();
     assert_eq!(told.end().await, 0);
@@ -175,7 +177,7 @@ async fn a_stream_can_be_shown_alone_and_the_gap_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn what_workers_of_the_version_before_recorded_is_still_shown() {
+async fn output_of_the_previous_worker_version_is_still_shown() {
     let console = Console::with_jobs().await;
     let id: ExecutionId = console.failed().await;
     let output = json!({
@@ -199,7 +201,7 @@ async fn what_workers_of_the_version_before_recorded_is_still_shown() {
 }
 
 #[tokio::test]
-async fn what_a_running_task_says_of_its_progress_is_listed_and_shown() {
+async fn progress_of_a_running_task_is_listed_and_shown() {
     let console = Console::with_jobs().await;
     let id = console.trigger("shop.mail").await;
     let held = console.open(id, 1).await;

@@ -16,7 +16,7 @@ fn second() -> AttemptNumber {
 }
 
 #[tokio::test]
-async fn of_two_requeues_at_once_one_wins() {
+async fn one_of_two_concurrent_requeues_wins() {
     let console = Console::with_jobs().await;
     let other = console.db.other_store().unwrap();
     for _ in 0..20 {
@@ -50,7 +50,7 @@ async fn a_requeue_and_a_discard_at_once_never_both_happen() {
 }
 
 #[tokio::test]
-async fn a_requeue_of_an_earlier_failure_does_not_requeue_a_later_one() {
+async fn a_requeue_of_an_earlier_attempt_does_not_requeue_a_later_failure() {
     let console = Console::with_jobs().await;
     let id = console.failed().await;
     operator::requeue(console.store(), id, second(), BY, None).await.unwrap();
@@ -78,7 +78,7 @@ async fn an_operator_does_not_wait_for_ever_for_a_locked_row() {
 }
 
 #[tokio::test]
-async fn of_two_triggers_with_one_key_one_makes_the_execution() {
+async fn one_of_two_concurrent_triggers_with_one_key_makes_the_execution() {
     let console = Console::with_jobs().await;
     let other = console.db.other_store().unwrap();
     for round in 0..20 {
@@ -118,7 +118,7 @@ async fn two_applies_of_the_same_new_jobs_at_once_both_succeed() {
 }
 
 #[tokio::test]
-async fn of_two_edits_at_once_the_second_does_not_overwrite_the_first() {
+async fn the_second_of_two_concurrent_edits_does_not_overwrite_the_first() {
     let console = Console::with_jobs().await;
     let id = console.failed().await;
     let other = console.db.other_store().unwrap();

@@ -29,7 +29,7 @@ async fn each_way_to_be_without_a_database_has_its_own_message() {
 }
 
 #[tokio::test]
-async fn a_server_that_accepts_and_never_answers_is_given_up() {
+async fn a_server_that_never_answers_is_given_up() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://u@{}/x", silent.local_addr().unwrap());
     let ended = run(&["status"], &[("DATABASE_URL", &url)], "").await.expect(5);
@@ -37,7 +37,7 @@ async fn a_server_that_accepts_and_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_empty_database_is_told_to_be_migrated_and_then_is() {
+async fn an_empty_database_is_reported_as_unmigrated_until_it_is_migrated() {
     let console = Console::new().await;
     let name = sqlx::query_scalar::<_, String>("SELECT current_database()::text");
     let name = name.fetch_one(console.db.pool()).await.unwrap();
@@ -147,7 +147,7 @@ async fn status_counts_what_is_in_the_queues() {
 }
 
 #[tokio::test]
-async fn status_leaves_nothing_on_the_broker_and_tells_of_a_namespace_that_is_not_there() {
+async fn status_declares_nothing_on_the_broker_and_reports_a_missing_namespace() {
     let platform = Platform::new().await.unwrap();
     let told = platform.sexton(&["status"]).await;
     let warning = format!("no queues of namespace {} exist", platform.namespace());
@@ -183,7 +183,7 @@ async fn a_reader_that_leaves_early_ends_the_command_quietly() {
 }
 
 #[tokio::test]
-async fn help_tells_every_exit_status_and_every_setting() {
+async fn help_lists_every_exit_status_and_every_setting() {
     let help = run(&["--help"], &[], "").await.expect(0).stdout;
     for status in 0..=7 {
         assert!(help.contains(&format!("\n  {status}  ")), "{status}: {help}");

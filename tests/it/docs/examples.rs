@@ -61,7 +61,7 @@ fn the_table_of_the_findings_is_the_list_of_the_rules() {
 }
 
 #[test]
-fn the_handler_of_the_page_is_the_example_that_is_compiled() {
+fn the_handler_of_the_page_is_the_compiled_example() {
     let shown = blocks(&text("docs/handlers.md"), "rust example");
     assert_eq!(shown, [text("worker/examples/charge.rs").trim_end()]);
 }
@@ -149,7 +149,7 @@ fn the_messages_of_the_wire_format_are_what_is_sent() {
 }
 
 #[test]
-fn the_tasks_that_others_may_publish_are_read() {
+fn the_documented_foreign_tasks_are_read() {
     let examples = blocks(&text("docs/messages.md"), "json foreign");
     assert_eq!(examples.len(), 2, "the long form and the short one");
     for example in examples {
@@ -165,7 +165,7 @@ fn the_tasks_that_others_may_publish_are_read() {
 }
 
 #[test]
-fn the_ladder_of_the_wire_format_is_the_one_that_is_used() {
+fn the_delay_queues_of_the_wire_format_are_those_in_use() {
     let ladder = DELAY_QUEUES_MS.map(|delay_ms| delay_ms.to_string()).join(", ");
     assert!(text("docs/messages.md").contains(&ladder), "docs/messages.md does not list {ladder}");
 }

@@ -8,7 +8,7 @@ use super::names::is_name;
 use super::{between, code_spans, files, text};
 
 /// The documents that name points.
-const NAMING: [&str; 2] = ["docs/architecture.md", "docs/fault-points.md"];
+const DOCUMENTS_NAMING_POINTS: [&str; 2] = ["docs/architecture.md", "docs/fault-points.md"];
 
 /// How the names of a program's points begin, and where it passes them.
 const PROGRAMS: [(&str, &str); 3] =
@@ -36,8 +36,8 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
 }
 
 #[test]
-fn every_fault_point_is_struck_by_a_test_that_is_called_after_it() {
-    let folder = "tests/it/process/struck";
+fn every_fault_point_has_a_crash_test_named_after_it() {
+    let folder = "tests/it/process/crash_points";
     let tests: Vec<_> =
         files(".rs").into_iter().filter(|file| file.starts_with(folder)).map(text).collect();
     for point in POINTS {
@@ -74,7 +74,7 @@ fn the_table_of_the_fault_points_is_the_list() {
 fn every_fault_point_that_a_document_names_is_listed() {
     let known: BTreeSet<_> = POINTS.iter().map(|point| point.name).collect();
     let mut named = 0;
-    for document in NAMING {
+    for document in DOCUMENTS_NAMING_POINTS {
         for span in code_spans(&text(document)) {
             let Some((program, place)) = span.split_once('.') else { continue };
             if PROGRAMS.iter().any(|(known, _)| *known == program) && is_name(place) {

@@ -87,7 +87,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
 }
 
 #[test]
-fn what_the_fields_of_a_job_may_be_is_what_the_page_says() {
+fn the_limits_of_job_fields_match_the_page() {
     let default = Misfire::default();
     let budgets = RetryPolicy::default();
     let (jobs, tasks) = (&text("docs/jobs.md"), &text("docs/tasks.md"));

@@ -21,7 +21,7 @@ fn every_relative_link_leads_somewhere() {
 }
 
 #[test]
-fn a_broken_link_is_noticed() {
+fn a_broken_link_is_reported() {
     let readme = Path::new("README.md");
     assert!(leads_somewhere(readme, "docs/guarantees.md#firing"));
     assert!(!leads_somewhere(readme, "docs/guarantees.md#fishing"));

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that hold nothing of ours.
-const PASSED_OVER: [&str; 3] = [".git", ".sqlx", "target"];
+const IGNORED_FOLDERS: [&str; 3] = [".git", ".sqlx", "target"];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -45,7 +45,7 @@ pub(crate) fn files(ending: &str) -> Vec<PathBuf> {
                 continue;
             }
             if path.is_dir() {
-                if !PASSED_OVER.contains(&name.as_str()) {
+                if !IGNORED_FOLDERS.contains(&name.as_str()) {
                     folders.push(path);
                 }
             } else if name.ends_with(ending) {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::{code_spans, files, root, text};
 
 /// The documents that name tests.
-const OF_TESTS: [&str; 3] = ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
+const DOCUMENTS_NAMING_TESTS: [&str; 3] =
+    ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
 const CRATES: [(&str, &str); 14] = [
@@ -30,7 +31,7 @@ const CRATES: [(&str, &str); 14] = [
 fn every_test_that_a_document_names_exists() {
     let mut missing = Vec::new();
     let mut named = 0;
-    for document in OF_TESTS {
+    for document in DOCUMENTS_NAMING_TESTS {
         for path in code_spans(&text(document)).into_iter().filter(|span| is_path(span)) {
             named += 1;
             if !exists(&path) {
@@ -43,14 +44,14 @@ fn every_test_that_a_document_names_exists() {
 }
 
 #[test]
-fn a_test_that_does_not_exist_is_noticed() {
-    assert!(exists("it::docs::names::a_test_that_does_not_exist_is_noticed"));
+fn a_missing_test_is_reported() {
+    assert!(exists("it::docs::names::a_missing_test_is_reported"));
     assert!(exists("sexton_model::key::tests::a_template_is_filled_once"));
     // A property, a module of its own file, and a file without modules.
     assert!(exists("sexton_model::cron::tests::properties::arbitrary_text_never_panics"));
     for wrong in [
         "it::docs::names::there_is_no_such_test",
-        "it::docs::links::a_test_that_does_not_exist_is_noticed",
+        "it::docs::links::a_missing_test_is_reported",
         "sexton_model::key::a_template_is_filled_once",
         "sexton_model::ladder::tests::a_template_is_filled_once",
         // A function, but no test.

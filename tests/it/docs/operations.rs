@@ -7,16 +7,16 @@
 //! and blanks count as one. What has to happen before stands in comments, which readers do not see:
 //! `<!-- test: … -->`, one act a line. With `RUNBOOK=1` and `--nocapture`, answers are printed, for the page.
 
-mod acts;
-mod answers;
+mod answer_template;
+mod scenarios;
 
-use acts::Scene;
-use answers::differs;
+use answer_template::differs;
+use scenarios::Scene;
 
 use super::text;
 
 /// Commands that are shown in one run, at least: an empty runbook would pass, too.
-const AT_LEAST: usize = 20;
+const MIN_COMMANDS: usize = 20;
 
 /// What stands in a section, in order.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ runbook! {
 }
 
 #[test]
-fn every_section_of_the_runbook_is_run() {
+fn every_section_of_the_runbook_runs() {
     let document = text("docs/operations.md");
     let sections = sections(&document);
     let run: Vec<_> = sections
@@ -120,5 +120,5 @@ fn every_section_of_the_runbook_is_run() {
     assert_eq!(run, RUN);
     let commands = sections.iter().flat_map(|section| &section.steps);
     let commands = commands.filter(|step| matches!(step, Step::Command { .. })).count();
-    assert!(commands >= AT_LEAST, "only {commands} commands are shown");
+    assert!(commands >= MIN_COMMANDS, "only {commands} commands are shown");
 }

@@ -20,7 +20,7 @@ fn rows(section: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn the_recorded_torture_struck_every_kind_often_enough_and_broke_nothing() {
+fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violation() {
     let page = text(PAGE);
     let section = between(&page, "torture");
     let told: BTreeMap<&str, &str> = rows(section)
@@ -48,7 +48,7 @@ fn the_recorded_torture_struck_every_kind_often_enough_and_broke_nothing() {
 }
 
 #[test]
-fn the_recorded_soak_grew_nowhere_and_was_fed() {
+fn the_recorded_soak_was_fed_and_grew_nowhere() {
     let page = text(PAGE);
     let section = between(&page, "soak");
     assert!(!section.contains("**"), "the recorded soak failed");

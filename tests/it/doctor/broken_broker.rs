@@ -8,42 +8,42 @@ use sexton_console::doctor::Code;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::Platform;
 
-use super::{Patient, codes, evidence};
+use super::{DoctorFixture, codes, evidence};
 
 #[tokio::test]
 async fn doctor_finds_topology_missing() {
-    let patient = Patient::new().await;
-    patient.is_well().await;
-    let namespace = patient.platform.namespace().clone();
+    let fixture = DoctorFixture::new().await;
+    fixture.is_well().await;
+    let namespace = fixture.platform.namespace().clone();
     let gone = retry_queue(&namespace, &PoolName::default_pool(), 5_000);
-    let (channel, _connection) = patient.channel().await;
+    let (channel, _connection) = fixture.channel().await;
     channel.queue_delete((*gone).into(), QueueDeleteOptions::default()).await.unwrap();
     let dlx = exchange(&namespace);
     channel.exchange_delete((*dlx).into(), ExchangeDeleteOptions::default()).await.unwrap();
-    let found = patient.has(Code::TopologyMissing).await;
+    let found = fixture.has(Code::TopologyMissing).await;
     let told = evidence(&found);
     assert!(told.starts_with("2 do not exist"), "{told}");
     assert!(told.contains(&format!("queue {gone}")) && told.contains(&dlx), "{told}");
     // Looking makes nothing.
-    patient.has(Code::TopologyMissing).await;
+    fixture.has(Code::TopologyMissing).await;
 }
 
 #[tokio::test]
 async fn doctor_finds_topology_mismatch() {
     let platform = Platform::new().await.unwrap();
     let main = main_queue(platform.namespace(), &PoolName::default_pool());
-    let patient = Patient { platform };
-    patient.process("scheduler", "s1", "ready => true").await;
-    let (channel, _connection) = patient.channel().await;
+    let fixture = DoctorFixture { platform };
+    fixture.process("scheduler", "s1", "ready => true").await;
+    let (channel, _connection) = fixture.channel().await;
     let mut arguments = FieldTable::default();
     arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
     arguments.insert("x-delivery-limit".into(), AMQPValue::LongInt(7));
     let options = QueueDeclareOptions::durable();
     channel.queue_declare((*main).into(), options, arguments).await.unwrap();
-    let found = patient.has(Code::TopologyMismatch).await;
+    let found = fixture.has(Code::TopologyMismatch).await;
     assert!(evidence(&found).contains(&format!("queue {main}")), "{found}");
     // A declare of what is missing would stop at it.
-    let missing = patient.has(Code::TopologyMissing).await;
+    let missing = fixture.has(Code::TopologyMissing).await;
     assert_eq!(missing["fix"], false, "{missing}");
 }
 
@@ -52,10 +52,10 @@ async fn doctor_finds_broker_permissions() {
     let rabbit = RabbitServer::start_private(RabbitOptions::default()).await.unwrap();
     let database = shared().await.unwrap().database_url.clone();
     let platform = Platform::on(&database, rabbit.url()).await.unwrap();
-    let patient = Patient::of(platform).await;
-    patient.is_well().await;
+    let fixture = DoctorFixture::of(platform).await;
+    fixture.is_well().await;
     let url = |user: &str| {
-        let (_, place) = patient.platform.amqp_url().rsplit_once('@').unwrap();
+        let (_, place) = fixture.platform.amqp_url().rsplit_once('@').unwrap();
         format!("amqp://{user}:a-password@{place}")
     };
     for (user, rights, refused) in [
@@ -67,7 +67,7 @@ async fn doctor_finds_broker_permissions() {
         rabbit.control(&["add_user", user, "a-password"]).await.unwrap();
         let [configure, write, read] = rights;
         rabbit.control(&["set_permissions", user, configure, write, read]).await.unwrap();
-        let (output, answer) = patient.run(&[("AMQP_URL", &url(user))], &[]).await;
+        let (output, answer) = fixture.run(&[("AMQP_URL", &url(user))], &[]).await;
         let findings = answer["findings"].as_array().unwrap();
         let told: Vec<&str> = findings
             .iter()
@@ -82,6 +82,6 @@ async fn doctor_finds_broker_permissions() {
         }
         assert!(!codes(&answer).contains(&"broker_unreachable".to_owned()), "{output}");
     }
-    drop(patient);
+    drop(fixture);
     rabbit.end().await.unwrap();
 }

@@ -5,7 +5,7 @@ use sexton_console::doctor::code::{Code, table};
 use crate::docs::{between, files, text};
 
 #[test]
-fn the_page_of_the_doctor_has_the_list_of_the_code() {
+fn the_doctor_page_lists_the_findings_of_the_code() {
     let document = text("docs/doctor.md");
     let there = between(&document, "findings").trim();
     let table = table();

@@ -9,16 +9,16 @@
 
 mod broken_broker;
 mod connections;
+mod failed_messages;
 mod fixing;
-mod graveyard;
 mod list;
 mod policies;
+mod privileges;
 mod processes;
-mod rights;
 mod rows;
 mod schema;
 mod time;
-mod verify;
+mod verify_tasks;
 
 use lapin::{Channel, Connection, ConnectionProperties};
 use serde_json::Value;
@@ -30,20 +30,20 @@ use sexton_tests::platform::{CommandOutput, Platform};
 const EXCUSED: [Code; 3] = [Code::BrokerFlagUnseen, Code::DatabaseSlow, Code::BrokerSlow];
 
 /// A platform that is well: migrated, with its queues, and with a scheduler that was heard of just now.
-struct Patient {
+struct DoctorFixture {
     platform: Platform,
 }
 
-impl Patient {
+impl DoctorFixture {
     async fn new() -> Self {
         Self::of(Platform::new().await.unwrap()).await
     }
 
     async fn of(platform: Platform) -> Self {
-        let patient = Self { platform };
-        patient.declare().await;
-        patient.process("scheduler", "s1", "ready => true").await;
-        patient
+        let fixture = Self { platform };
+        fixture.declare().await;
+        fixture.process("scheduler", "s1", "ready => true").await;
+        fixture
     }
 
     /// As a scheduler does when it connects.
@@ -109,8 +109,8 @@ impl Patient {
     /// Asks that all is well.
     async fn is_well(&self) {
         let (output, answer) = self.run(&[], &[]).await;
-        assert_eq!(ailments(&answer), Vec::<String>::new(), "{output}");
-        says_the_worst(&output, &answer);
+        assert_eq!(findings_of(&answer), Vec::<String>::new(), "{output}");
+        reports_severity(&output, &answer);
     }
 
     /// Asks that `code` is found now, and returns what is said of it.
@@ -124,7 +124,7 @@ impl Patient {
         let found = findings.iter().find(|one| one["code"] == code.as_str());
         let found = found.unwrap_or_else(|| panic!("{} is not found: {output}", code.as_str()));
         assert!(!found["evidence"].as_str().unwrap().is_empty(), "{found}");
-        says_the_worst(&output, &answer);
+        reports_severity(&output, &answer);
         // What people read says the same.
         let output = self.platform.sexton_with(env, &["doctor"]).await;
         assert!(output.stdout.contains(&format!(" {}: ", code.as_str())), "{output}");
@@ -146,14 +146,14 @@ fn codes(answer: &Value) -> Vec<String> {
 /// What was found, but for what the doctor cannot see, and for what the tests beside this one may cause: how long a
 /// round trip takes says nothing of the platform where others keep the machine busy. Both limits have tests of their
 /// own, with servers that answer late, and in values.
-fn ailments(answer: &Value) -> Vec<String> {
+fn findings_of(answer: &Value) -> Vec<String> {
     let mut told = codes(answer);
     told.retain(|code| EXCUSED.iter().all(|excused| code != excused.as_str()));
     told
 }
 
 /// Asks that the exit status is that of the worst finding; notes are no failure.
-fn says_the_worst(output: &CommandOutput, answer: &Value) {
+fn reports_severity(output: &CommandOutput, answer: &Value) {
     let worst = match answer["worst"].as_str() {
         None | Some("note") => 0,
         Some("warning") => 10,
@@ -167,11 +167,11 @@ fn evidence(found: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_well_has_no_findings_and_looking_changes_nothing() {
-    let patient = Patient::new().await;
-    patient.is_well().await;
+async fn a_healthy_platform_has_no_findings_and_doctor_changes_nothing() {
+    let fixture = DoctorFixture::new().await;
+    fixture.is_well().await;
     let told: i64 = sqlx::query_scalar("SELECT count(*) FROM operator_actions")
-        .fetch_one(patient.platform.store().pool())
+        .fetch_one(fixture.platform.store().pool())
         .await
         .unwrap();
     assert_eq!(told, 0);

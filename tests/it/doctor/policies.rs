@@ -13,7 +13,7 @@ use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::{Platform, Program};
 use tokio::time::Instant;
 
-use super::{Patient, evidence};
+use super::{DoctorFixture, evidence};
 
 /// Shorter than the five minutes after which a ticket counts as lost.
 const SOON: Duration = Duration::from_secs(150);
@@ -43,7 +43,7 @@ retry = { max_retries = 3, delay = "2s" }
 
 struct Scene {
     rabbit: RabbitServer,
-    patient: Patient,
+    fixture: DoctorFixture,
     _scheduler: Program,
 }
 
@@ -61,11 +61,11 @@ impl Scene {
         platform.apply(JOBS).await.unwrap();
         let mut scheduler = platform.start_scheduler("s1", &[("SWEEP_POLL_MS", poll_ms)]).unwrap();
         scheduler.ready().await;
-        Self { rabbit, patient: Patient { platform }, _scheduler: scheduler }
+        Self { rabbit, fixture: DoctorFixture { platform }, _scheduler: scheduler }
     }
 
     fn platform(&self) -> &Platform {
-        &self.patient.platform
+        &self.fixture.platform
     }
 
     fn namespace(&self) -> &Namespace {
@@ -126,19 +126,19 @@ impl Scene {
         let what = format!("{} with {words:?}", code.as_str());
         let look = async || self.has_found(code, words).await.then_some(());
         self.platform().eventually(&what, SOON, look).await;
-        self.patient.has(code).await;
+        self.fixture.has(code).await;
     }
 
     /// Whether the doctor finds `code` with all of these words.
     async fn has_found(&self, code: Code, words: &[&str]) -> bool {
-        let (_, answer) = self.patient.run(&[], &[]).await;
+        let (_, answer) = self.fixture.run(&[], &[]).await;
         let findings = answer["findings"].as_array().unwrap();
         let found = findings.iter().find(|one| one["code"] == code.as_str());
         found.is_some_and(|found| words.iter().all(|word| evidence(found).contains(word)))
     }
 
     async fn parked(&self) -> u32 {
-        let (channel, _connection) = self.patient.channel().await;
+        let (channel, _connection) = self.fixture.channel().await;
         let queue = failed_queue(self.namespace());
         let options = lapin::options::QueueDeclareOptions::durable().passive();
         let asked =
@@ -147,7 +147,7 @@ impl Scene {
     }
 
     async fn end(self) {
-        drop(self.patient);
+        drop(self.fixture);
         self.rabbit.end().await.unwrap();
     }
 }
@@ -191,7 +191,7 @@ async fn doctor_finds_messages_refused() {
         }
     };
     tokio::time::timeout(SOON, refusing).await.unwrap();
-    scene.patient.has(Code::MessagesRefused).await;
+    scene.fixture.has(Code::MessagesRefused).await;
     // Of the main queue only. A failed queue that drops its oldest loses the copies of what was dropped here, and
     // those tickets come back after five minutes.
     scene.policy_of(&format!("^{main}$"), r#"{"max-length":3,"overflow":"drop-head"}"#).await;
@@ -222,6 +222,6 @@ async fn doctor_finds_queues_vanished() {
             break;
         }
     }
-    scene.patient.has(Code::QueuesVanished).await;
+    scene.fixture.has(Code::QueuesVanished).await;
     scene.end().await;
 }

@@ -7,9 +7,9 @@ use sexton_model::state::State;
 use sexton_service::clock;
 use sexton_tests::factory::{NewExecution, NewJob};
 
-use super::{Patient, evidence};
+use super::{DoctorFixture, evidence};
 
-impl Patient {
+impl DoctorFixture {
     /// An execution of a job of its own, in a state since so many minutes.
     pub(super) async fn execution(
         &self,
@@ -28,28 +28,28 @@ impl Patient {
 
 #[tokio::test]
 async fn doctor_finds_tickets_owed() {
-    let patient = Patient::new().await;
-    patient.execution(State::Pending, 5, false).await;
-    let found = patient.has(Code::TicketsOwed).await;
+    let fixture = DoctorFixture::new().await;
+    fixture.execution(State::Pending, 5, false).await;
+    let found = fixture.has(Code::TicketsOwed).await;
     assert!(evidence(&found).starts_with("1 are owed, the oldest for 5 m"), "{found}");
 }
 
 #[tokio::test]
 async fn doctor_finds_tickets_lost() {
-    let patient = Patient::new().await;
-    patient.execution(State::Pending, 4, true).await;
-    patient.has_no(Code::TicketsLost).await;
-    patient.execution(State::Pending, 20, true).await;
-    let found = patient.has(Code::TicketsLost).await;
+    let fixture = DoctorFixture::new().await;
+    fixture.execution(State::Pending, 4, true).await;
+    fixture.has_no(Code::TicketsLost).await;
+    fixture.execution(State::Pending, 20, true).await;
+    let found = fixture.has(Code::TicketsLost).await;
     assert!(evidence(&found).contains("1 of pool default"), "{found}");
     assert!(evidence(&found).contains("its main queue holds 0"), "{found}");
 }
 
 #[tokio::test]
 async fn doctor_finds_leases_overdue() {
-    let patient = Patient::new().await;
-    patient.execution(State::Running, 2, true).await;
-    let found = patient.has(Code::LeasesOverdue).await;
+    let fixture = DoctorFixture::new().await;
+    fixture.execution(State::Running, 2, true).await;
+    let found = fixture.has(Code::LeasesOverdue).await;
     assert!(evidence(&found).starts_with("1, the first since "), "{found}");
     assert_eq!(found["fix"], false, "what follows is a scheduler's to decide");
 }

@@ -12,7 +12,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// The lease is an hour long: the first renewal, which would bring the cancel, is a quarter of an hour
 /// away. So it must arrive by its notification, though nobody keeps the attempt yet.
 #[tokio::test]
-async fn a_cancel_that_is_told_before_the_worker_knows_that_it_has_opened_is_not_missed() {
+async fn a_cancel_notified_before_the_open_is_answered_is_not_missed() {
     let mut platform = Platform::new().await.unwrap();
     let task = "test $SEXTON_EXECUTION_KEY = first || sleep 3000";
     platform.catalogue(&format!("[tasks.work]\ncommand = [\"/bin/sh\", \"-c\", \"{task}\"]\n"));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sexton_tests::platform::Platform;
 
-use super::{IN_THE_END, before_the_database, until};
+use super::{FINAL_TIMEOUT, before_the_database, until};
 
 /// Writes its attempt's number every 50 ms, for as long as it lives.
 fn catalogue(ticks: &Path) -> String {
@@ -31,7 +31,7 @@ async fn a_worker_that_cannot_renew_ends_its_task_by_itself_before_another_begin
     worker.ready().await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
     let ticking = async || (ticks(&file) > 0).then_some(());
-    platform.eventually("the task has begun", IN_THE_END, ticking).await;
+    platform.eventually("the task has begun", FINAL_TIMEOUT, ticking).await;
 
     proxy.black_hole();
     // The rescuer ends the attempt when the lease is over, and not before. Nobody runs the next yet.
@@ -49,6 +49,6 @@ async fn a_worker_that_cannot_renew_ends_its_task_by_itself_before_another_begin
         let log = worker.log();
         (log.contains(said) || log.contains(taken)).then_some(())
     };
-    platform.eventually("the worker tells of it", IN_THE_END, told).await;
+    platform.eventually("the worker tells of it", FINAL_TIMEOUT, told).await;
     worker.ready().await;
 }

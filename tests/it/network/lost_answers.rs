@@ -35,7 +35,7 @@ async fn trigger(platform: &Platform, key: &str) {
 /// the attempt ended and another worker begins the next: the task is over 24 seconds after the first
 /// asking, that lease after 20. Between the second asking and then, a busy machine has ten seconds.
 #[tokio::test]
-async fn an_open_whose_answer_was_lost_is_run_once_and_on_a_lease_that_is_fresh() {
+async fn an_open_with_a_lost_answer_runs_once_on_a_fresh_lease() {
     let mut platform = Platform::new().await.unwrap();
     platform.catalogue(&catalogue(&platform, 14));
     let job = "[[job]]\nname = \"a.b\"\ntask = \"work\"\nlease = \"20s\"\n";
@@ -60,7 +60,7 @@ async fn an_open_whose_answer_was_lost_is_run_once_and_on_a_lease_that_is_fresh(
 
 /// Settled already, the worker is refused when it asks again. That is its own record, not a late one.
 #[tokio::test]
-async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody_for_ever() {
+async fn a_settlement_with_a_lost_answer_is_recorded_once_and_blocks_nobody_for_ever() {
     let mut platform = Platform::new().await.unwrap();
     platform.catalogue(&catalogue(&platform, 0));
     platform.apply("[[job]]\nname = \"a.b\"\ntask = \"work\"\n").await.unwrap();
@@ -78,7 +78,7 @@ async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody
     until(&platform, "attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4).await;
     assert_eq!(begun(&platform), 4);
     worker.terminate();
-    assert!(worker.exit(super::IN_THE_END).await.success());
+    assert!(worker.exit(super::FINAL_TIMEOUT).await.success());
     let log = worker.log();
     assert!(log.contains("no answer within"), "the answer was not lost: {log}");
     assert!(!log.contains("taken from this worker"), "{log}");
@@ -87,7 +87,7 @@ async fn a_settlement_whose_answer_was_lost_is_recorded_once_and_holds_up_nobody
 /// The claim is not committed, and the job stays locked until its connection is given up: no other
 /// scheduler could have it either.
 #[tokio::test]
-async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_ten_seconds() {
+async fn a_claim_with_a_lost_answer_delays_its_job_for_ten_seconds() {
     let mut platform = Platform::new().await.unwrap();
     platform.catalogue(&catalogue(&platform, 0));
     let (proxy, url) = before_the_database(&platform).await;
@@ -104,7 +104,7 @@ async fn a_claim_whose_answer_was_lost_holds_up_its_job_for_ten_seconds() {
         let count = sqlx::query_scalar::<_, i64>(statement).fetch_one(platform.store().pool());
         (count.await.unwrap() > 0).then(|| applied.elapsed())
     };
-    let after = platform.eventually("the job is claimed", super::IN_THE_END, claimed).await;
+    let after = platform.eventually("the job is claimed", super::FINAL_TIMEOUT, claimed).await;
     println!("MEASURED claimed {after:?} after it was applied");
     assert!(after < TEN_SECONDS * 3, "claimed {after:?} after it was applied");
     let log = scheduler.log();

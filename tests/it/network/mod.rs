@@ -14,7 +14,7 @@ use sexton_tests::platform::Platform;
 use sexton_tests::proxy::Proxy;
 
 /// Longer than any statement's limit and any lease here.
-const IN_THE_END: Duration = Duration::from_mins(2);
+const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A proxy before the platform's database, and the URL through it. Without TLS: the
 /// parameters have to be seen on the wire.
@@ -28,7 +28,7 @@ async fn before_the_database(platform: &Platform) -> (Proxy, String) {
 async fn until(platform: &Platform, what: &str, wanted: i64) {
     let statement = format!("SELECT count(*) FROM {what}");
     platform
-        .eventually(&format!("{wanted} rows of {what}"), IN_THE_END, async || {
+        .eventually(&format!("{wanted} rows of {what}"), FINAL_TIMEOUT, async || {
             let count: i64 = sqlx::query_scalar(sqlx::AssertSqlSafe(statement.clone()))
                 .fetch_one(platform.store().pool())
                 .await

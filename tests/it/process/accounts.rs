@@ -6,7 +6,7 @@ use std::time::Duration;
 use sexton_tests::platform::{Platform, Program};
 use uuid::Uuid;
 
-use super::{IN_THE_END, count};
+use super::{FINAL_TIMEOUT, count};
 
 /// The accounts, with a million cents each, and what was moved between them.
 pub(super) const SCHEMA: &str = "
@@ -57,7 +57,7 @@ impl<'a> Transfers<'a> {
             if done == self.number {
                 return killed;
             }
-            assert!(begun.elapsed() < IN_THE_END * 3, "{}", self.platform.log_tails());
+            assert!(begun.elapsed() < FINAL_TIMEOUT * 3, "{}", self.platform.log_tails());
             // By progress, not by time: a slow machine has as many.
             if killed < kills && done > (killed + 1) * self.number / (kills + 2) {
                 let turn = (killed % 2) as usize;

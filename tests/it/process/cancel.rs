@@ -7,7 +7,7 @@
 use sexton_tests::platform::{CommandOutput, Platform};
 
 use super::ledger::Ledger;
-use super::{IN_THE_END, by_hand, count, until};
+use super::{FINAL_TIMEOUT, by_hand, count, until};
 
 const LONG_LEASE: &str = "lease = \"1h\"";
 
@@ -44,7 +44,7 @@ impl Scene {
     async fn begun(&self, number: usize) -> String {
         let line = self
             .platform
-            .eventually("the task has begun", IN_THE_END, async || {
+            .eventually("the task has begun", FINAL_TIMEOUT, async || {
                 self.ledger.lines("begin").get(number).cloned()
             })
             .await;
@@ -72,7 +72,7 @@ impl Scene {
             let left = ["queue_ready", "retry_queues_ready"].map(|name| pool[name].as_u64());
             (left == [Some(0), Some(0)]).then_some(())
         };
-        self.platform.eventually("the queues are empty", IN_THE_END, empty).await;
+        self.platform.eventually("the queues are empty", FINAL_TIMEOUT, empty).await;
         // The last one may be in a worker's hand: whatever comes after it is answered after it.
         let next = self.trigger().await;
         let ended = format!("executions WHERE id = '{next}' AND state = 'succeeded'");
@@ -109,14 +109,14 @@ async fn a_cancel_reaches_a_task_on_either_of_two_workers_without_waiting_for_a_
 }
 
 #[tokio::test]
-async fn a_task_that_is_deaf_to_its_cancel_is_killed_after_the_grace() {
+async fn a_task_that_ignores_its_cancel_is_killed_after_the_grace() {
     let task = "trap '' TERM; echo $$ > deaf; while :; do sleep 0.1; done";
     let scene = Scene::new(LONG_LEASE, task).await;
     scene.worker("w1", "1");
     let id = scene.trigger().await;
     let pid = scene.begun(0).await;
     let deaf = async || scene.platform.folder().join("deaf").exists().then_some(());
-    scene.platform.eventually("the task is deaf", IN_THE_END, deaf).await;
+    scene.platform.eventually("the task is deaf", FINAL_TIMEOUT, deaf).await;
     let done = scene.cancel(&id).await;
     assert!(done.status.success(), "{done}");
     scene.cancelled().await;
@@ -127,7 +127,7 @@ async fn a_task_that_is_deaf_to_its_cancel_is_killed_after_the_grace() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_nobody_was_told_of_is_noticed_by_the_next_renewal() {
+async fn a_cancel_without_a_notification_is_noticed_by_the_next_renewal() {
     let scene = Scene::new("lease = \"4s\"", "sleep 3000").await;
     scene.worker("w1", "1");
     scene.trigger().await;
@@ -137,7 +137,7 @@ async fn a_cancel_that_nobody_was_told_of_is_noticed_by_the_next_renewal() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_was_told_while_nobody_listened_is_noticed_when_somebody_listens_again() {
+async fn a_cancel_notified_during_a_disconnect_is_noticed_after_the_reconnect() {
     let scene = Scene::new(LONG_LEASE, "sleep 3000").await;
     scene.worker("w1", "1");
     scene.trigger().await;
@@ -153,7 +153,7 @@ async fn a_cancel_that_was_told_while_nobody_listened_is_noticed_when_somebody_l
 }
 
 #[tokio::test]
-async fn what_waits_in_the_ladder_is_cancelled_at_once_and_never_runs_again() {
+async fn a_retrying_execution_is_cancelled_at_once_and_never_runs_again() {
     let task = "[ $SEXTON_ATTEMPT = 1 ] && ! test -e well && exit 1";
     let scene = Scene::new("retry = { delay = \"4s\", jitter = 0.0 }", task).await;
     scene.worker("w1", "1");

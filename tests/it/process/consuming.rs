@@ -6,7 +6,7 @@ use sexton_tests::platform::{Platform, Program};
 use sexton_tests::proxy::Proxy;
 
 use super::ledger::Ledger;
-use super::{IN_THE_END, by_hand, until};
+use super::{FINAL_TIMEOUT, by_hand, until};
 use crate::bad_input::probe::not_ready;
 use crate::bad_input::wire::Wire;
 
@@ -19,14 +19,14 @@ const CONSUME: &[u8] = &[0, 60, 0, 20];
 pub(super) async fn until_alive(platform: &Platform, worker: &Program, alive: bool) -> String {
     let said = format!("/livez says {alive}");
     platform
-        .eventually(&said, IN_THE_END, async || {
+        .eventually(&said, FINAL_TIMEOUT, async || {
             worker.ask("/livez").await.filter(|(said, _)| *said == alive).map(|(_, body)| body)
         })
         .await
 }
 
 #[tokio::test]
-async fn a_worker_whose_free_slots_do_not_consume_is_not_alive_and_is_again_when_they_do() {
+async fn a_worker_is_not_live_while_its_free_slots_do_not_consume() {
     let mut platform = Platform::new().await.unwrap();
     platform.catalogue("[tasks.work]\ncommand = [\"/bin/true\"]\n");
     platform.apply(&by_hand("a.b", "work", "")).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_worker_whose_free_slots_do_not_consume_is_not_alive_and_is_again_when
     until_alive(&platform, &worker, true).await;
     let wire = Wire::connect(&platform).await;
     let both = async || (wire.consumers(wire.main()).await == 2).then_some(());
-    platform.eventually("both slots consume", IN_THE_END, both).await;
+    platform.eventually("both slots consume", FINAL_TIMEOUT, both).await;
 
     // The slots lose their consumers with the queue; the new ones are never heard of by the broker.
     proxy.lose_requests_matching(CONSUME);
@@ -57,7 +57,7 @@ async fn a_worker_whose_free_slots_do_not_consume_is_not_alive_and_is_again_when
 }
 
 #[tokio::test]
-async fn a_worker_that_is_busy_and_one_whose_broker_is_away_are_alive() {
+async fn a_busy_worker_and_a_worker_without_a_broker_are_live() {
     let mut platform = Platform::new().await.unwrap();
     let ledger = Ledger::new(&platform, "while ! test -e go; do sleep 0.05; done");
     platform.catalogue(&ledger.catalogue());
@@ -72,7 +72,7 @@ async fn a_worker_that_is_busy_and_one_whose_broker_is_away_are_alive() {
     worker.ready().await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
     let begun = async || ledger.lines("begin").pop();
-    platform.eventually("the task has begun", IN_THE_END, begun).await;
+    platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
     stays_alive(&platform, &worker).await;
     std::fs::write(platform.folder().join("go"), "").unwrap();
     until(&platform, "executions WHERE state = 'succeeded'", 1).await;
@@ -87,7 +87,7 @@ async fn stays_alive(platform: &Platform, worker: &Program) {
     let begun: chrono::DateTime<chrono::Utc> =
         sqlx::query_scalar("SELECT now()").fetch_one(platform.store().pool()).await.unwrap();
     platform
-        .eventually("the silence is long over", IN_THE_END, async || {
+        .eventually("the silence is long over", FINAL_TIMEOUT, async || {
             let (alive, body) = worker.ask("/livez").await?;
             assert!(alive, "{body}");
             let over = "SELECT now() - $1 > interval '12 seconds'";

@@ -4,7 +4,7 @@
 use sexton_tests::platform::{Platform, Program};
 
 use super::ledger::Ledger;
-use super::{IN_THE_END, by_hand, count, until};
+use super::{FINAL_TIMEOUT, by_hand, count, until};
 use crate::bad_input::wire::Wire;
 
 const UNPAID: &str = "retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
@@ -20,22 +20,22 @@ async fn at_work(body: &str, grace_ms: &str) -> (Platform, Ledger, [Program; 2])
     let worker = platform.start_worker("w1", &env).unwrap();
     platform.sexton(&["jobs", "trigger", "a.b", "--key", "first"]).await;
     let begun = async || ledger.lines("begin").pop();
-    platform.eventually("the task has begun", IN_THE_END, begun).await;
+    platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
     (platform, ledger, [scheduler, worker])
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_stop_ends_its_short_task_and_takes_no_further_ticket() {
+async fn a_stopping_worker_finishes_its_short_task_and_takes_no_further_ticket() {
     let wait = "while ! test -e go; do sleep 0.05; done";
     let (platform, ledger, [_scheduler, mut stopping]) = at_work(wait, "60000").await;
     stopping.terminate();
     let stops = async || stopping.log().contains("nothing new is begun").then_some(());
-    platform.eventually("it stops", IN_THE_END, stops).await;
+    platform.eventually("it stops", FINAL_TIMEOUT, stops).await;
     platform.sexton(&["jobs", "trigger", "a.b", "--key", "next"]).await;
     until(&platform, "executions WHERE ticket_published_at IS NOT NULL", 2).await;
     let wire = Wire::connect(&platform).await;
     std::fs::write(platform.folder().join("go"), "").unwrap();
-    assert!(stopping.exit(IN_THE_END).await.success(), "{}", stopping.log());
+    assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
     assert_eq!(count(&platform, "executions WHERE state = 'succeeded' AND attempt = 1").await, 1);
     assert_eq!(count(&platform, "attempts").await, 1, "the next ticket was not taken");
     assert_eq!(wire.depth(wire.main()).await, 1);
@@ -51,7 +51,7 @@ async fn a_task_that_outlasts_the_grace_is_interrupted_and_run_elsewhere_at_once
     let mut other = platform.start_worker("w2", &[]).unwrap();
     other.ready().await;
     stopping.terminate();
-    assert!(stopping.exit(IN_THE_END).await.success(), "{}", stopping.log());
+    assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
     let done = format!("executions WHERE state = 'succeeded' AND attempt = 2 AND {UNPAID}");
     until(&platform, &done, 1).await;
     until(&platform, "attempts WHERE number = 1 AND outcome = 'interrupted'", 1).await;
@@ -74,7 +74,7 @@ async fn a_task_that_ignores_the_signal_is_killed_and_its_attempt_is_interrupted
     let deaf = "[ $SEXTON_ATTEMPT = 1 ] && { trap '' TERM; while :; do sleep 0.1; done; }";
     let (platform, ledger, [_scheduler, mut stopping]) = at_work(deaf, "200").await;
     stopping.terminate();
-    assert!(stopping.exit(IN_THE_END).await.success(), "{}", stopping.log());
+    assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
     // Settled by the worker before it ended, not by the rescuer after the lease.
     let waits = format!("executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
     assert_eq!(count(&platform, &waits).await, 1);

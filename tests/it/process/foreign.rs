@@ -73,7 +73,7 @@ async fn a_python_client_s_documented_payloads_run() {
     until(&platform, "executions WHERE state = 'succeeded'", 2).await;
     until(&platform, "attempts", 2).await;
     platform
-        .eventually("both have left their params", super::IN_THE_END, async || {
+        .eventually("both have left their params", super::FINAL_TIMEOUT, async || {
             let text = std::fs::read_to_string(&seen).unwrap_or_default();
             let mut lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
             lines.sort_unstable();
@@ -107,7 +107,7 @@ async fn a_parked_message_that_a_python_client_moves_is_a_requeue_and_moved_twic
     until(&platform, "operator_actions WHERE action = 'hand_requeue'", 1).await;
     // The second copy is recognised and dropped.
     platform
-        .eventually("the queues are empty", super::IN_THE_END, async || {
+        .eventually("the queues are empty", super::FINAL_TIMEOUT, async || {
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;
@@ -141,7 +141,7 @@ async fn a_parked_message_that_a_python_client_copies_twice_runs_once_and_its_or
     until(&platform, "operator_actions WHERE action = 'hand_requeue'", 1).await;
     // What the client left in the failed queue is no longer true: the next sweep removes it.
     platform
-        .eventually("the queues are empty", super::IN_THE_END, async || {
+        .eventually("the queues are empty", super::FINAL_TIMEOUT, async || {
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;

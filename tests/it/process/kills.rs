@@ -1,4 +1,4 @@
-//! SIGKILL, at the worst moments. Between any two effects: see `super::struck`.
+//! SIGKILL, at the worst moments. Between any two effects: see `super::crash_points`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use sexton_tests::platform::Platform;
 
 use super::foreign::depth;
 use super::ledger::Ledger;
-use super::{IN_THE_END, all_due_at, by_hand, count, until};
+use super::{FINAL_TIMEOUT, all_due_at, by_hand, count, until};
 
 /// Short, so that the tests need not wait long for the rescuer.
 const LEASE: (&str, &str) = ("LEASE_MS", "3000");
@@ -28,7 +28,7 @@ async fn a_scheduler_killed_between_claim_and_publish_loses_nothing() {
     let job = format!("[[job]]\nname = \"a.b\"\ntask = \"noop\"\nat = \"{due}\"\n");
     platform.apply(&job).await.unwrap();
     let mut first = platform.start_scheduler("s1", &[dies_at("scheduler.claimed")]).unwrap();
-    first.exit(IN_THE_END).await;
+    first.exit(FINAL_TIMEOUT).await;
     assert!(first.log().contains("fault point scheduler.claimed"), "{}", first.log());
     let unpublished = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
     assert_eq!(count(&platform, unpublished).await, 1, "it was claimed and not published");
@@ -50,7 +50,7 @@ async fn a_worker_killed_in_the_middle_of_a_task_is_succeeded_by_another() {
     let mut doomed = platform.start_worker("w1", &[LEASE]).unwrap();
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
     platform
-        .eventually("the task has begun", IN_THE_END, async || ledger.lines("begin").pop())
+        .eventually("the task has begun", FINAL_TIMEOUT, async || ledger.lines("begin").pop())
         .await;
     doomed.kill();
     let _other = platform.start_worker("w2", &[LEASE]).unwrap();
@@ -70,7 +70,7 @@ async fn a_worker_killed_as_it_takes_over_a_task_without_a_message_id_runs_it_at
     let mut doomed = platform.start_worker("w1", &[LEASE, dies_at("worker.adopted")]).unwrap();
     doomed.ready().await;
     publish(&platform, br#"{"type":"work"}"#).await;
-    doomed.exit(IN_THE_END).await;
+    doomed.exit(FINAL_TIMEOUT).await;
     assert!(doomed.log().contains("fault point worker.adopted"), "{}", doomed.log());
     assert_eq!(count(&platform, "executions").await, 1, "it was taken over before");
     assert_eq!(count(&platform, "attempts").await, 0);
@@ -92,14 +92,14 @@ async fn a_worker_killed_as_it_parks_a_message_loses_none() {
     let mut doomed = platform.start_worker("w1", &[dies_at("worker.moved")]).unwrap();
     doomed.ready().await;
     publish(&platform, UNREADABLE).await;
-    doomed.exit(IN_THE_END).await;
+    doomed.exit(FINAL_TIMEOUT).await;
     assert!(doomed.log().contains("fault point worker.moved"), "{}", doomed.log());
 
     let failed = names::failed_queue(platform.namespace());
     let _heir = platform.start_worker("w2", &[]).unwrap();
     // One copy by each worker: the first died before it gave the original away.
     platform
-        .eventually("both copies are parked", IN_THE_END, async || {
+        .eventually("both copies are parked", FINAL_TIMEOUT, async || {
             (depth(&platform, &failed).await == 2).then_some(())
         })
         .await;
@@ -110,7 +110,7 @@ async fn a_worker_killed_as_it_parks_a_message_loses_none() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_killed_during_a_burst_every_execution_ends_and_none_runs_twice_at_once() {
+async fn a_burst_survives_killed_schedulers_and_workers_without_concurrent_runs() {
     const JOBS: i64 = 300;
     let mut platform = Platform::new().await.unwrap();
     let ledger = Ledger::new(&platform, ":");
@@ -123,7 +123,7 @@ async fn both_killed_during_a_burst_every_execution_ends_and_none_runs_twice_at_
     let _scheduler = platform.start_scheduler("s2", &[]).unwrap();
     let _worker = platform.start_worker("w2", &[LEASE]).unwrap();
     platform
-        .eventually("some have run, not all", IN_THE_END, async || {
+        .eventually("some have run, not all", FINAL_TIMEOUT, async || {
             (count(&platform, "executions WHERE state = 'succeeded'").await > 20).then_some(())
         })
         .await;

@@ -1,31 +1,31 @@
 //! The real programs, killed, frozen and flooded.
 
 mod accounts;
+mod broker_wipe;
 mod burst;
 mod cancel;
 mod clocks;
 mod consuming;
+mod crash_points;
 mod draining;
 mod examples;
 mod foreign;
-mod frozen;
-mod granted;
+mod frozen_worker;
+mod granted_role;
 mod handlers;
-mod imported;
+mod imported_crontab;
+mod instance_locks;
 mod kills;
 pub(crate) mod ledger;
-mod long;
+mod long_tasks;
 mod output;
 mod overlaps;
 mod peers;
 mod pooler;
 mod pools;
 mod retries;
-mod seats;
 mod sql;
-mod struck;
-mod verifying;
-mod wiped;
+mod verification;
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use chrono::{DateTime, Utc};
 use sexton_tests::platform::Platform;
 
 /// How long anything may take that only has to happen in the end; CI machines are slow.
-pub(crate) const IN_THE_END: Duration = Duration::from_mins(2);
+pub(crate) const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// One number out of the database.
 pub(crate) async fn count(platform: &Platform, what: &str) -> i64 {
@@ -48,7 +48,7 @@ pub(crate) async fn count(platform: &Platform, what: &str) -> i64 {
 pub(crate) async fn until(platform: &Platform, what: &str, wanted: i64) {
     let said = format!("{wanted} rows of {what}");
     platform
-        .eventually(&said, IN_THE_END, async || {
+        .eventually(&said, FINAL_TIMEOUT, async || {
             (count(platform, what).await == wanted).then_some(())
         })
         .await;

@@ -2,8 +2,8 @@
 
 use sexton_tests::platform::{Platform, Program};
 
-use super::{IN_THE_END, by_hand, count, until};
-use crate::cli::followed::Followed;
+use super::{FINAL_TIMEOUT, by_hand, count, until};
+use crate::cli::following_command::FollowingCommand;
 
 /// A platform whose only task type `work` is this shell script.
 async fn platform(script: &str, worker: &[(&str, &str)]) -> (Platform, Program) {
@@ -30,7 +30,7 @@ fn touch(platform: &Platform, name: &str) {
 }
 
 #[tokio::test]
-async fn what_a_task_writes_is_followed_while_it_runs_and_masked() {
+async fn task_output_is_followed_and_masked_while_the_task_runs() {
     let script = "echo begun with token-4711 >&2
         echo '::progress 40 token=token-4712'
         while ! test -e go.$SEXTON_ATTEMPT; do sleep 0.05; done
@@ -43,13 +43,15 @@ async fn what_a_task_writes_is_followed_while_it_runs_and_masked() {
         let told = platform.sexton(&["executions", "logs", &id]).await.stdout;
         told.contains("err begun with ***").then_some(())
     };
-    platform.eventually("the first line is shown", IN_THE_END, begun).await;
+    platform.eventually("the first line is shown", FINAL_TIMEOUT, begun).await;
     assert_eq!(count(&platform, "executions WHERE state = 'running' AND attempt = 1").await, 1);
     until(&platform, "attempts WHERE (progress ->> 'percent')::float8 = 40", 1).await;
 
     // Its first word shows that it follows from the first attempt on.
-    let mut follower =
-        Followed::start(platform.database_url(), &["executions", "logs", "-f", id.as_str()]);
+    let mut follower = FollowingCommand::start(
+        platform.database_url(),
+        &["executions", "logs", "-f", id.as_str()],
+    );
     let mut told = vec![follower.line().await];
     touch(&platform, "go.1");
     until(&platform, "attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
@@ -72,7 +74,7 @@ async fn what_a_task_writes_is_followed_while_it_runs_and_masked() {
 }
 
 #[tokio::test]
-async fn a_task_goes_on_writing_while_the_database_keeps_its_output_waiting() {
+async fn a_task_keeps_writing_while_the_database_delays_its_output() {
     let script = "echo first
         while ! test -e go; do sleep 0.05; done
         yes 0123456789abcde | head -c 20000000
@@ -86,7 +88,7 @@ async fn a_task_goes_on_writing_while_the_database_keeps_its_output_waiting() {
     sqlx::query(lock).execute(&mut *other).await.unwrap();
     touch(&platform, "go");
     let written = async || platform.folder().join("written").exists().then_some(());
-    platform.eventually("the task wrote all", IN_THE_END, written).await;
+    platform.eventually("the task wrote all", FINAL_TIMEOUT, written).await;
     other.rollback().await.unwrap();
     until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     let output = &platform.sexton_json(&["executions", "logs", &id]).await["output"];
@@ -115,9 +117,9 @@ async fn binary_output_is_stored_and_shown_escaped() {
 }
 
 #[tokio::test]
-async fn sixty_four_children_that_write_much_cost_a_worker_little_memory() {
+async fn a_worker_with_sixty_four_verbose_tasks_uses_little_memory() {
     const SLOTS: usize = 64;
-    const MOST_KIB: u64 = 20 * 1024;
+    const MAX_KIB: u64 = 20 * 1024;
     // Short lines and an endless one, more than is kept of either.
     let script = "yes short | head -c 300000 >&2
         head -c 300000 /dev/zero | tr '\\000' x
@@ -138,12 +140,12 @@ async fn sixty_four_children_that_write_much_cost_a_worker_little_memory() {
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         (names.filter(|name| name.starts_with("written.")).count() == SLOTS).then_some(())
     };
-    platform.eventually("all wrote all", IN_THE_END, written).await;
+    platform.eventually("all wrote all", FINAL_TIMEOUT, written).await;
     let more = resident_kib(&worker).saturating_sub(idle);
     other.rollback().await.unwrap();
     touch(&platform, "go");
     until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", SLOTS as i64).await;
-    assert!(more <= MOST_KIB, "{more} KiB more than idle");
+    assert!(more <= MAX_KIB, "{more} KiB more than idle");
 }
 
 fn resident_kib(program: &Program) -> u64 {

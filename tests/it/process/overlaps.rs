@@ -5,7 +5,7 @@ use sexton_model::state::State;
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::platform::{Platform, Program};
 
-use super::{IN_THE_END, count, until};
+use super::{FINAL_TIMEOUT, count, until};
 
 /// A platform with one job that fires every two seconds, or not by itself.
 struct Scene {
@@ -93,7 +93,7 @@ async fn queued_firings_run_one_after_the_other_in_their_order() {
         let done = scene.count("executions WHERE state = 'succeeded' AND waits = 'queue'").await;
         (done >= 4).then_some(())
     };
-    scene.platform.eventually("four that were queued have run", IN_THE_END, ran).await;
+    scene.platform.eventually("four that were queued have run", FINAL_TIMEOUT, ran).await;
     let skipped = "executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
     assert!(scene.count(skipped).await > 0, "a task of 2.5 s, a firing each second");
     // Each began after the one before had ended, and in the order of their nominal times.
@@ -135,7 +135,7 @@ async fn a_statement_that_is_replaced_in_the_middle_leaves_nothing_and_the_new_o
 }
 
 #[tokio::test]
-async fn what_a_frozen_worker_runs_is_replaced_when_its_lease_is_over_and_not_before() {
+async fn a_task_of_a_frozen_worker_is_replaced_only_after_its_lease() {
     let entry = "sql = \"select gated($2)\"";
     let scene = Scene::new(&format!("{SELDOM}\noverlap = \"replace\""), entry).await;
     scene.sql(GATED).await;
@@ -164,7 +164,7 @@ async fn what_a_frozen_worker_runs_is_replaced_when_its_lease_is_over_and_not_be
 }
 
 #[tokio::test]
-async fn what_people_ask_for_waits_for_its_turn_and_every_one_of_them_runs() {
+async fn every_trigger_waits_for_its_turn_and_runs() {
     let scene = Scene::new("overlap = \"queue\"", "command = [\"sleep\", \"0.3\"]").await;
     let mut waits = Vec::new();
     for key in ["one", "two", "three", "four"] {
@@ -181,7 +181,7 @@ async fn what_people_ask_for_waits_for_its_turn_and_every_one_of_them_runs() {
 }
 
 #[tokio::test]
-async fn a_waiter_shows_why_it_waits_is_no_debt_and_can_be_cancelled() {
+async fn a_waiting_execution_shows_its_reason_has_no_unpublished_ticket_and_can_be_cancelled() {
     let job = format!("{SELDOM}\noverlap = \"queue\"");
     let scene = Scene::new(&job, "command = [\"sleep\", \"3000\"]").await;
     let _worker = scene.worker("w1");
@@ -213,7 +213,7 @@ async fn a_waiter_shows_why_it_waits_is_no_debt_and_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_round_that_fails_after_its_claims_says_what_it_has_written() {
+async fn a_planner_round_that_fails_after_its_claims_logs_what_it_wrote() {
     let platform = Platform::new().await.unwrap();
     let pool = platform.store().pool();
     let ago = |minutes| sexton_service::clock::now() - TimeDelta::minutes(minutes);
@@ -233,7 +233,7 @@ async fn a_round_that_fails_after_its_claims_says_what_it_has_written() {
             .contains("firings that will not run, by their jobs' misfire policies: 1")
             .then_some(())
     };
-    platform.eventually("the firing that will not run is told", IN_THE_END, told).await;
+    platform.eventually("the firing that will not run is told", FINAL_TIMEOUT, told).await;
     let refused = async || platform.logs().contains("no admission today").then_some(());
-    platform.eventually("the round has failed", IN_THE_END, refused).await;
+    platform.eventually("the round has failed", FINAL_TIMEOUT, refused).await;
 }

@@ -3,7 +3,7 @@
 use sexton_tests::platform::Platform;
 
 use super::ledger::Ledger;
-use super::{IN_THE_END, count, until};
+use super::{FINAL_TIMEOUT, count, until};
 
 /// A job for each of two pools.
 const JOBS: &str = r#"
@@ -61,7 +61,7 @@ async fn a_worker_runs_the_tasks_of_each_pool_in_that_pool_s_slots() {
 }
 
 #[tokio::test]
-async fn a_pool_that_nobody_serves_is_told_with_what_waits_there_until_somebody_does() {
+async fn status_reports_a_pool_without_workers_and_its_waiting_executions() {
     let mut platform = Platform::new().await.unwrap();
     let ledger = Ledger::new(&platform, ":");
     platform.catalogue(&ledger.catalogue());
@@ -93,11 +93,11 @@ async fn a_pool_that_nobody_serves_is_told_with_what_waits_there_until_somebody_
     let mut other = platform.start_worker("w2", &[("WORKER_POOLS", "reports:3")]).unwrap();
     until(&platform, "executions WHERE state = 'succeeded'", 2).await;
     platform
-        .eventually("no warning is left", IN_THE_END, async || {
+        .eventually("no warning is left", FINAL_TIMEOUT, async || {
             warnings().await.as_array().is_some_and(Vec::is_empty).then_some(())
         })
         .await;
     other.terminate();
-    assert!(other.exit(IN_THE_END).await.success());
+    assert!(other.exit(FINAL_TIMEOUT).await.success());
     assert_eq!(warnings().await[0]["pool"], "reports");
 }

@@ -10,7 +10,7 @@ use super::{by_hand, count, until};
 const DELAYS: [(&str, f64, f64); 4] =
     [("1s500ms", 1.5, 3.0), ("2s300ms", 2.3, 4.0), ("7s", 7.0, 4.0), ("11s200ms", 11.2, 5.0)];
 /// Retries at once, by the main queue: what a ticket's way takes on this machine, at this moment.
-const AT_ONCE: usize = 6;
+const IMMEDIATE_RETRIES: usize = 6;
 
 #[tokio::test]
 async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
@@ -36,13 +36,13 @@ async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
         platform.sexton(&["jobs", "trigger", &format!("delayed.n{number}")]).await;
     }
     // Before, beside and after them.
-    for number in 0..AT_ONCE {
+    for number in 0..IMMEDIATE_RETRIES {
         platform.sexton(&["jobs", "trigger", "at.once"]).await;
         let all = "executions e JOIN jobs j ON j.id = e.job_id
                    WHERE j.name = 'at.once' AND e.state = 'succeeded'";
         until(&platform, all, number as i64 + 1).await;
     }
-    let all = (DELAYS.len() + AT_ONCE) as i64;
+    let all = (DELAYS.len() + IMMEDIATE_RETRIES) as i64;
     until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", all).await;
 
     // By the database's clock: the end of the first attempt is what the delay counts from.
@@ -70,7 +70,7 @@ async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
 }
 
 #[tokio::test]
-async fn a_job_s_word_on_retries_holds_before_the_catalogue_s_and_that_before_the_worker_s() {
+async fn retry_settings_of_the_job_override_the_catalogue_and_the_worker() {
     let mut platform = Platform::new().await.unwrap();
     let fails = "command = [\"/bin/false\"]";
     platform.catalogue(&format!(

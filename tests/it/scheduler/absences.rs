@@ -73,7 +73,7 @@ pub(super) fn expected(policy: &str, now_s: i64) -> BTreeMap<i64, String> {
 }
 
 #[tokio::test]
-async fn after_hours_and_days_without_any_scheduler_the_ledger_is_what_each_policy_says() {
+async fn the_ledger_follows_each_misfire_policy_after_hours_and_days_without_a_scheduler() {
     for away_s in [3 * HOUR, 5 * HOUR + 1_800, 3 * DAY, 3 * DAY + 90] {
         let f = Fixture::without_broker().await;
         let mut jobs = Vec::new();

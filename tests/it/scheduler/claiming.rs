@@ -64,7 +64,7 @@ async fn a_planner_whose_cursor_was_set_back_claims_nothing_twice() {
 }
 
 #[tokio::test]
-async fn what_is_claimed_is_published_and_marked_without_the_relay() {
+async fn the_claimer_publishes_and_marks_its_tickets_without_the_relay() {
     let f = Fixture::new().await;
     due_jobs(&f, 3).await;
     let (planner, mut dispatcher) = f.planner();
@@ -108,7 +108,7 @@ async fn a_crash_between_publish_and_mark_publishes_the_same_ticket_again() {
 }
 
 #[tokio::test]
-async fn while_the_broker_is_away_claiming_goes_on_and_the_debt_stays_in_the_rows() {
+async fn claiming_continues_without_a_broker_and_the_rows_keep_their_unpublished_tickets() {
     let f = Fixture::without_broker().await;
     due_jobs(&f, 20).await;
     let (planner, _dispatcher) = f.planner();
@@ -126,7 +126,7 @@ async fn while_the_broker_is_away_claiming_goes_on_and_the_debt_stays_in_the_row
 }
 
 #[tokio::test]
-async fn a_firing_during_an_execution_is_skipped_with_the_reason_where_the_job_says_so() {
+async fn a_firing_during_an_execution_is_skipped_with_the_reason_under_overlap_skip() {
     let f = Fixture::without_broker().await;
     let mut job = NewJob::new("the.job").cron("* * * * *", at(0));
     job.overlap = "skip";
@@ -153,7 +153,7 @@ async fn firings_missed_in_an_absence_become_one_execution_and_a_gap() {
 }
 
 #[tokio::test]
-async fn jobs_that_cannot_be_planned_stop_no_other_and_are_not_touched() {
+async fn unplannable_jobs_stop_no_other_job_and_stay_unchanged() {
     let f = Fixture::without_broker().await;
     // Applied first, they come first in every batch.
     f.job(NewJob::new("a.noCron").cron("often", at(0))).await;
@@ -204,7 +204,7 @@ async fn a_job_whose_row_the_database_refuses_to_claim_is_found_and_set_aside() 
 }
 
 #[tokio::test]
-async fn it_sleeps_until_the_next_firing_by_the_databases_clock() {
+async fn the_planner_sleeps_until_the_next_firing_by_the_database_clock() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("the.job").cron("* * * * *", at(2))).await;
     let (planner, _dispatcher) = f.planner();
@@ -234,7 +234,7 @@ async fn a_job_that_falls_due_during_a_round_is_claimed_at_once() {
 }
 
 #[tokio::test]
-async fn jobs_that_another_planner_has_locked_do_not_make_it_spin() {
+async fn jobs_locked_by_another_planner_do_not_make_the_planner_spin() {
     let f = Fixture::without_broker().await;
     due_jobs(&f, 1).await;
     let mut other = f.db.pool().begin().await.unwrap();
@@ -245,7 +245,7 @@ async fn jobs_that_another_planner_has_locked_do_not_make_it_spin() {
 }
 
 #[tokio::test]
-async fn a_missing_schema_is_an_outage_that_says_what_to_do() {
+async fn a_missing_schema_is_an_outage_with_a_remedy() {
     let f = Fixture::without_broker().await;
     sqlx::query("DROP TABLE jobs CASCADE").execute(f.db.pool()).await.unwrap();
     let (planner, _dispatcher) = f.planner();
@@ -259,7 +259,7 @@ async fn a_missing_schema_is_an_outage_that_says_what_to_do() {
 
 /// The whole batch takes twelve seconds here, and an answer is waited for for ten.
 #[tokio::test]
-async fn a_batch_that_the_database_is_too_slow_for_is_claimed_in_smaller_ones() {
+async fn a_batch_too_large_for_a_slow_database_is_claimed_in_smaller_batches() {
     let f = Fixture::without_broker().await;
     due_jobs(&f, 120).await;
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS

@@ -86,7 +86,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn two_answers_that_never_come_hold_up_the_others_for_ten_seconds() {
+async fn two_missing_answers_delay_the_others_for_ten_seconds() {
     let scene = Scene::new().await;
     scene.proxy.swallow_answers_matching(b"-- mark_published", 2);
     for given_up in [2, 4] {
@@ -117,7 +117,7 @@ async fn a_shutdown_does_not_wait_for_answers_that_never_come() {
 }
 
 #[tokio::test]
-async fn what_was_handed_over_before_a_shutdown_is_published() {
+async fn a_shutdown_publishes_tickets_handed_over_before() {
     let scene = Scene::new().await;
     scene.hand_over(6).await;
     scene.soft.cancel();

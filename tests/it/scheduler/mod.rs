@@ -7,21 +7,21 @@
 #![expect(clippy::unwrap_used, reason = "a helper that panics is a test that fails")]
 
 mod absences;
-mod admitting;
+mod admission;
+mod catch_up_hold;
 mod claiming;
 mod dispatching;
-mod failing;
-mod holding;
-mod kinds;
+mod failure_pause;
 mod ledger;
 mod pruning;
 mod reconciling;
-mod refusing;
+mod refused_tickets;
 mod relaying;
 mod rescuing;
-mod starting;
+mod schedule_kinds;
+mod startup;
 mod sweeping;
-mod zones;
+mod time_zones;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The pruner: what goes, what stays, and when.
 
 mod audit;
+mod cursors;
 mod jobs;
-mod turns;
 
 use chrono::{Days, TimeDelta};
 use serde_json::json;
@@ -17,10 +17,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fixture, at};
 
-const TERMS: RetentionPolicy = RetentionPolicy { days: 30, audit_days: Some(400) };
+const RETENTION: RetentionPolicy = RetentionPolicy { days: 30, audit_days: Some(400) };
 
 fn pruner(f: &Fixture) -> Pruner {
-    Pruner::new(f.store(), TERMS, CancellationToken::new())
+    Pruner::new(f.store(), RETENTION, CancellationToken::new())
 }
 
 /// One round, so many days after the beginning, by a process that has just started.
@@ -44,7 +44,7 @@ async fn remaining(f: &Fixture, id: ExecutionId) -> bool {
 }
 
 #[tokio::test]
-async fn finished_executions_go_after_their_time_and_failed_ones_never() {
+async fn retention_removes_finished_executions_and_never_failed_ones() {
     let f = Fixture::without_broker().await;
     let mut ids = Vec::new();
     for state in State::ALL {
@@ -60,7 +60,7 @@ async fn finished_executions_go_after_their_time_and_failed_ones_never() {
 }
 
 #[tokio::test]
-async fn a_callers_own_key_goes_on_deduplicating_when_the_rest_of_its_row_is_gone() {
+async fn an_own_key_still_deduplicates_after_its_row_was_stripped() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     let mut execution = NewExecution::new(job, State::Succeeded, at(0));
@@ -91,7 +91,7 @@ async fn a_callers_own_key_goes_on_deduplicating_when_the_rest_of_its_row_is_gon
 }
 
 #[tokio::test]
-async fn more_rows_than_a_batch_holds_all_go() {
+async fn retention_removes_more_rows_than_one_batch() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     // Ids of version 7 of the instant, as the claim draws them.
@@ -124,7 +124,7 @@ async fn more_rows_than_a_batch_holds_all_go() {
 }
 
 #[tokio::test]
-async fn while_another_replica_prunes_this_one_does_not() {
+async fn only_one_replica_prunes_at_a_time() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Succeeded, 0).await;
     let other = f.db.other_store().unwrap();
@@ -141,7 +141,7 @@ async fn while_another_replica_prunes_this_one_does_not() {
 }
 
 #[tokio::test]
-async fn a_pass_is_made_at_three_in_the_morning_and_once() {
+async fn the_pruner_runs_once_at_three_in_the_morning() {
     let f = Fixture::without_broker().await;
     f.execution(State::Succeeded, 0).await;
     let pruner = pruner(&f);
@@ -160,7 +160,7 @@ async fn a_pass_is_made_at_three_in_the_morning_and_once() {
 }
 
 #[tokio::test]
-async fn a_pass_that_failed_is_made_up_for_a_minute_later() {
+async fn a_failed_prune_is_repeated_after_a_minute() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Succeeded, 0).await;
     let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -181,7 +181,7 @@ async fn a_pass_that_failed_is_made_up_for_a_minute_later() {
 }
 
 #[tokio::test]
-async fn old_gaps_alone_are_work_too() {
+async fn retention_removes_old_gaps_alone() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     sqlx::query(
@@ -219,7 +219,7 @@ async fn bulks(f: &Fixture, states: &[(&str, bool)], items: i64) {
 }
 
 #[tokio::test]
-async fn bulks_go_with_their_items_and_those_that_have_not_ended_stay() {
+async fn retention_removes_ended_bulks_with_their_items_and_no_others() {
     let f = Fixture::without_broker().await;
     let ended = [("done", true), ("stopped", true)];
     let open = [("preparing", false), ("running", false), ("paused", false)];
@@ -243,12 +243,12 @@ async fn bulks_go_with_their_items_and_those_that_have_not_ended_stay() {
 }
 
 #[tokio::test]
-async fn a_pass_that_is_stopped_among_bulks_says_that_it_is_not_complete() {
+async fn a_prune_stopped_among_bulks_reports_itself_incomplete() {
     let f = Fixture::without_broker().await;
     // So many batches that they outlast the stop by far.
     bulks(&f, &[("stopped", true)], 60_000).await;
     let stop = CancellationToken::new();
-    let stopped = Pruner::new(f.store(), TERMS, stop.clone());
+    let stopped = Pruner::new(f.store(), RETENTION, stop.clone());
     let passing = stopped.run_once(Some(at(0) + Days::new(31)));
     let stopping = async {
         // What has lost a part of its items is not resumed any more.

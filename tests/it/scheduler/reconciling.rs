@@ -26,7 +26,7 @@ async fn published(f: &Fixture, second: i64) -> ExecutionId {
 }
 
 #[tokio::test]
-async fn a_ticket_lost_with_its_queue_is_owed_again_after_the_grace_and_not_before() {
+async fn a_ticket_lost_with_its_queue_is_republished_only_after_the_grace() {
     let f = Fixture::new().await;
     let id = published(&f, 0).await;
     let queue = f.namespace.main();
@@ -41,7 +41,7 @@ async fn a_ticket_lost_with_its_queue_is_owed_again_after_the_grace_and_not_befo
 }
 
 #[tokio::test]
-async fn patience_doubles_each_time_a_ticket_is_missed() {
+async fn the_reconciler_s_grace_doubles_each_time_a_ticket_is_missed() {
     let f = Fixture::new().await;
     published(&f, 0).await;
     f.tickets().await;
@@ -56,7 +56,7 @@ async fn patience_doubles_each_time_a_ticket_is_missed() {
 }
 
 #[tokio::test]
-async fn a_ticket_that_waits_in_a_long_queue_is_not_owed_again() {
+async fn a_ticket_waiting_in_a_long_queue_is_not_republished() {
     let f = Fixture::new().await;
     let id = published(&f, 0).await;
     let reconciled = reconciler(&f).run_once(now(10 * GRACE)).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_ticket_that_waits_in_a_long_queue_is_not_owed_again() {
 }
 
 #[tokio::test]
-async fn a_ticket_that_younger_ones_have_overtaken_is_owed_again() {
+async fn a_ticket_overtaken_by_younger_ones_is_republished() {
     let f = Fixture::new().await;
     let lost = published(&f, 0).await;
     f.tickets().await;
@@ -80,7 +80,7 @@ async fn a_ticket_that_younger_ones_have_overtaken_is_owed_again() {
 }
 
 #[tokio::test]
-async fn while_the_broker_is_away_nothing_is_judged() {
+async fn the_reconciler_judges_nothing_without_a_broker() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     let id = f.insert(NewExecution::new(job, State::Pending, at(0)).published()).await;

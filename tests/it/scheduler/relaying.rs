@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::{Fixture, at, now, ticket_of};
 
 #[tokio::test]
-async fn a_debt_is_published_in_nominal_order_whatever_the_order_of_its_claims() {
+async fn the_relay_publishes_tickets_in_nominal_order() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     let mut expected = Vec::new();
@@ -65,7 +65,7 @@ async fn a_mark_changes_nothing_in_a_row_that_has_moved_on() {
 }
 
 #[tokio::test]
-async fn a_ticket_that_another_relay_has_taken_is_left_to_it_for_half_a_minute() {
+async fn a_ticket_taken_by_another_relay_is_left_to_it_for_half_a_minute() {
     let f = Fixture::new().await;
     f.execution(State::Pending, 0).await;
     // It died after the taking.
@@ -76,7 +76,7 @@ async fn a_ticket_that_another_relay_has_taken_is_left_to_it_for_half_a_minute()
 }
 
 #[tokio::test]
-async fn a_debt_larger_than_a_round_drains_at_a_bounded_rate() {
+async fn the_relay_drains_a_backlog_at_a_bounded_rate() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     sqlx::query(
@@ -100,7 +100,7 @@ async fn a_debt_larger_than_a_round_drains_at_a_bounded_rate() {
 }
 
 #[tokio::test]
-async fn a_ticket_that_the_broker_refuses_waits_longer_each_time_and_holds_up_no_other() {
+async fn a_refused_ticket_backs_off_and_delays_no_other() {
     let f = Fixture::new().await;
     let mut full = NewJob::new("a.full");
     full.pool = "full".to_owned();
@@ -133,7 +133,7 @@ async fn a_ticket_that_the_broker_refuses_waits_longer_each_time_and_holds_up_no
 }
 
 #[tokio::test]
-async fn a_ticket_that_is_not_confirmed_in_time_is_told_apart_from_a_broker_that_is_away() {
+async fn an_unconfirmed_ticket_is_distinguished_from_an_unreachable_broker() {
     let broker = sexton_tests::servers::shared().await.unwrap().amqp_url.clone();
     let proxy = Proxy::before(&broker).await.unwrap();
     let namespace = TestNamespace::new();
@@ -183,7 +183,7 @@ async fn tickets_of_a_pool_that_nobody_has_declared_find_a_queue() {
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_read_holds_up_no_other() {
+async fn an_unreadable_row_delays_no_other() {
     let f = Fixture::new().await;
     let mut bad = NewJob::new("a.bad");
     bad.pool = "Not A Pool".to_owned();

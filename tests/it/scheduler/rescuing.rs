@@ -53,7 +53,7 @@ impl Observer {
 }
 
 #[tokio::test]
-async fn a_lost_attempt_is_tried_again_at_once_and_the_relay_is_told() {
+async fn a_lost_attempt_is_retried_at_once_and_the_relay_is_notified() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let relay = Arc::default();
@@ -69,7 +69,7 @@ async fn a_lost_attempt_is_tried_again_at_once_and_the_relay_is_told() {
 }
 
 #[tokio::test]
-async fn a_lease_that_still_runs_is_left_alone() {
+async fn the_rescuer_leaves_a_running_lease_alone() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let observer = Observer::new(&f, &Arc::default());
@@ -80,7 +80,7 @@ async fn a_lease_that_still_runs_is_left_alone() {
 }
 
 #[tokio::test]
-async fn whatever_the_database_s_clock_does_an_attempt_is_lost_after_a_lease_of_the_observer_s_and_not_before()
+async fn the_rescuer_ends_an_attempt_after_one_lease_by_its_own_clock_whatever_the_database_clock_says()
  {
     let hour = 3_600;
     for (seconds, told) in [
@@ -104,7 +104,7 @@ async fn whatever_the_database_s_clock_does_an_attempt_is_lost_after_a_lease_of_
 }
 
 #[tokio::test]
-async fn a_rescuer_that_has_just_begun_waits_for_a_lease_however_old_the_last_renewal_is() {
+async fn a_new_rescuer_waits_for_one_lease_whatever_the_age_of_the_last_renewal() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let old = Observer::new(&f, &Arc::default());
@@ -162,8 +162,7 @@ async fn each_attempt_is_judged_by_the_lease_that_it_was_opened_with() {
 }
 
 #[tokio::test]
-async fn of_a_worker_of_the_version_before_an_attempt_is_lost_only_if_the_database_s_clock_agrees()
-{
+async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_clock_agrees() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     let mut execution = NewExecution::new(job, State::Running, at(0));
@@ -180,7 +179,7 @@ async fn of_a_worker_of_the_version_before_an_attempt_is_lost_only_if_the_databa
 }
 
 #[tokio::test]
-async fn what_another_server_says_is_seen_anew() {
+async fn the_rescuer_observes_anew_on_another_server() {
     let f = Fixture::without_broker().await;
     let id = f.execution(State::Running, 0).await;
     let observer = Observer::new(&f, &Arc::default());

@@ -83,7 +83,7 @@ async fn alter(f: &Fixture, assignments: &'static str) {
 }
 
 #[tokio::test]
-async fn a_queue_in_step_is_left_alone() {
+async fn a_sweep_leaves_a_consistent_queue_alone() {
     let f = Fixture::new().await;
     let id = parked(&f).await;
     assert_eq!(sweep(&f).run_once(now(100)).await.unwrap(), SweepReport::NotDue);
@@ -91,7 +91,7 @@ async fn a_queue_in_step_is_left_alone() {
 }
 
 #[tokio::test]
-async fn copies_made_by_hand_are_removed_but_for_one() {
+async fn a_sweep_removes_all_manual_copies_but_one() {
     let f = Fixture::new().await;
     let id = parked(&f).await;
     for _ in 0..2 {
@@ -104,7 +104,7 @@ async fn copies_made_by_hand_are_removed_but_for_one() {
 }
 
 #[tokio::test]
-async fn the_message_of_a_discarded_execution_goes() {
+async fn a_sweep_removes_the_message_of_a_discarded_execution() {
     let f = Fixture::new().await;
     let id = parked(&f).await;
     alter(&f, "state = 'discarded'").await;
@@ -114,7 +114,7 @@ async fn the_message_of_a_discarded_execution_goes() {
 }
 
 #[tokio::test]
-async fn the_parked_copy_of_a_requeued_execution_goes_and_the_requeue_stands() {
+async fn a_sweep_removes_the_parked_copy_of_a_requeued_execution() {
     let f = Fixture::new().await;
     let id = parked(&f).await;
     alter(
@@ -130,7 +130,7 @@ async fn the_parked_copy_of_a_requeued_execution_goes_and_the_requeue_stands() {
 }
 
 #[tokio::test]
-async fn a_message_with_another_number_or_of_a_finished_execution_goes() {
+async fn a_sweep_removes_messages_of_other_attempts_and_finished_executions() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     let failed = f.insert(NewExecution::new(job, State::Failed, super::at(0)).attempt(3)).await;
@@ -218,7 +218,7 @@ async fn a_ticket_that_the_broker_parked_fails_its_execution() {
 }
 
 #[tokio::test]
-async fn a_requeue_stands_though_the_sweep_died_before_it_removed_what_the_broker_had_parked() {
+async fn a_requeue_survives_a_sweep_that_died_before_removing_the_parked_message() {
     let f = Fixture::new().await;
     let id = f.execution(State::Pending, 0).await;
     f.relay().run_once(now(1)).await.unwrap();
@@ -239,7 +239,7 @@ async fn a_requeue_stands_though_the_sweep_died_before_it_removed_what_the_broke
 }
 
 #[tokio::test]
-async fn what_no_row_knows_stays_in_its_order_and_is_not_looked_through_again() {
+async fn unknown_messages_keep_their_order_and_are_not_swept_twice() {
     let f = Fixture::new().await;
     let forgotten = uuid::Uuid::now_v7().to_string();
     put(&f, Some("not JSON"), None, "<xml/>").await;
@@ -255,7 +255,7 @@ async fn what_no_row_knows_stays_in_its_order_and_is_not_looked_through_again() 
 }
 
 #[tokio::test]
-async fn a_purged_graveyard_is_published_again() {
+async fn a_purged_failed_queue_is_refilled_from_the_rows() {
     let f = Fixture::new().await;
     let ids = [parked(&f).await, parked(&f).await, parked(&f).await];
     let failed = f.namespace.failed();

@@ -11,7 +11,7 @@ use sexton_servers::{PostgresOptions, PostgresServer, shared};
 use sexton_tests::platform::{Platform, Program};
 use tokio::time::Instant;
 
-use super::{BEYOND, IN_THE_END, Machine, private};
+use super::{BEYOND, FINAL_TIMEOUT, Machine, private};
 use crate::process::ledger::Ledger;
 use crate::process::{by_hand, count, until};
 
@@ -68,7 +68,7 @@ impl Scene {
 
     async fn begun(&self, wanted: usize) {
         let begun = async || (self.ledger.lines("begin").len() >= wanted).then_some(());
-        self.platform.eventually("the tasks have begun", IN_THE_END, begun).await;
+        self.platform.eventually("the tasks have begun", FINAL_TIMEOUT, begun).await;
     }
 
     async fn worker(&self, name: &str) -> Program {
@@ -85,7 +85,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn however_postgresql_s_clock_is_set_no_attempt_is_taken_from_a_worker_that_lives() {
+async fn no_attempt_is_taken_from_a_live_worker_however_postgresql_s_clock_is_set() {
     let _private = private().await;
     // Longer than a lease, so that one that is not renewed in time would be noticed.
     let mut scene = Scene::new("sleep 11").await;
@@ -101,7 +101,7 @@ async fn however_postgresql_s_clock_is_set_no_attempt_is_taken_from_a_worker_tha
         }
         let ended = TASKS * (round + 1);
         let all = async || (scene.ledger.lines("end").len() >= ended).then_some(());
-        scene.platform.eventually("all have ended", IN_THE_END, all).await;
+        scene.platform.eventually("all have ended", FINAL_TIMEOUT, all).await;
         until(&scene.platform, "executions WHERE state = 'succeeded'", ended as i64).await;
         scene.ledger.no_overlap();
         let runs = scene.ledger.runs();
@@ -113,7 +113,7 @@ async fn however_postgresql_s_clock_is_set_no_attempt_is_taken_from_a_worker_tha
 }
 
 #[tokio::test]
-async fn however_postgresql_s_clock_is_set_the_attempt_of_a_dead_worker_is_tried_again_soon() {
+async fn the_attempt_of_a_dead_worker_is_retried_soon_however_postgresql_s_clock_is_set() {
     let _private = private().await;
     Box::pin(is_tried_again(Machine::Shared)).await;
 }

@@ -20,7 +20,7 @@ const DONE: i32 = 0;
 const UNREACHABLE: i32 = 5;
 
 #[tokio::test]
-async fn a_command_whose_connections_are_cut_slow_or_silent_comes_back_and_says_so() {
+async fn a_command_returns_an_error_when_its_connections_are_cut_slow_or_silent() {
     tokio::join!(to_postgresql(), to_rabbitmq());
 }
 

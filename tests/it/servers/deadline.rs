@@ -17,7 +17,7 @@ use crate::process::ledger::Ledger;
 use crate::process::{by_hand, until};
 
 /// The broker looks for consumers that are too slow once a minute at the most.
-const IN_THE_END: Duration = Duration::from_mins(5);
+const FINAL_TIMEOUT: Duration = Duration::from_mins(5);
 const ACK_DEADLINE: (&str, &str) = ("ACK_DEADLINE_MS", "40000");
 
 /// A consumer that holds a message for as long as the broker lets it: its channel's end is what the test
@@ -57,7 +57,7 @@ impl Holder {
 }
 
 #[tokio::test]
-async fn a_task_longer_than_the_broker_s_patience_costs_no_channel_and_runs_once() {
+async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once() {
     let configuration = vec!["consumer_timeout = 60000".to_owned()];
     let rabbit = RabbitServer::start_private(RabbitOptions { configuration }).await.unwrap();
     let servers = sexton_servers::shared().await.unwrap();
@@ -72,14 +72,14 @@ async fn a_task_longer_than_the_broker_s_patience_costs_no_channel_and_runs_once
     let wire = Wire::connect(&platform).await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
     let begun = async || ledger.lines("begin").pop();
-    platform.eventually("the task has begun", IN_THE_END, begun).await;
+    platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
     // It begins to hold its message later than the slot did.
     let holder = Holder::new(rabbit.url()).await;
     let thrown_out = async || holder.is_thrown_out().then_some(());
-    platform.eventually("the broker's patience is over", IN_THE_END, thrown_out).await;
+    platform.eventually("the broker's patience is over", FINAL_TIMEOUT, thrown_out).await;
     let long = "attempts WHERE finished_at IS NULL AND opened_at < now() - interval '70 seconds'";
     platform
-        .eventually("the task is longer than that", IN_THE_END, async || {
+        .eventually("the task is longer than that", FINAL_TIMEOUT, async || {
             (crate::process::count(&platform, long).await == 1).then_some(())
         })
         .await;
@@ -88,13 +88,13 @@ async fn a_task_longer_than_the_broker_s_patience_costs_no_channel_and_runs_once
     until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     // The slot consumes again, on the channel of before: the broker had no reason to close it.
     let consumes = async || (wire.consumers(wire.main()).await == 1).then_some(());
-    platform.eventually("the slot consumes again", IN_THE_END, consumes).await;
+    platform.eventually("the slot consumes again", FINAL_TIMEOUT, consumes).await;
     assert!(!worker.log().contains("the consumer has ended"), "{}", worker.log());
     assert_eq!(ledger.lines("begin").len(), 1);
     assert_eq!(ledger.lines("end").len(), 1);
     assert_eq!(wire.depth(wire.main()).await, 0, "the ticket did not come back");
     worker.terminate();
-    assert!(worker.exit(IN_THE_END).await.success());
+    assert!(worker.exit(FINAL_TIMEOUT).await.success());
     drop(platform);
     rabbit.end().await.unwrap();
 }

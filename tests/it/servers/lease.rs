@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sexton_tests::platform::Platform;
 use tokio::time::Instant;
 
-use super::{BEYOND, IN_THE_END, LEASE, Machine};
+use super::{BEYOND, FINAL_TIMEOUT, LEASE, Machine};
 use crate::process::ledger::Ledger;
 use crate::process::{by_hand, until};
 
@@ -31,7 +31,7 @@ fn descendants(ancestor: u32) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn what_died_with_its_worker_and_guard_is_tried_again_soon_after_its_lease() {
+async fn an_attempt_that_died_with_its_worker_and_guard_is_retried_soon_after_its_lease() {
     is_tried_again(Machine::Shared).await;
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn is_tried_again(machine: Machine) {
     scheduler.ready().await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
     let begun = async || ledger.lines("begin").pop();
-    platform.eventually("the task has begun", IN_THE_END, begun).await;
+    platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
     let mut other = platform.start_worker("w2", &[]).unwrap();
     other.ready().await;
 
@@ -60,7 +60,7 @@ pub(super) async fn is_tried_again(machine: Machine) {
         let _ = kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL);
     }
     let again = async || ledger.lines("begin").get(1).map(|_| killed.elapsed());
-    let after = platform.eventually("it is tried again", IN_THE_END, again).await;
+    let after = platform.eventually("it is tried again", FINAL_TIMEOUT, again).await;
     println!("MEASURED the next attempt began {after:?} after the kill, lease {LEASE:?}");
     assert!(
         after < machine.within(LEASE + BEYOND),

@@ -6,7 +6,7 @@
 //! theirs goes through a proxy, and their tasks note in a ledger outside of the platform what really
 //! ran. Faults are private servers that are stopped, killed, frozen and wiped, and proxies that cut,
 //! delay and swallow. After the last of them the same is asked of rows, ledger, queues and logs each
-//! time: [`stage::Stage::end`].
+//! time: [`loaded_platform::LoadedPlatform::end`].
 //!
 //! Waits are for what can be observed, each with a deadline; only how long a fault lasts is time. That
 //! work goes on in the end is asked for wherever the tests run; that it goes on as soon as is promised,
@@ -17,16 +17,16 @@
 mod clock;
 mod console;
 mod deadline;
-mod hour;
+mod hour_outage;
 mod lease;
+mod loaded_platform;
 mod networks;
 mod postgresql;
-mod promised;
 mod rabbitmq;
-mod refusing;
-mod stage;
-mod unwritable;
-mod wiped;
+mod recovery_times;
+mod refusing_queues;
+mod server_wipes;
+mod unwritable_database;
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ const BROKER: Duration = Duration::from_secs(5);
 /// What is promised after PostgreSQL was away.
 const DATABASE: Duration = Duration::from_secs(10);
 /// For what only has to happen in the end.
-const IN_THE_END: Duration = Duration::from_mins(2);
+const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Who else is at work on the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +56,7 @@ impl Machine {
     /// How long something may take that is promised within `promised`.
     fn within(self, promised: Duration) -> Duration {
         match self {
-            Self::Shared => IN_THE_END,
+            Self::Shared => FINAL_TIMEOUT,
             Self::Own => promised,
         }
     }

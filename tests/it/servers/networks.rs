@@ -9,7 +9,7 @@ use std::time::Duration;
 use sexton_servers::shared;
 use tokio::time::sleep;
 
-use super::stage::{Line, Stage};
+use super::loaded_platform::{Line, LoadedPlatform};
 use super::{BROKER, DATABASE, Machine};
 use crate::bad_input::probe::not_ready;
 
@@ -23,7 +23,8 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn survives(line: Line, machine: Machine) {
     let servers = shared().await.unwrap();
-    let mut stage = Stage::on(&servers.database_url, &servers.amqp_url, 1, machine).await;
+    let mut platform_under_load =
+        LoadedPlatform::on(&servers.database_url, &servers.amqp_url, 1, machine).await;
     let (program, condition, soon) = match line {
         Line::SchedulerToDatabase => ("s1", "database", DATABASE),
         Line::SchedulerToBroker => ("s1", "broker", BROKER),
@@ -31,31 +32,43 @@ pub(super) async fn survives(line: Line, machine: Machine) {
         Line::WorkerToBroker => ("w1", "broker", BROKER),
     };
 
-    stage.fault();
-    stage.line(line).cut();
-    not_ready(&stage.platform, stage.program_named(program), condition, &[]).await;
+    platform_under_load.fault();
+    platform_under_load.line(line).cut();
+    not_ready(
+        &platform_under_load.platform,
+        platform_under_load.program_named(program),
+        condition,
+        &[],
+    )
+    .await;
     sleep(CUT).await;
-    stage.line(line).pass();
-    stage.resumes(&format!("a cut of {line:?}"), soon).await;
+    platform_under_load.line(line).pass();
+    platform_under_load.resumes(&format!("a cut of {line:?}"), soon).await;
 
-    stage.fault();
-    stage.line(line).delay(DELAY);
-    stage.goes_on(&format!("the beginning of a delay of {line:?}")).await;
-    stage.line(line).pass();
-    stage.resumes(&format!("a delay of {line:?}"), soon).await;
+    platform_under_load.fault();
+    platform_under_load.line(line).delay(DELAY);
+    platform_under_load.goes_on(&format!("the beginning of a delay of {line:?}")).await;
+    platform_under_load.line(line).pass();
+    platform_under_load.resumes(&format!("a delay of {line:?}"), soon).await;
 
-    stage.fault();
-    stage.program(program).ready().await;
-    stage.line(line).black_hole();
-    not_ready(&stage.platform, stage.program_named(program), condition, &[]).await;
+    platform_under_load.fault();
+    platform_under_load.program(program).ready().await;
+    platform_under_load.line(line).black_hole();
+    not_ready(
+        &platform_under_load.platform,
+        platform_under_load.program_named(program),
+        condition,
+        &[],
+    )
+    .await;
     sleep(SILENCE).await;
-    stage.line(line).pass();
-    stage.resumes(&format!("a silence of {line:?}"), soon).await;
-    stage.end().await;
+    platform_under_load.line(line).pass();
+    platform_under_load.resumes(&format!("a silence of {line:?}"), soon).await;
+    platform_under_load.end().await;
 }
 
 #[tokio::test]
-async fn whoever_s_connections_to_postgresql_are_cut_slow_and_silent_is_soon_back() {
+async fn programs_recover_when_connections_to_postgresql_are_cut_slow_or_silent() {
     tokio::join!(
         survives(Line::SchedulerToDatabase, Machine::Shared),
         survives(Line::WorkerToDatabase, Machine::Shared)
@@ -63,7 +76,7 @@ async fn whoever_s_connections_to_postgresql_are_cut_slow_and_silent_is_soon_bac
 }
 
 #[tokio::test]
-async fn whoever_s_connections_to_rabbitmq_are_cut_slow_and_silent_is_soon_back() {
+async fn programs_recover_when_connections_to_rabbitmq_are_cut_slow_or_silent() {
     tokio::join!(
         survives(Line::SchedulerToBroker, Machine::Shared),
         survives(Line::WorkerToBroker, Machine::Shared)

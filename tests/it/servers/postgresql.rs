@@ -3,7 +3,7 @@
 use sexton_servers::{PostgresOptions, PostgresServer, shared};
 use tokio::time::{Instant, sleep_until};
 
-use super::stage::Stage;
+use super::loaded_platform::LoadedPlatform;
 use super::{BEYOND, DATABASE, LEASE, Machine, private};
 
 #[tokio::test]
@@ -16,29 +16,30 @@ pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
     let options = PostgresOptions::default();
     let (postgres, shared) = tokio::join!(PostgresServer::start_private(options), shared());
     let mut postgres = postgres.unwrap();
-    let stage = Stage::on(postgres.url(), &shared.unwrap().amqp_url, 2, machine).await;
+    let platform_under_load =
+        LoadedPlatform::on(postgres.url(), &shared.unwrap().amqp_url, 2, machine).await;
 
-    stage.fault();
+    platform_under_load.fault();
     postgres.restart().await.unwrap();
-    stage.resumes("a restart of PostgreSQL", DATABASE).await;
+    platform_under_load.resumes("a restart of PostgreSQL", DATABASE).await;
 
-    stage.fault();
+    platform_under_load.fault();
     postgres.kill().await.unwrap();
     postgres.restart().await.unwrap();
-    stage.resumes("a SIGKILL of PostgreSQL", DATABASE).await;
+    platform_under_load.resumes("a SIGKILL of PostgreSQL", DATABASE).await;
 
     // Frozen, it holds every connection and answers nobody. What runs under a lease that cannot be
     // renewed ends by its worker's own clock, while the server is still frozen.
-    stage.fault();
-    let task = stage.endless_task().await;
+    platform_under_load.fault();
+    let task = platform_under_load.endless_task().await;
     postgres.pause().await.unwrap();
     let frozen = Instant::now();
-    let survived = stage.dies(task).await - frozen;
+    let survived = platform_under_load.dies(task).await - frozen;
     println!("MEASURED a task lived for {survived:?} after PostgreSQL was frozen, lease {LEASE:?}");
     assert!(survived < machine.within(LEASE + BEYOND), "a task lived for {survived:?}");
     sleep_until(frozen + LEASE + BEYOND).await;
     postgres.resume().await.unwrap();
-    stage.resumes("a freeze of PostgreSQL", DATABASE).await;
-    stage.at_least("attempts WHERE outcome = 'lost'", 1).await;
-    stage.end().await;
+    platform_under_load.resumes("a freeze of PostgreSQL", DATABASE).await;
+    platform_under_load.at_least("attempts WHERE outcome = 'lost'", 1).await;
+    platform_under_load.end().await;
 }

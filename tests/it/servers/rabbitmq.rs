@@ -3,7 +3,7 @@
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use tokio::time::{Instant, sleep_until};
 
-use super::stage::Stage;
+use super::loaded_platform::LoadedPlatform;
 use super::{BEYOND, BROKER, LEASE, Machine, private};
 
 /// What was claimed while there was no broker to tell.
@@ -19,23 +19,24 @@ pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
     let (rabbit, shared) =
         tokio::join!(RabbitServer::start_private(RabbitOptions::default()), shared());
     let mut rabbit = rabbit.unwrap();
-    let stage = Stage::on(&shared.unwrap().database_url, rabbit.url(), 2, machine).await;
+    let platform_under_load =
+        LoadedPlatform::on(&shared.unwrap().database_url, rabbit.url(), 2, machine).await;
 
-    stage.fault();
+    platform_under_load.fault();
     rabbit.restart().await.unwrap();
-    stage.resumes("a restart of RabbitMQ", BROKER).await;
+    platform_under_load.resumes("a restart of RabbitMQ", BROKER).await;
 
-    stage.fault();
+    platform_under_load.fault();
     rabbit.kill().await.unwrap();
-    stage.at_least(OWED, 5).await;
+    platform_under_load.at_least(OWED, 5).await;
     rabbit.restart().await.unwrap();
-    stage.resumes("a SIGKILL of RabbitMQ", BROKER).await;
+    platform_under_load.resumes("a SIGKILL of RabbitMQ", BROKER).await;
 
-    stage.fault();
-    stage.long_task_begins().await;
+    platform_under_load.fault();
+    platform_under_load.long_task_begins().await;
     rabbit.pause().await.unwrap();
     sleep_until(Instant::now() + LEASE + BEYOND).await;
     rabbit.resume().await.unwrap();
-    stage.resumes("a freeze of RabbitMQ", BROKER).await;
-    stage.end().await;
+    platform_under_load.resumes("a freeze of RabbitMQ", BROKER).await;
+    platform_under_load.end().await;
 }

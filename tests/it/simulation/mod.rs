@@ -1,10 +1,10 @@
 //! The protocol's real statements in any order, with faults in between: see
 //! [`sexton_tests::simulation`].
 
-mod found;
-mod parts;
+mod disabled_parts;
+mod regressions;
 
-use sexton_tests::simulation::{Campaign, Plays, Stage};
+use sexton_tests::simulation::{Campaign, Parts, SimulationRunner};
 
 /// Cases of a run of all tests.
 const CASES: u64 = 100;
@@ -16,14 +16,14 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn no_list_of_operations_breaks_a_promise() {
+async fn no_list_of_operations_breaks_an_invariant() {
     let campaign = Campaign {
         seed: setting("SIMULATION_SEED").unwrap_or(1),
         cases: setting("SIMULATION_CASES").unwrap_or(CASES),
-        plays: Plays::ALL,
+        parts: Parts::ALL,
     };
-    let mut stage = Stage::create().await.unwrap();
-    match stage.campaign(campaign).await.unwrap() {
+    let mut runner = SimulationRunner::create().await.unwrap();
+    match runner.campaign(campaign).await.unwrap() {
         Ok(report) => {
             println!(
                 "{} cases from seed {}: {} operations in {:.1} s, {:.0} a second",
@@ -36,6 +36,6 @@ async fn no_list_of_operations_breaks_a_promise() {
             // A few cases need not meet everything.
             assert!(campaign.cases < CASES || report.idle.is_empty(), "idle: {:?}", report.idle);
         }
-        Err(found) => panic!("{}", found.tell()),
+        Err(found) => panic!("{}", found.render()),
     }
 }

@@ -41,7 +41,7 @@ fn unbounded(samples: &[Sample]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_soak_of_seconds_drains_all_that_it_fed_and_names_what_would_grow() {
+async fn a_short_soak_drains_its_load_and_names_what_would_grow() {
     let outcome = a_few_seconds().await;
     assert!(outcome.drained_per_s > 0.0 && outcome.executions >= 20, "{outcome:?}");
     assert!(outcome.removed > 0 && outcome.requeued > 0 && outcome.discarded > 0, "{outcome:?}");

@@ -13,7 +13,7 @@ use tokio::task::yield_now;
 const LOOKS: [usize; 6] = [1, 3, 10, 50, 200, 1_000];
 
 #[tokio::test]
-async fn a_transaction_whose_beginning_nobody_awaits_any_more_is_undone() {
+async fn an_abandoned_begin_is_rolled_back() {
     let db = TestDatabase::create().await.unwrap();
     let mut given_up = 0;
     for round in 0..300 {

@@ -6,7 +6,7 @@ use sexton_store::parked_messages::{begin_pass, read_rows};
 use sexton_tests::database::TestDatabase;
 
 #[tokio::test]
-async fn a_sweep_that_reads_rows_holds_up_nobody_who_alters_their_table() {
+async fn a_sweep_reading_rows_blocks_no_alter_table() {
     let db = TestDatabase::create().await.unwrap();
     let lock = ExclusiveLock::try_acquire(db.store(), ExclusiveTask::Sweep, None).await.unwrap();
     let mut lock = lock.unwrap();

@@ -30,7 +30,7 @@ async fn an_overtaken_worker_can_neither_renew_nor_settle() {
 }
 
 #[tokio::test]
-async fn the_number_and_the_token_each_fence_alone() {
+async fn attempt_number_and_token_each_fence_alone() {
     let fixture = Fixture::new().await;
     let (old, new) = overtaken(&fixture).await;
     let wrong_number = AttemptFence { attempt: n(1), ..new };

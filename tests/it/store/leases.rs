@@ -222,7 +222,7 @@ async fn an_attempt_keeps_the_lease_that_it_was_opened_with_whatever_becomes_of_
 }
 
 #[tokio::test]
-async fn what_nobody_has_seen_is_not_ended() {
+async fn an_unobserved_attempt_is_not_ended() {
     let fixture = Fixture::new().await;
     let (one, other) = (fixture.claim("one").await, fixture.claim("other").await);
     for id in [one, other] {

@@ -22,7 +22,7 @@ async fn behind_a_proxy(db: &TestDatabase) -> (Proxy, Store) {
 }
 
 #[tokio::test]
-async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller() {
+async fn a_cancelled_query_does_not_shrink_the_pool() {
     let db = TestDatabase::create().await.unwrap();
     let (proxy, store) = behind_a_proxy(&db).await;
     store.ping().await.unwrap();
@@ -40,7 +40,7 @@ async fn a_connection_whose_answer_was_given_up_does_not_make_the_pool_smaller()
 
 /// Their farewells are not answered, and are waited for.
 #[tokio::test]
-async fn listeners_that_are_given_up_do_not_make_the_pool_smaller() {
+async fn cancelled_listeners_do_not_shrink_the_pool() {
     let db = TestDatabase::create().await.unwrap();
     let (proxy, store) = behind_a_proxy(&db).await;
     let listeners =

@@ -121,7 +121,7 @@ async fn processes_that_migrate_at_once_do_not_wait_for_each_other_over_an_index
 }
 
 #[tokio::test]
-async fn data_change_in_portions_and_a_run_that_was_interrupted_goes_on_where_it_was() {
+async fn a_data_migration_runs_in_batches_and_resumes_after_an_interruption() {
     let db = empty().await;
     let store = db.other_store().unwrap();
     let texts = [
@@ -148,7 +148,7 @@ async fn data_change_in_portions_and_a_run_that_was_interrupted_goes_on_where_it
 }
 
 #[tokio::test]
-async fn a_table_that_is_in_use_for_a_moment_is_waited_for_without_keeping_others_waiting() {
+async fn a_migration_waits_for_a_busy_table_without_blocking_others() {
     let db = empty().await;
     let store = db.other_store().unwrap();
     let texts = ["CREATE TABLE t (a int)", "ALTER TABLE t ADD COLUMN b int"];
@@ -173,7 +173,7 @@ async fn a_table_that_is_in_use_for_a_moment_is_waited_for_without_keeping_other
 /// What 0010 does at its end, at once and in portions, with a crash between two of them and a job that is
 /// applied anew meanwhile.
 #[tokio::test]
-async fn the_ledger_s_rows_are_the_same_whether_they_are_written_at_once_or_in_portions() {
+async fn the_ledger_rows_are_the_same_written_at_once_or_in_batches() {
     let (at_once, portions) = (empty().await, empty().await);
     let migrator = migrations().await.unwrap();
     let jobs = "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
@@ -245,7 +245,7 @@ async fn nothing_is_claimed_late_while_an_earlier_schema_is_migrated() {
 }
 
 #[tokio::test]
-async fn an_index_of_somebody_else_s_is_left_alone() {
+async fn a_migration_leaves_foreign_indexes_alone() {
     let db = TestDatabase::create().await.unwrap();
     sqlx::raw_sql("CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (1), (1)")
         .execute(db.pool())

@@ -1,17 +1,17 @@
 //! The rows' side of the protocol: each fence, each race, on a real PostgreSQL with the instant given.
 
 mod abandoned;
+mod dedicated_connection;
 mod exclusive;
 mod fences;
-mod late;
+mod late_ends;
 mod leases;
 mod lost_answers;
 mod migrating;
 mod opens;
 mod output;
 mod overlaps;
-mod own;
-mod plain;
+mod plain_success;
 mod plans;
 mod relaying;
 mod schema;

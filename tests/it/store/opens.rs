@@ -150,7 +150,7 @@ async fn a_parked_ticket_that_was_moved_by_hand_is_a_requeue() {
 }
 
 #[tokio::test]
-async fn an_open_pays_the_debt_of_its_ticket() {
+async fn an_open_marks_its_ticket_as_published() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     assert_eq!(fixture.column(id, "ticket_published_at").await, None);

@@ -53,7 +53,7 @@ async fn a_part_is_stored_once_however_often_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_worker_that_was_overtaken_writes_into_nobody_s_output() {
+async fn an_overtaken_worker_writes_no_output() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let first = fixture.opened(id, 1, 0).await;
@@ -78,7 +78,7 @@ async fn a_worker_that_was_overtaken_writes_into_nobody_s_output() {
 }
 
 #[tokio::test]
-async fn what_is_superseded_goes_and_the_head_stays() {
+async fn superseded_output_is_removed_and_the_head_stays() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
@@ -119,7 +119,7 @@ async fn the_last_progress_stays_with_its_attempt() {
 }
 
 #[tokio::test]
-async fn a_row_that_somebody_has_locked_is_passed_over_and_written_afterwards() {
+async fn output_of_a_locked_row_is_written_later() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;

@@ -83,7 +83,7 @@ async fn running(fixture: &Fixture, key: &str) -> (ExecutionId, AttemptFence) {
 }
 
 #[tokio::test]
-async fn what_was_replaced_is_cancelled_however_its_attempt_ends() {
+async fn a_replaced_execution_is_cancelled_however_its_attempt_ends() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     for (key, verdict, attempt) in
@@ -106,7 +106,7 @@ async fn what_was_replaced_is_cancelled_however_its_attempt_ends() {
 }
 
 #[tokio::test]
-async fn what_was_replaced_and_is_lost_is_not_tried_again() {
+async fn a_replaced_and_lost_execution_is_not_retried() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     let (id, _) = running(&fixture, "k").await;
@@ -122,7 +122,7 @@ async fn what_was_replaced_and_is_lost_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn what_was_replaced_already_shows_no_sign_of_life_when_it_is_replaced_again() {
+async fn replacing_a_replaced_execution_again_is_no_sign_of_life() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     running(&fixture, "k").await;
@@ -138,7 +138,7 @@ async fn what_was_replaced_already_shows_no_sign_of_life_when_it_is_replaced_aga
 }
 
 #[tokio::test]
-async fn a_program_of_the_version_before_cannot_record_the_success_of_what_was_replaced() {
+async fn the_previous_version_cannot_record_the_success_of_a_replaced_execution() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     let (id, _) = running(&fixture, "k").await;
@@ -174,7 +174,7 @@ async fn effects_in_the_transaction_of_a_success_are_rolled_back_if_the_executio
 }
 
 #[tokio::test]
-async fn a_success_that_is_written_and_not_committed_puts_the_replacement_off_until_it_counts() {
+async fn an_uncommitted_success_defers_the_replacement() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     sqlx::query("CREATE TABLE effects (key text)").execute(fixture.db.pool()).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_success_that_is_written_and_not_committed_puts_the_replacement_off_un
 }
 
 #[tokio::test]
-async fn a_policy_that_replaces_nothing_is_not_put_off() {
+async fn a_policy_without_replacement_is_not_deferred() {
     let fixture = Fixture::new().await;
     for policy in ["allow", "skip", "queue"] {
         fixture.due(policy).await;
@@ -282,7 +282,7 @@ async fn a_trigger_waits_only_where_executions_run_one_at_a_time_and_one_is_unde
 }
 
 #[tokio::test]
-async fn a_waiter_of_a_job_that_lets_executions_overlap_by_now_is_let_go_beside_them() {
+async fn a_waiting_execution_is_admitted_once_its_job_allows_overlap() {
     let fixture = Fixture::new().await;
     fixture.due("replace").await;
     let (id, _) = running(&fixture, "k").await;

@@ -106,7 +106,7 @@ async fn the_last_executions_of_jobs_that_never_ran_are_not_searched_in_the_hist
 }
 
 #[tokio::test]
-async fn how_long_attempts_take_is_asked_of_a_job_s_last_executions_alone() {
+async fn attempt_durations_are_read_from_a_job_s_last_executions_only() {
     let db = TestDatabase::create().await.unwrap();
     let jobs = ordinary_history(&db).await;
     sqlx::query(
@@ -156,7 +156,7 @@ async fn a_page_of_one_job_s_executions_reads_a_page() {
 
 /// A planner asks this at each tick, four times a second while somebody waits.
 #[tokio::test]
-async fn a_look_at_the_waiters_reads_the_waiters_and_not_the_history() {
+async fn a_query_for_waiting_executions_does_not_read_the_history() {
     let db = TestDatabase::create().await.unwrap();
     let jobs = ordinary_history(&db).await;
     for waiters in [0_i64, 40] {
@@ -184,7 +184,7 @@ async fn a_look_at_the_waiters_reads_the_waiters_and_not_the_history() {
 }
 
 #[tokio::test]
-async fn a_page_begins_where_the_one_before_ended_although_that_row_is_gone() {
+async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
     let fixture = Fixture::new().await;
     let job = fixture.job;
     let mut ids = Vec::new();
@@ -206,7 +206,7 @@ async fn a_page_begins_where_the_one_before_ended_although_that_row_is_gone() {
 }
 
 #[tokio::test]
-async fn a_question_that_takes_too_long_is_told_apart_from_a_database_that_is_away() {
+async fn a_slow_query_is_distinguished_from_an_unreachable_database() {
     let db = TestDatabase::create().await.unwrap();
     let mut connection = db.pool().acquire().await.unwrap();
     sqlx::query("SET statement_timeout = 10").execute(&mut *connection).await.unwrap();

@@ -65,7 +65,7 @@ async fn a_row_cannot_be_half_in_a_state() {
 }
 
 #[tokio::test]
-async fn what_was_recorded_of_operators_cannot_be_changed() {
+async fn operator_actions_cannot_be_changed() {
     let fixture = Fixture::new().await;
     sqlx::query("INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'me', 'discard')")
         .execute(fixture.db.pool())
@@ -82,7 +82,7 @@ async fn what_was_recorded_of_operators_cannot_be_changed() {
 }
 
 #[tokio::test]
-async fn every_column_says_what_it_is() {
+async fn every_column_has_a_comment() {
     let db = TestDatabase::create().await.unwrap();
     let silent: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname || '.' || a.attname FROM pg_class c

@@ -20,7 +20,7 @@ async fn request_cancel(fixture: &Fixture, id: sexton_model::id::ExecutionId) {
 }
 
 #[tokio::test]
-async fn success_is_final_and_owes_nothing() {
+async fn success_is_final_and_leaves_no_unpublished_ticket() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
@@ -34,7 +34,7 @@ async fn success_is_final_and_owes_nothing() {
 }
 
 #[tokio::test]
-async fn a_retry_owes_the_next_ticket_and_a_failure_the_parked_one() {
+async fn a_retry_leaves_the_next_ticket_unpublished_and_a_failure_the_parked_one() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
@@ -132,7 +132,7 @@ async fn a_result_stays_with_its_attempt_and_that_of_a_success_is_the_execution_
 }
 
 #[tokio::test]
-async fn a_row_that_somebody_has_locked_is_told_from_a_fenced_one() {
+async fn a_locked_row_is_distinguished_from_a_fenced_one() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;

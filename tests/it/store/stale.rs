@@ -27,7 +27,7 @@ fn hourly() -> Schedule {
     Schedule::Cron { expression: "0 * * * *".into() }
 }
 
-async fn asked(fixture: &Fixture, requests: &[OpenRequest], second: i64) -> OpenOutcome {
+async fn open_batch(fixture: &Fixture, requests: &[OpenRequest], second: i64) -> OpenOutcome {
     let offers = [Offer::new("work")];
     let now = Some(at(second));
     open(fixture.store(), fixture.worker, "w:1", &offers, requests, LEASE, now).await.unwrap()
@@ -40,7 +40,7 @@ async fn a_firing_that_is_opened_too_late_is_skipped_and_one_on_the_last_instant
     let once = Schedule::At { at: at(0).into() };
     for (schedule, second) in [(hourly(), 11), (every, 3_600), (once, 11)] {
         let id = fire(&fixture, &schedule).await;
-        let opened = asked(&fixture, &[request(id, 1)], second).await;
+        let opened = open_batch(&fixture, &[request(id, 1)], second).await;
         assert_eq!((opened.opened, opened.skipped), (vec![], vec![id]));
         assert_eq!(fixture.state(id).await, "skipped/1");
         assert_eq!(next(State::Pending, Cause::Skip), Some(State::Skipped));
@@ -57,19 +57,19 @@ async fn a_firing_that_is_opened_too_late_is_skipped_and_one_on_the_last_instant
     }
     sqlx::query("DELETE FROM executions").execute(fixture.db.pool()).await.unwrap();
     let id = fire(&fixture, &hourly()).await;
-    assert_eq!(asked(&fixture, &[request(id, 1)], 10).await.opened.len(), 1);
+    assert_eq!(open_batch(&fixture, &[request(id, 1)], 10).await.opened.len(), 1);
 }
 
 #[tokio::test]
-async fn what_was_skipped_opens_nothing_however_often_its_ticket_comes() {
+async fn a_skipped_execution_is_never_opened_by_its_ticket() {
     let fixture = fixture().await;
     let id = fire(&fixture, &hourly()).await;
     // The first answer is lost, and the worker asks the same again; then another one does.
     let first = request(id, 1);
-    assert_eq!(asked(&fixture, &[first], 11).await.skipped, [id]);
+    assert_eq!(open_batch(&fixture, &[first], 11).await.skipped, [id]);
     let other = OpenRequest { token: OpenToken::new(Uuid::new_v4()), ..first };
     for request in [first, other] {
-        assert_eq!(asked(&fixture, &[request], 12).await, OpenOutcome::default());
+        assert_eq!(open_batch(&fixture, &[request], 12).await, OpenOutcome::default());
         let offers = [Offer::new("work")];
         let rows = read_unopened(fixture.store(), &offers, &[request], Some(at(12))).await.unwrap();
         let told = decide_unopened(request.attempt, rows.first().map(|(_, row)| row));
@@ -79,11 +79,11 @@ async fn what_was_skipped_opens_nothing_however_often_its_ticket_comes() {
 }
 
 #[tokio::test]
-async fn of_many_workers_that_are_handed_a_stale_ticket_at_once_one_skips_it() {
+async fn one_of_many_workers_skips_a_stale_ticket() {
     let fixture = fixture().await;
     let id = fire(&fixture, &hourly()).await;
     let all = (0..8).map(|_| request(id, 1)).collect::<Vec<_>>();
-    let asking = all.iter().map(|one| asked(&fixture, std::slice::from_ref(one), 11));
+    let asking = all.iter().map(|one| open_batch(&fixture, std::slice::from_ref(one), 11));
     let answers = futures_util::future::join_all(asking).await;
     assert_eq!(answers.iter().map(|answer| answer.skipped.len()).sum::<usize>(), 1);
     assert!(answers.iter().all(|answer| answer.opened.is_empty()));
@@ -94,7 +94,7 @@ async fn one_stale_ticket_of_a_batch_does_not_hinder_the_others() {
     let fixture = fixture().await;
     let stale = fire(&fixture, &hourly()).await;
     let manual = fixture.claim("manual-1").await;
-    let answered = asked(&fixture, &[request(stale, 1), request(manual, 1)], 60).await;
+    let answered = open_batch(&fixture, &[request(stale, 1), request(manual, 1)], 60).await;
     assert_eq!(answered.skipped, [stale]);
     let opened: Vec<_> = answered.opened.iter().map(|opened| opened.execution_id).collect();
     assert_eq!(opened, [manual]);
@@ -107,7 +107,7 @@ async fn triggers_tasks_of_others_and_what_was_begun_before_never_come_too_late(
     let own = fixture.claim("cron-of-my-own").await;
     sqlx::query("UPDATE executions SET own_key = true").execute(fixture.db.pool()).await.unwrap();
     for id in [fixture.claim("manual-2").await, fixture.claim("foreign-2").await, own] {
-        assert_eq!(asked(&fixture, &[request(id, 1)], 3_600).await.opened.len(), 1);
+        assert_eq!(open_batch(&fixture, &[request(id, 1)], 3_600).await.opened.len(), 1);
     }
     // A retry, and what an operator requeued.
     let id = fire(&fixture, &hourly()).await;
@@ -124,6 +124,6 @@ async fn triggers_tasks_of_others_and_what_was_begun_before_never_come_too_late(
 async fn without_stale_after_no_firing_is_too_old() {
     let fixture = Fixture::new().await;
     let id = fire(&fixture, &hourly()).await;
-    let opened = asked(&fixture, &[request(id, 1)], 30 * 86_400).await.opened.pop().unwrap();
+    let opened = open_batch(&fixture, &[request(id, 1)], 30 * 86_400).await.opened.pop().unwrap();
     assert_eq!(opened.retry, RetryOverrides { max_crashes: Some(3), ..RetryOverrides::default() });
 }

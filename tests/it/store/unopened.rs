@@ -36,7 +36,7 @@ async fn whole(fixture: &Fixture, id: ExecutionId) -> String {
 }
 
 #[tokio::test]
-async fn an_execution_that_fails_unopened_takes_the_next_number_and_owes_its_ticket_at_once() {
+async fn an_execution_that_fails_unopened_takes_the_next_number_and_an_unpublished_ticket() {
     let fixture = Fixture::new().await;
     for (id, number) in waiting(&fixture).await {
         let attempts = fixture.attempts(id).await;
@@ -118,7 +118,7 @@ async fn a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number(
 }
 
 #[tokio::test]
-async fn the_requeue_of_what_failed_unopened_opens_the_next_number() {
+async fn a_requeue_of_an_unopened_failure_opens_the_next_number() {
     let fixture = Fixture::new().await;
     for (id, number) in waiting(&fixture).await {
         let mut attempts = fixture.attempts(id).await;
@@ -136,7 +136,7 @@ async fn the_requeue_of_what_failed_unopened_opens_the_next_number() {
 }
 
 #[tokio::test]
-async fn the_parked_ticket_of_what_failed_unopened_is_a_requeue_when_it_is_moved_by_hand() {
+async fn moving_the_parked_ticket_of_an_unopened_failure_is_a_requeue() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     assert!(give_up(&fixture, id, 1, 1).await);
@@ -152,7 +152,7 @@ async fn the_parked_ticket_of_what_failed_unopened_is_a_requeue_when_it_is_moved
 }
 
 #[tokio::test]
-async fn only_what_waits_with_that_number_fails_unopened() {
+async fn only_an_execution_waiting_with_that_number_fails_unopened() {
     let fixture = Fixture::new().await;
     let (running, cancelled) = (fixture.claim("a").await, fixture.claim("b").await);
     fixture.opened(running, 1, 0).await;

@@ -1,4 +1,4 @@
 //! The worker's own duties.
 
 mod command;
-mod trials;
+mod handler_testing;

@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::error::ServersError;
 use super::folder::{Ending, Folder};
-use super::place::Place;
+use super::installation::Installation;
 
 /// The file that describes both servers' containers.
 const FILE: &str = include_str!("../../../deploy/servers.compose.yml");
@@ -66,7 +66,7 @@ impl Compose {
         let removal = ["sh", "-c", script].map(String::from);
         let kind = format!("{service}-container");
         let ending = Ending { signal: "KILL", removal: &removal };
-        let folder = Folder::create(&kind, Place::default(), ending)?;
+        let folder = Folder::create(&kind, Installation::default(), ending)?;
         folder.write("compose.yml", FILE)?;
         variables.push(("SERVER_FOLDER", folder.file("").into()));
         let mut command = self.command.clone();

@@ -126,9 +126,9 @@ impl ServersError {
 
     /// Whether the server lost the race for its port, so that another port is worth a try.
     pub(super) fn is_port_taken(&self) -> bool {
-        const SIGNS: [&str; 4] =
+        const PORT_TAKEN_MESSAGES: [&str; 4] =
             ["address already in use", "eaddrinuse", "port is already allocated", "port_in_use"];
         let text = self.to_string().to_lowercase();
-        SIGNS.iter().any(|sign| text.contains(sign))
+        PORT_TAKEN_MESSAGES.iter().any(|sign| text.contains(sign))
     }
 }

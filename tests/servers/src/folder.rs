@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::error::ServersError;
 use super::guard::Guard;
-use super::place::{Place, Root};
+use super::installation::{Installation, Root};
 use super::processes;
 use super::programs::User;
 
@@ -35,7 +35,7 @@ const LOG_TAIL_BYTES: usize = 3_000;
 pub(super) struct Folder {
     path: PathBuf,
     name: String,
-    place: Place,
+    place: Installation,
     guard: Guard,
     _lock: File,
 }
@@ -54,7 +54,7 @@ impl Folder {
     /// to reach, and starts its guard.
     pub(super) fn create(
         kind: &str,
-        place: Place,
+        place: Installation,
         ending: Ending<'_>,
     ) -> Result<Self, ServersError> {
         let name = format!("{NAME_PREFIX}{kind}-{}", &Uuid::new_v4().simple().to_string()[..12]);
@@ -182,7 +182,7 @@ fn lock(folder: &Path) -> Result<File, ServersError> {
 
 /// Where folders may be created: inside of the root, if the place has one; else under the build's
 /// target folder if the user reaches it, and in the temporary folder.
-fn bases(place: &Place) -> Vec<PathBuf> {
+fn bases(place: &Installation) -> Vec<PathBuf> {
     if let Some(root) = &place.root {
         return vec![root.folders()];
     }
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_killed_owner_and_guard_left_is_swept() {
+    async fn leftovers_of_a_killed_owner_and_guard_are_removed() {
         // A base of its own: in a shared one, another sweep may hold the lock at this moment.
         let base = tempfile::tempdir().unwrap();
         let left = base.path().join(format!("{NAME_PREFIX}left"));
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn a_folder_in_use_is_not_swept_and_its_end_deletes_it() {
         let ending = Ending { signal: "TERM", removal: &[] };
-        let folder = Folder::create("unit", Place::default(), ending).unwrap();
+        let folder = Folder::create("unit", Installation::default(), ending).unwrap();
         let path = folder.file("");
         let mut server = std::process::Command::new("sleep")
             .arg("600")

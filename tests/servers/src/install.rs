@@ -29,7 +29,7 @@ pub(super) async fn package(package: &str) -> Result<(), String> {
     } else {
         return Err("this user is not root and sudo would ask for a password".into());
     };
-    tell(package);
+    log(package);
     command.args(["-c", SCRIPT, "install-debian", package]).stdin(Stdio::null());
     let output = tokio::time::timeout(DEADLINE, command.output())
         .await
@@ -51,6 +51,6 @@ async fn sudo_asks_nothing() -> bool {
 }
 
 /// The one thing here that changes the machine, and takes a minute: it is said before it is done.
-fn tell(package: &str) {
+fn log(package: &str) {
     eprintln!("servers: installing the package {package} with apt-get; its service is not started");
 }

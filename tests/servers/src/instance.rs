@@ -27,7 +27,7 @@ const LISTEN_DEADLINE: Duration = Duration::from_secs(15);
 const STOP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Between two looks at a process that shall end.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One program of a server.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Instance {
         while Instant::now() < deadline {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(None) => tokio::time::sleep(LOOK_AGAIN).await,
+                Ok(None) => tokio::time::sleep(POLL_INTERVAL).await,
                 Ok(Some(_)) | Err(_) => break,
             }
         }
@@ -120,7 +120,7 @@ impl Instance {
         while Instant::now() < end {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(None) => tokio::time::sleep(LOOK_AGAIN).await,
+                Ok(None) => tokio::time::sleep(POLL_INTERVAL).await,
                 Ok(Some(_)) | Err(_) => break,
             }
         }
@@ -173,7 +173,7 @@ impl Instance {
             }
             let deadline = Instant::now() + STOP_DEADLINE;
             while Instant::now() < deadline && matches!(main.try_wait(), Ok(None)) {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
         self.kill().await

@@ -8,8 +8,8 @@ use url::Url;
 
 use super::error::ServersError;
 use super::folder::{Ending, Folder};
+use super::installation::Installation;
 use super::instance::{Instance, Launch, Programs};
-use super::place::Place;
 use super::programs::{User, in_path};
 use super::{install, ports};
 
@@ -37,7 +37,7 @@ impl PgBouncer {
         let user = if is_root { User::find(Path::new("/etc/passwd")) } else { None };
         let folder = Folder::create(
             "pgbouncer",
-            Place::here(user),
+            Installation::here(user),
             Ending { signal: "QUIT", removal: &[] },
         )?;
         let refused = |reason: String| ServersError::Program {

@@ -13,14 +13,14 @@ use super::error::ServersError;
 const LOWEST: u16 = 10_240;
 /// Linux's default start of the outgoing range, for systems that do not tell.
 const DEFAULT_OUTGOING_START: u16 = 32_768;
-const TRIES: usize = 200;
+const MAX_PORT_TRIES: usize = 200;
 
 /// `N` different ports that nothing listened on a moment ago. Another process may take one before the
 /// server does; the caller tries again with others then.
 pub(super) fn free<const N: usize>() -> Result<[u16; N], ServersError> {
     let end = outgoing_start().max(LOWEST + 1_000);
     let mut held = Vec::with_capacity(N);
-    for _ in 0..TRIES {
+    for _ in 0..MAX_PORT_TRIES {
         let candidate = LOWEST + (Uuid::new_v4().as_u128() % u128::from(end - LOWEST)) as u16;
         if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, candidate)) {
             held.push((candidate, listener));
@@ -31,7 +31,7 @@ pub(super) fn free<const N: usize>() -> Result<[u16; N], ServersError> {
     }
     Err(ServersError::Program {
         action: format!("find {N} free ports on 127.0.0.1"),
-        reason: format!("{TRIES} random ports from {LOWEST} to {end} were tried"),
+        reason: format!("{MAX_PORT_TRIES} random ports from {LOWEST} to {end} were tried"),
     })
 }
 

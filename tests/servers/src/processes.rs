@@ -22,7 +22,7 @@ use super::error::ServersError;
 const KILL_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Between two looks at `/proc`.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether processes can be found here at all.
 pub(super) fn can_be_found() -> bool {
@@ -74,7 +74,7 @@ pub(super) async fn kill_all(run_folder: &Path) -> Result<(), ServersError> {
                 reason: "some are still there after SIGKILL; the kernel may wait for a disk".into(),
             });
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

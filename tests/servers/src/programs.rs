@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::place::{Place, Root};
+use super::installation::{Installation, Root};
 
 /// Folders that hold servers' programs without being in an ordinary user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 6] =
@@ -15,7 +15,7 @@ pub(super) struct PostgresPrograms {
     pub(super) initdb: PathBuf,
     pub(super) postgres: PathBuf,
     /// Whose they are. As another user than root, whom PostgreSQL refuses.
-    pub(super) place: Place,
+    pub(super) place: Installation,
 }
 
 /// RabbitMQ's programs.
@@ -27,7 +27,7 @@ pub(super) struct RabbitPrograms {
     /// Erlang's port mapper, which is started apart so that it can be ended.
     pub(super) epmd: PathBuf,
     /// Whose they are.
-    pub(super) place: Place,
+    pub(super) place: Installation,
 }
 
 /// An unprivileged user of this machine.
@@ -49,7 +49,7 @@ impl PostgresPrograms {
         folders.extend(versions(Path::new("/usr"), "pgsql-", "bin"));
         folders.push("/usr/local/pgsql/bin".into());
         let (initdb, postgres) = folders.iter().find_map(|folder| Self::both_in(folder))?;
-        Some(Self { initdb, postgres, place: Place::here(user) })
+        Some(Self { initdb, postgres, place: Installation::here(user) })
     }
 
     /// The newest version that a distribution's packages installed in `root`.
@@ -58,7 +58,7 @@ impl PostgresPrograms {
         let folders = versions(&root.path("usr/lib/postgresql"), "", "bin");
         let (initdb, postgres) = folders.iter().find_map(|folder| Self::both_in(folder))?;
         let (initdb, postgres) = (root.seen(&initdb), root.seen(&postgres));
-        Some(Self { initdb, postgres, place: Place { root: Some(root.clone()), user } })
+        Some(Self { initdb, postgres, place: Installation { root: Some(root.clone()), user } })
     }
 
     fn both_in(folder: &Path) -> Option<(PathBuf, PathBuf)> {
@@ -78,7 +78,7 @@ impl RabbitPrograms {
         let server = folders.iter().find_map(|folder| Self::script_in(folder))?;
         in_path("erl")?;
         let epmd = in_path("epmd").or_else(|| Self::epmd_of(Path::new("/usr/lib/erlang")))?;
-        Some(Self { server, epmd, place: Place::default() })
+        Some(Self { server, epmd, place: Installation::default() })
     }
 
     /// The server that a distribution's package installed in `root`.
@@ -87,7 +87,7 @@ impl RabbitPrograms {
         let server = folders.iter().find_map(|folder| Self::script_in(folder))?;
         let epmd = Self::epmd_of(&root.path("usr/lib/erlang"))?;
         let (server, epmd) = (root.seen(&server), root.seen(&epmd));
-        Some(Self { server, epmd, place: Place { root: Some(root.clone()), user: None } })
+        Some(Self { server, epmd, place: Installation { root: Some(root.clone()), user: None } })
     }
 
     /// The real script lives beside the one it reads its defaults with; a wrapper does not.

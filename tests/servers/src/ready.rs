@@ -8,25 +8,29 @@ use sqlx::postgres::PgConnection;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long one try may take.
-const TRY: Duration = Duration::from_secs(10);
+const TRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Connects to PostgreSQL once. The error is for a person.
 pub(super) async fn postgres(url: &str) -> Result<(), String> {
-    let connected = timeout(TRY, PgConnection::connect(url)).await.map_err(|_| no_answer())?;
+    let connected =
+        timeout(TRY_TIMEOUT, PgConnection::connect(url)).await.map_err(|_| no_answer())?;
     let connection = connected.map_err(|error| error.to_string())?;
-    timeout(TRY, connection.close()).await.map_err(|_| no_answer())?.map_err(|e| e.to_string())
+    timeout(TRY_TIMEOUT, connection.close())
+        .await
+        .map_err(|_| no_answer())?
+        .map_err(|e| e.to_string())
 }
 
 /// Connects to RabbitMQ once. The error is for a person.
 pub(super) async fn rabbit(url: &str) -> Result<(), String> {
     let connecting = Connection::connect(url, ConnectionProperties::default());
-    let connected = timeout(TRY, connecting).await.map_err(|_| no_answer())?;
+    let connected = timeout(TRY_TIMEOUT, connecting).await.map_err(|_| no_answer())?;
     let connection = connected.map_err(|error| error.to_string())?;
     let closing = connection.close(200, "ready".into());
-    timeout(TRY, closing).await.map_err(|_| no_answer())?.map_err(|e| e.to_string())
+    timeout(TRY_TIMEOUT, closing).await.map_err(|_| no_answer())?.map_err(|e| e.to_string())
 }
 
 /// Tries until a connection is made, the server is found ended, or `deadline` has passed.
@@ -44,10 +48,10 @@ pub(super) async fn until(
         if Instant::now() > end {
             return Err(format!("gave up after {} s ({reason})", deadline.as_secs()));
         }
-        sleep(PAUSE).await;
+        sleep(RETRY_INTERVAL).await;
     }
 }
 
 fn no_answer() -> String {
-    format!("no answer within {} s", TRY.as_secs())
+    format!("no answer within {} s", TRY_TIMEOUT.as_secs())
 }

@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 use super::compose::Compose;
 use super::error::ServersError;
 use super::install;
-use super::place::Root;
+use super::installation::Root;
 use super::processes;
 use super::programs::{PostgresPrograms, RabbitPrograms};
 

@@ -114,7 +114,7 @@ async fn a_killed_owner_leaves_no_server_behind() {
 }
 
 #[tokio::test]
-async fn a_signal_goes_on_to_the_command_whose_status_comes_back() {
+async fn a_signal_is_forwarded_to_the_command_and_its_status_returned() {
     let script = r#"trap "exit 9" TERM; echo ready; while :; do sleep 0.05; done"#;
     let servers = servers::shared().await.unwrap();
     let mut owner = with_servers(&["sh", "-c", script]);
@@ -143,7 +143,7 @@ async fn a_migrated_database_is_the_commands_own_and_dropped_after_it() {
 }
 
 #[tokio::test]
-async fn what_runs_is_of_the_generation_that_was_asked_for() {
+async fn servers_are_of_the_requested_version() {
     let (shared, postgres, rabbit) = tokio::join!(
         servers::shared(),
         PostgresServer::start_private(PostgresOptions::default()),
@@ -178,7 +178,7 @@ async fn what_runs_is_of_the_generation_that_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_and_is_not_there_is_refused_and_not_replaced() {
+async fn a_requested_version_that_is_missing_is_refused() {
     let servers = servers::shared().await.unwrap();
     let refused = [
         ("TEST_SERVERS_VERSIONS", "postgresql=1", "asks for postgresql=1"),

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use sexton_tests::database::TestDatabase;
-use sexton_tests::graveyard::{Size, fill, measure, table};
+use sexton_tests::failed::{Size, fill, measure, table};
 use sexton_tests::{commit, reliability};
 
 /// How long the questions about the graveyard take.
@@ -56,7 +56,7 @@ fn section(size: Size, rounds: usize, table: &str) -> String {
          {day}, commit {}, {processors} processors: {} executions, {} of them failed; each question asked\n\
          {rounds} times. *Pages* are those that the plan read, of 8 KiB, cached ones included; *by* are the\n\
          indexes it used.\n\n{table}",
-        commit::told().unwrap_or_else(|| "unknown".to_owned()),
+        commit::describe().unwrap_or_else(|| "unknown".to_owned()),
         size.executions,
         size.failed(),
     )

@@ -72,7 +72,7 @@ fn section(size: Size, done: &Upgraded) -> String {
          {day}, commit {}, {processors} processors: from {:04} on, {} jobs and {} executions;\n\
          {} migrations in {:.1} s, meanwhile {} claims.\n\n\
          | claims | p50 | p99 | latest |\n|---|---|---|---|\n",
-        commit::told().unwrap_or_else(|| "unknown".to_owned()),
+        commit::describe().unwrap_or_else(|| "unknown".to_owned()),
         size.from,
         size.jobs,
         size.executions,

@@ -19,7 +19,7 @@ use sqlx::postgres::PgPoolOptions;
 use tokio_util::sync::CancellationToken;
 
 /// Rows of one insert.
-const PORTION: i64 = 100_000;
+const INSERT_BATCH_ROWS: i64 = 100_000;
 
 /// How long retention takes.
 #[derive(Debug, Parser)]
@@ -82,7 +82,7 @@ async fn fill(
     sqlx::raw_sql("SET session_replication_role = replica").execute(pool).await?;
     let mut done = 0;
     while done < count {
-        let to = count.min(done + PORTION);
+        let to = count.min(done + INSERT_BATCH_ROWS);
         sqlx::query(
             "INSERT INTO executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
                  params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at,

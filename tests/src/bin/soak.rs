@@ -76,7 +76,7 @@ fn log_file() -> Result<PathBuf> {
 fn circumstances(postgresql: &str, rabbitmq: &str) -> Circumstances {
     Circumstances {
         day: sexton_service::clock::now().format("%Y-%m-%d").to_string(),
-        commit: commit::told().unwrap_or_else(|| "unknown".to_owned()),
+        commit: commit::describe().unwrap_or_else(|| "unknown".to_owned()),
         servers: format!("PostgreSQL {postgresql}, RabbitMQ {rabbitmq}"),
         processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
     }

@@ -8,12 +8,12 @@ use super::rows::{Attempt, Ended, Execution};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) at: DateTime<Utc>,
-    pub(super) what: What,
+    pub(super) what: EventKind,
 }
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum EventKind {
     /// A scheduler has claimed a firing, so long after it was due.
     Fired { by: String, late: TimeDelta },
     /// Somebody has triggered the job.
@@ -54,7 +54,7 @@ pub(super) fn changes(before: Option<&Execution>, after: &Execution) -> Vec<Even
     let requeues_known = before.map_or(0, |before| before.requeued_at.len());
     for at in after.requeued_at.iter().skip(requeues_known) {
         let by = after.requeued_by.clone().unwrap_or_default();
-        events.push(Event { at: *at, what: What::Requeued { by } });
+        events.push(Event { at: *at, what: EventKind::Requeued { by } });
     }
     if before.is_none_or(|before| before.state != after.state) {
         events.extend(arrived(after));
@@ -67,9 +67,9 @@ pub(super) fn changes(before: Option<&Execution>, after: &Execution) -> Vec<Even
 fn fired(execution: &Execution) -> Event {
     let what = if execution.is_scheduled {
         let late = execution.claimed_at - execution.scheduled_for;
-        What::Fired { by: execution.claimer().to_owned(), late }
+        EventKind::Fired { by: execution.claimer().to_owned(), late }
     } else {
-        What::Triggered
+        EventKind::Triggered
     };
     Event { at: execution.claimed_at, what }
 }
@@ -83,13 +83,13 @@ fn opened(execution: &Execution, index: usize) -> Event {
     };
     let (number, worker) = (attempt.number, attempt.worker.clone());
     let what = match before {
-        Some(ended) if !was_put_back(ended.at) => What::Retried {
+        Some(ended) if !was_put_back(ended.at) => EventKind::Retried {
             number,
             worker,
             after: attempt.opened_at - ended.at,
             was_lost: is_lost(ended),
         },
-        _ => What::Ran { number, worker },
+        _ => EventKind::Ran { number, worker },
     };
     Event { at: attempt.opened_at, what }
 }
@@ -99,12 +99,12 @@ fn failed(execution: &Execution, attempt: &Attempt, ended: &Ended) -> Option<Eve
     let is_last = execution.attempts.last().is_some_and(|last| last.number == number);
     let again_at = execution.next_attempt_at.filter(|_| is_last && execution.state == "retrying");
     let what = if is_lost(ended) {
-        What::Lost { number, worker: attempt.worker.clone() }
+        EventKind::Lost { number, worker: attempt.worker.clone() }
     } else if ended.outcome == "succeeded" {
         return None;
     } else {
         let message = ended.message.clone().unwrap_or_else(|| ended.outcome.clone());
-        What::Failed { number, message, again_in: again_at.map(|again| again - ended.at) }
+        EventKind::Failed { number, message, again_in: again_at.map(|again| again - ended.at) }
     };
     Some(Event { at: ended.at, what })
 }
@@ -112,8 +112,8 @@ fn failed(execution: &Execution, attempt: &Attempt, ended: &Ended) -> Option<Eve
 fn arrived(execution: &Execution) -> Option<Event> {
     let attempts = execution.attempts.len();
     let what = match execution.state.as_str() {
-        "failed" => What::Parked { attempts },
-        "succeeded" => What::Succeeded {
+        "failed" => EventKind::Parked { attempts },
+        "succeeded" => EventKind::Succeeded {
             attempts,
             was_requeued: !execution.requeued_at.is_empty(),
             was_lost: execution.attempts.iter().any(|a| a.ended.as_ref().is_some_and(is_lost)),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_life_seen_at_once_is_told_in_order() {
+    fn a_whole_execution_read_at_once_yields_its_events_in_order() {
         let mut execution = claimed();
         execution.attempts = vec![
             attempt(1, 10, Some((20, "error"))),
@@ -187,15 +187,15 @@ mod tests {
         );
         let after = TimeDelta::seconds(1);
         let retried =
-            What::Retried { number: 2, worker: "worker-2".into(), after, was_lost: false };
+            EventKind::Retried { number: 2, worker: "worker-2".into(), after, was_lost: false };
         assert_eq!(events[3].what, retried);
         let late = TimeDelta::milliseconds(7);
-        assert_eq!(events[0].what, What::Fired { by: "scheduler-1".into(), late });
+        assert_eq!(events[0].what, EventKind::Fired { by: "scheduler-1".into(), late });
         assert_eq!(changes(Some(&execution), &execution), []);
     }
 
     #[test]
-    fn each_look_tells_only_what_is_new() {
+    fn each_read_yields_only_new_events() {
         let first = claimed();
         let mut second = claimed();
         second.attempts = vec![attempt(1, 10, None)];

@@ -3,7 +3,7 @@
 use comfy_table::{Attribute, Cell, CellAlignment, Color, Table, presets};
 use uuid::Uuid;
 
-use super::changes::What;
+use super::changes::EventKind;
 use super::rows::Totals;
 
 /// What is to be observed, in the order of the summary.
@@ -85,19 +85,19 @@ impl Ledger {
     }
 
     /// Writes down what an event shows.
-    pub(super) fn note(&mut self, id: Uuid, what: &What) {
+    pub(super) fn note(&mut self, id: Uuid, what: &EventKind) {
         let goals: &[Goal] = match what {
-            What::Fired { .. } => &[Goal::Fired],
-            What::Ran { .. } => &[Goal::Ran],
-            What::Failed { .. } => &[Goal::Failed],
-            What::Lost { .. } => &[Goal::Lost],
-            What::Retried { was_lost: false, .. } => &[Goal::Retried],
-            What::Triggered | What::Retried { was_lost: true, .. } => &[],
-            What::Parked { .. } => &[Goal::Parked],
-            What::Requeued { .. } => &[Goal::Requeued],
-            What::Succeeded { was_requeued: true, .. } => &[Goal::Succeeded, Goal::Repaired],
-            What::Succeeded { was_lost: true, .. } => &[Goal::Succeeded, Goal::Recovered],
-            What::Succeeded { .. } => &[Goal::Succeeded],
+            EventKind::Fired { .. } => &[Goal::Fired],
+            EventKind::Ran { .. } => &[Goal::Ran],
+            EventKind::Failed { .. } => &[Goal::Failed],
+            EventKind::Lost { .. } => &[Goal::Lost],
+            EventKind::Retried { was_lost: false, .. } => &[Goal::Retried],
+            EventKind::Triggered | EventKind::Retried { was_lost: true, .. } => &[],
+            EventKind::Parked { .. } => &[Goal::Parked],
+            EventKind::Requeued { .. } => &[Goal::Requeued],
+            EventKind::Succeeded { was_requeued: true, .. } => &[Goal::Succeeded, Goal::Repaired],
+            EventKind::Succeeded { was_lost: true, .. } => &[Goal::Succeeded, Goal::Recovered],
+            EventKind::Succeeded { .. } => &[Goal::Succeeded],
         };
         for goal in goals {
             self.observe(*goal, Some(id));
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_observed_is_named() {
+    fn unobserved_goals_are_named() {
         let mut ledger = Ledger::default();
         assert_eq!(ledger.missing().len(), Goal::ALL.len());
         for (index, goal) in Goal::ALL.into_iter().enumerate() {
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(ledger.missing(), Vec::<&str>::new());
         let mut ledger = Ledger::default();
         let id = Uuid::from_u128(7);
-        let requeued = What::Succeeded { attempts: 4, was_requeued: true, was_lost: false };
+        let requeued = EventKind::Succeeded { attempts: 4, was_requeued: true, was_lost: false };
         ledger.note(id, &requeued);
         assert!(!ledger.missing().contains(&"succeeded after the requeue"));
         assert!(ledger.missing().contains(&"lost, then succeeded elsewhere"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_must_be_zero_and_is_not_is_a_fault() {
+    fn a_nonzero_count_of_losses_is_a_fault() {
         let totals = Totals {
             executions: 3,
             attempts: 5,

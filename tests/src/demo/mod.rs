@@ -17,17 +17,17 @@
 //!
 //! `up` and `down` leave the same platform running, and end it; see [`up`].
 
-mod acts;
-mod asked;
 mod changes;
+mod cluster;
+mod event_lines;
 mod ledger;
+mod observer;
+mod output;
 mod rows;
-mod stage;
+mod scenarios;
 mod state;
-mod story;
-mod teller;
+mod stop_signal;
 pub mod up;
-mod voice;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,17 +36,17 @@ use anyhow::Result;
 use sexton_servers::{Needed, Servers, provide};
 use tokio::time::Instant;
 
-use asked::Asked;
-use stage::{Stage, example};
-use story::Story;
-use voice::{Tone, Voice};
+use cluster::{Cluster, example};
+use observer::Observer;
+use output::{Output, Tone};
+use stop_signal::StopSignal;
 
 /// How long a demo may take.
-pub const LIMIT: Duration = Duration::from_secs(110);
+pub const DEMO_TIMEOUT: Duration = Duration::from_secs(110);
 
-/// What of [`LIMIT`] is left to the story at least, however long the servers took to start: on a bare
+/// What of [`DEMO_TIMEOUT`] is left to the story at least, however long the servers took to start: on a bare
 /// machine they are installed first.
-const STORY_LIMIT: Duration = Duration::from_secs(80);
+const MIN_SCENARIO_TIME: Duration = Duration::from_secs(80);
 
 /// How to run it.
 #[derive(Debug, Clone, Copy)]
@@ -63,23 +63,23 @@ pub struct Options {
 ///
 /// There are no servers, or something failed that is not part of the play.
 pub async fn run(options: Options) -> Result<ExitCode> {
-    let mut asked = Asked::listen()?;
-    let voice = Voice::new();
-    voice::write("Sexton at work: two schedulers, two workers, PostgreSQL and RabbitMQ.");
-    voice::write("Each line with an execution's id tells what its rows in PostgreSQL say.\n");
-    voice.say("servers", Tone::Plain, "finding or starting PostgreSQL and RabbitMQ …");
+    let mut asked = StopSignal::listen()?;
+    let output = Output::new();
+    output::write("Sexton at work: two schedulers, two workers, PostgreSQL and RabbitMQ.");
+    output::write("Each line with an execution's id tells what its rows in PostgreSQL say.\n");
+    output.say("servers", Tone::Plain, "finding or starting PostgreSQL and RabbitMQ …");
     let servers = tokio::select! {
         servers = provide(Needed::Both) => servers?,
         // What was started so far is dropped here, and its guards stop it.
         code = asked.exit_code() => return Ok(code),
     };
-    voice.say("servers", Tone::Plain, &servers.description());
+    output.say("servers", Tone::Plain, &servers.description());
     let outcome = tokio::select! {
-        outcome = perform(&servers, &voice, options) => outcome.map(|is_complete| {
+        outcome = perform(&servers, &output, options) => outcome.map(|is_complete| {
             if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }),
         code = asked.exit_code() => {
-            voice.say("stopped", Tone::Plain, "as asked: everything that was started is gone");
+            output.say("stopped", Tone::Plain, "as asked: everything that was started is gone");
             Ok(code)
         }
     };
@@ -88,34 +88,34 @@ pub async fn run(options: Options) -> Result<ExitCode> {
 }
 
 /// Sets the stage and plays; whether all was observed.
-async fn perform(servers: &Servers, voice: &Voice, options: Options) -> Result<bool> {
-    let left = options.limit.saturating_sub(voice.elapsed());
-    let deadline = Instant::now() + left.max(STORY_LIMIT.min(options.limit));
-    let mut stage = Stage::build(servers, "demo").await?;
-    voice.say("migrated", Tone::Plain, "a database of its own, by `sexton migrate`");
+async fn perform(servers: &Servers, output: &Output, options: Options) -> Result<bool> {
+    let left = options.limit.saturating_sub(output.elapsed());
+    let deadline = Instant::now() + left.max(MIN_SCENARIO_TIME.min(options.limit));
+    let mut cluster = Cluster::build(servers, "demo").await?;
+    output.say("migrated", Tone::Plain, "a database of its own, by `sexton migrate`");
     let tasks = example("demo/tasks.toml");
-    stage.start(options.has_workers.then_some(tasks.as_path())).await?;
+    cluster.start(options.has_workers.then_some(tasks.as_path())).await?;
     let names: Vec<_> =
-        stage.programs().map(|p| format!("{} (process {})", p.name(), p.pid())).collect();
-    voice.say("started", Tone::Plain, &names.join(", "));
+        cluster.programs().map(|p| format!("{} (process {})", p.name(), p.pid())).collect();
+    output.say("started", Tone::Plain, &names.join(", "));
 
-    let mut story = Story::begin(&mut stage, voice, deadline).await?;
-    let end = acts::play(&mut story).await;
-    let is_complete = summarise(&mut story, end).await?;
+    let mut observer = Observer::begin(&mut cluster, output, deadline).await?;
+    let end = scenarios::run_all(&mut observer).await;
+    let is_complete = summarise(&mut observer, end).await?;
     if !is_complete {
-        voice.head("The ends of the programs' logs");
-        voice::write(&stage.platform.log_tails());
+        output.head("The ends of the programs' logs");
+        output::write(&cluster.platform.log_tails());
     }
     Ok(is_complete)
 }
 
 /// Prints the summary; whether nothing is missing and nothing is wrong.
-async fn summarise(story: &mut Story<'_>, end: Result<()>) -> Result<bool> {
-    let balance = acts::balance(story).await?;
-    let (voice, ledger) = (story.voice, &story.ledger);
-    voice.head("Summary");
-    voice::write(&ledger.table(voice.has_color()));
-    voice::write(&balance.table(voice.has_color()));
+async fn summarise(observer: &mut Observer<'_>, end: Result<()>) -> Result<bool> {
+    let balance = scenarios::balance(observer).await?;
+    let (output, ledger) = (observer.output, &observer.ledger);
+    output.head("Summary");
+    output::write(&ledger.table(output.has_color()));
+    output::write(&balance.table(output.has_color()));
     let mut faults = Vec::new();
     if let Err(error) = end {
         faults.push(format!("{error:#}"));
@@ -126,13 +126,13 @@ async fn summarise(story: &mut Story<'_>, end: Result<()>) -> Result<bool> {
     }
     faults.extend(balance.faults());
     if faults.is_empty() {
-        voice::write("");
-        voice.say("complete", Tone::Good, "all of it was observed, and nothing was lost");
+        output::write("");
+        output.say("complete", Tone::Good, "all of it was observed, and nothing was lost");
         return Ok(true);
     }
-    voice::write("");
+    output::write("");
     for fault in faults {
-        voice.say("FAILED", Tone::Bad, &fault);
+        output.say("FAILED", Tone::Bad, &fault);
     }
     Ok(false)
 }

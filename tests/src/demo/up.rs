@@ -17,10 +17,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use sexton_servers::{Needed, Servers, provide};
 use tokio::time::Instant;
 
-use super::asked::Asked;
-use super::stage::{Stage, example};
+use super::cluster::{Cluster, example};
+use super::output;
 use super::state::{State, StateFolder};
-use super::voice;
+use super::stop_signal::StopSignal;
 
 /// Installing the servers' packages on a bare machine takes the longest.
 const UP_DEADLINE: Duration = Duration::from_mins(10);
@@ -32,7 +32,7 @@ const DOWN_DEADLINE: Duration = Duration::from_mins(2);
 const STOP_DEADLINE: Duration = Duration::from_secs(35);
 
 /// Between two looks at the state folder.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Starts the platform, unless it runs, and prints how to talk to it.
 ///
@@ -44,13 +44,13 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     let Some(lock) = folder.lock()? else {
         let state = wait_for(&folder, None).await?;
         let keeper = state.keeper_pid;
-        voice::write(&format!("Sexton is already running (keeper: process {keeper})."));
-        voice::write(&directions(&state));
+        output::write(&format!("Sexton is already running (keeper: process {keeper})."));
+        output::write(&directions(&state));
         return Ok(ExitCode::SUCCESS);
     };
     let log = folder.begin()?;
-    voice::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
-    let mut asked = Asked::listen()?;
+    output::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
+    let mut asked = StopSignal::listen()?;
     let mut keeper = Command::new(std::env::current_exe()?)
         .args(["keep", "--state-folder"])
         .arg(folder.path())
@@ -63,7 +63,7 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
         .context("failed to start the keeper")?;
     tokio::select! {
         state = wait_for(&folder, Some(&mut keeper)) => {
-            voice::write(&directions(&state?));
+            output::write(&directions(&state?));
             Ok(ExitCode::SUCCESS)
         }
         code = asked.exit_code() => {
@@ -85,7 +85,7 @@ async fn wait_for(folder: &StateFolder, mut keeper: Option<&mut Child>) -> Resul
         {
             bail!("the platform did not get up ({status}): {}", folder.log());
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     bail!("the platform is not up after {UP_DEADLINE:?}; `make down` ends what there is of it")
 }
@@ -99,13 +99,13 @@ pub async fn down(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     let folder = StateFolder::find(state_folder)?;
     if folder.lock()?.is_some() {
         folder.clear()?;
-        voice::write("Nothing is running.");
+        output::write("Nothing is running.");
         return Ok(ExitCode::SUCCESS);
     }
     let state = wait_for(&folder, None).await?;
-    voice::write("Stopping …");
+    output::write("Stopping …");
     stop(&folder, state.keeper_pid).await?;
-    voice::write("Stopped: programs, servers and what they recorded are gone.");
+    output::write("Stopped: programs, servers and what they recorded are gone.");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,7 +120,7 @@ async fn stop(folder: &StateFolder, keeper_pid: u32) -> Result<()> {
             return folder.clear();
         }
         ensure!(Instant::now() < deadline, "the keeper (process {keeper_pid}) does not end");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -132,39 +132,46 @@ async fn stop(folder: &StateFolder, keeper_pid: u32) -> Result<()> {
 pub async fn keep(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     // Out of the terminal's session: neither Ctrl-C nor its end reaches the keeper.
     rustix::process::setsid().context("leave the terminal's session")?;
-    let mut asked = Asked::listen()?;
+    let mut asked = StopSignal::listen()?;
     let folder = StateFolder::find(state_folder)?;
     let servers = tokio::select! {
         servers = provide(Needed::Both) => servers?,
         _ = asked.exit_code() => return Ok(ExitCode::SUCCESS),
     };
-    let mut stage = None;
+    let mut cluster = None;
     let outcome = tokio::select! {
-        outcome = raise(&servers, &mut stage, &folder) => outcome,
+        outcome = raise(&servers, &mut cluster, &folder) => outcome,
         _ = asked.exit_code() => Ok(()),
     };
-    if outcome.is_ok() && stage.is_some() {
+    if outcome.is_ok() && cluster.is_some() {
         asked.exit_code().await;
     }
-    if let Some(stage) = stage {
-        stage.stop(STOP_DEADLINE).await;
+    if let Some(cluster) = cluster {
+        cluster.stop(STOP_DEADLINE).await;
     }
     servers.shutdown().await?;
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// Starts everything and says so in the state folder.
-async fn raise(servers: &Servers, stage: &mut Option<Stage>, folder: &StateFolder) -> Result<()> {
-    let stage = stage.insert(Stage::build(servers, "up").await?);
-    stage.start(Some(&example("tasks.toml"))).await?;
-    let platform = &stage.platform;
+async fn raise(
+    servers: &Servers,
+    cluster: &mut Option<Cluster>,
+    folder: &StateFolder,
+) -> Result<()> {
+    let cluster = cluster.insert(Cluster::build(servers, "up").await?);
+    cluster.start(Some(&example("tasks.toml"))).await?;
+    let platform = &cluster.platform;
     folder.write(&State {
         keeper_pid: std::process::id(),
         database_url: platform.database_url().to_owned(),
         amqp_url: platform.amqp_url().to_owned(),
         namespace: platform.namespace().to_string(),
         servers: servers.description(),
-        programs: stage.programs().map(|p| (p.name().to_owned(), p.pid(), p.log_file())).collect(),
+        programs: cluster
+            .programs()
+            .map(|p| (p.name().to_owned(), p.pid(), p.log_file()))
+            .collect(),
     })
 }
 

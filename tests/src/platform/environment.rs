@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// What programs need of the environment that the harness itself has.
-const KEPT: [&str; 4] = ["PATH", "HOME", "TMPDIR", "USER"];
+const INHERITED_VARIABLES: [&str; 4] = ["PATH", "HOME", "TMPDIR", "USER"];
 
 /// Variables of a program that is to be started, and nothing else.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ impl Environment {
     /// A search path, a home, a folder for temporary files, a user.
     pub(super) fn minimal() -> Self {
         let kept = |name: &&str| Some((OsString::from(name), std::env::var_os(name)?));
-        Self(KEPT.iter().filter_map(kept).collect())
+        Self(INHERITED_VARIABLES.iter().filter_map(kept).collect())
     }
 
     /// With one more.

@@ -43,7 +43,7 @@ use lifeline::Lifeline;
 use program::Watched;
 
 /// Between two looks of [`Platform::eventually`].
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Programs, a database and a namespace; see the module.
 ///
@@ -248,7 +248,7 @@ impl Platform {
             // The check itself may hang, on a server that a test has frozen.
             match tokio::time::timeout_at(end, check()).await {
                 Ok(Some(answer)) => return answer,
-                Ok(None) if Instant::now() < end => tokio::time::sleep(LOOK_EVERY).await,
+                Ok(None) if Instant::now() < end => tokio::time::sleep(POLL_INTERVAL).await,
                 _ => panic!("not within {deadline:?}: {what}\n{}", self.log_tails()),
             }
         }

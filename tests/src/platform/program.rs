@@ -18,7 +18,7 @@ use super::{binaries, readiness};
 const READY_DEADLINE: Duration = Duration::from_mins(2);
 
 /// Between two looks at a process or at its log.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// So many lines of a log are shown.
 const TAIL_LINES: usize = 30;
@@ -106,7 +106,7 @@ impl Program {
                     Err(error) => last = error.to_string(),
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         bail!("{} is not ready after {READY_DEADLINE:?}: {last}\n{}", self.name, self.tail())
     }
@@ -155,7 +155,7 @@ impl Program {
                 self.name,
                 self.tail()
             );
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -45,7 +45,7 @@ async fn is_silent(stream: &mut TcpStream, text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn what_is_passed_on_arrives_and_so_does_the_end() {
+async fn forwarded_bytes_and_the_end_of_stream_arrive() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let mut stream = client(&proxy).await;
     heard(&mut stream, "hello").await.unwrap();
@@ -72,7 +72,7 @@ async fn a_cut_resets_old_connections_and_new_ones_until_it_is_over() {
 }
 
 #[tokio::test]
-async fn in_a_black_hole_nothing_is_heard_and_nothing_closed() {
+async fn a_black_hole_delivers_nothing_and_closes_nothing() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let (mut talks, mut waits) = (client(&proxy).await, client(&proxy).await);
     heard(&mut talks, "hello").await.unwrap();
@@ -86,7 +86,7 @@ async fn in_a_black_hole_nothing_is_heard_and_nothing_closed() {
 }
 
 #[tokio::test]
-async fn answers_are_swallowed_after_a_pattern_however_it_is_cut_up_and_so_often_only() {
+async fn answers_after_a_split_pattern_are_dropped_a_limited_number_of_times() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     proxy.swallow_answers_matching(b"-- mark", 1);
     let mut other = client(&proxy).await;
@@ -109,7 +109,7 @@ async fn a_delay_holds_in_each_direction() {
 }
 
 #[tokio::test]
-async fn a_url_leads_through_the_proxy_and_another_servers_is_refused() {
+async fn a_url_leads_through_the_proxy_and_that_of_another_server_is_refused() {
     let proxy = Proxy::before("amqp://guest:guest@127.0.0.1:5672/%2f").await.unwrap();
     let url = proxy.url("amqp://guest:guest@127.0.0.1:5672/%2f?heartbeat=5");
     let expected = format!("amqp://guest:guest@127.0.0.1:{}/%2f?heartbeat=5", proxy.port());
@@ -119,7 +119,7 @@ async fn a_url_leads_through_the_proxy_and_another_servers_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_lost_is_not_heard_of_and_its_connection_lives() {
+async fn a_lost_request_does_not_arrive_and_its_connection_lives() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     let mut stream = client(&proxy).await;
     heard(&mut stream, "before").await.unwrap();

@@ -4,10 +4,10 @@
 //! also of one that was alive when a scheduler looked and is not any more. Judged by hand, from the rows before
 //! and after.
 
-mod asked;
 mod canary;
-mod ending;
-mod promises;
+mod drain;
+mod invariants;
+mod ledger;
 mod rows;
 
 use chrono::TimeDelta;
@@ -22,36 +22,36 @@ use sexton_store::operator;
 
 use super::broker::pick;
 use super::case::Simulation;
-use super::op::{Cut, Deed, Meant, Op, Says, Terms};
-use super::outside::BY;
-use super::promises::promise;
+use super::environment::BY;
+use super::invariants::invariant;
+use super::op::{BulkAction, BulkMode, BulkTarget, Cut, Op, ScriptedAnswer};
 use super::rows::Row;
 use super::stop::Stop;
 
-pub(super) use asked::{Asked, COMES_TO_PASS};
+pub(super) use ledger::{BulkLedger, EXPECTED_EVENTS};
 use rows::Bulk;
 pub(super) use rows::{Bulks, read};
 
 /// Items that are selected at once: few, so that others act in between.
-const SELECTED: i64 = 2;
+const MAX_SELECTED_ITEMS: i64 = 2;
 /// The most executions that an operator names.
-const NAMED: usize = 3;
+const MAX_NAMED_EXECUTIONS: usize = 3;
 /// One every so often.
-pub(super) const RATE: &str = "6/m";
+pub(super) const BULK_RATE: &str = "6/m";
 /// And in milliseconds.
-pub(super) const EVERY: TimeDelta = TimeDelta::seconds(10);
+pub(super) const BULK_INTERVAL: TimeDelta = TimeDelta::seconds(10);
 
 impl Simulation<'_> {
     /// What concerns bulks.
-    pub(super) async fn of_bulks(&mut self, op: Op) -> Result<(), Stop> {
+    pub(super) async fn apply_bulk_op(&mut self, op: Op) -> Result<(), Stop> {
         match op {
-            Op::Bulk { deed, meant, terms } => self.ask_for(deed, meant, terms).await,
+            Op::Bulk { action, target, mode } => self.ask_for(action, target, mode).await,
             Op::Prepare { bulk, cut } if cut != Cut::Before => self.prepare(bulk).await,
             Op::Question { bulk, cut } if cut != Cut::Before => self.question(bulk).await,
             Op::Carry { bulk, cut } if cut != Cut::Before => self.carry(bulk, cut).await,
             Op::StopBulk { bulk } => self.stop_bulk(bulk).await,
             Op::ResumeBulk { bulk } => self.resume_bulk(bulk).await,
-            Op::Say { bulk, item, says } => self.say(bulk, item, says).await,
+            Op::Say { bulk, item, reply } => self.say(bulk, item, reply).await,
             Op::Edit { row, requeue } => self.edit(row, requeue).await,
             _ => Ok(()),
         }
@@ -64,60 +64,67 @@ impl Simulation<'_> {
         pick(index, ids.len()).map(|index| ids[index])
     }
 
-    async fn ask_for(&mut self, deed: Deed, meant: Meant, terms: Terms) -> Result<(), Stop> {
-        let kind = match deed {
-            Deed::Requeue => BulkKind::Requeue,
-            Deed::Discard => BulkKind::Discard,
-            Deed::Restore => BulkKind::Restore,
+    async fn ask_for(
+        &mut self,
+        action: BulkAction,
+        target: BulkTarget,
+        mode: BulkMode,
+    ) -> Result<(), Stop> {
+        let kind = match action {
+            BulkAction::Requeue => BulkKind::Requeue,
+            BulkAction::Discard => BulkKind::Discard,
+            BulkAction::Restore => BulkKind::Restore,
         };
-        let filter = self.filter(kind, meant).await?;
-        let such = self.rows.values().filter(|row| row.state == kind.from()).take(NAMED);
+        let filter = self.filter(kind, target).await?;
+        let such =
+            self.rows.values().filter(|row| row.state == kind.from()).take(MAX_NAMED_EXECUTIONS);
         let named: Vec<(ExecutionId, AttemptNumber)> =
             such.map(|row| (row.id, row.attempt)).collect();
-        let asked = match meant {
-            Meant::Before => match self.bulks.keys().last() {
+        let asked = match target {
+            BulkTarget::Before => match self.bulks.keys().last() {
                 Some(last) => Whom::Bulk(*last),
                 None => return Ok(()),
             },
-            Meant::Named if named.is_empty() => return Ok(()),
-            Meant::Named => Whom::Ids(&named),
-            Meant::All | Meant::Group => Whom::Filter(&filter),
+            BulkTarget::Named if named.is_empty() => return Ok(()),
+            BulkTarget::Named => Whom::Ids(&named),
+            BulkTarget::All | BulkTarget::Group => Whom::Filter(&filter),
         };
         // Only before a requeue somebody is asked, and only what runs shows how it goes.
-        let terms = if deed == Deed::Requeue { terms } else { Terms::Plain };
-        let rate = matches!(terms, Terms::Paced | Terms::AskedSlowly).then(|| RATE.parse());
+        let mode = if action == BulkAction::Requeue { mode } else { BulkMode::Plain };
+        let rate =
+            matches!(mode, BulkMode::Paced | BulkMode::VerifiedSlowly).then(|| BULK_RATE.parse());
         let new = NewBulk {
             kind,
             asked: asked.clone(),
             asked_at: self.now,
             rate: rate.transpose().unwrap_or_default(),
-            canary: match terms {
-                Terms::Canary => Some(1),
-                Terms::AskedSlowly => Some(2),
+            canary: match mode {
+                BulkMode::Canary => Some(1),
+                BulkMode::VerifiedSlowly => Some(2),
                 _ => None,
             },
             pool: None,
-            verify: match terms {
-                Terms::Asked | Terms::AskedSlowly => Some("task"),
-                Terms::Commanded => Some("command"),
+            verify: match mode {
+                BulkMode::Verified | BulkMode::VerifiedSlowly => Some("task"),
+                BulkMode::Commanded => Some("command"),
                 _ => None,
             },
         };
         let id = bulk::create(self.writes(), &new, BY).await?;
-        match meant {
-            Meant::Before => self.ledger.bulks.comes("a bulk of what another has done"),
-            Meant::Named => self.ledger.bulks.comes("a bulk of those that somebody names"),
-            Meant::Group => self.ledger.bulks.comes("a bulk of a group"),
-            Meant::All => {}
+        match target {
+            BulkTarget::Before => self.ledger.bulks.comes("a bulk of what another has done"),
+            BulkTarget::Named => self.ledger.bulks.comes("a bulk of those that somebody names"),
+            BulkTarget::Group => self.ledger.bulks.comes("a bulk of a group"),
+            BulkTarget::All => {}
         }
-        self.ledger.bulks.begins(id, meant == Meant::All, matches!(asked, Whom::Filter(_)));
+        self.ledger.bulks.begins(id, target == BulkTarget::All, matches!(asked, Whom::Filter(_)));
         Ok(())
     }
 
-    async fn filter(&self, kind: BulkKind, meant: Meant) -> Result<serde_json::Value, Stop> {
+    async fn filter(&self, kind: BulkKind, target: BulkTarget) -> Result<serde_json::Value, Stop> {
         let discarded = kind == BulkKind::Restore;
         let mut filter = json!(FailureFilter { discarded, ..FailureFilter::default() });
-        if meant == Meant::Group {
+        if target == BulkTarget::Group {
             let first: Option<Option<String>> = sqlx::query_scalar(
                 "SELECT fingerprint FROM failures WHERE discarded = $1
                  ORDER BY failed_at, execution_id LIMIT 1",
@@ -135,7 +142,7 @@ impl Simulation<'_> {
     async fn prepare(&mut self, index: u8) -> Result<(), Stop> {
         let Some(id) = self.bulk(index, |_| true) else { return Ok(()) };
         self.notes.bulk = Some(id);
-        bulk::prepare(self.writes(), id, SELECTED, Some(self.now)).await?;
+        bulk::prepare(self.writes(), id, MAX_SELECTED_ITEMS, Some(self.now)).await?;
         Ok(())
     }
 
@@ -162,7 +169,7 @@ impl Simulation<'_> {
         // While a canary runs it has locked the bulk, and nothing to commit.
         self.rolled_back().await?;
         let Some(portion) = portion else { return Ok(()) };
-        promise!(portion.busy == 0, "a portion finds a lock that nobody has");
+        invariant!(portion.busy == 0, "a portion finds a lock that nobody has");
         self.ledger.bulks.carried(id, self.now);
         if portion.paused.is_some() {
             self.ledger.bulks.comes("a canary that pauses its bulk");
@@ -207,17 +214,17 @@ impl Simulation<'_> {
     }
 
     /// Of an item that nobody has answered for, by params that the command saw just now.
-    async fn say(&mut self, index: u8, item: u8, says: Says) -> Result<(), Stop> {
+    async fn say(&mut self, index: u8, item: u8, reply: ScriptedAnswer) -> Result<(), Stop> {
         let such = |bulk: &Bulk| bulk.asks("command") && bulk.unasked().next().is_some();
         let Some(id) = self.bulk(index, such) else { return Ok(()) };
         let open: Vec<(i64, ExecutionId)> = self.bulks[&id].unasked().collect();
         let Some((ordinal, execution)) = pick(item, open.len()).map(|index| open[index]) else {
             return Ok(());
         };
-        let answer = match says {
-            Says::Yes => VerifyAnswer::Happened,
-            Says::No => VerifyAnswer::NotYet,
-            Says::Neither => VerifyAnswer::Unknown("it says nothing".to_owned()),
+        let answer = match reply {
+            ScriptedAnswer::Yes => VerifyAnswer::Happened,
+            ScriptedAnswer::No => VerifyAnswer::NotYet,
+            ScriptedAnswer::Neither => VerifyAnswer::Unknown("it says nothing".to_owned()),
         };
         let params = self.rows.get(&execution).map_or("{}", |row| row.params.as_str());
         let params = serde_json::from_str(params).unwrap_or_default();
@@ -226,7 +233,7 @@ impl Simulation<'_> {
             bulk::record_answer(self.writes(), id, ordinal, &answer, &params, BY, now).await?;
         if counts {
             self.notes.bulk = Some(id);
-            self.ledger.bulks.commanded(id, ordinal, says);
+            self.ledger.bulks.commanded(id, ordinal, reply);
         }
         Ok(())
     }
@@ -243,9 +250,9 @@ impl Simulation<'_> {
             operator::Edit { seen: &seen, params: &params, pool: None, requeue, unverified: true };
         self.notes.person = requeue.then_some((row.id, sexton_model::state::Cause::Requeue));
         operator::edit(self.writes(), row.id, row.attempt, edit, BY, Some(self.now)).await?;
-        self.ledger.deed(row.id);
+        self.ledger.record_action(row.id);
         if requeue {
-            self.ledger.deed(row.id);
+            self.ledger.record_action(row.id);
         }
         Ok(())
     }

@@ -15,10 +15,10 @@ use uuid::{Builder, Uuid};
 
 use super::broker::{Broker, Message};
 use super::bulks::{self, Bulks};
+use super::invariants::{Checker, invariant};
 use super::jobs::{self, Job};
 use super::ledger::{Ledger, Notes};
 use super::op::Op;
-use super::promises::{Judge, promise};
 use super::rows::{self, Row, Rows};
 use super::schedulers::Schedulers;
 use super::slots::{SLOTS, Slot, WORKERS, Worker};
@@ -31,7 +31,7 @@ pub(super) const ACTOR: &str = "simulation:1";
 /// A class of error that no retry helps.
 pub(super) const HOPELESS: &str = "exit_3";
 /// Where a delay lies between its bounds: in the middle, so that nothing varies.
-pub(super) const DRAW: f64 = 0.5;
+pub(super) const JITTER_FRACTION: f64 = 0.5;
 /// When it begins. Years from any database's own clock: a statement that asked that one instead of
 /// the given instant would be noticed at once.
 const BEGIN_S: i64 = 2_000_000_000;
@@ -61,7 +61,7 @@ fn of_question() -> RetryOverrides {
 /// can be broken.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that is played")]
 #[derive(Clone, Copy, Debug)]
-pub struct Plays {
+pub struct Parts {
     /// Workers kill their tasks before the lease is over.
     pub own_clock: bool,
     /// A worker whose open was answered late renews before it starts the task.
@@ -74,7 +74,7 @@ pub struct Plays {
     pub admits: bool,
 }
 
-impl Plays {
+impl Parts {
     /// All of it.
     pub const ALL: Self = Self {
         own_clock: true,
@@ -89,7 +89,7 @@ impl Plays {
 #[derive(Debug)]
 pub(super) struct Simulation<'a> {
     pub(super) store: &'a Store,
-    pub(super) plays: Plays,
+    pub(super) parts: Parts,
     /// The database's clock.
     pub(super) now: DateTime<Utc>,
     /// What the same clock would say if nobody had ever set it: the time that has really passed.
@@ -132,10 +132,10 @@ impl<'a> Simulation<'a> {
     /// # Errors
     ///
     /// [`Stop::Server`].
-    pub(super) async fn begin(store: &'a Store, plays: Plays, salt: u16) -> Result<Self, Stop> {
+    pub(super) async fn begin(store: &'a Store, parts: Parts, salt: u16) -> Result<Self, Stop> {
         let mut simulation = Self {
             store,
-            plays,
+            parts,
             now: began(),
             steady: began(),
             jobs: Vec::new(),
@@ -256,7 +256,7 @@ impl<'a> Simulation<'a> {
             Op::Write { worker, cut } => self.write(worker, cut).await?,
             Op::Settle { worker, cut } => self.settle(worker, cut).await?,
             Op::MarkSent { worker, cut } => self.mark_sent(worker, cut).await?,
-            Op::TakeSeat { worker } => self.take_seat(worker).await?,
+            Op::AcquireInstanceLock { worker } => self.acquire_instance_lock(worker).await?,
             Op::Trigger { key, cut } => self.trigger(key, cut).await?,
             Op::Backfill { job, firings, cut } => self.backfill(job, firings, cut).await?,
             Op::Requeue { .. } | Op::Discard { .. } | Op::Restore { .. } | Op::Cancel { .. } => {
@@ -269,7 +269,7 @@ impl<'a> Simulation<'a> {
             | Op::StopBulk { .. }
             | Op::ResumeBulk { .. }
             | Op::Say { .. }
-            | Op::Edit { .. } => self.of_bulks(op).await?,
+            | Op::Edit { .. } => self.apply_bulk_op(op).await?,
             Op::Deliver { .. }
             | Op::End { .. }
             | Op::Answer { .. }
@@ -288,7 +288,7 @@ impl<'a> Simulation<'a> {
             | Op::Foreign { .. }
             | Op::MoveBack { .. }
             | Op::CopyBack { .. }
-            | Op::MoveAway { .. } => self.befall(op),
+            | Op::MoveAway { .. } => self.apply_message_fault(op),
         }
         Ok(())
     }
@@ -327,7 +327,7 @@ impl<'a> Simulation<'a> {
             fired.then_some(row.scheduled_for + after)
         };
         let is_asked = |row: &Row| jobs.iter().any(|job| job.id == row.job && job.is_asked);
-        let mut judge = Judge {
+        let mut judge = Checker {
             ledger: &mut self.ledger,
             notes: &mut self.notes,
             now: self.now,
@@ -374,7 +374,7 @@ impl<'a> Simulation<'a> {
                 continue;
             }
             let excused = self.ledger.excused.contains(&row.id);
-            promise!(is_there || excused, "its ticket is nowhere: {}", row.name());
+            invariant!(is_there || excused, "its ticket is nowhere: {}", row.name());
         }
         // What is there again, or not to be there, is excused no longer.
         let rows = &self.rows;

@@ -9,7 +9,7 @@ use sexton_store::lease::AttemptFence;
 use sexton_store::open::Opened;
 use uuid::Uuid;
 
-use super::bulks::Asked;
+use super::bulks::BulkLedger;
 use super::stop::Stop;
 use super::writes::CHECK;
 
@@ -49,7 +49,7 @@ pub(super) struct Ledger {
     /// The executions of foreign tasks, by message id.
     pub(super) foreign: HashMap<String, ExecutionId>,
     /// What bulks were asked for, and what their questions have said.
-    pub(super) bulks: Asked,
+    pub(super) bulks: BulkLedger,
 }
 
 impl Ledger {
@@ -98,7 +98,7 @@ impl Ledger {
     }
 
     /// One more deed should be recorded of it.
-    pub(super) fn deed(&mut self, id: ExecutionId) {
+    pub(super) fn record_action(&mut self, id: ExecutionId) {
         *self.deeds.entry(id).or_default() += 1;
     }
 }

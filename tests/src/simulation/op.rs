@@ -43,7 +43,7 @@ pub enum End {
 
 /// What a question says, or a command that is asked instead.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Says {
+pub enum ScriptedAnswer {
     /// The effect has happened.
     Yes,
     /// It has not.
@@ -52,9 +52,9 @@ pub enum Says {
     Neither,
 }
 
-impl Says {
+impl ScriptedAnswer {
     /// As the result of the question.
-    pub(super) fn told(self) -> serde_json::Value {
+    pub(super) fn to_json(self) -> serde_json::Value {
         match self {
             Self::Yes => true.into(),
             Self::No => false.into(),
@@ -65,7 +65,7 @@ impl Says {
 
 /// What a bulk is to do.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum BulkAction {
     /// Requeue.
     Requeue,
     /// Discard.
@@ -76,7 +76,7 @@ pub enum Deed {
 
 /// Which executions it means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
+pub enum BulkTarget {
     /// Whatever is there.
     All,
     /// Those of the group of the first.
@@ -89,7 +89,7 @@ pub enum Meant {
 
 /// Under which terms it is carried out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Terms {
+pub enum BulkMode {
     /// At once.
     Plain,
     /// One every ten seconds.
@@ -97,9 +97,9 @@ pub enum Terms {
     /// One first.
     Canary,
     /// Jobs' verify tasks are asked first.
-    Asked,
+    Verified,
     /// The same, with two first and one every ten seconds.
-    AskedSlowly,
+    VerifiedSlowly,
     /// A command is asked first.
     Commanded,
 }
@@ -174,7 +174,7 @@ pub enum Op {
     /// A running task ends.
     End { slot: u8, end: End },
     /// A running question says something.
-    Answer { slot: u8, says: Says },
+    Answer { slot: u8, reply: ScriptedAnswer },
     /// A worker records how the attempts of all its slots ended, or that they came too late.
     Settle { worker: u8, cut: Cut },
     /// A slot publishes the ticket that follows, or the copy of one that opened nothing.
@@ -192,7 +192,7 @@ pub enum Op {
     /// A worker is killed, and its tasks with it; another process starts in its place.
     WorkerDies { worker: u8 },
     /// That process takes the seat and ends the attempts of those before it.
-    TakeSeat { worker: u8 },
+    AcquireInstanceLock { worker: u8 },
 
     /// A message is doubled.
     Copy { queue: Queue, message: u8 },
@@ -226,13 +226,13 @@ pub enum Op {
     /// An operator gives a failed execution other params, and requeues it or not.
     Edit { row: u8, requeue: bool },
     /// An operator asks for a bulk.
-    Bulk { deed: Deed, meant: Meant, terms: Terms },
+    Bulk { action: BulkAction, target: BulkTarget, mode: BulkMode },
     /// An operator stops one.
     StopBulk { bulk: u8 },
     /// An operator lets one go on that is stopped or paused.
     ResumeBulk { bulk: u8 },
     /// The command that an operator asks of a bulk's items says something of one.
-    Say { bulk: u8, item: u8, says: Says },
+    Say { bulk: u8, item: u8, reply: ScriptedAnswer },
     /// A person moves a parked message to the main queue.
     MoveBack { message: u8 },
     /// A person copies a parked message to the main queue.
@@ -259,10 +259,10 @@ words! {
     End {
         Succeeds, Fails, FailsForGood, FailsHopelessly, TimesOut, Crashes, IsInterrupted, Snoozes
     }
-    Says { Yes, No, Neither }
-    Deed { Requeue, Discard, Restore }
-    Meant { All, Group, Named, Before }
-    Terms { Plain, Paced, Canary, Asked, AskedSlowly, Commanded }
+    ScriptedAnswer { Yes, No, Neither }
+    BulkAction { Requeue, Discard, Restore }
+    BulkTarget { All, Group, Named, Before }
+    BulkMode { Plain, Paced, Canary, Verified, VerifiedSlowly, Commanded }
     Queue { Main, Ladder, Failed }
 }
 
@@ -277,8 +277,8 @@ impl Op {
     pub(super) fn kind(self) -> String {
         match self {
             Self::End { end, .. } => return format!("{end:?}"),
-            Self::Answer { says, .. } => return format!("Answer {says:?}"),
-            Self::Bulk { deed, .. } => return format!("{deed:?} of many"),
+            Self::Answer { reply, .. } => return format!("Answer {reply:?}"),
+            Self::Bulk { action, .. } => return format!("{action:?} of many"),
             _ => {}
         }
         let text = format!("{self:?}");

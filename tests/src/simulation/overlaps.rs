@@ -11,15 +11,15 @@ use uuid::Uuid;
 
 use super::broker::pick;
 use super::case::Simulation;
+use super::invariants::{Checker, invariant};
 use super::op::Cut;
-use super::promises::{Judge, promise};
 use super::rows::{Row, Rows};
 use super::stop::Stop;
 
 /// In the order in which an operation names them.
 const POLICIES: [Overlap; 4] = [Overlap::Allow, Overlap::Skip, Overlap::Queue, Overlap::Replace];
 /// Jobs with waiters that one look takes.
-const LIMIT: i64 = 10;
+const MAX_JOBS_WITH_WAITERS: i64 = 10;
 
 impl Simulation<'_> {
     /// Somebody applies the job with another policy.
@@ -37,8 +37,8 @@ impl Simulation<'_> {
 
     /// A scheduler lets waiters go whose jobs are free.
     pub(super) async fn admit(&mut self, cut: Cut) -> Result<(), Stop> {
-        let waiting = waiters::find_waiting(self.store, LIMIT).await?;
-        if waiting.free.is_empty() || !self.plays.admits {
+        let waiting = waiters::find_waiting(self.store, MAX_JOBS_WITH_WAITERS).await?;
+        if waiting.free.is_empty() || !self.parts.admits {
             return Ok(());
         }
         let admission = waiters::admit(self.store, &waiting.free, Some(self.now)).await?;
@@ -58,7 +58,7 @@ impl Simulation<'_> {
     }
 }
 
-impl Judge<'_> {
+impl Checker<'_> {
     /// The executions of a job among one another.
     pub(super) fn overlaps(
         &mut self,
@@ -72,7 +72,7 @@ impl Judge<'_> {
         };
         let (before, after) = (of_job(before), of_job(after));
         let firings = after.iter().filter(|row| row.is_waiter() && row.waits_for() != "turn");
-        promise!(firings.count() <= 1, "more than one firing waits of job {job}");
+        invariant!(firings.count() <= 1, "more than one firing waits of job {job}");
         let let_go = after.iter().filter(|row| {
             row.state.is_under_way() && !row.is_waiter() && !self.ledger.by_hand.contains(&row.id)
         });
@@ -83,7 +83,7 @@ impl Judge<'_> {
             self.ledger.alone.remove(&job);
         }
         let alone = self.ledger.alone.contains(&job);
-        promise!(!alone || let_go.len() <= 1, "let go side by side: {let_go:?}");
+        invariant!(!alone || let_go.len() <= 1, "let go side by side: {let_go:?}");
         for row in &after {
             match before.iter().find(|was| was.id == row.id) {
                 Some(was) => self.moved(was, row, policy, &before)?,
@@ -98,28 +98,28 @@ impl Judge<'_> {
     fn moved(&self, was: &Row, is: &Row, policy: Overlap, before: &[Row]) -> Result<(), Stop> {
         let name = || format!("{} becomes {}", was.name(), is.name());
         if let Some(by) = was.replaced_by {
-            promise!(is.replaced_by == Some(by), "a replacement is forgotten: {}", name());
+            invariant!(is.replaced_by == Some(by), "a replacement is forgotten: {}", name());
             let ends = matches!(is.state, State::Running | State::Cancelled);
-            promise!(ends, "replaced, and it goes on: {}", name());
+            invariant!(ends, "replaced, and it goes on: {}", name());
         } else if is.replaced_by.is_some() {
             let by_firing = self.notes.planned && policy == Overlap::Replace;
-            promise!(by_firing, "replaced by nobody: {}", name());
+            invariant!(by_firing, "replaced by nobody: {}", name());
             let asked = was.is_waiter() && was.waits_for() == "turn";
-            promise!(!asked, "a firing replaced what somebody asked for: {}", name());
+            invariant!(!asked, "a firing replaced what somebody asked for: {}", name());
         }
         if was.is_waiter() && !is.is_waiter() && is.state == State::Pending {
-            promise!(self.notes.admitted, "nobody admitted it: {}", name());
+            invariant!(self.notes.admitted, "nobody admitted it: {}", name());
             let busy = |row: &&Row| row.state.is_under_way() && !row.is_waiter();
             let busy = before.iter().find(busy).map(Row::name);
             let free = policy == Overlap::Allow || busy.is_none();
-            promise!(free, "let go beside {busy:?}: {}", name());
+            invariant!(free, "let go beside {busy:?}: {}", name());
         }
-        promise!(
+        invariant!(
             !(was.is_waiter() && is.state == State::Running),
             "opened while it waited: {}",
             name()
         );
-        promise!(!is.is_waiter() || !is.is_published(), "a waiter is published: {}", name());
+        invariant!(!is.is_waiter() || !is.is_published(), "a waiter is published: {}", name());
         Ok(())
     }
 }
@@ -134,10 +134,10 @@ fn claimed(new: &Row, policy: Overlap, before: &[Row], after: &[Row]) -> Result<
     let older = with.filter(|row| row.state != State::Skipped).count();
     let newer = after.iter().any(|row| row.id > new.id);
     match policy {
-        Overlap::Allow => promise!(!skipped && !new.is_waiter(), "not let go: {}", new.name()),
+        Overlap::Allow => invariant!(!skipped && !new.is_waiter(), "not let go: {}", new.name()),
         Overlap::Skip => {
             let free = under_way.is_empty() && older == 0;
-            promise!(
+            invariant!(
                 skipped != free && !new.is_waiter(),
                 "skipped wrongly, or not: {}",
                 new.name()
@@ -148,11 +148,11 @@ fn claimed(new: &Row, policy: Overlap, before: &[Row], after: &[Row]) -> Result<
             let waiting = under_way.iter().filter(firing_waits).count();
             let busy = under_way.len() + older;
             let room = if under_way.is_empty() { older < 2 } else { waiting + older < 1 };
-            promise!(skipped != room, "{busy} are under way: {}", new.name());
-            promise!(skipped || new.is_waiter() == (busy > 0), "{busy} others: {}", new.name());
+            invariant!(skipped != room, "{busy} are under way: {}", new.name());
+            invariant!(skipped || new.is_waiter() == (busy > 0), "{busy} others: {}", new.name());
         }
         Overlap::Replace => {
-            promise!(skipped == newer, "not the newest, or skipped: {}", new.name());
+            invariant!(skipped == newer, "not the newest, or skipped: {}", new.name());
             if skipped {
                 return Ok(());
             }
@@ -160,12 +160,12 @@ fn claimed(new: &Row, policy: Overlap, before: &[Row], after: &[Row]) -> Result<
                 let asked = was.is_waiter() && was.waits_for() == "turn";
                 let is = now_of(was.id);
                 let replaced = is.is_some_and(|is| is.replaced_by.is_some());
-                promise!(asked || replaced, "{} goes on beside {}", was.name(), new.name());
+                invariant!(asked || replaced, "{} goes on beside {}", was.name(), new.name());
                 let ends = |is: &Row| {
                     is.state == State::Cancelled
                         || (is.state == State::Running && is.cancel_requested)
                 };
-                promise!(asked || is.is_some_and(ends), "{} does not end", was.name());
+                invariant!(asked || is.is_some_and(ends), "{} does not end", was.name());
             }
         }
     }

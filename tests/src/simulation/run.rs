@@ -6,16 +6,16 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail, ensure};
 use sqlx::AssertSqlSafe;
 
-use super::bulks::COMES_TO_PASS;
-use super::case::{Plays, Simulation};
-use super::draw::Draw;
+use super::bulks::EXPECTED_EVENTS;
+use super::case::{Parts, Simulation};
+use super::generator::Generator;
 use super::op::{Op, as_rust};
 use super::shrink::shrink;
 use super::stop::Stop;
 use crate::database::TestDatabase;
 
 /// Operations of one case.
-const LENGTH: usize = 120;
+const CASE_OPERATIONS: usize = 120;
 
 /// What is to be run.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub struct Campaign {
     /// How many.
     pub cases: u64,
     /// What the simulation plays.
-    pub plays: Plays,
+    pub parts: Parts,
 }
 
 /// What was run without a broken promise.
@@ -54,10 +54,10 @@ pub struct Counterexample {
 
 impl Counterexample {
     /// For people: the seed, what broke, and the operations as Rust.
-    pub fn tell(&self) -> String {
+    pub fn render(&self) -> String {
         format!(
             "seed {}: {}\nafter these {} operations and an end without further faults; to keep it, paste \
-             it into tests/it/simulation/found.rs:\n\nholds_after(&[\n{}])\n.await;\n",
+             it into tests/it/simulation/regressions.rs:\n\nholds_after(&[\n{}])\n.await;\n",
             self.seed,
             self.broken,
             self.ops.len(),
@@ -68,7 +68,7 @@ impl Counterexample {
 
 /// What broke in one run.
 #[derive(Clone, Debug)]
-pub struct Break {
+pub struct Violation {
     /// For people.
     pub text: String,
     /// After so many of the given operations.
@@ -78,17 +78,17 @@ pub struct Break {
 }
 
 /// Cases after which a long campaign says how far it is.
-const TELL_EVERY: u64 = 500;
+const PROGRESS_INTERVAL_CASES: u64 = 500;
 /// What no operation is drawn for, and some must come to do all the same.
 const SKIPS: &str = "an Ask that skips what is stale";
 /// Nor for these, nor for what bulks come to.
 const WAITS: &str = "a Plan whose firing waits";
 const REPLACES: &str = "a Plan whose firing replaces what runs";
-const AWAY: &str = "the simulation cannot go on";
+const DATABASE_AWAY: &str = "the simulation cannot go on";
 
 /// A database in which simulations are run.
 #[derive(Debug)]
-pub struct Stage {
+pub struct SimulationRunner {
     database: TestDatabase,
     runs: u16,
     operations: u64,
@@ -99,7 +99,7 @@ pub struct Stage {
     idle: Vec<Op>,
 }
 
-impl Stage {
+impl SimulationRunner {
     /// Creates it. Its tables survive no crash of the server, which is not what is simulated here;
     /// so a commit waits for no disk.
     pub async fn create() -> Result<Self> {
@@ -137,8 +137,8 @@ impl Stage {
     /// # Errors
     ///
     /// If the database is away.
-    pub async fn run(&mut self, ops: &[Op], plays: Plays) -> Result<Option<Break>> {
-        self.play(ops, plays, true).await
+    pub async fn run(&mut self, ops: &[Op], parts: Parts) -> Result<Option<Violation>> {
+        self.play(ops, parts, true).await
     }
 
     /// As [`run`](Self::run), for a list that is kept.
@@ -147,20 +147,26 @@ impl Stage {
     ///
     /// If the database is away, or if an operation changes nothing: then the list has come to be about
     /// something else than it was kept for.
-    pub async fn run_kept(&mut self, ops: &[Op]) -> Result<Option<Break>> {
-        let broken = self.run(ops, Plays::ALL).await?;
+    pub async fn run_kept(&mut self, ops: &[Op]) -> Result<Option<Violation>> {
+        let broken = self.run(ops, Parts::ALL).await?;
         ensure!(broken.is_some() || self.idle.is_empty(), "change nothing: {:?}", self.idle);
         Ok(broken)
     }
 
-    async fn play(&mut self, ops: &[Op], plays: Plays, to_the_end: bool) -> Result<Option<Break>> {
+    async fn play(
+        &mut self,
+        ops: &[Op],
+        parts: Parts,
+        to_the_end: bool,
+    ) -> Result<Option<Violation>> {
         self.runs = self.runs.wrapping_add(1);
         let store = self.database.store();
-        let mut simulation = Simulation::begin(store, plays, self.runs).await.context(AWAY)?;
+        let mut simulation =
+            Simulation::begin(store, parts, self.runs).await.context(DATABASE_AWAY)?;
         let mut stop = None;
         let mut done = 0;
         self.applied.extend([SKIPS, WAITS, REPLACES].map(str::to_owned));
-        self.applied.extend(COMES_TO_PASS.map(str::to_owned));
+        self.applied.extend(EXPECTED_EVENTS.map(str::to_owned));
         let mut before = simulation.sight();
         self.idle.clear();
         while let (None, Some(op)) = (&stop, ops.get(done)) {
@@ -179,17 +185,17 @@ impl Stage {
         let counted = [(SKIPS, skipped), (WAITS, waited), (REPLACES, simulation.replaced)];
         let some = counted.iter().filter(|(_, count)| *count > 0);
         self.acted.extend(some.map(|(what, _)| (*what).to_owned()));
-        self.acted.extend(simulation.ledger.bulks.came_to_pass());
+        self.acted.extend(simulation.ledger.bulks.observed_events());
         let at_the_end = stop.is_none();
         if to_the_end && stop.is_none() {
             stop = simulation.run_to_the_end().await.err();
         }
         self.operations += simulation.applied();
-        simulation.leave().await.context(AWAY)?;
+        simulation.leave().await.context(DATABASE_AWAY)?;
         match stop {
             None => Ok(None),
-            Some(Stop::Broken(text)) => Ok(Some(Break { text, after: done, at_the_end })),
-            Some(server) => Err(server).context(AWAY),
+            Some(Stop::Broken(text)) => Ok(Some(Violation { text, after: done, at_the_end })),
+            Some(server) => Err(server).context(DATABASE_AWAY),
         }
     }
 
@@ -205,12 +211,12 @@ impl Stage {
         let (began, operations) = (Instant::now(), self.operations);
         for case in 0..campaign.cases {
             let seed = campaign.seed.wrapping_add(case);
-            let ops = Draw::new(seed).ops(LENGTH);
-            if case > 0 && case % TELL_EVERY == 0 {
+            let ops = Generator::new(seed).ops(CASE_OPERATIONS);
+            if case > 0 && case % PROGRESS_INTERVAL_CASES == 0 {
                 println!("{case} cases of {}", campaign.cases);
             }
-            if let Some(broken) = self.run(&ops, campaign.plays).await? {
-                return Ok(Err(self.shortest(seed, ops, broken, campaign.plays).await?));
+            if let Some(broken) = self.run(&ops, campaign.parts).await? {
+                return Ok(Err(self.shortest(seed, ops, broken, campaign.parts).await?));
             }
         }
         Ok(Ok(Report {
@@ -225,15 +231,15 @@ impl Stage {
         &mut self,
         seed: u64,
         mut ops: Vec<Op>,
-        Break { text, after, at_the_end }: Break,
-        plays: Plays,
+        Violation { text, after, at_the_end }: Violation,
+        parts: Parts,
     ) -> Result<Counterexample> {
-        if self.run(&ops, plays).await?.is_none() {
+        if self.run(&ops, parts).await?.is_none() {
             bail!("seed {seed} breaks a promise only once, so time or chance got in: {text}");
         }
         ops.truncate(after);
         let mut server = Ok(());
-        let ops = shrink(ops, async |ops| match self.play(ops, plays, at_the_end).await {
+        let ops = shrink(ops, async |ops| match self.play(ops, parts, at_the_end).await {
             Ok(broken) => broken.is_some(),
             Err(error) => {
                 server = Err(error);
@@ -242,7 +248,7 @@ impl Stage {
         })
         .await;
         server?;
-        let broken = self.run(&ops, plays).await?.map_or(text, |broken| broken.text);
+        let broken = self.run(&ops, parts).await?.map_or(text, |broken| broken.text);
         Ok(Counterexample { seed, ops, broken })
     }
 }

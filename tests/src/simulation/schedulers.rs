@@ -16,8 +16,8 @@ use sexton_store::tickets::UnpublishedTicket;
 
 use super::broker::pick;
 use super::case::{ACTOR, Simulation, began};
+use super::invariants::invariant;
 use super::op::Cut;
-use super::promises::promise;
 use super::stop::Stop;
 use crate::relaying::take_due;
 use crate::retention::pass;
@@ -25,10 +25,10 @@ use crate::retention::pass;
 /// How far the clock may jump before catch-up is held: farther than time passes in one operation.
 const HOLD_AFTER: Duration = Duration::from_hours(2);
 /// How far back a hand sets a cursor.
-const MOST_SET_BACK: u8 = 3;
+const MAX_SET_BACK_FIRINGS: u8 = 3;
 /// For how long retention keeps what has ended, in days.
 pub(super) const RETENTION_DAYS: i32 = 30;
-const TERMS: RetentionPolicy = RetentionPolicy { days: RETENTION_DAYS, audit_days: None };
+const RETENTION: RetentionPolicy = RetentionPolicy { days: RETENTION_DAYS, audit_days: None };
 /// What of the ledger goes, besides what nothing is promised of here.
 const PRUNED: [RetentionTarget; 4] = [
     RetentionTarget::Executions,
@@ -57,7 +57,7 @@ impl Simulation<'_> {
         let mut transaction = ClaimTransaction::begin(self.store, Some(self.now)).await?;
         let look = transaction.read_clock(Some(HOLD_AFTER), ACTOR).await?;
         let due = transaction.due_jobs(10, &[]).await?;
-        promise!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
+        invariant!(due.unreadable.is_empty(), "due jobs cannot be read: {:?}", due.unreadable);
         let (mut claims, mut tickets) = (Vec::new(), Vec::new());
         let (mut cursors, mut gaps, mut replacing) = (Vec::new(), Vec::new(), Vec::new());
         let mut held = Vec::new();
@@ -93,7 +93,7 @@ impl Simulation<'_> {
         self.replaced += transaction.replace(&replacing).await?.running;
         self.waited += claims.iter().filter(|claim| claim.waits.is_some()).count() as u64;
         let moved = transaction.advance(&cursors).await?;
-        promise!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
+        invariant!(moved == cursors.len() as u64, "{moved} cursors moved of {}", cursors.len());
         transaction.record_gaps(&gaps).await?;
         transaction.hold_firings(&held).await?;
         if cut == Cut::Before {
@@ -122,7 +122,7 @@ impl Simulation<'_> {
              WHERE id = $1 AND next_fire_at > $3",
         )
         .bind(job.id)
-        .bind((period * i32::from(firings % MOST_SET_BACK + 1)).num_seconds() as f64)
+        .bind((period * i32::from(firings % MAX_SET_BACK_FIRINGS + 1)).num_seconds() as f64)
         .bind(job.first)
         .execute(self.store.pool())
         .await?;
@@ -135,7 +135,7 @@ impl Simulation<'_> {
             return Ok(());
         }
         let taken = take_due(self.writes(), usize::from(limit), Some(self.now)).await?;
-        promise!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
+        invariant!(taken.unreadable.is_empty(), "owed rows cannot be read: {:?}", taken.unreadable);
         if cut == Cut::No {
             self.schedulers
                 .outbox
@@ -188,7 +188,7 @@ impl Simulation<'_> {
         let read_by = self.instant();
         let since = self.schedulers.observed.observe_page(None, &keys, true, read_by);
         let over = |(one, since): &(RunningAttempt, Instant)| {
-            if self.plays.observes {
+            if self.parts.observes {
                 is_expired(*since, read_by, one.lease)
             } else {
                 one.renewed.lease_until < self.now
@@ -232,7 +232,7 @@ impl Simulation<'_> {
     pub(super) async fn prune(&mut self) -> Result<(), Stop> {
         self.notes.pruned = true;
         // In portions so small that there are several.
-        pass(self.writes(), TERMS, &PRUNED, 5, Some(self.now)).await?;
+        pass(self.writes(), RETENTION, &PRUNED, 5, Some(self.now)).await?;
         Ok(())
     }
 }

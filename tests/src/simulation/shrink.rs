@@ -1,10 +1,10 @@
 //! Makes a failing list of operations short: leaves out whatever is not needed, then makes what is
 //! left simple.
 
-use super::op::{Cut, Meant, Op, Terms};
+use super::op::{BulkMode, BulkTarget, Cut, Op};
 
 /// The most runs that are spent on it.
-const MOST_RUNS: usize = 3_000;
+const MAX_SHRINK_RUNS: usize = 3_000;
 
 /// The shortest list that `fails` says still fails, as far as was looked.
 pub(super) async fn shrink(ops: Vec<Op>, mut fails: impl AsyncFnMut(&[Op]) -> bool) -> Vec<Op> {
@@ -14,7 +14,7 @@ pub(super) async fn shrink(ops: Vec<Op>, mut fails: impl AsyncFnMut(&[Op]) -> bo
         let before = ops.clone();
         leave_out(&mut ops, &mut runs, &mut fails).await;
         simplify(&mut ops, &mut runs, &mut fails).await;
-        if ops == before || runs >= MOST_RUNS {
+        if ops == before || runs >= MAX_SHRINK_RUNS {
             return ops;
         }
     }
@@ -27,7 +27,7 @@ async fn leave_out(
     fails: &mut impl AsyncFnMut(&[Op]) -> bool,
 ) {
     let mut piece = ops.len().div_ceil(2);
-    while piece > 0 && *runs < MOST_RUNS {
+    while piece > 0 && *runs < MAX_SHRINK_RUNS {
         let mut from = 0;
         while from < ops.len() {
             let shorter: Vec<Op> =
@@ -88,7 +88,7 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::Settle { worker, .. } => {
             vec![Op::Settle { worker: 0, cut }, Op::Settle { worker, cut }]
         }
-        Op::Answer { says, .. } => vec![Op::Answer { slot: 0, says }],
+        Op::Answer { reply, .. } => vec![Op::Answer { slot: 0, reply }],
         Op::Prepare { bulk, .. } => {
             vec![Op::Prepare { bulk: 0, cut }, Op::Prepare { bulk, cut }]
         }
@@ -98,12 +98,12 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::Carry { bulk, .. } => vec![Op::Carry { bulk: 0, cut }, Op::Carry { bulk, cut }],
         Op::StopBulk { .. } => vec![Op::StopBulk { bulk: 0 }],
         Op::ResumeBulk { .. } => vec![Op::ResumeBulk { bulk: 0 }],
-        Op::Say { says, .. } => vec![Op::Say { bulk: 0, item: 0, says }],
+        Op::Say { reply, .. } => vec![Op::Say { bulk: 0, item: 0, reply }],
         Op::Edit { requeue, .. } => vec![Op::Edit { row: 0, requeue }],
-        Op::Bulk { deed, meant, terms } => vec![
-            Op::Bulk { deed, meant: Meant::All, terms: Terms::Plain },
-            Op::Bulk { deed, meant: Meant::All, terms },
-            Op::Bulk { deed, meant, terms: Terms::Plain },
+        Op::Bulk { action, target, mode } => vec![
+            Op::Bulk { action, target: BulkTarget::All, mode: BulkMode::Plain },
+            Op::Bulk { action, target: BulkTarget::All, mode },
+            Op::Bulk { action, target, mode: BulkMode::Plain },
         ],
         Op::Send { slot, .. } => vec![Op::Send { slot: 0, cut }, Op::Send { slot, cut }],
         Op::MarkSent { worker, .. } => {
@@ -114,7 +114,7 @@ fn simpler(op: Op) -> Vec<Op> {
         Op::GiveBack { .. } => vec![Op::GiveBack { slot: 0 }],
         Op::Disconnect { .. } => vec![Op::Disconnect { worker: 0 }],
         Op::WorkerDies { .. } => vec![Op::WorkerDies { worker: 0 }],
-        Op::TakeSeat { .. } => vec![Op::TakeSeat { worker: 0 }],
+        Op::AcquireInstanceLock { .. } => vec![Op::AcquireInstanceLock { worker: 0 }],
         Op::Copy { queue, .. } => vec![Op::Copy { queue, message: 0 }],
         Op::Lose { queue, .. } => vec![Op::Lose { queue, message: 0 }],
         Op::Early { .. } => vec![Op::Early { message: 0 }],
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_not_needed_is_left_out_and_what_is_left_is_simple() {
+    async fn shrinking_drops_needless_operations_and_simplifies_the_others() {
         let noise = |n| (0..n).map(|slot| Op::Acknowledge { slot });
         let mut ops: Vec<Op> = noise(40).collect();
         ops.push(Op::Deliver { slot: 7, message: 3 });

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::broker::{Message, pick};
 use super::case::Simulation;
-use super::op::{Cut, End, Op, Says};
-use super::promises::promise;
+use super::invariants::invariant;
+use super::op::{Cut, End, Op, ScriptedAnswer};
 use super::stop::Stop;
 use super::writes::CHECK;
 
@@ -83,7 +83,7 @@ pub(super) struct Outcome {
     pub(super) ending: AttemptEnd,
     pub(super) outcome: &'static str,
     /// What a question says.
-    pub(super) says: Option<Says>,
+    pub(super) reply: Option<ScriptedAnswer>,
 }
 
 impl From<End> for Outcome {
@@ -98,7 +98,7 @@ impl From<End> for Outcome {
             End::IsInterrupted => (AttemptEnd::Interrupted, "interrupted"),
             End::Snoozes => (AttemptEnd::Snoozed { after: SNOOZE }, "snoozed"),
         };
-        Self { ending, outcome, says: None }
+        Self { ending, outcome, reply: None }
     }
 }
 
@@ -129,7 +129,7 @@ impl Simulation<'_> {
         match op {
             Op::Deliver { slot, message } => return self.deliver(slot, message),
             Op::End { slot, end } => self.end(slot, end),
-            Op::Answer { slot, says } => self.answer(slot, says),
+            Op::Answer { slot, reply } => self.answer(slot, reply),
             Op::Send { slot, cut } => self.send(slot, cut),
             Op::Acknowledge { slot } => {
                 if let Some(slot) = self.nth(slot, |step| matches!(step, Step::Acking)) {
@@ -220,16 +220,16 @@ impl Simulation<'_> {
     }
 
     /// A running question ends well, and has said something.
-    fn answer(&mut self, slot: u8, says: Says) {
+    fn answer(&mut self, slot: u8, reply: ScriptedAnswer) {
         let is_question =
             |step: &Step| matches!(step, Step::Running { opened, .. } if opened.task_type == CHECK);
         let Some(slot) = self.nth(slot, is_question) else { return };
         let Step::Running { opened, .. } = std::mem::take(&mut slot.step) else { return };
         let (id, attempt) = (opened.execution_id, opened.attempt);
-        let end = Outcome { says: Some(says), ..End::Succeeds.into() };
+        let end = Outcome { reply: Some(reply), ..End::Succeeds.into() };
         slot.step = Step::Ran { opened, end };
         self.ledger.succeed(id);
-        self.ledger.bulks.said(id, attempt, says);
+        self.ledger.bulks.said(id, attempt, reply);
     }
 
     fn send(&mut self, slot: u8, cut: Cut) {
@@ -266,7 +266,7 @@ impl Simulation<'_> {
         for slot in &mut self.slots {
             if let Step::Running { opened, until } = &slot.step
                 && *until <= self.steady
-                && self.plays.own_clock
+                && self.parts.own_clock
             {
                 slot.step = Step::Late { held: held(opened), outcome: "lease_lost" };
             }
@@ -279,7 +279,7 @@ impl Simulation<'_> {
             self.slots.iter().filter_map(|slot| slot.step.runs()).collect();
         running.sort_unstable();
         let twice = running.windows(2).find(|pair| pair[0] == pair[1]);
-        promise!(twice.is_none(), "two tasks of execution {twice:?} run at the same time");
+        invariant!(twice.is_none(), "two tasks of execution {twice:?} run at the same time");
         Ok(())
     }
 

@@ -7,8 +7,8 @@ use sexton_store::parked_messages::{self, ScanPosition, mark_unseen_unpublished}
 
 use super::broker::Message;
 use super::case::Simulation;
+use super::invariants::invariant;
 use super::op::Cut;
-use super::promises::promise;
 use super::stop::Stop;
 
 /// A pass under way.
@@ -66,7 +66,7 @@ impl Simulation<'_> {
     async fn begin_pass(&mut self) -> Result<(), Stop> {
         let lock =
             ExclusiveLock::try_acquire(self.store, ExclusiveTask::Sweep, Some(self.now)).await?;
-        promise!(lock.is_some(), "the sweep's lock is held by nobody");
+        invariant!(lock.is_some(), "the sweep's lock is held by nobody");
         let left = self.broker.failed.len();
         if let Some(lock) = &lock {
             parked_messages::begin_pass(self.store, lock.acquired_at()).await?;
@@ -95,7 +95,7 @@ impl Simulation<'_> {
     }
 
     async fn finish_pass(&mut self, pass: Pass, cut: Cut) -> Result<(), Stop> {
-        if pass.left == 0 && cut == Cut::No && self.plays.sweep_owes {
+        if pass.left == 0 && cut == Cut::No && self.parts.sweep_owes {
             let (began, mut after) = (pass.lock.acquired_at(), ScanPosition::START);
             while let Some(unpublished) =
                 mark_unseen_unpublished(self.writes(), began, false, after, 1_000, Some(self.now))

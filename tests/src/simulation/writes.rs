@@ -14,9 +14,9 @@ use sexton_store::open::{Offer, OpenRequest, Opened, open, read_unopened, recove
 use sexton_store::settle::{SettleOutcome, Settlement, record_late, settle};
 use sexton_store::{foreign, parked_messages, relay};
 
-use super::case::{ACTOR, DRAW, HOPELESS, Simulation, pool};
-use super::op::{Cut, Says};
-use super::promises::promise;
+use super::case::{ACTOR, HOPELESS, JITTER_FRACTION, Simulation, pool};
+use super::invariants::invariant;
+use super::op::{Cut, ScriptedAnswer};
 use super::slots::{Elsewhere, Outcome, SLOTS, Step, WORKERS, held, own_clock};
 use super::stop::Stop;
 
@@ -76,12 +76,12 @@ impl Simulation<'_> {
             if cut != Cut::No {
                 self.slots[slot].step = Step::Received { request, asked: true };
             } else if let Some(opened) = answers.opened.remove(&request.execution_id) {
-                self.begin_task(slot, opened, asked && self.plays.renewal_first)?;
+                self.begin_task(slot, opened, asked && self.parts.renewal_first)?;
             } else if answers.skipped.contains(&request.execution_id) {
                 self.slots[slot].step = Step::Acking;
             } else {
                 let answer = answers.unopened.get(&request.execution_id).copied();
-                self.do_as_told(slot, request, answer).await?;
+                self.perform_task(slot, request, answer).await?;
             }
         }
         Ok(())
@@ -125,7 +125,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    async fn do_as_told(
+    async fn perform_task(
         &mut self,
         slot: usize,
         request: OpenRequest,
@@ -143,7 +143,7 @@ impl Simulation<'_> {
             }
             Some(OpenDecision::UnknownExecution) => {
                 let removed = self.ledger.pruned.contains(&id);
-                promise!(removed, "ticket {attempt} of {id} has no row");
+                invariant!(removed, "ticket {attempt} of {id} has no row");
                 moving(message.map(|message| message.copied()), Elsewhere::Failed)
             }
             Some(OpenDecision::Repark) => {
@@ -188,7 +188,7 @@ impl Simulation<'_> {
         };
         let (key, token) = (task.key.clone().unwrap_or_default(), ids.execution.get());
         let known = *self.ledger.foreign.entry(key).or_insert(claimed.execution_id);
-        promise!(known == claimed.execution_id, "a foreign task became two executions");
+        invariant!(known == claimed.execution_id, "a foreign task became two executions");
         // The message may have been lost while it was in this worker's hand.
         self.ledger.excused.insert(claimed.execution_id);
         if cut == Cut::No {
@@ -238,7 +238,7 @@ impl Simulation<'_> {
             (Step::Opened(_), Renewal::Fenced) => Step::Acking,
             (Step::Running { opened, .. }, Renewal::Renewed { cancel_requested: true }) => {
                 let ending = AttemptEnd::Interrupted;
-                let end = Outcome { ending, outcome: "cancelled", says: None };
+                let end = Outcome { ending, outcome: "cancelled", reply: None };
                 Step::Ran { opened, end }
             }
             (Step::Running { opened, .. }, Renewal::Renewed { .. }) => {
@@ -270,13 +270,13 @@ impl Simulation<'_> {
                     let error = !matches!(end.outcome, "succeeded" | "cancelled");
                     settlements.push(Settlement {
                         fence: held(opened),
-                        verdict: decide(end.ending, class, opened.used, &policy, DRAW),
+                        verdict: decide(end.ending, class, opened.used, &policy, JITTER_FRACTION),
                         outcome: end.outcome,
                         error: error.then(|| (class.to_owned(), "it failed".to_owned())),
                         exit_code: None,
                         signal: None,
                         output: Some(self.next_line(slot)),
-                        result: end.says.map(Says::told),
+                        result: end.reply.map(ScriptedAnswer::to_json),
                     });
                     slots.push(slot);
                 }
@@ -331,7 +331,7 @@ impl Simulation<'_> {
     }
 
     /// A worker's seat: the attempts of the processes before it are lost.
-    pub(super) async fn take_seat(&mut self, worker: u8) -> Result<(), Stop> {
+    pub(super) async fn acquire_instance_lock(&mut self, worker: u8) -> Result<(), Stop> {
         let dead = std::mem::take(&mut self.workers[usize::from(worker) % WORKERS].dead);
         self.notes.dead = dead.iter().map(|process| process.get()).collect();
         self.end_lost(&LossGrounds::OfWorkers(&dead)).await
@@ -350,7 +350,7 @@ impl Simulation<'_> {
     pub(super) fn verdicts(&self, found: Vec<LostAttempt>) -> Vec<(LostAttempt, Decision)> {
         let verdict = |one: LostAttempt| {
             let policy = self.defaults.with(&one.retry);
-            let verdict = decide(AttemptEnd::Lost, LOST, one.used, &policy, DRAW);
+            let verdict = decide(AttemptEnd::Lost, LOST, one.used, &policy, JITTER_FRACTION);
             (one, verdict)
         };
         found.into_iter().map(verdict).collect()

@@ -10,8 +10,8 @@
 //! A run writes `target/soak/<when>.jsonl` (a line for each sample, the outcome last) and the section
 //! between the markers of [`report`].
 
-mod keepers;
 mod load;
+mod maintenance;
 pub mod report;
 pub mod sample;
 mod series;
@@ -28,19 +28,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use crate::platform::{Platform, Program};
-use keepers::Kept;
+use maintenance::MaintenanceCounts;
 use sample::Sample;
 
 pub use series::judge;
 
 /// How long a backlog may take to drain, and the rest after the feeding.
-const DRAINS_WITHIN: Duration = Duration::from_mins(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_mins(5);
 /// Between applying a backlog and its due time.
-const NOTICE: Duration = Duration::from_secs(5);
+const LEAD_TIME: Duration = Duration::from_secs(5);
 /// Fewer cannot be judged.
 const MIN_SAMPLES: usize = 12;
 /// The share of the nominal feeding that must have become executions.
-const FED: f64 = 0.95;
+const MIN_FED_SHARE: f64 = 0.95;
 /// Slots of each worker.
 const SLOTS: &str = "8";
 
@@ -91,7 +91,7 @@ impl Outcome {
     /// Whether as many executions came of the feeding as were to come of it: at least 95 %. A
     /// scheduler that does not keep up turns firings into gaps, and then little was shown.
     pub fn was_fed(&self) -> bool {
-        self.executions as f64 >= FED * self.fed_per_s * self.seconds
+        self.executions as f64 >= MIN_FED_SHARE * self.fed_per_s * self.seconds
     }
 }
 
@@ -127,7 +127,7 @@ fn half(rate: f64) -> usize {
 
 /// Executions a second that finish while there are always more.
 async fn measure_drain(platform: &Platform, backlog: usize) -> Result<f64> {
-    let due = sexton_service::clock::now() + NOTICE;
+    let due = sexton_service::clock::now() + LEAD_TIME;
     platform.apply(&load::backlog(backlog, due)).await?;
     idle(platform, backlog as i64).await?;
     let seconds: f64 = sqlx::query_scalar(
@@ -150,9 +150,9 @@ async fn feed(
     let stop = CancellationToken::new();
     let _stopped = stop.clone().drop_guard();
     let store = platform.store();
-    let kept = Arc::new(Kept::default());
-    let operating = keepers::operator(store.clone(), Arc::clone(&kept), stop.clone());
-    let pruning = keepers::prune(store.clone(), options.keep, Arc::clone(&kept), stop.clone());
+    let kept = Arc::new(MaintenanceCounts::default());
+    let operating = maintenance::operator(store.clone(), Arc::clone(&kept), stop.clone());
+    let pruning = maintenance::prune(store.clone(), options.keep, Arc::clone(&kept), stop.clone());
     let keepers = [tokio::spawn(operating), tokio::spawn(pruning)];
 
     platform.apply(&load::jobs(jobs)).await?;
@@ -164,7 +164,7 @@ async fn feed(
     for keeper in keepers {
         keeper.await??;
     }
-    let removed = keepers::count(&kept.removed);
+    let removed = maintenance::count(&kept.removed);
     let left = count(platform, "executions").await?;
     link.close().await;
     let executions = (removed + left).saturating_sub(options.backlog as u64);
@@ -174,9 +174,9 @@ async fn feed(
         seconds,
         executions,
         removed,
-        requeued: keepers::count(&kept.requeued),
-        discarded: keepers::count(&kept.discarded),
-        cancelled: keepers::count(&kept.cancelled),
+        requeued: maintenance::count(&kept.requeued),
+        discarded: maintenance::count(&kept.discarded),
+        cancelled: maintenance::count(&kept.cancelled),
         audited: count(platform, "operator_actions WHERE actor = 'soak'").await?,
         samples,
     })
@@ -186,7 +186,7 @@ async fn sample(
     platform: &Platform,
     programs: &[Program],
     link: &Link,
-    kept: &Kept,
+    kept: &MaintenanceCounts,
     options: &Options,
 ) -> Result<Vec<Sample>> {
     let began = Instant::now();
@@ -195,7 +195,7 @@ async fn sample(
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // On a machine that stands still a short soak goes on until there was something to see.
     while began.elapsed() < options.length || !kept.have_worked() || samples.len() < MIN_SAMPLES {
-        ensure!(began.elapsed() < options.length + DRAINS_WITHIN, "{}", platform.log_tails());
+        ensure!(began.elapsed() < options.length + DRAIN_TIMEOUT, "{}", platform.log_tails());
         rounds.tick().await;
         let pool = platform.store().pool();
         let (states, unpublished) = sample::executions(pool).await?;
@@ -227,7 +227,7 @@ async fn end_of_feeding(platform: &Platform) -> Result<()> {
 
 /// Waits until at least so many executions have finished and none is under way.
 async fn idle(platform: &Platform, finished: i64) -> Result<()> {
-    let end = Instant::now() + DRAINS_WITHIN;
+    let end = Instant::now() + DRAIN_TIMEOUT;
     let mut looks = interval(Duration::from_millis(100));
     loop {
         looks.tick().await;

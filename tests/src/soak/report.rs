@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_is_told() {
+    fn the_report_names_what_grows() {
         let growth = Growth { name: "x".into(), median: 5.0, grown: 9.0, noise: 1.0, allowed: 1.0 };
         let mut outcome = Outcome {
             drained_per_s: 40.0,

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_can_be_looked_at() {
+    fn a_process_can_be_sampled() {
         let own = process(std::process::id()).unwrap();
         assert!(own.rss_kib > 1_000 && own.descriptors >= 3 && own.threads >= 1, "{own:?}");
         assert!(process(u32::MAX).is_err());

@@ -14,7 +14,7 @@ const ROWS_FLOOR: f64 = 500.0;
 /// Of messages and executions: seconds of feeding.
 const BACKLOG_S: f64 = 5.0;
 /// Of descriptors and threads.
-const FEW: f64 = 4.0;
+const COUNT_FLOOR: f64 = 4.0;
 /// Append-only: it grows by what operators do, and by nothing else.
 const AUDIT: &str = "operator_actions";
 
@@ -30,8 +30,8 @@ fn series(samples: &[Sample], fed_per_s: f64) -> Vec<Series> {
             points(samples, |sample| Some(value(sample.processes.get(name)?) as f64))
         };
         all.push(one(name, "RSS, KiB", of(|p| p.rss_kib), MEMORY_SHARE, 0.0));
-        all.push(one(name, "descriptors", of(|p| p.descriptors), 0.0, FEW));
-        all.push(one(name, "threads", of(|p| p.threads), 0.0, FEW));
+        all.push(one(name, "descriptors", of(|p| p.descriptors), 0.0, COUNT_FLOOR));
+        all.push(one(name, "threads", of(|p| p.threads), 0.0, COUNT_FLOOR));
     }
     for name in names(samples, |sample| sample.tables.keys()).into_iter().filter(|n| *n != AUDIT) {
         let of = |value: fn(&Table) -> i64| {
@@ -102,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_is_bounded() {
+    fn a_constant_series_is_bounded() {
         assert_eq!(unbounded(|_, _| ()), [""; 0]);
     }
 
     #[test]
-    fn whatever_grows_is_named() {
+    fn a_growing_series_is_named() {
         let process = |sample: &mut Sample, change: fn(&mut Process, u64), by: f64| {
             change(sample.processes.get_mut("worker-1").unwrap(), by as u64);
         };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audit_may_grow() {
+    fn the_audit_table_may_grow() {
         let audit = unbounded(|at, sample| {
             sample.tables.get_mut(AUDIT).unwrap().bytes += at as i64 * 8_192;
         });

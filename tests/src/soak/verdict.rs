@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_or_falls_is_bounded() {
+    fn a_flat_or_falling_series_is_bounded() {
         for slope in [0.0, -1.0] {
             let growth = judged(0.05, 0.0, |n| 1_000.0 + slope * n as f64);
             assert!(growth.is_bounded(), "{growth:?}");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_within_the_share_or_below_the_floor_is_no_concern() {
+    fn growth_within_the_share_or_below_the_floor_is_accepted() {
         let value = |n: usize| 1_000.0 + 0.1 * n as f64;
         assert!(!judged(0.01, 0.0, value).is_bounded());
         assert!(judged(0.05, 0.0, value).is_bounded());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_half_that_fills_up_and_single_outliers_do_not_count() {
+    fn a_warm_up_and_single_outliers_are_ignored() {
         let growth = judged(0.05, 0.0, |n| match n {
             0..100 => n as f64 * 10.0,
             150 | 200 => 50_000.0,
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_samples_are_no_judgement() {
+    fn too_few_samples_give_no_verdict() {
         let points = vec![(0.0, 1.0), (5.0, 1.0), (10.0, 1.0)];
         let series = Series { name: "it".to_owned(), points, share: 0.05, floor: 0.0 };
         assert_eq!(growth(&series), None);

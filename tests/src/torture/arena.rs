@@ -23,21 +23,21 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::draw::Draw;
+use super::broker_client::BrokerClient;
 use super::fault::{self, Server};
-use super::hand::Hand;
-use super::ledger::{Ledger, Mood, Runner};
-use super::site::Site;
+use super::ledger::{Ledger, Runner, TaskBehavior};
+use super::random::Random;
+use super::test_servers::TestServers;
 use super::{effects, jobs, rows};
 use crate::platform::{Platform, Program};
 use crate::proxy::Proxy;
 
 /// Between two looks at the rows.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a lease and the patience with it are set in an arena.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// `LEASE_MS`.
     pub lease: Duration,
     /// How long a struck execution may take to its end.
@@ -51,15 +51,15 @@ pub struct Patience {
 pub(super) struct Arena {
     /// Of its run.
     pub(super) number: usize,
-    pub(super) site: Arc<Site>,
+    pub(super) site: Arc<TestServers>,
     pub(super) platform: Platform,
     pub(super) ledger: Ledger,
-    pub(super) patience: Patience,
-    pub(super) draw: Draw,
-    schedulers: Crew,
-    workers: Crew,
-    to_postgres: ToServer,
-    to_rabbit: ToServer,
+    pub(super) timeouts: Timeouts,
+    pub(super) random: Random,
+    schedulers: ProcessPair,
+    workers: ProcessPair,
+    to_postgres: Proxies,
+    to_rabbit: Proxies,
     moved: Mutex<HashSet<Uuid>>,
     crashes: Vec<String>,
     /// The server that is killed when a process stands at its fault point; otherwise it dies there.
@@ -68,21 +68,21 @@ pub(super) struct Arena {
 
 /// The proxies between the victims and a server.
 #[derive(Debug)]
-struct ToServer {
+struct Proxies {
     scheduler: Proxy,
     worker: Proxy,
 }
 
 /// The processes of a program.
 #[derive(Debug, Default)]
-struct Crew {
+struct ProcessPair {
     victim: Option<Program>,
     peer: Option<Program>,
 }
 
 /// Which process of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seat {
+pub(super) enum Role {
     Victim,
     Peer,
 }
@@ -91,8 +91,8 @@ impl Arena {
     /// Creates an arena on a site, with its programs at work.
     pub(super) async fn begin(
         number: usize,
-        site: &Arc<Site>,
-        patience: Patience,
+        site: &Arc<TestServers>,
+        timeouts: Timeouts,
         seed: u64,
     ) -> Result<Self> {
         let (database, broker) = (&site.database_url, &site.amqp_url);
@@ -103,20 +103,20 @@ impl Arena {
         effects::prepare(platform.store().pool()).await?;
         let ledger = Ledger::create(&platform.folder()).context("prepare the ledger")?;
         platform.apply(jobs::FILE).await?;
-        for pool in [jobs::VICTIMS, jobs::NOBODYS] {
+        for pool in [jobs::VICTIM_POOL, jobs::UNSERVED_POOL] {
             platform.uses_pool(pool);
         }
-        let between = async |url: &str| -> Result<ToServer> {
-            Ok(ToServer { scheduler: Proxy::before(url).await?, worker: Proxy::before(url).await? })
+        let between = async |url: &str| -> Result<Proxies> {
+            Ok(Proxies { scheduler: Proxy::before(url).await?, worker: Proxy::before(url).await? })
         };
         let mut arena = Self {
             number,
             ledger,
-            patience,
+            timeouts,
             // Each arena draws by itself, so that none waits for another.
-            draw: Draw::new(seed ^ (number as u64) << 32),
-            schedulers: Crew::default(),
-            workers: Crew::default(),
+            random: Random::new(seed ^ (number as u64) << 32),
+            schedulers: ProcessPair::default(),
+            workers: ProcessPair::default(),
             to_postgres: between(platform.database_url()).await?,
             to_rabbit: between(platform.amqp_url()).await?,
             platform,
@@ -126,8 +126,8 @@ impl Arena {
             site: Arc::clone(site),
         };
         for program in [fault::Program::Scheduler, fault::Program::Worker] {
-            for seat in [Seat::Victim, Seat::Peer] {
-                arena.start(program, seat, &[])?;
+            for role in [Role::Victim, Role::Peer] {
+                arena.start(program, role, &[])?;
             }
         }
         Ok(arena)
@@ -142,44 +142,44 @@ impl Arena {
     pub(super) fn start(
         &mut self,
         program: fault::Program,
-        seat: Seat,
+        role: Role,
         env: &[(&str, &str)],
     ) -> Result<()> {
-        self.kill(program, seat);
-        let variables = self.environment(program, seat);
+        self.kill(program, role);
+        let variables = self.environment(program, role);
         let own = variables.iter().map(|(name, value)| (*name, value.as_str()));
         let env: Vec<(&str, &str)> = own.chain(env.iter().copied()).collect();
         let started = match program {
-            fault::Program::Scheduler => self.platform.start_scheduler(name(program, seat), &env),
-            fault::Program::Worker => self.platform.start_worker(name(program, seat), &env),
+            fault::Program::Scheduler => self.platform.start_scheduler(name(program, role), &env),
+            fault::Program::Worker => self.platform.start_worker(name(program, role), &env),
         }?;
-        *self.seat(program, seat) = Some(started);
+        *self.program_slot(program, role) = Some(started);
         Ok(())
     }
 
-    fn environment(&self, program: fault::Program, seat: Seat) -> Vec<(&'static str, String)> {
+    fn environment(&self, program: fault::Program, role: Role) -> Vec<(&'static str, String)> {
         let (mut database, mut broker) =
             (self.platform.database_url().to_owned(), self.platform.amqp_url().to_owned());
-        if seat == Seat::Victim {
+        if role == Role::Victim {
             database = self.proxy(program, Server::PostgreSql).url(&database);
             broker = self.proxy(program, Server::RabbitMq).url(&broker);
         }
         // Without TLS, so that proxies see what is asked; with a pulse that notices silence soon.
-        let pools = match seat {
-            Seat::Victim => jobs::VICTIMS.to_owned(),
-            Seat::Peer => format!("{},default", jobs::VICTIMS),
+        let pools = match role {
+            Role::Victim => jobs::VICTIM_POOL.to_owned(),
+            Role::Peer => format!("{},default", jobs::VICTIM_POOL),
         };
-        let slots = if seat == Seat::Victim { "1" } else { "4" };
+        let slots = if role == Role::Victim { "1" } else { "4" };
         let mut variables = vec![
             ("DATABASE_URL", format!("{database}?sslmode=disable")),
             ("AMQP_URL", format!("{broker}?heartbeat=4")),
         ];
         if program == fault::Program::Worker {
-            let lease = self.patience.lease.as_millis().to_string();
+            let lease = self.timeouts.lease.as_millis().to_string();
             let worker = [("WORKER_POOLS", pools), ("WORKER_SLOTS", slots.to_owned())];
             variables.extend(worker);
             variables.push(("LEASE_MS", lease));
-            let runner = if seat == Seat::Victim { Runner::Victim } else { Runner::Peer };
+            let runner = if role == Role::Victim { Runner::Victim } else { Runner::Peer };
             let catalogue = self.ledger.catalogue(runner);
             variables.push(("WORKER_TASKS", catalogue.to_string_lossy().into_owned()));
         }
@@ -187,8 +187,8 @@ impl Arena {
     }
 
     /// SIGKILL, if it runs. One that has ended by itself is remembered.
-    pub(super) fn kill(&mut self, program: fault::Program, seat: Seat) {
-        if let Some(mut running) = self.seat(program, seat).take() {
+    pub(super) fn kill(&mut self, program: fault::Program, role: Role) {
+        if let Some(mut running) = self.program_slot(program, role).take() {
             match running.ended() {
                 Some(status) => self.crashes.extend(crash(running.name(), status, &running.log())),
                 None => running.kill(),
@@ -209,19 +209,20 @@ impl Arena {
     }
 
     /// Starts whoever does not run, but for one.
-    pub(super) fn complete_but(&mut self, one: (fault::Program, Seat)) -> Result<()> {
+    pub(super) fn complete_but(&mut self, one: (fault::Program, Role)) -> Result<()> {
         self.complete_all(Some(one))
     }
 
-    fn complete_all(&mut self, but: Option<(fault::Program, Seat)>) -> Result<()> {
+    fn complete_all(&mut self, but: Option<(fault::Program, Role)>) -> Result<()> {
         for program in [fault::Program::Scheduler, fault::Program::Worker] {
-            for seat in [Seat::Victim, Seat::Peer] {
-                if but == Some((program, seat)) {
+            for role in [Role::Victim, Role::Peer] {
+                if but == Some((program, role)) {
                     continue;
                 }
-                let runs = self.seat(program, seat).as_ref().is_some_and(|p| p.ended().is_none());
+                let runs =
+                    self.program_slot(program, role).as_ref().is_some_and(|p| p.ended().is_none());
                 if !runs {
-                    self.start(program, seat, &[])?;
+                    self.start(program, role, &[])?;
                 }
             }
         }
@@ -229,18 +230,18 @@ impl Arena {
     }
 
     /// The process in a seat, which must have been started.
-    pub(super) fn process(&mut self, program: fault::Program, seat: Seat) -> Result<&mut Program> {
-        self.seat(program, seat).as_mut().context("nobody is in this seat")
+    pub(super) fn process(&mut self, program: fault::Program, role: Role) -> Result<&mut Program> {
+        self.program_slot(program, role).as_mut().context("nobody is in this seat")
     }
 
-    fn seat(&mut self, program: fault::Program, seat: Seat) -> &mut Option<Program> {
+    fn program_slot(&mut self, program: fault::Program, role: Role) -> &mut Option<Program> {
         let crew = match program {
             fault::Program::Scheduler => &mut self.schedulers,
             fault::Program::Worker => &mut self.workers,
         };
-        match seat {
-            Seat::Victim => &mut crew.victim,
-            Seat::Peer => &mut crew.peer,
+        match role {
+            Role::Victim => &mut crew.victim,
+            Role::Peer => &mut crew.peer,
         }
     }
 
@@ -257,8 +258,8 @@ impl Arena {
     }
 
     /// The id under which a worker writes rows; `None`: it has not introduced itself yet.
-    pub(super) async fn worker_id(&mut self, seat: Seat) -> Result<Option<Uuid>> {
-        let pid = self.process(fault::Program::Worker, seat)?.pid() as i32;
+    pub(super) async fn worker_id(&mut self, role: Role) -> Result<Option<Uuid>> {
+        let pid = self.process(fault::Program::Worker, role)?.pid() as i32;
         let found = sqlx::query_scalar(
             "SELECT id FROM instances WHERE kind = 'worker' AND pid = $1
              ORDER BY started_at DESC LIMIT 1",
@@ -282,18 +283,18 @@ impl Arena {
     }
 
     /// Says how tasks of a job behave from now on.
-    pub(super) fn mood(&self, job: &str, mood: Mood) -> Result<()> {
-        self.ledger.mood(job, mood).context("write a mood")
+    pub(super) fn behavior(&self, job: &str, behavior: TaskBehavior) -> Result<()> {
+        self.ledger.behavior(job, behavior).context("write a mood")
     }
 
     /// All tasks do well from now on.
     pub(super) fn calm(&self) -> Result<()> {
-        jobs::ALL.into_iter().try_for_each(|job| self.mood(job, Mood::Well))
+        jobs::ALL.into_iter().try_for_each(|job| self.behavior(job, TaskBehavior::Well))
     }
 
     /// A hand in the broker.
-    pub(super) async fn hand(&self) -> Result<Hand> {
-        Hand::reach(self.platform.amqp_url()).await
+    pub(super) async fn hand(&self) -> Result<BrokerClient> {
+        BrokerClient::reach(self.platform.amqp_url()).await
     }
 
     /// The main queue of a pool.
@@ -327,7 +328,7 @@ impl Arena {
             if let Ok(Some(answer)) = check().await {
                 return Some(answer);
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         None
     }
@@ -350,12 +351,12 @@ pub(super) const ME: AuditContext<'static> =
     AuditContext { actor: "torture", reason: Some("torture") };
 
 /// What a process is called; the victim's seat keeps its name over restarts.
-pub(super) const fn name(program: fault::Program, seat: Seat) -> &'static str {
-    match (program, seat) {
-        (fault::Program::Scheduler, Seat::Victim) => "s1",
-        (fault::Program::Scheduler, Seat::Peer) => "s2",
-        (fault::Program::Worker, Seat::Victim) => "w1",
-        (fault::Program::Worker, Seat::Peer) => "w2",
+pub(super) const fn name(program: fault::Program, role: Role) -> &'static str {
+    match (program, role) {
+        (fault::Program::Scheduler, Role::Victim) => "s1",
+        (fault::Program::Scheduler, Role::Peer) => "s2",
+        (fault::Program::Worker, Role::Victim) => "w1",
+        (fault::Program::Worker, Role::Peer) => "w2",
     }
 }
 

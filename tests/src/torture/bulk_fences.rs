@@ -8,7 +8,7 @@ const MOVES: &str = "shared/store/src/operator/transitions.rs";
 const HEAR: &str = "shared/store/src/bulk/question/collect_answers.rs";
 
 /// All of them.
-pub const OF_BULKS: &[Fence] = &[
+pub const BULK_FENCES: &[Fence] = &[
     // A portion, and the move that it makes, both look whether an execution is failed still.
     Fence {
         name: "bulk-still-failed",

@@ -10,15 +10,15 @@ use clap::{Args, Parser, Subcommand};
 use tokio::process::Command as Process;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::arena::Patience;
+use super::arena::Timeouts;
 use super::fault::Fault;
 use super::fence_off;
 use super::fences::{self, CONTROL, Fence};
 use super::plan::Amount;
 use super::progress::{Progress, broken, strikes};
 use super::report::Report;
-use super::run::{Ended, Ending, Options, Sites, run};
-use super::site::Site;
+use super::run::{Ended, Ending, Options, ServerSets, run};
+use super::test_servers::TestServers;
 use super::verdict::Verdict;
 use crate::{commit, reliability};
 
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    asked: Asked,
+    asked: RunArguments,
 }
 
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -44,7 +44,7 @@ enum Command {
 }
 
 #[derive(Clone, Debug, Args)]
-struct Asked {
+struct RunArguments {
     /// Decides which faults come in which order; a run of the same seed goes on where it stopped
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -92,7 +92,7 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
         (Some(Command::Fences), _) => all_fences().await,
         (None, Some(name)) => {
             let ended = without(Fence::named(&name)?).await?;
-            println!("torture: without {name}: {}", ended.told());
+            println!("torture: without {name}: {}", ended.describe());
             let as_expected = ended.is_as_expected();
             Ok(ExitCode::from(match (&ended.broken, as_expected) {
                 (Some(_), true) => Verdict::Broken(Vec::new()).status(),
@@ -104,19 +104,19 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
     }
 }
 
-async fn one_run(asked: &Asked) -> Result<ExitCode> {
+async fn one_run(asked: &RunArguments) -> Result<ExitCode> {
     if asked.report.is_some() && commit::changes().is_some() {
         bail!("the report must be of a commit: commit what is changed, or leave out --report");
     }
     let options = options(asked)?;
     let ending = Ending::default();
     let servers = async {
-        let calm = Arc::new(Site::private().await?);
+        let calm = Arc::new(TestServers::private().await?);
         let mut stormy = Vec::new();
         for _ in 0..options.stormy {
-            stormy.push(Arc::new(Site::private().await?));
+            stormy.push(Arc::new(TestServers::private().await?));
         }
-        anyhow::Ok(Sites { calm, stormy })
+        anyhow::Ok(ServerSets { calm, stormy })
     };
     let once = asked_to_end()?;
     tokio::pin!(once);
@@ -157,7 +157,7 @@ async fn one_run(asked: &Asked) -> Result<ExitCode> {
     }
 }
 
-fn options(asked: &Asked) -> Result<Options> {
+fn options(asked: &RunArguments) -> Result<Options> {
     let mut kinds = Fault::all();
     if asked.stormy == 0 {
         kinds.retain(|kind| !kind.is_of_server());
@@ -181,7 +181,7 @@ fn options(asked: &Asked) -> Result<Options> {
         folder,
         calm: asked.calm,
         stormy: asked.stormy,
-        patience: Patience {
+        timeouts: Timeouts {
             lease: Duration::from_secs(4),
             recovery: asked.patience,
             strike: Duration::from_secs(45),
@@ -190,7 +190,7 @@ fn options(asked: &Asked) -> Result<Options> {
 }
 
 /// Green only if everything was struck and every promise was kept; then the report is written.
-fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
+fn verdict(ended: &Ended, asked: &RunArguments) -> Result<ExitCode> {
     match &ended.verdict {
         Verdict::Broken(broken) => {
             for what in broken {
@@ -218,14 +218,14 @@ fn verdict(ended: &Ended, asked: &Asked) -> Result<ExitCode> {
 }
 
 /// How a run without a fence ended.
-struct Without {
+struct FenceRun {
     fence: &'static Fence,
     faults: usize,
     /// The kind and the text of the first broken promise.
     broken: Option<(String, String)>,
 }
 
-impl Without {
+impl FenceRun {
     /// Whether it broke what it had to break, and nothing else first; with all fences, nothing at all.
     fn is_as_expected(&self) -> bool {
         match &self.broken {
@@ -234,7 +234,7 @@ impl Without {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let faults = self.faults;
         match &self.broken {
             Some((_, what)) if self.is_as_expected() => {
@@ -253,14 +253,14 @@ async fn all_fences() -> Result<ExitCode> {
     for fence in [&CONTROL].into_iter().chain(fences::all()) {
         let ended = without(fence).await?;
         all &= ended.is_as_expected();
-        told.push(format!("{:20} {}", fence.name, ended.told()));
+        told.push(format!("{:20} {}", fence.name, ended.describe()));
     }
     println!("{}", told.join("\n"));
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Builds without a fence and runs a bounded torture on it, in a process of its own.
-async fn without(fence: &'static Fence) -> Result<Without> {
+async fn without(fence: &'static Fence) -> Result<FenceRun> {
     let target = target()?;
     println!("torture: builds without {}", fence.name);
     let programs = fence_off::build(fence, &target).await?;
@@ -294,7 +294,7 @@ async fn without(fence: &'static Fence) -> Result<Without> {
     // Red by its exit status, and for a reason.
     let red = Verdict::Broken(Vec::new()).status();
     let broken = first.filter(|_| status.code() == Some(i32::from(red)));
-    Ok(Without { fence, faults: strikes(&lines), broken })
+    Ok(FenceRun { fence, faults: strikes(&lines), broken })
 }
 
 /// Cargo's folder that this program was built into.

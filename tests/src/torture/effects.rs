@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::ledger::Entry;
-use super::rows::LIMIT;
+use super::rows::QUERY_TIMEOUT;
 
 /// What a worker's catalogue says of the task type.
 pub(super) const CATALOGUE: &str =
@@ -19,7 +19,7 @@ pub(super) const CATALOGUE: &str =
 /// Makes the table; its rows may stand as often as they are written.
 pub(super) async fn prepare(pool: &PgPool) -> Result<()> {
     let table = sqlx::query("CREATE TABLE torture_effects (key text NOT NULL)");
-    timeout(LIMIT, table.execute(pool)).await??;
+    timeout(QUERY_TIMEOUT, table.execute(pool)).await??;
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub(super) async fn of(pool: &PgPool, execution: Uuid) -> Result<i64> {
         "SELECT count(*) FROM torture_effects f JOIN executions e ON e.idempotency_key = f.key
          WHERE e.id = $1",
     );
-    Ok(timeout(LIMIT, count.bind(execution).fetch_one(pool)).await??)
+    Ok(timeout(QUERY_TIMEOUT, count.bind(execution).fetch_one(pool)).await??)
 }
 
 /// All of them, as entries of the ledger: a beginning and an end of the attempt that succeeded, or of a
@@ -41,7 +41,7 @@ pub(super) async fn entries(pool: &PgPool) -> Result<Vec<Entry>> {
          LEFT JOIN executions e ON e.idempotency_key = f.key
          LEFT JOIN attempts a ON a.execution_id = e.id AND a.outcome = 'succeeded'",
     );
-    let rows = timeout(LIMIT, rows.fetch_all(pool)).await??;
+    let rows = timeout(QUERY_TIMEOUT, rows.fetch_all(pool)).await??;
     let both = |(key, execution, attempt): (String, Uuid, i32)| {
         let begin = Entry::Begin { key: key.clone(), attempt, execution };
         [begin, Entry::End { key, attempt, execution }]

@@ -27,13 +27,13 @@ pub enum Fault {
     /// A server is killed while a process stands at a fault point.
     At(&'static str, Server),
     /// A process is killed or frozen from outside, while a task runs.
-    Process(Program, Blow),
+    Process(Program, ProcessFault),
     /// A server is killed, frozen or wiped, while an attempt is open.
-    Server(Server, Ruin),
+    Server(Server, ServerFault),
     /// What a program and a server say to each other is lost, while the program is at work.
-    Network(Program, Server, Loss),
+    Network(Program, Server, NetworkFault),
     /// Somebody does what no part of the platform would do.
-    Hand(Deed),
+    Manual(ManualAction),
 }
 
 /// A program of the platform.
@@ -47,7 +47,7 @@ pub enum Program {
 
 /// What happens to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Blow {
+pub enum ProcessFault {
     /// SIGKILL.
     Killed,
     /// SIGSTOP for longer than a lease, then SIGCONT.
@@ -65,7 +65,7 @@ pub enum Server {
 
 /// What happens to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Ruin {
+pub enum ServerFault {
     /// Every process of it gets SIGKILL, and it is started again.
     Killed,
     /// Every process of it is stopped for longer than a lease, then goes on.
@@ -76,7 +76,7 @@ pub enum Ruin {
 
 /// What a network does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Loss {
+pub enum NetworkFault {
     /// Every connection is reset, and new ones for a second.
     Cut,
     /// Every piece comes late.
@@ -91,7 +91,7 @@ pub enum Loss {
 
 /// What a hand does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Deed {
+pub enum ManualAction {
     /// A second copy of a ticket, while its attempt runs.
     TicketDoubled,
     /// A copy of a ticket that was opened long ago, when the execution has failed.
@@ -120,7 +120,7 @@ pub enum Deed {
     BulkCanary,
 }
 
-impl Deed {
+impl ManualAction {
     /// Whether it asks for a bulk.
     pub const fn is_of_bulk(self) -> bool {
         matches!(self, Self::BulkQuestioned | Self::BulkPaced | Self::BulkRaced | Self::BulkCanary)
@@ -135,16 +135,17 @@ impl Fault {
         let programs = [Program::Scheduler, Program::Worker];
         let servers = [Server::RabbitMq, Server::PostgreSql];
         let processes = programs.into_iter().flat_map(|program| {
-            [Blow::Killed, Blow::Frozen].map(|blow| Self::Process(program, blow))
+            [ProcessFault::Killed, ProcessFault::Frozen].map(|blow| Self::Process(program, blow))
         });
         let ruins = [
-            (Server::RabbitMq, Ruin::Killed),
-            (Server::RabbitMq, Ruin::Frozen),
-            (Server::RabbitMq, Ruin::Wiped),
-            (Server::PostgreSql, Ruin::Killed),
-            (Server::PostgreSql, Ruin::Frozen),
+            (Server::RabbitMq, ServerFault::Killed),
+            (Server::RabbitMq, ServerFault::Frozen),
+            (Server::RabbitMq, ServerFault::Wiped),
+            (Server::PostgreSql, ServerFault::Killed),
+            (Server::PostgreSql, ServerFault::Frozen),
         ];
-        let losses = [Loss::Cut, Loss::Late, Loss::BlackHole, Loss::Answer];
+        let losses =
+            [NetworkFault::Cut, NetworkFault::Late, NetworkFault::BlackHole, NetworkFault::Answer];
         let network = programs.into_iter().flat_map(move |program| {
             servers
                 .into_iter()
@@ -154,14 +155,14 @@ impl Fault {
         let standing = POINTS.iter().filter(|point| is_struck(point.name));
         let standing = standing.filter(|point| !point.name.starts_with("console."));
         let at = standing.flat_map(move |point| servers.map(|server| Self::At(point.name, server)));
-        let open = Self::Network(Program::Worker, Server::PostgreSql, Loss::AnswerToOpen);
+        let open = Self::Network(Program::Worker, Server::PostgreSql, NetworkFault::AnswerToOpen);
         points
             .chain(processes)
             .chain(ruins.map(|(server, ruin)| Self::Server(server, ruin)))
             .chain(at)
             .chain(network)
             .chain([open])
-            .chain(DEEDS.map(Self::Hand))
+            .chain(MANUAL_ACTIONS.map(Self::Manual))
             .collect()
     }
 
@@ -192,25 +193,25 @@ impl Fault {
             Self::Process(..) => "processes",
             Self::Server(..) => "servers",
             Self::Network(..) => "network",
-            Self::Hand(_) => "by hand",
+            Self::Manual(_) => "by hand",
         }
     }
 }
 
-const DEEDS: [Deed; 13] = [
-    Deed::TicketDoubled,
-    Deed::TicketKept,
-    Deed::TicketEarly,
-    Deed::ParkedMovedTwice,
-    Deed::DiscardedMoved,
-    Deed::CancelledFirst,
-    Deed::TriggeredTwice,
-    Deed::CursorSetBack,
-    Deed::ClockAhead,
-    Deed::BulkQuestioned,
-    Deed::BulkPaced,
-    Deed::BulkRaced,
-    Deed::BulkCanary,
+const MANUAL_ACTIONS: [ManualAction; 13] = [
+    ManualAction::TicketDoubled,
+    ManualAction::TicketKept,
+    ManualAction::TicketEarly,
+    ManualAction::ParkedMovedTwice,
+    ManualAction::DiscardedMoved,
+    ManualAction::CancelledFirst,
+    ManualAction::TriggeredTwice,
+    ManualAction::CursorSetBack,
+    ManualAction::ClockAhead,
+    ManualAction::BulkQuestioned,
+    ManualAction::BulkPaced,
+    ManualAction::BulkRaced,
+    ManualAction::BulkCanary,
 ];
 
 impl fmt::Display for Fault {
@@ -221,7 +222,7 @@ impl fmt::Display for Fault {
             Self::Process(program, blow) => write!(f, "{program} {blow}"),
             Self::Server(server, ruin) => write!(f, "{server} {ruin}"),
             Self::Network(program, server, loss) => write!(f, "{program} to {server}: {loss}"),
-            Self::Hand(deed) => write!(f, "{deed}"),
+            Self::Manual(deed) => write!(f, "{deed}"),
         }
     }
 }
@@ -239,11 +240,11 @@ macro_rules! words {
 
 words! {
     Program { Scheduler: "scheduler", Worker: "worker" }
-    Blow { Killed: "killed", Frozen: "frozen" }
+    ProcessFault { Killed: "killed", Frozen: "frozen" }
     Server { RabbitMq: "RabbitMQ", PostgreSql: "PostgreSQL" }
-    Ruin { Killed: "killed", Frozen: "frozen", Wiped: "wiped" }
-    Loss { Cut: "cut", Late: "late", BlackHole: "black hole", Answer: "answer lost", AnswerToOpen: "answer to an open lost" }
-    Deed {
+    ServerFault { Killed: "killed", Frozen: "frozen", Wiped: "wiped" }
+    NetworkFault { Cut: "cut", Late: "late", BlackHole: "black hole", Answer: "answer lost", AnswerToOpen: "answer to an open lost" }
+    ManualAction {
         TicketDoubled: "ticket doubled while it runs",
         TicketKept: "ticket of an earlier attempt, kept",
         TicketEarly: "ticket before it is due",
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_point_at_which_an_execution_is_under_way_is_struck() {
+    fn every_fault_point_with_an_active_execution_is_injected() {
         let all = Fault::all();
         for point in POINTS {
             let expected = is_struck(point.name);

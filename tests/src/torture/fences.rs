@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::bulk_fences::OF_BULKS;
+use super::bulk_fences::BULK_FENCES;
 
 /// A fence, as it stands in the source.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub struct Edit {
 const OPEN: &str = "shared/store/src/open.rs";
 
 /// Nobody waits for the length of a lease.
-const OVER_AT_ONCE: Edit = Edit {
+const EXPIRE_AT_ONCE: Edit = Edit {
     file: "shared/model/src/lease.rs",
     text: "    now.saturating_duration_since(since) >= lease\n",
     instead: "    now.saturating_duration_since(since) >= lease.min(Duration::ZERO)\n",
@@ -70,7 +70,7 @@ const OVER_AT_ONCE: Edit = Edit {
 /// A fence of the model that no strike aims at: between a publish and its mark lies a quarter of a second. Without it
 /// `it::store::unopened::a_ticket_is_handed_back_only_to_a_row_that_still_waits_with_its_number` fails.
 #[cfg(test)]
-const NOT_STRUCK: &str = "new-revision";
+const NOT_INJECTED: &str = "new-revision";
 
 /// Those of the model.
 pub const FENCES: &[Fence] = &[
@@ -114,7 +114,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "lease",
         edits: &[
-            OVER_AT_ONCE,
+            EXPIRE_AT_ONCE,
             Edit {
                 file: "shared/store/src/lost_attempts.rs",
                 text: "e.open_token = r.token AND e.lease_until = r.lease_until",
@@ -132,7 +132,7 @@ pub const FENCES: &[Fence] = &[
     Fence {
         name: "observation",
         edits: &[
-            OVER_AT_ONCE,
+            EXPIRE_AT_ONCE,
             Edit {
                 file: "shared/store/src/running_attempts/page.sql",
                 text: "a.lease_ms IS NULL AND e.lease_until >= coalesce($3, now()) AS \"alive!\"",
@@ -225,7 +225,7 @@ pub const FENCES: &[Fence] = &[
 
 /// All of them, those of bulks at the end.
 pub fn all() -> impl Iterator<Item = &'static Fence> {
-    FENCES.iter().chain(OF_BULKS)
+    FENCES.iter().chain(BULK_FENCES)
 }
 
 impl Fence {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_that_comes_first_is_one_and_leaves_the_servers_alone() {
+    fn every_first_fault_of_a_fence_exists_and_spares_the_servers() {
         for fence in all() {
             assert!(!fence.first.is_empty(), "{}", fence.name);
             for name in fence.first {
@@ -301,14 +301,14 @@ mod tests {
         let proof: Vec<_> = sexton_verify::fences::Fence::ALL
             .iter()
             .map(|fence| fence.title().replace(' ', "-"))
-            .filter(|name| name != NOT_STRUCK)
+            .filter(|name| name != NOT_INJECTED)
             .collect();
         let names: Vec<_> = FENCES.iter().map(|fence| fence.name).collect();
         assert_eq!(names, proof);
     }
 
     #[test]
-    fn the_run_with_all_fences_strikes_what_the_runs_without_one_strike() {
+    fn the_control_run_injects_the_same_faults_as_the_runs_without_a_fence() {
         for fence in all() {
             assert!(!fence.expected.is_empty(), "{}", fence.name);
             for name in fence.first {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_has_moved_is_noticed() {
+    fn a_changed_fence_text_is_reported() {
         let fence = Fence::named("due-time").unwrap();
         let file = Path::new(OPEN);
         let said = fence.taken_down(file, "something else").unwrap_err().to_string();

@@ -1,24 +1,24 @@
 //! The load of an arena.
 
 /// The pool that both workers take from.
-pub(super) const VICTIMS: &str = "victims";
+pub(super) const VICTIM_POOL: &str = "victims";
 /// The pool that no worker takes from: tickets stay there for a hand to take.
-pub(super) const NOBODYS: &str = "nobodys";
+pub(super) const UNSERVED_POOL: &str = "nobodys";
 
 /// Fires every second, one execution at a time; both workers run it.
-pub(super) const ALONE: &str = "torture.alone";
+pub(super) const NON_OVERLAPPING: &str = "torture.alone";
 /// Fires every second whatever is under way; the peer runs it.
 pub(super) const LOAD: &str = "torture.load";
 /// Fires every second, one execution at a time, and one waits; both workers run it.
 pub(super) const QUEUED: &str = "torture.queued";
 /// Is triggered.
-pub(super) const HAND: &str = "torture.hand";
+pub(super) const TRIGGERED: &str = "torture.hand";
 /// Is triggered, and waits long before a retry.
-pub(super) const PATIENT: &str = "torture.patient";
+pub(super) const LONG_RETRY: &str = "torture.patient";
 /// Is triggered, and has a lease longer than any statement's limit.
-pub(super) const LEASED: &str = "torture.leased";
+pub(super) const LONG_LEASE: &str = "torture.leased";
 /// Is triggered, and nobody takes its tickets.
-pub(super) const NOBODY: &str = "torture.nobody";
+pub(super) const UNSERVED: &str = "torture.nobody";
 
 /// Is triggered, and is a statement.
 pub(super) const STATEMENT: &str = "torture.statement";
@@ -27,8 +27,17 @@ pub(super) const STATEMENT: &str = "torture.statement";
 pub(super) const CHARGED: &str = "torture.charged";
 
 /// All of them.
-pub(super) const ALL: [&str; 9] =
-    [ALONE, LOAD, QUEUED, HAND, PATIENT, LEASED, NOBODY, STATEMENT, CHARGED];
+pub(super) const ALL: [&str; 9] = [
+    NON_OVERLAPPING,
+    LOAD,
+    QUEUED,
+    TRIGGERED,
+    LONG_RETRY,
+    LONG_LEASE,
+    UNSERVED,
+    STATEMENT,
+    CHARGED,
+];
 
 /// Without jitter, so that an open before its time can be told from the rows.
 pub(super) const FILE: &str = r#"

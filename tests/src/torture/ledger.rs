@@ -17,7 +17,7 @@ use super::effects;
 
 /// How tasks of a job behave from now on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mood {
+pub enum TaskBehavior {
     /// Half a second, then success.
     Well,
     /// The first attempt fails at once; later ones succeed.
@@ -48,7 +48,7 @@ impl Runner {
     }
 }
 
-impl Mood {
+impl TaskBehavior {
     /// Seconds of the first attempt, at the peer and at the victim, and its exit status; then
     /// seconds and exit status of later ones.
     fn words(self) -> String {
@@ -119,7 +119,7 @@ impl Ledger {
             std::fs::create_dir_all(folder.join(part))?;
         }
         std::fs::write(ledger.file(), "")?;
-        std::fs::write(folder.join("moods/any"), Mood::Well.words())?;
+        std::fs::write(folder.join("moods/any"), TaskBehavior::Well.words())?;
         std::fs::write(ledger.script(), ledger.text())?;
         std::fs::write(folder.join("verify.sh"), ledger.verify_text())?;
         for runner in [Runner::Victim, Runner::Peer] {
@@ -142,15 +142,15 @@ impl Ledger {
         self.folder.join(runner.word()).with_extension("toml")
     }
 
-    /// Says how the tasks of a job behave from now on; until then they are [`Mood::Well`].
+    /// Says how the tasks of a job behave from now on; until then they are [`TaskBehavior::Well`].
     ///
     /// # Errors
     ///
     /// The file cannot be written.
-    pub fn mood(&self, job: &str, mood: Mood) -> io::Result<()> {
+    pub fn behavior(&self, job: &str, behavior: TaskBehavior) -> io::Result<()> {
         // A task that reads at this moment finds the old words or the new ones, never half of them.
         let draft = self.folder.join("mood.draft");
-        std::fs::write(&draft, mood.words())?;
+        std::fs::write(&draft, behavior.words())?;
         std::fs::rename(draft, self.folder.join("moods").join(job))
     }
 
@@ -287,13 +287,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_beside_another_says_so_and_one_after_it_does_not() {
+    fn a_run_reports_only_a_concurrent_run() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::create(folder.path()).unwrap();
-        ledger.mood("a.b", Mood::TakesVictim(60)).unwrap();
+        ledger.behavior("a.b", TaskBehavior::TakesVictim(60)).unwrap();
         let mut slow = run(&ledger, "1");
         wait_for(&ledger, &begin(1));
-        ledger.mood("a.b", Mood::Fails).unwrap();
+        ledger.behavior("a.b", TaskBehavior::Fails).unwrap();
         assert_eq!(run(&ledger, "2").wait().unwrap().code(), Some(65));
         let overlap = Entry::Overlap { key: key(), attempt: 2 };
         let expected = vec![begin(1), overlap, begin(2), end(2)];
@@ -309,10 +309,10 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_has_its_effect_before_it_ends_and_one_that_is_in_vain_has_none() {
+    fn a_charge_has_its_effect_before_it_ends_and_a_failing_charge_has_none() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::create(folder.path()).unwrap();
-        ledger.mood("a.b", Mood::Fails).unwrap();
+        ledger.behavior("a.b", TaskBehavior::Fails).unwrap();
         let asked = |key: &str| {
             let result = folder.path().join("result");
             let ended = Command::new("/bin/sh")
@@ -344,13 +344,13 @@ mod tests {
     }
 
     #[test]
-    fn a_task_does_what_its_mood_says() {
+    fn a_task_follows_its_configured_behavior() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::create(folder.path()).unwrap();
-        ledger.mood("a.b", Mood::FailsFirst).unwrap();
+        ledger.behavior("a.b", TaskBehavior::FailsFirst).unwrap();
         assert_eq!(run(&ledger, "1").wait().unwrap().code(), Some(1));
         assert_eq!(run(&ledger, "2").wait().unwrap().code(), Some(0));
-        ledger.mood("a.b", Mood::Well).unwrap();
+        ledger.behavior("a.b", TaskBehavior::Well).unwrap();
         assert_eq!(run(&ledger, "1").wait().unwrap().code(), Some(0));
     }
 }

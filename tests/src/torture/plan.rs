@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::draw::Draw;
 use super::fault::Fault;
+use super::random::Random;
 
 /// How much is to be struck.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,16 +19,16 @@ pub struct Amount {
 /// What is beyond those is drawn from the kinds that leave the servers alone: a server's faults are
 /// everybody's, so more of them would only be fewer of the others.
 pub fn plan(seed: u64, kinds: &[Fault], amount: Amount) -> Vec<Fault> {
-    let mut draw = Draw::new(seed);
+    let mut random = Random::new(seed);
     let mut faults: Vec<Fault> = Vec::with_capacity(amount.total);
     for kind in kinds {
         faults.extend(std::iter::repeat_n(*kind, kind.least(amount.each)));
     }
     let calm: Vec<Fault> = kinds.iter().copied().filter(|kind| !kind.is_of_server()).collect();
     while faults.len() < amount.total && !calm.is_empty() {
-        faults.push(calm[draw.below(calm.len())]);
+        faults.push(calm[random.below(calm.len())]);
     }
-    draw.shuffle(&mut faults);
+    random.shuffle(&mut faults);
     faults
 }
 
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_struck_no_more_often_than_it_must_be() {
+    fn server_faults_are_kept_to_the_minimum() {
         let faults = plan(1, &Fault::all(), AMOUNT);
         let of_servers = faults.iter().filter(|fault| fault.is_of_server()).count();
         let kinds = Fault::all().into_iter().filter(|fault| fault.is_of_server());
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_plan_is_the_rest_of_it_in_its_order() {
+    fn the_remaining_plan_keeps_its_order() {
         let faults = plan(3, &Fault::all(), AMOUNT);
         let (first, rest) = faults.split_at(400);
         let rest_of_some = left(&faults, first);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_was_not_struck_often_enough_is_named_with_its_count() {
+    fn a_fault_injected_too_rarely_is_named_with_its_count() {
         let kinds = Fault::all();
         let mut faults = plan(4, &kinds, Amount { total: 0, each: 2 });
         assert_eq!(short_of(&kinds, &faults, 2), []);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_run_s_half_line_is_passed_over_and_does_not_spoil_the_next() {
+    fn a_truncated_line_of_a_killed_run_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let (progress, lines) = Progress::open(folder.path()).unwrap();
         assert_eq!(lines, []);
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn what_the_arenas_did_is_summed_and_sessions_come_one_after_the_other() {
+    fn counts_are_summed_over_arenas_and_sessions() {
         let lines = [closed_with(1, 0, 9, 10), closed_with(1, 1, 7, 20), closed_with(2, 0, 1, 5)];
         let (counts, time) = counts(&lines);
         assert_eq!((counts.executions, time.as_secs()), (9 + 7 + 1, 25));
     }
 
     #[test]
-    fn a_run_of_another_version_is_not_gone_on_from() {
+    fn a_run_of_another_version_is_not_resumed() {
         let lines = [Line::Begun { seed: 1, versions: vec!["a 1".to_owned()] }];
         let folder = Path::new("target/torture/1");
         assert!(check_versions(&lines, folder, &["a 1".to_owned()]).is_ok());

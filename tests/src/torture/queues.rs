@@ -13,15 +13,15 @@ use super::arena::Arena;
 use super::{jobs, rows};
 
 /// The row of an execution, and how many messages and consumers the arena's queues have.
-pub(super) async fn told(arena: &Arena, execution: Uuid) -> String {
-    let row = rows::told(arena.pool(), execution).await;
+pub(super) async fn describe(arena: &Arena, execution: Uuid) -> String {
+    let row = rows::describe(arena.pool(), execution).await;
     let queues = depths(arena).await.unwrap_or_else(|error| format!("queues unknown: {error:#}"));
     format!("{row}; {queues}")
 }
 
 async fn depths(arena: &Arena) -> Result<String> {
     let namespace = arena.platform.namespace();
-    let pools = [PoolName::default_pool(), PoolName::new(jobs::VICTIMS)?];
+    let pools = [PoolName::default_pool(), PoolName::new(jobs::VICTIM_POOL)?];
     let timeouts = Timeouts::default();
     let link = Link::observe(LinkSettings {
         endpoint: Endpoint::parse(arena.platform.amqp_url())?,

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_says_what_was_struck_and_what_came_of_it() {
+    fn the_page_lists_injected_faults_and_their_outcome() {
         let counts = Counts { executions: 12_345, attempts: 3, reruns: 2, ..Counts::default() };
         let lines = [
             Line::Begun {

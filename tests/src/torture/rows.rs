@@ -15,7 +15,7 @@ use super::oracle::{Action, AttemptRow, Evidence, Firings};
 use super::progress::Counts;
 
 /// A server that is being struck may not answer at all.
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// States in which an execution waits or runs.
 const UNDER_WAY: &str = "('pending', 'running', 'retrying')";
@@ -25,13 +25,13 @@ pub(super) async fn ids(pool: &PgPool, condition: &str) -> Result<Vec<Uuid>> {
     let statement =
         format!("SELECT e.id FROM executions e WHERE {condition} ORDER BY e.claimed_at, e.id");
     let rows = sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(pool);
-    Ok(timeout(LIMIT, rows).await??)
+    Ok(timeout(QUERY_TIMEOUT, rows).await??)
 }
 
 /// The instant by the database's clock, as text that a statement takes back.
 pub(super) async fn clock(pool: &PgPool) -> Result<String> {
     let now = sqlx::query_scalar("SELECT clock_timestamp()::text").fetch_one(pool);
-    Ok(timeout(LIMIT, now).await??)
+    Ok(timeout(QUERY_TIMEOUT, now).await??)
 }
 
 /// The condition that an execution is under way.
@@ -47,7 +47,7 @@ pub(super) fn open_end() -> String {
 
 /// Changes rows; returns how many.
 pub(super) async fn change(pool: &PgPool, statement: &'static str) -> Result<u64> {
-    let done = timeout(LIMIT, sqlx::query(statement).execute(pool)).await??;
+    let done = timeout(QUERY_TIMEOUT, sqlx::query(statement).execute(pool)).await??;
     Ok(done.rows_affected())
 }
 
@@ -56,17 +56,17 @@ pub(super) async fn without_end(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Uuid>
     let statement =
         format!("SELECT e.id FROM executions e WHERE e.id = ANY ($1) AND {}", open_end());
     let rows = sqlx::query_scalar(AssertSqlSafe(statement)).bind(ids).fetch_all(pool);
-    Ok(timeout(LIMIT, rows).await??)
+    Ok(timeout(QUERY_TIMEOUT, rows).await??)
 }
 
 /// State and attempt number of an execution.
 pub(super) async fn state(pool: &PgPool, id: Uuid) -> Result<(String, i32)> {
     let row = sqlx::query_as("SELECT state, attempt FROM executions WHERE id = $1").bind(id);
-    Ok(timeout(LIMIT, row.fetch_one(pool)).await??)
+    Ok(timeout(QUERY_TIMEOUT, row.fetch_one(pool)).await??)
 }
 
 /// A row as it is, for a person.
-pub(super) async fn told(pool: &PgPool, id: Uuid) -> String {
+pub(super) async fn describe(pool: &PgPool, id: Uuid) -> String {
     let row = sqlx::query_scalar(
         "SELECT format('%s at attempt %s of %s, rev %s, published %s, due %s, lease until %s, now %s',
                        e.state, e.attempt, j.name, e.rev, e.ticket_published_at, e.next_attempt_at,
@@ -75,7 +75,7 @@ pub(super) async fn told(pool: &PgPool, id: Uuid) -> String {
     )
     .bind(id)
     .fetch_one(pool);
-    match timeout(LIMIT, row).await {
+    match timeout(QUERY_TIMEOUT, row).await {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => error.to_string(),
         Err(_) => "the database does not answer".to_owned(),
@@ -147,7 +147,7 @@ async fn held(pool: &PgPool) -> Result<Vec<String>> {
                AND a.action = CASE i.state WHEN 'resolved' THEN 'resolve' ELSE b.kind END) a
          WHERE a.n <> (i.state IN ('done', 'resolved'))::int",
     );
-    Ok(timeout(LIMIT, wrong.fetch_all(pool)).await??)
+    Ok(timeout(QUERY_TIMEOUT, wrong.fetch_all(pool)).await??)
 }
 
 /// Bulks that go on, and questions that nobody has heard of those that are done. What an operator stopped, or
@@ -160,7 +160,7 @@ pub(super) async fn unfinished_bulks(pool: &PgPool) -> Result<Vec<String>> {
          SELECT format('question %s of bulk %s is not heard', q.question, b.id)
          FROM bulk_questions q JOIN bulks b ON b.id = q.bulk_id WHERE q.answer IS NULL AND b.state = 'done'",
     );
-    Ok(timeout(LIMIT, left.fetch_all(pool)).await??)
+    Ok(timeout(QUERY_TIMEOUT, left.fetch_all(pool)).await??)
 }
 
 async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>> {
@@ -221,7 +221,7 @@ async fn firings(pool: &PgPool) -> Result<Firings> {
 /// When that job is due next.
 pub(super) async fn cursor(pool: &PgPool) -> Result<Option<DateTime<Utc>>> {
     let cursor = sqlx::query_scalar("SELECT next_fire_at FROM jobs WHERE name = $1");
-    Ok(timeout(LIMIT, cursor.bind(jobs::LOAD).fetch_one(pool)).await??)
+    Ok(timeout(QUERY_TIMEOUT, cursor.bind(jobs::LOAD).fetch_one(pool)).await??)
 }
 
 /// What is counted in the report.

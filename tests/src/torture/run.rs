@@ -13,22 +13,22 @@ use sexton_service::clock;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::arena::{Arena, Patience, now};
-use super::close;
+use super::arena::{Arena, Timeouts, now};
 use super::fault::Fault;
+use super::final_check;
 use super::oracle::Violation;
 use super::plan::{self, Amount};
 use super::progress::{Line, Progress, broken, check_versions, struck};
-use super::site::Site;
 use super::strike::{Outcome, strike};
+use super::test_servers::TestServers;
 use super::verdict::Verdict;
 use super::versions::versions;
 
 /// So often a fault is tried before it is given up for this session.
-const TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// How much of the time, at most, is left for the arenas to recover and to be judged.
-const TO_REST: Duration = Duration::from_mins(15);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// What is asked of a run.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub struct Options {
     /// Arenas with a site of their own, whose servers are struck.
     pub stormy: usize,
     /// Of the platform and with it.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 /// How a run ended.
@@ -63,14 +63,14 @@ pub struct Ended {
 }
 
 /// Where the arenas stand.
-pub struct Sites {
+pub struct ServerSets {
     /// Of the calm arenas.
-    pub calm: Arc<Site>,
+    pub calm: Arc<TestServers>,
     /// One for each stormy arena.
-    pub stormy: Vec<Arc<Site>>,
+    pub stormy: Vec<Arc<TestServers>>,
 }
 
-impl Sites {
+impl ServerSets {
     /// Ends the servers that are the sites' own.
     pub async fn end(self) -> Result<()> {
         for site in std::iter::once(self.calm).chain(self.stormy) {
@@ -121,7 +121,7 @@ pub struct Ending {
 /// # Errors
 ///
 /// The arenas cannot be set up, or the progress cannot be written.
-pub async fn run(options: Options, sites: &Sites, ending: Ending) -> Result<Ended> {
+pub async fn run(options: Options, sites: &ServerSets, ending: Ending) -> Result<Ended> {
     let began = Instant::now();
     let (progress, lines) = Progress::open(&options.folder)?;
     let judged = |lines: Vec<Line>| Ended {
@@ -156,7 +156,7 @@ pub async fn run(options: Options, sites: &Sites, ending: Ending) -> Result<Ende
         arenas: AtomicUsize::new(sites.stormy.len() + options.calm),
         options: options.clone(),
     });
-    tell(&format!("{} of {} faults are left to strike", wanted, whole.len()));
+    log(&format!("{} of {} faults are left to strike", wanted, whole.len()));
     let outcome = if wanted == 0 { Ok(()) } else { all_arenas(&shared, sites).await };
     let (_, lines) = Progress::open(&options.folder)?;
     let ended = judged(lines);
@@ -167,7 +167,7 @@ pub async fn run(options: Options, sites: &Sites, ending: Ending) -> Result<Ende
     Ok(ended)
 }
 
-async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
+async fn all_arenas(shared: &Arc<Shared>, sites: &ServerSets) -> Result<()> {
     // They wait most of the time, so one task has room for all of them.
     let mut arenas = FuturesUnordered::new();
     let calm = (0..shared.options.calm).map(|_| (Arc::clone(&sites.calm), false));
@@ -177,11 +177,11 @@ async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
     }
     let watch = async {
         let limit = shared.options.limit;
-        sleep_until(shared.began + limit.saturating_sub(TO_REST.min(limit / 4))).await;
-        tell("the time is over: what is struck recovers, and the arenas come to rest");
+        sleep_until(shared.began + limit.saturating_sub(SETTLE_TIMEOUT.min(limit / 4))).await;
+        log("the time is over: what is struck recovers, and the arenas come to rest");
         shared.rest.cancel();
         sleep_until(shared.began + limit).await;
-        tell("the arenas do not come to rest in time");
+        log("the arenas do not come to rest in time");
         shared.stop.cancel();
         std::future::pending::<()>().await;
     };
@@ -199,15 +199,18 @@ async fn all_arenas(shared: &Arc<Shared>, sites: &Sites) -> Result<()> {
 }
 
 /// Strikes in an arena, and in a fresh one on fresh servers if those of a site do not come back.
-async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: bool) -> Result<()> {
+async fn serve(
+    shared: Arc<Shared>,
+    site: Arc<TestServers>,
+    number: usize,
+    is_stormy: bool,
+) -> Result<()> {
     let (mut site, mut number) = (site, number);
     let mut spare = false;
     while !strike_in(&shared, &site, number, is_stormy).await? {
         // What was struck in it was not judged and does not count.
-        tell(&format!(
-            "arena {number}: a server does not come back; another arena takes its place"
-        ));
-        let wedged = std::mem::replace(&mut site, Arc::new(Site::private().await?));
+        log(&format!("arena {number}: a server does not come back; another arena takes its place"));
+        let wedged = std::mem::replace(&mut site, Arc::new(TestServers::private().await?));
         if spare && let Some(wedged) = Arc::into_inner(wedged) {
             let _ = wedged.end().await;
         }
@@ -223,12 +226,12 @@ async fn serve(shared: Arc<Shared>, site: Arc<Site>, number: usize, is_stormy: b
 /// Strikes in one arena until nothing is left, then judges it; `false`: its site is wedged.
 async fn strike_in(
     shared: &Shared,
-    site: &Arc<Site>,
+    site: &Arc<TestServers>,
     number: usize,
     is_stormy: bool,
 ) -> Result<bool> {
     let options = &shared.options;
-    let arena = Arena::begin(number, site, options.patience, options.seed).await;
+    let arena = Arena::begin(number, site, options.timeouts, options.seed).await;
     let mut arena = arena.with_context(|| format!("set up arena {number}"))?;
     let mut looked = now();
     while let Some(turn) = shared.next(is_stormy) {
@@ -244,14 +247,14 @@ async fn strike_in(
     if shared.stop.is_cancelled() {
         return Ok(true);
     }
-    tell(&format!("arena {number} comes to rest"));
+    log(&format!("arena {number} comes to rest"));
     let violations = tokio::select! {
         () = shared.stop.cancelled() => return Ok(true),
-        violations = close::close(&mut arena) => violations?,
+        violations = final_check::close(&mut arena) => violations?,
     };
-    let counts = close::counts(&arena).await?;
+    let counts = final_check::counts(&arena).await?;
     shared.broken(&arena, violations)?;
-    tell(&format!("arena {number} is at rest"));
+    log(&format!("arena {number} is at rest"));
     let (session, seconds) = (shared.session, shared.began.elapsed().as_secs());
     shared.progress.append(&Line::Closed { session, arena: number, counts, seconds })?;
     Ok(true)
@@ -298,14 +301,15 @@ impl Shared {
             Err(error) => Some(format!("{error:#}")),
         };
         if let Some(why) = why {
-            tell(&format!("arena {}: {fault} missed: {why}", arena.number));
+            log(&format!("arena {}: {fault} missed: {why}", arena.number));
             self.progress.append(&Line::Missed { fault: fault.to_string(), why })?;
-            if tries + 1 < TRIES {
+            if tries + 1 < MAX_TRIES {
                 let queue = if fault.is_of_server() { &self.stormy } else { &self.calm };
                 lock(queue).push_back((fault, tries + 1));
             }
         }
-        let (violations, looked) = close::look(arena, looked).await.unwrap_or((vec![], looked));
+        let (violations, looked) =
+            final_check::look(arena, looked).await.unwrap_or((vec![], looked));
         self.broken(arena, violations)?;
         Ok(looked)
     }
@@ -315,7 +319,7 @@ impl Shared {
             if lock(&self.broken).contains(&violation) {
                 continue;
             }
-            tell(&format!("arena {}: BROKEN: {violation}", arena.number));
+            log(&format!("arena {}: BROKEN: {violation}", arena.number));
             let (kind, what) = (violation.kind().to_owned(), violation.to_string());
             self.progress.append(&Line::Broken { kind, what })?;
             self.keep(arena);
@@ -337,7 +341,7 @@ impl Shared {
         let recovery = recovery.unwrap_or_default();
         let mut done = lock(&self.done);
         *done += 1;
-        tell(&format!(
+        log(&format!(
             "{:5.0} s  {:4} of {}  arena {:2}  {fault}: recovered in {:.1} s",
             self.began.elapsed().as_secs_f64(),
             *done,
@@ -348,7 +352,7 @@ impl Shared {
     }
 }
 
-fn tell(text: &str) {
+fn log(text: &str) {
     println!("torture: {text}");
 }
 

@@ -5,9 +5,9 @@
 //! ticket on its way, at the moment of the strike. The time of recovery runs from the strike to the end of
 //! the last execution that was inside, and holds whatever the task itself still takes.
 
-mod breach;
 mod bulk;
-mod hand;
+mod failure;
+mod manual;
 mod network;
 mod point;
 mod process;
@@ -21,7 +21,7 @@ use sexton_store::operator;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::arena::{Arena, ME, Seat};
+use super::arena::{Arena, ME, Role};
 use super::fault::{Fault, Program};
 use super::oracle::Violation;
 use super::{jobs, queues, rows};
@@ -70,18 +70,18 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
         Fault::Network(program, server, loss) => {
             network::strike(arena, program, server, loss).await
         }
-        Fault::Hand(deed) if deed.is_of_bulk() => bulk::strike(arena, deed).await,
-        Fault::Hand(deed) => hand::strike(arena, deed).await,
+        Fault::Manual(deed) if deed.is_of_bulk() => bulk::strike(arena, deed).await,
+        Fault::Manual(deed) => manual::strike(arena, deed).await,
     };
     if fault.is_of_server() {
         // One that stood at a point and was not told to go on would stand there for ever.
         for program in [Program::Scheduler, Program::Worker] {
-            arena.kill(program, Seat::Victim);
+            arena.kill(program, Role::Victim);
         }
     }
     arena.calm()?;
     arena.complete()?;
-    let outcome = outcome.or_else(breach::told);
+    let outcome = outcome.or_else(failure::into_outcome);
     if !matches!(outcome, Ok(Outcome::Struck { .. })) {
         clear(arena).await;
     }
@@ -93,7 +93,8 @@ pub(super) async fn strike(arena: &mut Arena, fault: Fault) -> Result<Outcome> {
 /// came back dead cannot be emptied, and no later try would find its ticket there: it is deleted, as a person
 /// would do who reads what the relay says of it.
 async fn clear(arena: &Arena) {
-    let waiting = format!("e.pool = '{}' AND e.state IN ('pending', 'retrying')", jobs::NOBODYS);
+    let waiting =
+        format!("e.pool = '{}' AND e.state IN ('pending', 'retrying')", jobs::UNSERVED_POOL);
     for id in rows::ids(arena.pool(), &waiting).await.unwrap_or_default() {
         let id = ExecutionId::new(id);
         if let Err(error) = operator::cancel(arena.platform.store(), id, ME, None).await {
@@ -102,7 +103,7 @@ async fn clear(arena: &Arena) {
     }
     // A queue that is not empty looks to the reconciler as if everything were still in it.
     let emptying = async {
-        let queue = arena.queue(jobs::NOBODYS)?;
+        let queue = arena.queue(jobs::UNSERVED_POOL)?;
         let hand = arena.hand().await?;
         let purged = hand.purge(&queue).await;
         hand.let_go().await;
@@ -148,14 +149,14 @@ impl Struck {
         if self.executions.is_empty() {
             return Outcome::Missed("no execution was inside".to_owned());
         }
-        match arena.ended(&self.executions, arena.patience.recovery).await {
+        match arena.ended(&self.executions, arena.timeouts.recovery).await {
             Ok(()) => {
                 let recovery = Some(self.at.elapsed());
                 Outcome::Struck { executions: self.executions, recovery }
             }
             Err(left) => {
                 let execution = left[0];
-                let row = queues::told(arena, execution).await;
+                let row = queues::describe(arena, execution).await;
                 Outcome::Broken(Violation::Lost { execution, row, fault: fault.to_owned() })
             }
         }

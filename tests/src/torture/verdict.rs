@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_in_which_all_was_struck_and_judged_is_green() {
+    fn a_run_with_every_fault_injected_and_judged_is_green() {
         let verdict = verdict(&[all_struck(), vec![closed()]].concat());
         assert_eq!((verdict.status(), verdict), (0, Verdict::Kept));
     }
 
     #[test]
-    fn one_broken_promise_is_red_whenever_it_was_written_down() {
+    fn one_violation_makes_the_run_red() {
         let red = Verdict::Broken(vec!["lost: one".to_owned()]);
         for lines in [
             [all_struck(), vec![lost(), closed()]].concat(),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_struck_in_an_arena_that_nobody_judged_is_left() {
+    fn faults_of_an_unjudged_arena_remain_to_be_injected() {
         let verdict = verdict(&all_struck());
         let short_of = KINDS.iter().map(|kind| (*kind, 0)).collect();
         assert_eq!(verdict, Verdict::Unfinished { left: 4, short_of });

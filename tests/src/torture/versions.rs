@@ -8,16 +8,16 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::site::Site;
+use super::test_servers::TestServers;
 use crate::commit;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A line each: the platform, PostgreSQL, RabbitMQ.
-pub(super) async fn versions(site: &Site) -> Result<Vec<String>> {
-    let postgres = timeout(LIMIT, postgres(&site.database_url)).await??;
-    let rabbit = timeout(LIMIT, rabbit(&site.amqp_url)).await??;
-    let commit = commit::told().map_or_else(String::new, |commit| format!(" at {commit}"));
+pub(super) async fn versions(site: &TestServers) -> Result<Vec<String>> {
+    let postgres = timeout(VERSION_TIMEOUT, postgres(&site.database_url)).await??;
+    let rabbit = timeout(VERSION_TIMEOUT, rabbit(&site.amqp_url)).await??;
+    let commit = commit::describe().map_or_else(String::new, |commit| format!(" at {commit}"));
     Ok(vec![
         format!("Sexton {}{commit}", env!("CARGO_PKG_VERSION")),
         format!("PostgreSQL {postgres}"),

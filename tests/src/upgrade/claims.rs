@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::oneshot::{Receiver, error::TryRecvError};
 
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Claims in a session of its own.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Claimer {
                 return Ok(claims);
             }
             if due.is_empty() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }

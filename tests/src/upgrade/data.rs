@@ -7,14 +7,14 @@ use sqlx::postgres::PgPool;
 use super::Size;
 
 /// Rows of one insert.
-const PORTION: i64 = 50_000;
+const INSERT_BATCH_ROWS: i64 = 50_000;
 /// Jobs that are due every five seconds.
-pub(super) const DUE: i64 = 250;
+pub(super) const DUE_JOBS: i64 = 250;
 /// Over how many jobs the executions are spread.
-const WITH_EXECUTIONS: i64 = 10_000;
+const JOBS_WITH_EXECUTIONS: i64 = 10_000;
 
 pub(super) async fn fill(pool: &PgPool, size: Size, say: &(dyn Fn(&str) + Sync)) -> Result<()> {
-    for from in (0..size.jobs).step_by(PORTION as usize) {
+    for from in (0..size.jobs).step_by(INSERT_BATCH_ROWS as usize) {
         sqlx::query(
             "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool, overlap,
                 misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, next_fire_at, created_at, updated_at)
@@ -24,14 +24,14 @@ pub(super) async fn fill(pool: &PgPool, size: Size, say: &(dyn Fn(&str) + Sync))
              FROM generate_series($1::bigint, $2::bigint - 1) n",
         )
         .bind(from)
-        .bind(size.jobs.min(from + PORTION))
-        .bind(DUE)
+        .bind(size.jobs.min(from + INSERT_BATCH_ROWS))
+        .bind(DUE_JOBS)
         .execute(pool)
         .await?;
     }
     say(&format!("{} jobs", size.jobs));
-    for from in (0..size.executions).step_by(PORTION as usize) {
-        let to = size.executions.min(from + PORTION);
+    for from in (0..size.executions).step_by(INSERT_BATCH_ROWS as usize) {
+        let to = size.executions.min(from + INSERT_BATCH_ROWS);
         sqlx::query(
             "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at,
@@ -48,7 +48,7 @@ pub(super) async fn fill(pool: &PgPool, size: Size, say: &(dyn Fn(&str) + Sync))
         )
         .bind(from)
         .bind(to)
-        .bind(WITH_EXECUTIONS)
+        .bind(JOBS_WITH_EXECUTIONS)
         .bind(size.jobs)
         .bind(size.executions)
         .execute(pool)
@@ -73,7 +73,7 @@ pub(super) async fn due(pool: &PgPool) -> Result<()> {
         "UPDATE jobs SET next_fire_at = now() + interval '5 s' / $1 * substr(name, 9)::int
          WHERE next_fire_at < now() + interval '1 day'",
     )
-    .bind(DUE as f64)
+    .bind(DUE_JOBS as f64)
     .execute(pool)
     .await?;
     Ok(())

@@ -52,7 +52,7 @@ impl Upgraded {
 }
 
 /// How long claims are watched before anything is migrated.
-const BEFORE: Duration = Duration::from_secs(5);
+const WARM_UP: Duration = Duration::from_secs(5);
 
 /// The files.
 ///
@@ -94,7 +94,7 @@ pub async fn upgrade(url: &str, size: Size, say: impl Fn(&str) + Sync) -> Result
     let claimer = Claimer::new(url);
     let (stop, stopped) = oneshot::channel();
     let claiming = tokio::spawn(claimer.run(stopped));
-    tokio::time::sleep(BEFORE).await;
+    tokio::time::sleep(WARM_UP).await;
     say("migrates");
     let began = Instant::now();
     let store = Store::open(&StoreOptions::new(url, "sexton bench"))?;

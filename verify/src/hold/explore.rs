@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::{Action, Bounds, Plans, Property, World};
-use crate::hasher::BuildQuick;
+use crate::hasher::BuildFastHasher;
 
 /// What was found where nothing is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ pub struct Broken {
 }
 
 /// States in the order of their distance: from which each was first reached, and how far that is.
-type States = IndexMap<World, (u32, u32), BuildQuick>;
+type States = IndexMap<World, (u32, u32), BuildFastHasher>;
 
 /// Where each state can be reached from without disturbances: a list for each, threaded through one
 /// vector.

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 
 use super::{Action, Job, Property, World};
-use crate::hasher::BuildQuick;
+use crate::hasher::BuildFastHasher;
 
 /// What was found where nothing is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub struct Broken {
 }
 
 /// States in the order of their distance: how each was first reached.
-type States = IndexMap<World, Option<(usize, Action)>, BuildQuick>;
+type States = IndexMap<World, Option<(usize, Action)>, BuildFastHasher>;
 
 /// Looks at all of it.
 ///

@@ -2,12 +2,13 @@
 
 use sexton_model::state::{Cause, State};
 
-use crate::action::{Deed, Fault};
+use crate::action::{Fault, OperatorAction};
 use crate::protocol::Protocol;
 use crate::queues::{Full, take};
 use crate::statements::Opening;
 use crate::world::{
-    Ending, Graveyard, Hand, Holder, Number, Parked, Queue, Scheduler, Step, Sweep, Tickets, World,
+    Ending, FailedQueue, HeldMessage, Holder, Number, Parked, Queue, Scheduler, Step, Sweep,
+    Tickets, World,
 };
 
 impl Protocol {
@@ -150,18 +151,22 @@ impl Protocol {
         Ok(true)
     }
 
-    pub(crate) fn do_deed(&self, world: &mut World, deed: Deed) -> Result<bool, Full> {
+    pub(crate) fn apply_operator_action(
+        &self,
+        world: &mut World,
+        operator_action: OperatorAction,
+    ) -> Result<bool, Full> {
         let most = self.bounds.copies;
         let state = world.row.state;
-        Ok(match deed {
-            Deed::Requeue => world.operate(Cause::Requeue, self.fences),
-            Deed::Discard => world.operate(Cause::Discard, self.fences),
-            Deed::Restore => world.operate(Cause::Restore, self.fences),
-            Deed::Cancel if state == State::Running => {
+        Ok(match operator_action {
+            OperatorAction::Requeue => world.operate(Cause::Requeue, self.fences),
+            OperatorAction::Discard => world.operate(Cause::Discard, self.fences),
+            OperatorAction::Restore => world.operate(Cause::Restore, self.fences),
+            OperatorAction::Cancel if state == State::Running => {
                 !std::mem::replace(&mut world.row.cancel, true)
             }
-            Deed::Cancel => world.operate(Cause::Cancel, self.fences),
-            Deed::MoveBack(kind) => {
+            OperatorAction::Cancel => world.operate(Cause::Cancel, self.fences),
+            OperatorAction::MoveBack(kind) => {
                 let moved = world.dig(kind);
                 if moved {
                     world.main.put(kind.number(), most)?;
@@ -170,14 +175,14 @@ impl Protocol {
                 }
                 moved
             }
-            Deed::CopyBack(kind) => {
+            OperatorAction::CopyBack(kind) => {
                 let there = *world.failed.of(kind) + *world.tail.of(kind) > 0;
                 if there {
                     world.main.put(kind.number(), most)?;
                 }
                 there
             }
-            Deed::MoveAway(number) => {
+            OperatorAction::MoveAway(number) => {
                 let moved = world.row.claimed && take(world.main.of(number));
                 if moved {
                     world.publish(Queue::Failed, number, most)?;
@@ -199,7 +204,8 @@ fn noted(number: Number) -> Parked {
 /// The message in the sweep's hand returns to where it was.
 fn kill_sweep(world: &mut World) -> bool {
     let Sweep::Pass { hand, .. } = world.sweep else { return false };
-    if let Hand::Got(kind) | Hand::Judged(kind, _) | Hand::Copied(kind) = hand {
+    if let HeldMessage::Got(kind) | HeldMessage::Judged(kind, _) | HeldMessage::Copied(kind) = hand
+    {
         *world.failed.of(kind) += 1;
     }
     world.end_pass();
@@ -209,7 +215,7 @@ fn kill_sweep(world: &mut World) -> bool {
 /// Queues and deliveries are gone; processes go on.
 fn wipe(world: &mut World) -> bool {
     (world.main, world.ladder) = (Tickets::default(), Tickets::default());
-    (world.failed, world.tail) = (Graveyard::default(), Graveyard::default());
+    (world.failed, world.tail) = (FailedQueue::default(), FailedQueue::default());
     for worker in &mut world.workers {
         worker.delivery = false;
     }

@@ -4,7 +4,7 @@ use crate::action::SchedulerStep;
 use crate::parts::Part;
 use crate::protocol::Protocol;
 use crate::queues::Full;
-use crate::world::{Debt, Number, Queue, Scheduler, World};
+use crate::world::{Number, Queue, Scheduler, UnpublishedTicket, World};
 
 impl Protocol {
     pub(crate) fn scheduler(
@@ -16,7 +16,8 @@ impl Protocol {
         if who >= usize::from(self.bounds.schedulers) {
             return Ok(false);
         }
-        let debt = |to| Scheduler::Holding(Debt { number: Number::Current, fresh: true, to });
+        let debt =
+            |to| Scheduler::Holding(UnpublishedTicket { number: Number::Current, fresh: true, to });
         world.schedulers[who] = match (step, world.schedulers[who]) {
             (SchedulerStep::Claim, Scheduler::Planned) => {
                 let known = world.row.claimed;

@@ -11,7 +11,7 @@ use crate::parts::Part;
 use crate::protocol::Protocol;
 use crate::queues::{Full, take};
 use crate::statements::real;
-use crate::world::{Fate, Hand, Number, Parked, Sweep, World};
+use crate::world::{HeldMessage, Number, Parked, Sweep, SweepOutcome, World};
 
 impl Protocol {
     pub(crate) fn sweep(&self, world: &mut World, step: SweepStep) -> Result<bool, Full> {
@@ -21,44 +21,47 @@ impl Protocol {
             (Sweep::Pass { left, seen, hand }, _) => (left, seen, hand),
         };
         let hand = match (step, hand) {
-            (SweepStep::Get(kind), Hand::Empty) if left > 0 => {
+            (SweepStep::Get(kind), HeldMessage::Empty) if left > 0 => {
                 let head = world.failed.len() > 0;
                 let queue = if head { &mut world.failed } else { &mut world.tail };
                 if !take(queue.of(kind)) {
                     return Ok(false);
                 }
-                Hand::Got(kind)
+                HeldMessage::Got(kind)
             }
-            (SweepStep::Judge, Hand::Got(kind)) => {
+            (SweepStep::Judge, HeldMessage::Got(kind)) => {
                 let fate = match ask(world, kind, seen) {
-                    Fate::Remove => self.removal(),
+                    SweepOutcome::Remove => self.removal(),
                     fate => fate,
                 };
-                seen |= fate == Fate::Keep;
-                Hand::Judged(kind, fate)
+                seen |= fate == SweepOutcome::Keep;
+                HeldMessage::Judged(kind, fate)
             }
-            (SweepStep::Fail, Hand::Judged(kind, Fate::Fail)) => {
+            (SweepStep::Fail, HeldMessage::Judged(kind, SweepOutcome::Fail)) => {
                 // Whether it was failed now or had moved on since it was read: the message is spent.
                 world.fail_unopened(kind.number(), self.fences);
-                let Sweep::Pass { hand: Hand::Judged(kind, _), .. } = world.sweep else {
+                let Sweep::Pass { hand: HeldMessage::Judged(kind, _), .. } = world.sweep else {
                     return Ok(false);
                 };
-                Hand::Judged(kind, self.removal())
+                HeldMessage::Judged(kind, self.removal())
             }
-            (SweepStep::Copy, Hand::Judged(kind, Fate::Keep)) => {
+            (SweepStep::Copy, HeldMessage::Judged(kind, SweepOutcome::Keep)) => {
                 // A clean copy: the broker's note stays behind.
                 let copy = match kind.number() {
                     Number::Current => Parked::Plain,
                     Number::Overtaken => Parked::Overtaken,
                 };
                 world.bury(copy, self.bounds.copies)?;
-                Hand::Copied(kind)
+                HeldMessage::Copied(kind)
             }
-            (SweepStep::Ack, Hand::Judged(_, Fate::Remove) | Hand::Copied(_)) => {
+            (
+                SweepStep::Ack,
+                HeldMessage::Judged(_, SweepOutcome::Remove) | HeldMessage::Copied(_),
+            ) => {
                 left -= 1;
-                Hand::Empty
+                HeldMessage::Empty
             }
-            (SweepStep::Finish, Hand::Empty) => return Ok(self.finish(world, left, seen)),
+            (SweepStep::Finish, HeldMessage::Empty) => return Ok(self.finish(world, left, seen)),
             _ => return Ok(false),
         };
         world.sweep = Sweep::Pass { left, seen, hand };
@@ -66,8 +69,12 @@ impl Protocol {
     }
 
     /// What becomes of a message that is not true.
-    fn removal(&self) -> Fate {
-        if self.fences.works(Part::SweepRemoves) { Fate::Remove } else { Fate::Keep }
+    fn removal(&self) -> SweepOutcome {
+        if self.fences.works(Part::SweepRemoves) {
+            SweepOutcome::Remove
+        } else {
+            SweepOutcome::Keep
+        }
     }
 
     fn finish(&self, world: &mut World, left: u8, seen: bool) -> bool {
@@ -91,12 +98,12 @@ fn begin(world: &mut World) -> bool {
     if left == 0 && !published {
         return false;
     }
-    world.sweep = Sweep::Pass { left, seen: false, hand: Hand::Empty };
+    world.sweep = Sweep::Pass { left, seen: false, hand: HeldMessage::Empty };
     world.row.marked_in_pass = false;
     true
 }
 
-fn ask(world: &World, kind: Parked, seen: bool) -> Fate {
+fn ask(world: &World, kind: Parked, seen: bool) -> SweepOutcome {
     let row = ParkedRow { state: world.row.state, attempt: real(Number::Current) };
     let note = (kind == Parked::Noted).then_some("delivery_limit");
     judge_message(real(kind.number()), world.row.claimed.then_some(row), note, seen).into()

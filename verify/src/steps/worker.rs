@@ -7,7 +7,7 @@ use crate::fences::Fence;
 use crate::protocol::Protocol;
 use crate::queues::Full;
 use crate::statements::Opening;
-use crate::world::{Debt, Ending, Holder, Number, Queue, Step, Worker, World};
+use crate::world::{Ending, Holder, Number, Queue, Step, UnpublishedTicket, Worker, World};
 
 impl Protocol {
     pub(crate) fn worker(
@@ -102,7 +102,7 @@ impl Protocol {
             OpenDecision::AlreadyOpened | OpenDecision::Stale | OpenDecision::Future => {
                 Step::Acking
             }
-            OpenDecision::Wait(_) => Step::Moving(Queue::Ladder),
+            OpenDecision::Wait(_) => Step::Moving(Queue::Delay),
             OpenDecision::UnknownExecution | OpenDecision::Repark => Step::Moving(Queue::Failed),
             OpenDecision::Unoffered => {
                 let number = world.workers[who].number;
@@ -121,7 +121,7 @@ impl Protocol {
             return Step::Acking;
         }
         let to = world.destination();
-        Step::Settled(Debt { number: Number::Current, fresh: true, to })
+        Step::Settled(UnpublishedTicket { number: Number::Current, fresh: true, to })
     }
 
     /// The ticket returns to its queue unread, and the token is given up.

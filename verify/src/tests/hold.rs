@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::document::{self, block};
-use crate::hold::{Bounds, Fence, Property, SMALL, counterexample, explore, table, tell};
+use crate::hold::{Bounds, Fence, Property, SMALL, counterexample, explore, render, table};
 
 fn written(name: &str) -> String {
     let text = fs::read_to_string(document::path()).unwrap();
@@ -11,14 +11,14 @@ fn written(name: &str) -> String {
 }
 
 #[test]
-fn every_history_of_planners_operators_and_the_clock_keeps_every_promise_of_a_hold() {
-    let table = table(&SMALL).unwrap_or_else(|broken| panic!("{broken:?}\n{}", tell(&broken)));
+fn every_history_of_planners_operators_and_the_clock_satisfies_every_hold_property() {
+    let table = table(&SMALL).unwrap_or_else(|broken| panic!("{broken:?}\n{}", render(&broken)));
     println!("{table}");
     assert_eq!(written("holds"), table, "run cargo run -p sexton-verify -- --write");
 }
 
 #[test]
-fn each_fence_of_a_hold_holds_something_off() {
+fn each_fence_of_a_hold_is_necessary() {
     let told = Fence::ALL.map(|fence| {
         let broken = explore(&Bounds::mutant(fence)).expect_err(fence.title());
         assert_eq!(broken.property, fence.breaks(), "{}", fence.title());
@@ -37,15 +37,15 @@ fn without_operators_catch_up_is_held_for_ever() {
 
 /// A limit, not a promise: a discard ends the hold over what is set aside, not over what is to be.
 #[test]
-fn a_discard_that_comes_before_the_planners_leaves_them_what_they_have_not_set_aside() {
+fn a_discard_before_the_planners_leaves_them_the_firings_not_yet_held() {
     let broken = explore(&Bounds { discards_all: true, ..SMALL[0] }).expect_err("a limit");
     assert_eq!(broken.property, Property::NothingLateUnasked);
-    println!("{}", tell(&broken));
-    assert_eq!(written("hold limit"), tell(&broken).trim_end(), "run the same with --write");
+    println!("{}", render(&broken));
+    assert_eq!(written("hold limit"), render(&broken).trim_end(), "run the same with --write");
 }
 
 #[test]
-fn the_document_names_what_holds_of_a_hold() {
+fn the_document_lists_the_hold_properties() {
     let text = fs::read_to_string(document::path()).unwrap().replace('\n', " ");
     for property in Property::ALL {
         let sentence = property.sentence();

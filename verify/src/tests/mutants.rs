@@ -8,7 +8,7 @@ use crate::graph::{Graph, Keep};
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::{SMALL, mutant};
-use crate::words::tell;
+use crate::trace::render;
 
 /// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
 fn breaks(fence: Fence) {
@@ -60,7 +60,7 @@ fn without_the_unique_key_two_schedulers_claim_one_firing_twice() {
 }
 
 #[test]
-fn without_ticket_published_at_a_late_mark_pays_a_debt_that_is_not_its_own() {
+fn without_ticket_published_at_a_late_mark_marks_another_ticket() {
     breaks(Fence::TicketPublishedAt);
 }
 
@@ -86,11 +86,11 @@ fn without_a_new_revision_a_late_mark_loses_a_ticket_that_was_handed_back() {
 
 /// Without the state more than one promise breaks; the first hides that what has ended begins again.
 #[test]
-fn without_the_state_what_has_succeeded_begins_again() {
+fn without_the_state_a_succeeded_execution_starts_again() {
     let (protocol, _) = mutant(Fence::State);
     let only = [Property::FinalIsFinal];
     let found = Graph::explore_for(&protocol, Keep::States, &only).expect_err("a counterexample");
-    println!("{}", tell(&protocol, &found.history).join("\n"));
+    println!("{}", render(&protocol, &found.history).join("\n"));
     assert_eq!(found.property, Property::FinalIsFinal);
     let [.., (_, before), (_, after)] = &found.history.steps[..] else {
         panic!("a longer history")
@@ -102,7 +102,7 @@ fn without_the_state_what_has_succeeded_begins_again() {
 /// Number and state are asked for as well; whoever looks for the fence that holds must look at the
 /// token, which every end of an attempt clears.
 #[test]
-fn in_a_settlement_the_token_alone_would_do() {
+fn a_settlement_needs_only_the_token() {
     let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
     let check = |fences| Protocol { bounds, fences }.check().expect("nothing wrong");
     assert_eq!(check(Fences::ALL.token_alone()), check(Fences::ALL));

@@ -13,14 +13,14 @@ fn written(name: &str) -> String {
 }
 
 #[test]
-fn every_history_of_a_job_that_runs_one_at_a_time_keeps_every_promise() {
+fn every_history_of_a_non_overlapping_job_satisfies_every_property() {
     let table = table().unwrap_or_else(|broken| panic!("{broken:#?}"));
     println!("{table}");
     assert_eq!(written("overlaps"), table, "run cargo run -p sexton-verify -- --write");
 }
 
 #[test]
-fn each_fence_between_executions_holds_something_off() {
+fn each_fence_between_executions_is_necessary() {
     for fence in Fence::ALL {
         let broken = explore(&Job::mutant(fence)).expect_err(fence.title());
         println!("without {}: not so: {}", fence.title(), broken.property.sentence());
@@ -32,7 +32,7 @@ fn each_fence_between_executions_holds_something_off() {
 }
 
 #[test]
-fn without_admissions_a_waiter_waits_for_ever() {
+fn without_admissions_a_waiting_execution_waits_for_ever() {
     for policy in [Overlap::Queue, Overlap::Replace] {
         let broken = explore(&Job { admits: false, ..Job::whole(policy) });
         assert_eq!(broken.expect_err("a stuck one").property, Property::EndReachable);
@@ -40,7 +40,7 @@ fn without_admissions_a_waiter_waits_for_ever() {
 }
 
 #[test]
-fn the_document_names_what_holds_between_executions() {
+fn the_document_lists_the_properties_between_executions() {
     let text = fs::read_to_string(document::path()).unwrap();
     for property in Property::ALL {
         let sentence = property.sentence();

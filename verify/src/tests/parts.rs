@@ -6,7 +6,7 @@ use crate::parts::Part;
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::SMALL;
-use crate::words::tell;
+use crate::trace::render;
 
 fn needs(part: Part, expected: Property) {
     needs_within(Bounds { faults: 1, ..SMALL[0].bounds }, part, expected);
@@ -15,7 +15,7 @@ fn needs(part: Part, expected: Property) {
 fn needs_within(bounds: Bounds, part: Part, expected: Property) {
     let protocol = Protocol { bounds, fences: Fences::ALL.missing(part) };
     let found = protocol.check().expect_err("a counterexample");
-    let lines = tell(&protocol, &found.history).join("\n  ");
+    let lines = render(&protocol, &found.history).join("\n  ");
     println!("without {part:?}: not so: {}\n  {lines}", found.property.sentence());
     assert_eq!(found.property, expected);
 }
@@ -26,7 +26,7 @@ fn without_the_relay_a_claim_whose_scheduler_died_waits_for_ever() {
 }
 
 #[test]
-fn without_the_reconciler_a_ticket_that_was_wiped_is_never_missed() {
+fn without_the_reconciler_a_wiped_ticket_is_never_republished() {
     needs(Part::Reconciler, Property::EndReachable);
 }
 
@@ -36,22 +36,22 @@ fn without_the_rescuer_an_attempt_whose_ticket_is_gone_runs_for_ever() {
 }
 
 #[test]
-fn without_what_the_sweep_owes_a_parked_message_that_was_wiped_stays_away() {
+fn without_republishing_by_the_sweep_a_wiped_parked_message_stays_missing() {
     needs(Part::SweepOwes, Property::EndReachable);
 }
 
 #[test]
-fn without_what_the_sweep_removes_the_failed_queue_keeps_what_is_not_true() {
-    needs(Part::SweepRemoves, Property::GraveyardAgrees);
+fn without_removals_by_the_sweep_the_failed_queue_keeps_stale_messages() {
+    needs(Part::SweepRemoves, Property::FailedQueueAgrees);
 }
 
 #[test]
-fn without_a_budget_a_task_that_always_fails_is_tried_for_ever() {
+fn without_a_retry_budget_a_failing_task_is_retried_for_ever() {
     needs(Part::Budget, Property::NoEndlessExchange);
 }
 
 #[test]
-fn without_a_bound_on_snoozes_a_task_that_is_never_ready_is_run_for_ever() {
+fn without_a_bound_on_snoozes_a_task_that_always_snoozes_runs_for_ever() {
     let bounds = Bounds { snoozes: true, faults: 0, ..SMALL[0].bounds };
     needs_within(bounds, Part::Patience, Property::NoEndlessExchange);
 }

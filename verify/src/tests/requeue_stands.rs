@@ -4,11 +4,11 @@
 
 use stateright::{Checker, Model};
 
-use crate::action::{Action, Deed, Fault, SweepStep};
+use crate::action::{Action, Fault, OperatorAction, SweepStep};
 use crate::fences::{Fence, Fences};
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::SMALL;
-use crate::world::{Hand, Parked, Step, Sweep, World};
+use crate::world::{HeldMessage, Parked, Step, Sweep, World};
 
 const STANDS: &str = "a requeue stands";
 
@@ -16,7 +16,7 @@ const STANDS: &str = "a requeue stands";
 /// it is about the broker, the sweep and the operator.
 struct Watched {
     protocol: Protocol,
-    hands: fn(Deed) -> bool,
+    hands: fn(OperatorAction) -> bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -32,7 +32,8 @@ struct Seen {
 fn noted(world: &World) -> bool {
     let in_hand = match world.sweep {
         Sweep::Pass {
-            hand: Hand::Got(kind) | Hand::Judged(kind, _) | Hand::Copied(kind), ..
+            hand: HeldMessage::Got(kind) | HeldMessage::Judged(kind, _) | HeldMessage::Copied(kind),
+            ..
         } => kind == Parked::Noted,
         _ => false,
     };
@@ -52,7 +53,7 @@ impl Model for Watched {
         let idle = seen.world.workers.iter().all(|worker| worker.step == Step::Idle);
         actions.extend(Action::all().into_iter().filter(|action| match *action {
             Action::Fault(fault) => matches!(fault, Fault::ParkedByBroker(_) | Fault::SweepDies),
-            Action::Person(deed) => (self.hands)(deed),
+            Action::Person(operator_action) => (self.hands)(operator_action),
             Action::Deliver(..) => idle,
             _ => true,
         }));
@@ -64,7 +65,7 @@ impl Model for Watched {
         let fails =
             action == Action::Sweep(SweepStep::Fail) && world.row.state != seen.world.row.state;
         let from_before = match action {
-            Action::Person(Deed::Requeue) => noted(&seen.world),
+            Action::Person(OperatorAction::Requeue) => noted(&seen.world),
             _ => seen.from_before && noted(&world),
         };
         Some(Seen { world, from_before, undone: fails && seen.from_before })
@@ -76,7 +77,7 @@ impl Model for Watched {
 }
 
 /// Whether it is found that a requeue is undone, with so many deeds of `hands`.
-fn is_undone(fences: Fences, people: u8, hands: fn(Deed) -> bool) -> bool {
+fn is_undone(fences: Fences, people: u8, hands: fn(OperatorAction) -> bool) -> bool {
     let bounds = Bounds { faults: 2, people, ..SMALL[0].bounds };
     let watched = Watched { protocol: Protocol { bounds, fences }, hands };
     let checker = watched.checker().spawn_bfs().join();
@@ -84,19 +85,21 @@ fn is_undone(fences: Fences, people: u8, hands: fn(Deed) -> bool) -> bool {
     checker.discovery(STANDS).is_some()
 }
 
-fn command(deed: Deed) -> bool {
-    deed == Deed::Requeue
+fn command(operator_action: OperatorAction) -> bool {
+    operator_action == OperatorAction::Requeue
 }
 
 #[test]
-fn a_requeue_stands_whatever_the_broker_has_parked_and_whenever_the_sweep_dies() {
+fn a_requeue_survives_parking_by_the_broker_and_a_dying_sweep() {
     assert!(!is_undone(Fences::ALL, 1, command));
     assert!(is_undone(Fences::ALL.without(Fence::NewNumber), 1, command));
 }
 
 /// Both at once: the command, and a copy of the parked message in the main queue by hand.
 #[test]
-fn only_a_copy_that_a_hand_had_moved_before_and_the_broker_parked_undoes_it() {
-    let hand = |deed| command(deed) || deed == Deed::CopyBack(Parked::Plain);
+fn only_a_manually_moved_copy_that_the_broker_parked_undoes_a_requeue() {
+    let hand = |operator_action| {
+        command(operator_action) || operator_action == OperatorAction::CopyBack(Parked::Plain)
+    };
     assert!(is_undone(Fences::ALL, 2, hand));
 }

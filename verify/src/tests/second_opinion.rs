@@ -45,7 +45,7 @@ impl Model for Protocol {
 }
 
 #[test]
-fn stateright_sees_the_same_states_and_nothing_wrong() {
+fn stateright_finds_the_same_states_and_no_violation() {
     for (faults, people) in [(1, 0), (0, 0)] {
         let bounds = Bounds { faults, people, ..SMALL[0].bounds };
         let protocol = Protocol { bounds, fences: Fences::ALL };
@@ -59,7 +59,7 @@ fn stateright_sees_the_same_states_and_nothing_wrong() {
 }
 
 #[test]
-fn stateright_finds_what_is_wrong_without_a_fence_as_early() {
+fn stateright_finds_the_violation_without_a_fence_at_the_same_depth() {
     for fence in [Fence::Lease, Fence::State] {
         let (protocol, property) = mutant(fence);
         let ours = Graph::explore(&protocol, Keep::States).expect_err("a counterexample");

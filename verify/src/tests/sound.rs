@@ -4,13 +4,13 @@ use std::fs;
 
 use crate::document;
 use crate::scenarios::SMALL;
-use crate::words::tell;
+use crate::trace::render;
 
 /// Checks one of the small scenarios, and that the document has its numbers.
 fn holds(name: &str) {
     let protocol = SMALL.into_iter().find(|protocol| protocol.bounds.name == name).unwrap();
     let report = protocol.check().unwrap_or_else(|found| {
-        let lines = tell(&protocol, &found.history).join("\n  ");
+        let lines = render(&protocol, &found.history).join("\n  ");
         panic!("not so: {}\n  {lines}", found.property.sentence());
     });
     println!("{}", report.row());
@@ -24,41 +24,41 @@ fn holds(name: &str) {
 }
 
 #[test]
-fn every_history_with_any_two_faults_keeps_every_promise() {
+fn every_history_with_any_two_faults_satisfies_every_property() {
     holds("faults");
 }
 
 #[test]
-fn every_history_of_two_schedulers_with_any_fault_keeps_every_promise() {
+fn every_history_of_two_schedulers_with_any_fault_satisfies_every_property() {
     holds("schedulers");
 }
 
 #[test]
-fn every_history_with_any_deed_of_people_keeps_every_promise() {
+fn every_history_with_any_operator_action_satisfies_every_property() {
     holds("people");
 }
 
 #[test]
-fn every_history_of_a_foreign_message_with_any_fault_keeps_every_promise() {
+fn every_history_of_a_foreign_message_with_any_fault_satisfies_every_property() {
     holds("foreign");
 }
 
 #[test]
-fn every_history_of_workers_with_unlike_catalogues_and_any_fault_keeps_every_promise() {
+fn every_history_of_workers_with_different_catalogues_and_any_fault_satisfies_every_property() {
     holds("catalogues");
 }
 
 #[test]
-fn every_history_of_tasks_that_draw_on_every_budget_with_any_fault_keeps_every_promise() {
+fn every_history_of_tasks_using_every_budget_with_any_fault_satisfies_every_property() {
     holds("budgets");
 }
 
 #[test]
-fn every_history_of_tasks_that_ask_to_be_run_later_with_any_fault_keeps_every_promise() {
+fn every_history_of_snoozing_tasks_with_any_fault_satisfies_every_property() {
     holds("snoozes");
 }
 
 #[test]
-fn every_history_of_a_firing_that_comes_too_late_with_any_fault_keeps_every_promise() {
+fn every_history_of_a_stale_firing_with_any_fault_satisfies_every_property() {
     holds("stale");
 }

@@ -46,7 +46,7 @@ const NAMES: [&str; 25] = [
 ];
 
 #[tokio::test]
-async fn the_files_of_cron_d_become_jobs_that_are_called_after_them_and_mean_what_cron_means() {
+async fn files_of_cron_d_become_jobs_named_after_them_with_the_same_firings() {
     let console = Console::new().await;
     let files = files();
     let files: Vec<&str> = files.iter().map(|file| file.to_str().unwrap()).collect();
@@ -79,7 +79,7 @@ async fn the_files_of_cron_d_become_jobs_that_are_called_after_them_and_mean_wha
 }
 
 #[tokio::test]
-async fn a_line_that_is_added_changes_no_name_of_the_lines_above_it() {
+async fn an_added_line_changes_no_name_of_the_lines_above_it() {
     let lines = [
         "5-55/10 * * * * root sample 1 1",
         "59 23 * * * root sample 60 2",

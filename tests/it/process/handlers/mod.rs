@@ -1,16 +1,16 @@
 //! Tasks that are handlers of a user's program (`tests/src/bin/handlers.rs`): how they end, what they are
 //! given, and what they leave.
 
-mod ends;
+mod interruption;
+mod outcomes;
 mod schemas;
-mod stopped;
 mod transactions;
 mod transfers;
 
 use serde_json::Value;
 use sexton_tests::platform::{Platform, Program};
 
-use super::{IN_THE_END, by_hand, count, until};
+use super::{FINAL_TIMEOUT, by_hand, count, until};
 
 /// A platform with a worker of handlers to come, and a table that counts effects.
 struct Shop {

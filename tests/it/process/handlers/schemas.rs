@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use sexton_tests::platform::{CommandOutput, Platform};
 
-use super::super::{IN_THE_END, by_hand, count, until};
+use super::super::{FINAL_TIMEOUT, by_hand, count, until};
 
 /// Two places at which they do not fit.
 const WRONG: &str = r#"{"parcel": {"grams": 0}, "to": "x-secret"}"#;
@@ -30,7 +30,7 @@ impl Depot {
     }
 }
 
-fn told(text: &str) {
+fn assert_schema_problems(text: &str) {
     for part in ["/parcel/grams: must be 1 or more", "/to: does not match the pattern"] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -38,14 +38,14 @@ fn told(text: &str) {
 }
 
 #[tokio::test]
-async fn what_a_handler_s_params_must_hold_is_asked_by_apply_and_trigger() {
+async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let depot = Depot { platform: Platform::new().await.unwrap() };
     let mut worker = depot.platform.start_handlers("w1", &[]).unwrap();
     worker.ready().await;
     let wrong = depot.file(r#"{ parcel = { grams = 0 }, to = "x-secret" }"#);
     // Whoever asks for it is refused, and nothing is written.
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--strict"], 1).await;
-    told(&ended.stderr);
+    assert_schema_problems(&ended.stderr);
     assert!(ended.stderr.contains("ship.toml:4: job \"a.ship\": "), "{ended}");
     let ended = depot.run(&["--json", "jobs", "apply", "-f", &wrong, "--strict"], 1).await;
     let refused: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -53,9 +53,9 @@ async fn what_a_handler_s_params_must_hold_is_asked_by_apply_and_trigger() {
     assert_eq!(count(&depot.platform, "jobs").await, 0);
     // Everybody else is told: the workers that will run it may come later.
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--dry-run"], 0).await;
-    told(&ended.stderr);
+    assert_schema_problems(&ended.stderr);
     let ended = depot.run(&["jobs", "apply", "-f", &wrong], 0).await;
-    told(&ended.stderr);
+    assert_schema_problems(&ended.stderr);
     assert!(ended.stdout.contains("+ a.ship") && !ended.stdout.contains("/parcel"), "{ended}");
     let document = depot.platform.sexton_json(&["jobs", "apply", "-f", &wrong]).await;
     assert_eq!(document["unchanged"], json!(["a.ship"]), "also where nothing changes");
@@ -65,7 +65,7 @@ async fn what_a_handler_s_params_must_hold_is_asked_by_apply_and_trigger() {
     );
     // A trigger would run at once. Its params are those of the job with what is given here.
     let ended = depot.run(&["jobs", "trigger", "a.ship", "--params", WRONG], 2).await;
-    told(&ended.stderr);
+    assert_schema_problems(&ended.stderr);
     let half = r#"{"parcel": {"grams": 7}}"#;
     let ended = depot.run(&["jobs", "trigger", "a.ship", "--params", half], 2).await;
     assert!(ended.stderr.contains("/to: ") && !ended.stderr.contains("/parcel"), "{ended}");
@@ -80,7 +80,7 @@ async fn what_a_handler_s_params_must_hold_is_asked_by_apply_and_trigger() {
     until(&depot.platform, "executions WHERE state = 'succeeded'", 2).await;
     // Nobody at work says anything of it any more.
     worker.terminate();
-    worker.exit(IN_THE_END).await;
+    worker.exit(FINAL_TIMEOUT).await;
     let wrong = depot.file(r#"{ parcel = { grams = 0 }, to = "x-secret" }"#);
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--strict"], 0).await;
     assert_eq!(ended.stderr, "");

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use super::{IN_THE_END, Shop};
+use super::{FINAL_TIMEOUT, Shop};
 
 const INSERT: &str = "INSERT INTO effects VALUES ('once')";
 
@@ -21,7 +21,7 @@ async fn until_running(shop: &Shop, text: &str, wanted: i64) {
 }
 
 #[tokio::test]
-async fn what_a_handler_did_is_there_with_its_success_and_taken_back_with_its_failure() {
+async fn a_handler_s_transaction_commits_with_success_and_rolls_back_with_failure() {
     let shop = Shop::new("retry = { max_retries = 0 }").await;
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT], true).await;
@@ -56,7 +56,7 @@ async fn a_handler_that_commits_by_itself_and_fails_is_not_run_again() {
 }
 
 #[tokio::test]
-async fn what_is_begun_within_a_handler_s_transaction_is_a_part_of_it() {
+async fn a_nested_transaction_is_part_of_the_handler_s_transaction() {
     let shop = Shop::new("retry = { max_retries = 0 }").await;
     let _worker = shop.worker(&[]);
     let dropped = "INSERT INTO effects VALUES ('dropped')";
@@ -75,7 +75,7 @@ async fn what_is_begun_within_a_handler_s_transaction_is_a_part_of_it() {
 }
 
 #[tokio::test]
-async fn a_deferred_constraint_is_asked_before_the_success_is_recorded() {
+async fn deferred_constraints_are_checked_before_the_success_is_recorded() {
     let shop = Shop::new("").await;
     let parents = "CREATE TABLE parents (id int PRIMARY KEY);
         CREATE TABLE later (parent int REFERENCES parents DEFERRABLE INITIALLY DEFERRED)";
@@ -100,7 +100,7 @@ async fn asking(shop: &Shop) {
 }
 
 #[tokio::test]
-async fn a_cancel_is_heard_while_deferred_constraints_are_asked() {
+async fn a_cancel_is_noticed_during_the_check_of_deferred_constraints() {
     let shop = Shop::new("lease = \"1h\"").await;
     asking(&shop).await;
     let _worker = shop.worker(&[]);
@@ -113,7 +113,7 @@ async fn a_cancel_is_heard_while_deferred_constraints_are_asked() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_heard_while_deferred_constraints_are_asked() {
+async fn a_timeout_is_noticed_during_the_check_of_deferred_constraints() {
     let shop = Shop::new("timeout = \"2s\"\nretry = { max_timeouts = 1 }").await;
     asking(&shop).await;
     let _worker = shop.worker(&[]);
@@ -124,7 +124,7 @@ async fn a_timeout_is_heard_while_deferred_constraints_are_asked() {
 }
 
 #[tokio::test]
-async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_server() {
+async fn a_handler_stopped_in_a_statement_leaves_nothing_in_the_server() {
     let shop = Shop::new("lease = \"1h\"").await;
     let mut worker = shop.worker(&[]);
     let id = run(&shop, &[INSERT, "SELECT pg_sleep(600)"], false).await;
@@ -134,7 +134,7 @@ async fn a_handler_that_is_stopped_in_a_statement_leaves_nothing_behind_in_the_s
     until_running(&shop, "pg_sleep", 0).await;
     assert_eq!(shop.count("effects").await, 0);
     worker.terminate();
-    assert!(worker.exit(IN_THE_END).await.success());
+    assert!(worker.exit(FINAL_TIMEOUT).await.success());
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
     // Whoever holds it learns so, and its connection is free again: the worker has only one.
     let file = shop.platform.folder().join("detached");
     let said = async || std::fs::read_to_string(&file).ok().filter(|said| !said.is_empty());
-    let said = shop.platform.eventually("it has ended", IN_THE_END, said).await;
+    let said = shop.platform.eventually("it has ended", FINAL_TIMEOUT, said).await;
     assert!(said.contains("terminating connection"), "{said}");
     assert_eq!(shop.count("effects").await, 0);
     run(&shop, &[INSERT], false).await;
@@ -160,7 +160,7 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
 }
 
 #[tokio::test]
-async fn a_handler_that_forgets_to_complete_in_its_transaction_is_warned() {
+async fn a_handler_that_does_not_complete_in_its_transaction_is_warned() {
     let shop = Shop::new("").await;
     let worker = shop.worker(&[]);
     let forgets = |run: &[&str]| serde_json::json!({"do": "forget", "run": run}).to_string();
@@ -203,7 +203,7 @@ async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_a
         let shop = Shop::new("").await;
         let mut doomed = shop.worker(&[("FAULT_POINT", point)]);
         run(&shop, &[INSERT], false).await;
-        assert_eq!(doomed.exit(IN_THE_END).await.signal(), Some(9), "{point}: {}", doomed.log());
+        assert_eq!(doomed.exit(FINAL_TIMEOUT).await.signal(), Some(9), "{point}: {}", doomed.log());
         assert_eq!(shop.count("effects").await, 2 - attempts, "{point}");
         let _successor = shop.worker(&[]);
         shop.until(&format!("executions WHERE state = 'succeeded' AND attempt = {attempts}"), 1)

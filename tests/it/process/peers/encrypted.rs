@@ -44,7 +44,7 @@ async fn a_worker_trusts_the_authority_that_ssl_cert_file_names() {
     let file = folder.path().join("authority.pem");
     std::fs::write(&file, sexton_peers::authority_pem()).unwrap();
     let trusted = [("SSL_CERT_FILE", file.to_str().unwrap())];
-    let scene = Scene::new(&tasks, AT_ONCE, &trusted).await;
+    let scene = Scene::new(&tasks, IMMEDIATE_RETRY, &trusted).await;
 
     for task in ["https", "smtps", "starttls"] {
         let id = scene.trigger(task).await;
@@ -62,7 +62,7 @@ async fn a_worker_trusts_the_authority_that_ssl_cert_file_names() {
     // A password that is wrong is so at the next try, too.
     assert_eq!(scene.parked("refuses").await.0, "smtp_535");
     for secret in [SECRET, PLAIN] {
-        assert!(!scene.kept(secret).await, "{secret}");
+        assert!(!scene.is_stored(secret).await, "{secret}");
     }
 }
 

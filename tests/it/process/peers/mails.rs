@@ -15,14 +15,14 @@ fn to(server: &Server) -> String {
 }
 
 #[tokio::test]
-async fn a_mail_that_is_tried_again_has_the_message_id_of_before() {
+async fn a_retried_mail_keeps_its_message_id() {
     let scripts = vec![
         Script::replying("", "421 busy"),
         Script::replying(".", "452 full"),
         Script::default(),
     ];
     let mut server = Server::start_in_turn(scripts).await;
-    let scene = Scene::new(&[("remind", to(&server))], AT_ONCE, &[]).await;
+    let scene = Scene::new(&[("remind", to(&server))], IMMEDIATE_RETRY, &[]).await;
     let id = scene.trigger("remind").await;
     assert!(!server.conversation().await.contains("MAIL"));
     let mails = [server.conversation().await, server.conversation().await];
@@ -43,16 +43,16 @@ async fn a_mail_that_is_tried_again_has_the_message_id_of_before() {
             })
             .each_ref()
     );
-    assert!(scene.kept("250 queued as 77").await);
+    assert!(scene.is_stored("250 queued as 77").await);
     // Another execution's is another.
     scene.trigger("remind").await;
     assert!(!server.conversation().await.contains(first));
 }
 
 #[tokio::test]
-async fn a_mail_that_is_refused_for_good_is_parked_at_once() {
+async fn a_permanently_refused_mail_is_parked_at_once() {
     let server = Server::start(Script::replying("RCPT", "550 nobody of this name")).await;
-    let scene = Scene::new(&[("remind", to(&server))], AT_ONCE, &[]).await;
+    let scene = Scene::new(&[("remind", to(&server))], IMMEDIATE_RETRY, &[]).await;
     let (class, message) = scene.parked("remind").await;
     assert_eq!(class, "smtp_550");
     assert!(message.contains("nobody of this name"), "{message}");

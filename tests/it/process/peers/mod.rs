@@ -7,7 +7,7 @@ mod requests;
 use serde_json::Value;
 use sexton_tests::platform::{Platform, Program};
 
-use super::{IN_THE_END, by_hand, count, until};
+use super::{FINAL_TIMEOUT, by_hand, count, until};
 
 /// What a secret of these tests is.
 const SECRET: &str = "token-4711";
@@ -15,7 +15,7 @@ const SECRET: &str = "token-4711";
 const SECRET_OF_THE_WORKER: (&str, &str) = ("PEER_TOKEN", SECRET);
 
 /// At once, and as often as the tests need.
-const AT_ONCE: &str = "retry = { delay = \"0s\" }";
+const IMMEDIATE_RETRY: &str = "retry = { delay = \"0s\" }";
 /// The first timeout parks.
 const ONE_TIMEOUT: &str = "retry = { max_timeouts = 1 }";
 
@@ -66,7 +66,7 @@ impl Scene {
     }
 
     /// Whether this stands anywhere in the database, or a worker has logged it.
-    async fn kept(&self, text: &str) -> bool {
+    async fn is_stored(&self, text: &str) -> bool {
         let pool = self.platform.store().pool();
         let tables = "SELECT format('%I', table_name) FROM information_schema.tables
                       WHERE table_schema = 'public' AND table_type = 'BASE TABLE'";

@@ -15,7 +15,7 @@ fn to(server: &Server, more: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_attempt_sends_the_same_key_and_the_secret_that_nothing_keeps() {
+async fn every_attempt_sends_the_same_key_and_an_unrecorded_secret() {
     let refused = format!("not with {SECRET}");
     let acts = vec![
         Act::answer("503 Service Unavailable", "", &refused),
@@ -23,7 +23,7 @@ async fn every_attempt_sends_the_same_key_and_the_secret_that_nothing_keeps() {
     ];
     let mut server = Server::start(acts).await;
     let header = ", headers = { Authorization = { env = \"PEER_TOKEN\" } }";
-    let scene = Scene::new(&[("charge", to(&server, header))], AT_ONCE, &[]).await;
+    let scene = Scene::new(&[("charge", to(&server, header))], IMMEDIATE_RETRY, &[]).await;
     let id = scene.trigger("charge").await;
     let (first, second) = (server.request().await, server.request().await);
     let shown = scene.ends(&id, "succeeded").await;
@@ -34,8 +34,8 @@ async fn every_attempt_sends_the_same_key_and_the_secret_that_nothing_keeps() {
     }
     assert_ne!(first.header("traceparent"), second.header("traceparent"));
     assert_eq!(shown["attempts"][0]["error_class"], "http_503");
-    assert!(scene.kept("not with ***").await && scene.kept("charged").await);
-    assert!(!scene.kept(SECRET).await);
+    assert!(scene.is_stored("not with ***").await && scene.is_stored("charged").await);
+    assert!(!scene.is_stored(SECRET).await);
 }
 
 /// When the second attempt is due, and how the first one lies to it.
@@ -89,14 +89,14 @@ async fn both_forms_of_retry_after_are_the_shortest_wait_of_the_row() {
 }
 
 #[tokio::test]
-async fn what_another_try_cannot_mend_is_parked_at_once() {
+async fn a_permanently_refused_request_is_parked_at_once() {
     let gone = Server::answering("404 Not Found", "", "no such customer").await;
     let elsewhere = Server::answering("302 Found", "Location: http://10.0.0.1/\r\n", "").await;
     let mut private = Server::answering("200 OK", "", "").await;
     // As a name, which the catalogue cannot look at.
     let url = format!("http = {{ url = \"http://localhost:{}/\" }}", private.address.port());
     let tasks = [("gone", to(&gone, "")), ("elsewhere", to(&elsewhere, "")), ("private", url)];
-    let scene = Scene::new(&tasks, AT_ONCE, &[]).await;
+    let scene = Scene::new(&tasks, IMMEDIATE_RETRY, &[]).await;
     for (task, class, said) in [
         ("gone", "http_404", "no such customer"),
         ("elsewhere", "http_302", "redirects are not followed"),
@@ -110,7 +110,7 @@ async fn what_another_try_cannot_mend_is_parked_at_once() {
         let list = scene.platform.sexton_json(&["status"]).await;
         (list["broker"]["failed_ready"] == 3).then_some(())
     };
-    scene.platform.eventually("three messages are parked", IN_THE_END, parked).await;
+    scene.platform.eventually("three messages are parked", FINAL_TIMEOUT, parked).await;
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use super::{Bank, by_hand};
 const RETRY: &str = "retry = { delay = \"1s\", max_retries = 3 }";
 
 #[tokio::test]
-async fn a_statement_s_effect_and_result_come_with_its_success() {
+async fn a_statement_commits_its_effect_and_result_with_its_success() {
     let prepared = "CREATE TABLE outbox (at timestamptz, key text, said text)";
     let statement = "sql = \"insert into outbox values ($3, $2, $1 ->> 'to') returning \
                      jsonb_build_object('key', key, 'at', at, 'sum', 12345678.90)\"";
@@ -56,7 +56,7 @@ async fn deferred_constraints_take_as_long_as_the_statement_may() {
 }
 
 #[tokio::test]
-async fn sessions_that_the_server_ended_while_they_were_idle_cost_no_retry() {
+async fn idle_sessions_ended_by_the_server_cost_no_retry() {
     let bank = Bank::new("", "sql = \"select pg_sleep(1)\"", "").await;
     let _worker = bank.worker(&[("WORKER_SLOTS", "3")]);
     let idle = "pg_stat_activity WHERE datname = current_database() AND state = 'idle'
@@ -96,7 +96,7 @@ const TRAPS: &str = "
 ";
 
 #[tokio::test]
-async fn what_cannot_help_is_not_tried_again_and_is_called_by_its_name() {
+async fn a_permanent_sql_error_is_not_retried_and_is_named() {
     let tasks: Vec<_> = (0..)
         .zip(HOPELESS)
         .map(|(n, (statement, _))| format!("[tasks.t{n}]\nsql = \"{statement}\"\n"))
@@ -119,7 +119,7 @@ async fn what_cannot_help_is_not_tried_again_and_is_called_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_not_to_be_had_in_time_is_asked_for_again_later() {
+async fn a_lock_timeout_is_retried_later() {
     let prepared = "CREATE TABLE stock (n int); INSERT INTO stock VALUES (0)";
     let entry = "sql = \"update stock set n = n + 1\"\nlock_timeout = \"100ms\"";
     let bank = Bank::new(prepared, entry, RETRY).await;
@@ -134,7 +134,7 @@ async fn a_lock_that_is_not_to_be_had_in_time_is_asked_for_again_later() {
 }
 
 #[tokio::test]
-async fn of_a_deadlock_the_task_is_undone_and_tried_again() {
+async fn a_deadlock_rolls_the_task_back_and_retries_it() {
     // The server looks for a deadlock when the task has waited for so long; the other never looks.
     let prepared = "
         CREATE TABLE stock (id int, n int); INSERT INTO stock VALUES (1, 0), (2, 0);
@@ -160,7 +160,7 @@ async fn of_a_deadlock_the_task_is_undone_and_tried_again() {
 }
 
 #[tokio::test]
-async fn what_a_statement_sets_and_makes_reaches_neither_the_record_nor_the_next_task() {
+async fn session_settings_of_a_statement_do_not_leak_into_the_settlement_or_the_next_task() {
     let prepared = "
         CREATE TABLE seen (path text, work text, role text, temporary bigint);
         CREATE FUNCTION untidy() RETURNS text LANGUAGE plpgsql AS $$ BEGIN

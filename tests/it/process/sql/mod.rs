@@ -1,14 +1,14 @@
 //! Tasks that are statements: real workers, a real database, and whatever can go wrong between them.
 
-mod answers;
 mod failures;
-mod stopped;
+mod interruption;
+mod lost_commits;
 mod transfers;
 
 use serde_json::Value;
 use sexton_tests::platform::{Platform, Program};
 
-use super::{IN_THE_END, by_hand, count, until};
+use super::{FINAL_TIMEOUT, by_hand, count, until};
 
 /// A platform whose task type `work` is a statement, with a table that counts effects.
 struct Bank {

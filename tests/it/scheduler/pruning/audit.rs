@@ -31,7 +31,7 @@ async fn pass(f: &Fixture, audit_days: Option<i32>) -> u64 {
 }
 
 #[tokio::test]
-async fn what_operators_did_goes_after_its_own_time_and_never_where_it_is_kept_for_ever() {
+async fn retention_removes_audit_entries_after_their_own_time_or_never() {
     let f = Fixture::without_broker().await;
     actions(&f, &[1_000, 401, 400, 399, 31, 0]).await;
     assert_eq!(pass(&f, None).await, 0);
@@ -45,7 +45,7 @@ async fn what_operators_did_goes_after_its_own_time_and_never_where_it_is_kept_f
 }
 
 #[tokio::test]
-async fn nothing_that_is_younger_than_thirty_days_goes_whatever_is_asked_for() {
+async fn retention_keeps_every_audit_entry_for_thirty_days() {
     let f = Fixture::without_broker().await;
     actions(&f, &[31, 29, 0]).await;
     let forget = "SELECT removed FROM forget_operator_actions('infinity', NULL, 1000)";

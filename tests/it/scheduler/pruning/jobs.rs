@@ -28,7 +28,7 @@ async fn deleted(f: &Fixture, name: &str) -> JobId {
 }
 
 #[tokio::test]
-async fn a_deleted_job_goes_when_nothing_is_left_of_it() {
+async fn retention_removes_a_deleted_job_with_its_last_row() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("lives")).await;
     deleted(&f, "empty").await;

@@ -13,7 +13,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// The pass has a discarded message in its hand when the way to the broker ends: its acknowledgement is written,
 /// and nobody reads it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_removal_of_which_the_broker_knows_nothing_is_not_said_to_be_done() {
+async fn an_unconfirmed_removal_is_not_reported_as_done() {
     let proxy = Proxy::before(&amqp_url()).await.unwrap();
     let short = Duration::from_secs(2);
     let timeouts = Timeouts { step: short, close: short, ..Timeouts::default() };

@@ -35,7 +35,7 @@ async fn parked_ids<const N: usize>(f: &Fixture) -> [ExecutionId; N] {
 }
 
 #[tokio::test]
-async fn what_is_missing_among_many_batches_is_owed_again() {
+async fn missing_messages_among_many_batches_are_republished() {
     let f = Fixture::new().await;
     let ids: [_; 11] = parked_ids(&f).await;
     purge(&f).await;
@@ -70,7 +70,7 @@ async fn copies_are_removed_within_a_batch_and_across_batches() {
 
 /// More rows than are looked at together when the pass is over.
 #[tokio::test]
-async fn of_many_rows_all_that_are_missing_are_owed_again() {
+async fn every_missing_message_of_many_rows_is_republished() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     sqlx::query(
@@ -99,7 +99,7 @@ async fn of_many_rows_all_that_are_missing_are_owed_again() {
 
 /// What it did not come to may be there.
 #[tokio::test]
-async fn a_pass_that_is_stopped_between_batches_owes_nothing_and_the_next_mends() {
+async fn a_sweep_stopped_between_batches_republishes_nothing_until_the_next_sweep() {
     let f = Fixture::new().await;
     let ids: [_; 7] = parked_ids(&f).await;
     purge(&f).await;
@@ -147,7 +147,7 @@ async fn owes_since(f: &Fixture, began: DateTime<Utc>) -> Option<u64> {
 
 /// As when the server crashed: an unlogged table is empty then.
 #[tokio::test]
-async fn a_pass_whose_memory_is_lost_takes_nothing_for_missing() {
+async fn a_sweep_that_lost_its_state_reports_no_message_missing() {
     let f = Fixture::new().await;
     let [a, _] = parked_ids(&f).await;
     let pass = lock(&f, 100).await;
@@ -162,7 +162,7 @@ async fn a_pass_whose_memory_is_lost_takes_nothing_for_missing() {
 
 /// A process that was frozen for longer than its lock lives wakes up while another makes a pass.
 #[tokio::test]
-async fn a_pass_that_was_frozen_neither_hides_messages_from_the_next_nor_owes_any() {
+async fn a_frozen_sweep_neither_hides_messages_from_the_next_nor_republishes_any() {
     let f = Fixture::new().await;
     let [a, b] = parked_ids(&f).await;
     let frozen = lock(&f, 100).await;

@@ -5,11 +5,11 @@
 //! every process it starts inherits; the test reads the FIFO, and its end is the event "nothing of
 //! the task lives". No mocks, no sleeping in the test.
 
+mod environment;
 mod fixture;
-mod handed_back;
+mod guard_pool;
 mod limits;
+mod result_file;
 mod results;
-mod spares;
 mod stopping;
-mod surroundings;
 mod worker_death;

@@ -15,7 +15,7 @@ fn failure(end: &TaskEnd) -> (&str, &str) {
 }
 
 #[tokio::test]
-async fn exit_codes_mean_what_the_design_says() {
+async fn exit_codes_map_to_the_documented_outcomes() {
     let scene = Scene::new();
     let end = run(&scene.shell("echo fine")).await;
     assert_eq!((&end.outcome, end.exit_code), (&Outcome::Succeeded, Some(0)));

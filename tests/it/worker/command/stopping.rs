@@ -16,7 +16,7 @@ const DEAF: &str = "trap '' TERM; echo ready >&3; (sleep 1000; :) & sleep 1000";
 const POLITE: &str = "trap 'echo bye; exit 0' TERM; echo ready >&3; sleep 1000 & wait; wait";
 
 #[tokio::test]
-async fn a_timeout_kills_the_whole_group_of_a_command_that_is_deaf_to_sigterm() {
+async fn a_timeout_kills_the_whole_group_of_a_command_that_ignores_sigterm() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let executor = scene.shell_with_grace(DEAF, Duration::from_millis(200));
@@ -28,7 +28,7 @@ async fn a_timeout_kills_the_whole_group_of_a_command_that_is_deaf_to_sigterm() 
 }
 
 #[tokio::test]
-async fn a_command_that_clears_up_on_sigterm_is_not_killed_and_has_timed_out_all_the_same() {
+async fn a_command_that_exits_on_sigterm_is_not_killed_and_still_timed_out() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let mut task = task(json!({}));
@@ -60,7 +60,7 @@ async fn the_owner_stops_a_command_for_its_own_reason() {
 }
 
 #[tokio::test]
-async fn haste_and_a_lost_lease_do_not_wait_for_the_grace() {
+async fn a_forced_stop_and_a_lost_lease_do_not_wait_for_the_grace() {
     for (hurried, outcome) in [(true, Outcome::Interrupted), (false, Outcome::LeaseLost)] {
         let scene = Scene::new();
         let mut signs = scene.signs();
@@ -83,7 +83,7 @@ async fn haste_and_a_lost_lease_do_not_wait_for_the_grace() {
 }
 
 #[tokio::test]
-async fn a_command_is_killed_when_its_lease_ends_and_nobody_renews_it() {
+async fn a_command_is_killed_when_its_lease_expires() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let executor = scene.shell_with_grace(DEAF, 2 * DEADLINE);
@@ -109,7 +109,7 @@ async fn a_renewed_lease_lets_a_command_finish() {
 }
 
 #[tokio::test]
-async fn a_command_is_not_started_under_a_lease_that_is_over() {
+async fn a_command_is_not_started_under_an_expired_lease() {
     let scene = Scene::new();
     let (_supervisor, control) = lease(Duration::ZERO);
     let end = scene.shell("echo started").run(&task(json!({})), control).await;
@@ -145,7 +145,7 @@ async fn a_command_that_kills_its_guard_at_once_is_found_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_frozen_guard_is_given_up_and_its_command_killed() {
+async fn a_frozen_guard_is_abandoned_and_its_command_killed() {
     let scene = Scene::new();
     let mut signs = scene.signs();
     let executor = scene.shell(&format!("echo $PPID >&3; {DEAF}"));

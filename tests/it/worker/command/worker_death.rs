@@ -19,7 +19,7 @@ const LEASE_MS: &str = "SEXTON_TEST_LEASE_MS";
 /// Not a test: the process that others kill. It runs a command that never ends, under one lease.
 #[tokio::test]
 #[ignore = "plays the worker for the tests below, which start it as a process of its own"]
-async fn plays_the_worker() {
+async fn acts_as_the_worker() {
     let (Some(fifo), Ok(lease_ms)) = (std::env::var_os(FIFO), std::env::var(LEASE_MS)) else {
         return;
     };
@@ -32,7 +32,7 @@ async fn plays_the_worker() {
 
 fn worker(scene: &Scene, lease: Duration) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "worker::command::worker_death::plays_the_worker"])
+        .args(["--ignored", "--exact", "worker::command::worker_death::acts_as_the_worker"])
         .env(FIFO, scene.fifo())
         .env(LEASE_MS, lease.as_millis().to_string())
         .stdout(Stdio::null())

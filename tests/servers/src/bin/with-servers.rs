@@ -58,7 +58,7 @@ async fn main() -> ExitCode {
 
 /// Provides the servers, runs the command with them, and stops them.
 async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let mut asked = Asked::listen()?;
+    let mut asked = StopSignal::listen()?;
     let needed = if arguments.migrated { Needed::Postgres } else { Needed::Both };
     let providing = async {
         if arguments.durable { provide_durable(needed).await } else { provide(needed).await }
@@ -87,7 +87,7 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 async fn run_migrated(
     server_url: &str,
     command: &[OsString],
-    asked: &mut Asked,
+    asked: &mut StopSignal,
 ) -> anyhow::Result<ExitStatus> {
     let name = format!("sexton_check_{}", uuid::Uuid::new_v4().simple());
     let server = PgConnectOptions::from_str(server_url).context("DATABASE_URL")?;
@@ -125,7 +125,7 @@ async fn migrate(database: &PgConnectOptions) -> anyhow::Result<()> {
 async fn run(
     command: &[OsString],
     variables: &[(&str, String)],
-    asked: &mut Asked,
+    asked: &mut StopSignal,
 ) -> anyhow::Result<ExitStatus> {
     // Ctrl-C reaches every process of the terminal's foreground group by itself. Without a terminal
     // the command gets a group of its own, so that a signal meant for it reaches what it started too:
@@ -145,7 +145,7 @@ async fn run(
             signal = asked.next() => {
                 let has_it_already = in_terminal && is_first && signal == Signal::INT;
                 if !has_it_already {
-                    pass_on(&child, signal, in_terminal);
+                    forward_signal(&child, signal, in_terminal);
                 }
                 is_first = false;
             }
@@ -153,7 +153,7 @@ async fn run(
     }
 }
 
-fn pass_on(child: &Child, signal: Signal, in_terminal: bool) {
+fn forward_signal(child: &Child, signal: Signal, in_terminal: bool) {
     let Some(pid) = child.id().and_then(|id| Pid::from_raw(id as i32)) else { return };
     let send = if in_terminal { kill_process } else { kill_process_group };
     // It may have ended meanwhile; its status says the rest.
@@ -161,13 +161,13 @@ fn pass_on(child: &Child, signal: Signal, in_terminal: bool) {
 }
 
 /// The signals by which this process is asked to end.
-struct Asked {
+struct StopSignal {
     interrupt: Signals,
     terminate: Signals,
     hangup: Signals,
 }
 
-impl Asked {
+impl StopSignal {
     fn listen() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,

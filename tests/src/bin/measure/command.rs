@@ -19,7 +19,7 @@ use super::figures::{Figures, Spread};
 use super::output::{ended, trigger};
 
 /// How often a program is started in either way.
-const STARTS: usize = 100;
+const PROGRAM_STARTS: usize = 100;
 /// How often one is cancelled.
 const CANCELS: usize = 100;
 
@@ -52,8 +52,8 @@ lease = \"1h\"
 pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Result<()> {
     let mut handlers = platform.start_nothing("handlers", &[("WORKER_POOLS", "handlers")])?;
     handlers.ready().await;
-    let mut alone = Vec::with_capacity(STARTS);
-    for number in 1..=STARTS {
+    let mut alone = Vec::with_capacity(PROGRAM_STARTS);
+    for number in 1..=PROGRAM_STARTS {
         alone.push(started_alone()?);
         trigger(platform, "measure.plain").await?;
         ended(platform, "measure.plain", number as i64).await?;
@@ -63,9 +63,9 @@ pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Resul
     let alone = Spread::new(alone);
     let as_task = Spread::new(as_tasks(platform, "measure.plain").await?);
     let nothing = Spread::new(as_tasks(platform, "measure.nothing").await?);
-    figures.add("fork and exec of `/bin/true` alone", alone.told());
-    figures.add("the same as a task, from its open to its record", as_task.told());
-    figures.add("a handler that does nothing, from its open to its record", nothing.told());
+    figures.add("fork and exec of `/bin/true` alone", alone.render());
+    figures.add("the same as a task, from its open to its record", as_task.render());
+    figures.add("a handler that does nothing, from its open to its record", nothing.render());
     let all = as_task.at(0.5) - alone.at(0.5);
     figures.add("what a command takes beside fork and exec", format!("{all:.1} ms (p50)"));
     let own = all - nothing.at(0.5);
@@ -77,7 +77,7 @@ pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Resul
     }
     handlers.terminate();
     handlers.exit(DEADLINE).await;
-    figures.add("from `sexton executions cancel` to the TERM", Spread::new(cancels).told());
+    figures.add("from `sexton executions cancel` to the TERM", Spread::new(cancels).render());
     Ok(())
 }
 

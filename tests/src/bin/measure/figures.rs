@@ -43,7 +43,7 @@ impl Spread {
     }
 
     /// For people.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn render(&self) -> String {
         format!("p50 {:.1} ms, p99 {:.1} ms, {} times", self.at(0.5), self.at(0.99), self.0.len())
     }
 }
@@ -53,11 +53,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_the_smallest_that_so_many_do_not_exceed() {
+    fn a_percentile_is_the_smallest_value_that_the_share_does_not_exceed() {
         let spread = Spread::new((1..=200).rev().map(f64::from).collect());
         let at = |share: f64| spread.at(share) as u32;
         assert_eq!([at(0.0), at(0.5), at(0.99), at(1.0)], [1, 100, 198, 200]);
-        assert_eq!(Spread::new(vec![7.0]).told(), "p50 7.0 ms, p99 7.0 ms, 1 times");
+        assert_eq!(Spread::new(vec![7.0]).render(), "p50 7.0 ms, p99 7.0 ms, 1 times");
     }
 
     #[test]

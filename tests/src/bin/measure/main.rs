@@ -65,7 +65,7 @@ async fn main() -> Result<()> {
         requeues::measure(&servers.database_url, &servers.amqp_url, count, &mut figures).await?;
         servers.shutdown().await?;
         if let Some(report) = arguments.report {
-            reliability::write(&report, "requeues", &told(BY_REQUEUES, &figures))?;
+            reliability::write(&report, "requeues", &render(BY_REQUEUES, &figures))?;
         }
         return Ok(());
     }
@@ -74,7 +74,7 @@ async fn main() -> Result<()> {
         refusals::measure(&servers.database_url, count, &mut figures).await?;
         servers.shutdown().await?;
         if let Some(report) = arguments.report {
-            reliability::write(&report, "refusals", &told(BY_REFUSALS, &figures))?;
+            reliability::write(&report, "refusals", &render(BY_REFUSALS, &figures))?;
         }
         return Ok(());
     }
@@ -85,7 +85,7 @@ async fn main() -> Result<()> {
         }
         servers.shutdown().await?;
         if let Some(report) = arguments.report {
-            reliability::write(&report, "sweeps", &told(BY_REQUEUES, &figures))?;
+            reliability::write(&report, "sweeps", &render(BY_REQUEUES, &figures))?;
         }
         return Ok(());
     }
@@ -104,7 +104,7 @@ async fn main() -> Result<()> {
     schedules::measure(&servers.database_url, &servers.amqp_url, &mut figures).await?;
     servers.shutdown().await?;
     if let Some(report) = arguments.report {
-        reliability::write(&report, "measure", &told(BY_FIRINGS, &figures))?;
+        reliability::write(&report, "measure", &render(BY_FIRINGS, &figures))?;
     }
     Ok(())
 }
@@ -118,13 +118,13 @@ const BY_REFUSALS: &str = "## Refused tickets\n\n\
     <!-- Written by `make bench-refusals`; not to be edited by hand. -->\n\n";
 
 /// The section of the document.
-fn told(heading: &str, figures: &Figures) -> String {
+fn render(heading: &str, figures: &Figures) -> String {
     let day = sexton_service::clock::now().format("%Y-%m-%d");
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
         "{heading}{day}, commit {}, {processors} processors; release builds, with\n\
          nothing else to do.\n\n{}",
-        commit::told().unwrap_or_else(|| "unknown".to_owned()),
+        commit::describe().unwrap_or_else(|| "unknown".to_owned()),
         figures.table()
     )
 }
@@ -156,7 +156,7 @@ async fn idle_and_firing(platform: &Platform, seconds: i64, figures: &mut Figure
     )
     .fetch_all(platform.store().pool())
     .await?;
-    figures.add("a firing, from due to started", Spread::new(lags).told());
+    figures.add("a firing, from due to started", Spread::new(lags).render());
     figures.add("scheduler, after that", memory(&scheduler)?);
     figures.add("worker, after that", memory(&worker)?);
     worker.terminate();

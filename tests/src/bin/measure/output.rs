@@ -11,9 +11,9 @@ use super::resident_mb;
 /// What the one task writes, in bytes.
 const FLOOD_BYTES: u64 = 2_000_000_000;
 /// Tasks that end at once, while nothing else runs and while one writes.
-const OTHERS: usize = 40;
+const OTHER_TASKS: usize = 40;
 /// Tasks that write without end at the same time, and for how long.
-const CHATTY: usize = 64;
+const CHATTY_TASKS: usize = 64;
 const CHATTY_SECONDS: u64 = 15;
 
 pub(super) fn catalogue() -> String {
@@ -55,7 +55,7 @@ pub(super) async fn measure(
     figures.add("another task, meanwhile", format!("p50 {busy:.1} ms"));
 
     let idle = resident_mb(worker)?;
-    for _ in 0..CHATTY {
+    for _ in 0..CHATTY_TASKS {
         trigger(platform, "measure.chatty").await?;
     }
     let end = Instant::now() + Duration::from_secs(CHATTY_SECONDS);
@@ -64,9 +64,9 @@ pub(super) async fn measure(
         most = most.max(resident_mb(worker)?);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    ended(platform, "measure.chatty", CHATTY as i64).await?;
+    ended(platform, "measure.chatty", CHATTY_TASKS as i64).await?;
     figures.add(
-        format!("worker, with {CHATTY} children that write without end"),
+        format!("worker, with {CHATTY_TASKS} children that write without end"),
         format!("{:.1} MB more than before ({idle:.1} MB)", most - idle),
     );
     Ok(())
@@ -78,10 +78,10 @@ async fn others(platform: &Platform) -> Result<f64> {
         .bind("measure.other")
         .execute(platform.store().pool())
         .await?;
-    for _ in 0..OTHERS {
+    for _ in 0..OTHER_TASKS {
         trigger(platform, "measure.other").await?;
     }
-    ended(platform, "measure.other", OTHERS as i64).await?;
+    ended(platform, "measure.other", OTHER_TASKS as i64).await?;
     Ok(took(platform, "measure.other").await? * 1000.0)
 }
 

@@ -15,9 +15,9 @@ use super::figures::{Figures, Spread};
 /// Triggers of each part.
 const TRIGGERS: usize = 400;
 /// Rows of one statement.
-const MADE_AT_ONCE: i64 = 20_000;
+const INSERT_BATCH_ROWS: i64 = 20_000;
 /// From one trigger to the next; the command takes its own time besides.
-const BETWEEN: Duration = Duration::from_millis(100);
+const TRIGGER_INTERVAL: Duration = Duration::from_millis(100);
 /// How long the last of them may take.
 const DEADLINE: Duration = Duration::from_mins(2);
 /// A job of each pool.
@@ -41,11 +41,11 @@ pub(super) async fn measure(
     scheduler.ready().await;
     worker.ready().await;
     platform.apply(JOBS).await?;
-    figures.add("a trigger, to its start", Spread::new(triggered(&platform).await?).told());
+    figures.add("a trigger, to its start", Spread::new(triggered(&platform).await?).render());
     refused(&platform, count).await?;
     figures.add(
         format!("the same from when {count} tickets of another pool are refused"),
-        Spread::new(triggered(&platform).await?).told(),
+        Spread::new(triggered(&platform).await?).render(),
     );
     let left =
         "SELECT count(*) FROM executions WHERE pool = 'full' AND ticket_published_at IS NULL";
@@ -67,7 +67,7 @@ async fn triggered(platform: &Platform) -> Result<Vec<f64>> {
     for _ in 0..TRIGGERS {
         let done = platform.try_sexton(&["jobs", "trigger", "healthy.one"]).await?;
         ensure!(done.status.success(), "sexton jobs trigger failed: {done}");
-        tokio::time::sleep(BETWEEN).await;
+        tokio::time::sleep(TRIGGER_INTERVAL).await;
     }
     let times = async || {
         let statement = "SELECT extract(epoch FROM started_at - claimed_at)::float8 * 1000
@@ -81,7 +81,7 @@ async fn triggered(platform: &Platform) -> Result<Vec<f64>> {
 
 /// Makes the refused tickets, a day older than all others.
 async fn refused(platform: &Platform, count: i64) -> Result<()> {
-    for first in (1..=count).step_by(MADE_AT_ONCE as usize) {
+    for first in (1..=count).step_by(INSERT_BATCH_ROWS as usize) {
         sqlx::query(
             "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
                 idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
@@ -90,7 +90,7 @@ async fn refused(platform: &Platform, count: i64) -> Result<()> {
              FROM jobs j, generate_series($1, $2) n WHERE j.name = 'refused.one'",
         )
         .bind(first)
-        .bind(count.min(first + MADE_AT_ONCE - 1))
+        .bind(count.min(first + INSERT_BATCH_ROWS - 1))
         .execute(platform.store().pool())
         .await?;
     }

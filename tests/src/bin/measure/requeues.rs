@@ -16,13 +16,13 @@ use super::figures::{Figures, Spread};
 use super::resident_mb;
 
 /// How many are requeued one by one.
-const ONE_BY_ONE: usize = 100;
+const SINGLE_REQUEUES: usize = 100;
 /// Rows of one statement, which has to end within the limits of any other.
-const MADE_AT_ONCE: usize = 5_000;
+const INSERT_BATCH_ROWS: usize = 5_000;
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_mins(15);
 /// How often memory is read.
-const LOOK: Duration = Duration::from_millis(500);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Measures with so many failures of each job, on a database of its own.
 pub(super) async fn measure(
@@ -39,12 +39,12 @@ pub(super) async fn measure(
         failed(&platform, job, count).await?;
     }
     figures.add("a requeue of one, from the command's start to the confirm", {
-        Spread::new(one_by_one(&platform).await?).told()
+        Spread::new(one_by_one(&platform).await?).render()
     });
     let before = resident_mb(&scheduler)?;
     figures.add(format!("scheduler, with {} failed executions", 2 * count), mb(before));
 
-    let one = ONE_BY_ONE as i64;
+    let one = SINGLE_REQUEUES as i64;
     let bulk = requeued(&platform, &scheduler, "requeued.alone").await?;
     let alone = per_second(count, bulk.published);
     figures.add(format!("a bulk of {count} while no worker consumes"), rate(alone));
@@ -88,7 +88,7 @@ fn rate(rate: f64) -> String {
 pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result<()> {
     let text = format!("[[job]]\nname = \"{job}\"\ntask = \"nothing\"\npool = \"handlers\"\n");
     platform.apply(&text).await?;
-    for first in (1..=count).step_by(MADE_AT_ONCE) {
+    for first in (1..=count).step_by(INSERT_BATCH_ROWS) {
         sqlx::query(
             "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, relay_after, started_at, finished_at, outcome,
@@ -100,7 +100,7 @@ pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result
         )
         .bind(job)
         .bind(first)
-        .bind(count.min(first + MADE_AT_ONCE as i64 - 1))
+        .bind(count.min(first + INSERT_BATCH_ROWS as i64 - 1))
         .execute(platform.store().pool())
         .await?;
     }
@@ -116,15 +116,15 @@ pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result
 /// Requeues some, each from the start of the command to the confirm, in milliseconds. They fail no more:
 /// nobody consumes.
 async fn one_by_one(platform: &Platform) -> Result<Vec<f64>> {
-    failed(platform, "requeued.one", ONE_BY_ONE as i64).await?;
+    failed(platform, "requeued.one", SINGLE_REQUEUES as i64).await?;
     let job: uuid::Uuid = sqlx::query_scalar("SELECT id FROM jobs WHERE name = 'requeued.one'")
         .fetch_one(platform.store().pool())
         .await?;
-    let mut times = Vec::with_capacity(ONE_BY_ONE);
+    let mut times = Vec::with_capacity(SINGLE_REQUEUES);
     let ids: Vec<uuid::Uuid> =
         sqlx::query_scalar("SELECT id FROM executions WHERE job_id = $1 ORDER BY id LIMIT $2")
             .bind(job)
-            .bind(ONE_BY_ONE as i64)
+            .bind(SINGLE_REQUEUES as i64)
             .fetch_all(platform.store().pool())
             .await?;
     for id in ids {
@@ -168,7 +168,7 @@ async fn requeued(platform: &Platform, scheduler: &Program, job: &str) -> Result
             return Ok(Bulk { published: began.elapsed(), most_mb });
         }
         ensure!(began.elapsed() < DEADLINE, "the bulk is not done within {DEADLINE:?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
 }
 

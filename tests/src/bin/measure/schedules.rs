@@ -16,14 +16,14 @@ use super::resident_mb;
 /// Jobs of which each fires once a minute.
 const DUE_EACH_MINUTE: i64 = 100;
 /// How many there are in all.
-const FEW: i64 = 1_000;
-const MANY: i64 = 1_000_000;
+const FEW_JOBS: i64 = 1_000;
+const MANY_JOBS: i64 = 1_000_000;
 /// Rows of one statement, which has to end within the limits of any other.
-const FILLED_AT_ONCE: i64 = 20_000;
+const INSERT_BATCH_ROWS: i64 = 20_000;
 /// How long it is looked at.
-const WINDOW: Duration = Duration::from_mins(1);
+const MEASURE_TIME: Duration = Duration::from_mins(1);
 /// How many are applied from a file.
-const APPLIED: usize = 10_000;
+const APPLIED_JOBS: usize = 10_000;
 
 /// Measures on two databases of their own.
 pub(super) async fn measure(
@@ -35,7 +35,7 @@ pub(super) async fn measure(
     applied(&mut platform, figures).await?;
     drop(platform);
     let platform = Platform::on(database_server, amqp_url).await?;
-    for jobs in [FEW, MANY] {
+    for jobs in [FEW_JOBS, MANY_JOBS] {
         fill(&platform, jobs).await?;
         let mut scheduler = platform.start_scheduler("scheduler", &[])?;
         scheduler.ready().await;
@@ -54,7 +54,7 @@ pub(super) async fn measure(
             ),
         );
         scheduler.terminate();
-        scheduler.exit(WINDOW).await;
+        scheduler.exit(MEASURE_TIME).await;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ impl Cost {
     async fn during(platform: &Platform, scheduler: &Program) -> Result<Self> {
         let (pages, scans, firings) = Self::so_far(platform).await?;
         let (used, began) = (processor_time(scheduler)?, Instant::now());
-        tokio::time::sleep(WINDOW).await;
+        tokio::time::sleep(MEASURE_TIME).await;
         let used = processor_time(scheduler)?.saturating_sub(used);
         let processor = used.as_secs_f64() / began.elapsed().as_secs_f64();
         // The server's processes hand in what they counted once a second at most.
@@ -121,7 +121,7 @@ async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
     let there = "SELECT count(*) FROM jobs";
     let mut there: i64 = sqlx::query_scalar(there).fetch_one(platform.store().pool()).await?;
     while there < jobs {
-        let upto = jobs.min(there + FILLED_AT_ONCE);
+        let upto = jobs.min(there + INSERT_BATCH_ROWS);
         copy(platform, there, upto - 1).await?;
         there = upto;
     }
@@ -166,7 +166,7 @@ async fn ended(platform: &Platform, more: i64) -> Result<()> {
 /// How long it takes to apply a large file, to change all of it, and to find it unchanged.
 async fn applied(platform: &mut Platform, figures: &mut Figures) -> Result<()> {
     let file = |hour: u8| {
-        (0..APPLIED).fold(String::new(), |mut text, number| {
+        (0..APPLIED_JOBS).fold(String::new(), |mut text, number| {
             let minute = number % 60;
             // Writing to a String cannot fail.
             let _ = write!(
@@ -185,7 +185,7 @@ async fn applied(platform: &mut Platform, figures: &mut Figures) -> Result<()> {
         let done = platform.try_sexton(&["jobs", "apply", "-f", path]).await?;
         ensure!(done.status.success(), "sexton jobs apply failed: {done}");
         let took = began.elapsed().as_secs_f64();
-        figures.add(format!("{APPLIED} jobs applied, {what}"), format!("{took:.1} s"));
+        figures.add(format!("{APPLIED_JOBS} jobs applied, {what}"), format!("{took:.1} s"));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ const MISSING: i64 = 100;
 /// How long the pass may take.
 const DEADLINE: Duration = Duration::from_hours(1);
 /// How often memory is read.
-const LOOK: Duration = Duration::from_millis(200);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Measures with so many failed executions, on a database of its own.
 pub(super) async fn measure(
@@ -109,6 +109,6 @@ async fn swept(platform: &Platform, scheduler: &Program) -> Result<(Swept, f64)>
             }
         }
         ensure!(looking.elapsed() < DEADLINE, "the pass is not over within {DEADLINE:?}");
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SAMPLE_INTERVAL).await;
     }
 }

@@ -3,13 +3,13 @@
 use sexton_model::bulk::BulkState;
 use sexton_model::state::State;
 
-use super::super::promises::promise;
+use super::super::invariants::invariant;
 use super::super::rows::Row;
 use super::super::stop::Stop;
-use super::promises::{Look, of_bulk};
+use super::invariants::{BulkChecker, bulk_invariant};
 
 /// Judged by the rows that the operation found.
-pub(super) fn holds(look: &Look<'_>) -> Result<(), Stop> {
+pub(super) fn holds(look: &BulkChecker<'_>) -> Result<(), Stop> {
     let Some(size) = look.is.canary else { return Ok(()) };
     let out = look.was.items.values().filter(|item| item.state == "done");
     // What retention has removed had ended well.
@@ -19,16 +19,16 @@ pub(super) fn holds(look: &Look<'_>) -> Result<(), Stop> {
     let running = out.iter().any(|row| row.state.is_under_way());
     let more = look.is.count("done") - look.was.count("done");
     if look.is.state == BulkState::Paused && look.was.state == BulkState::Running {
-        of_bulk!(look, bad.is_some(), "its canary has not failed");
+        bulk_invariant!(look, bad.is_some(), "its canary has not failed");
     }
     let held = !look.was.canary_passed;
-    of_bulk!(look, !held || more == 0 || bad.is_none(), "it goes on though {bad:?}");
+    bulk_invariant!(look, !held || more == 0 || bad.is_none(), "it goes on though {bad:?}");
     let goes_on = look.was.state == BulkState::Paused || look.was.canary_passed;
     if look.is.canary_passed && !goes_on {
-        of_bulk!(look, bad.is_none() && !running, "its canary passes too early: {bad:?}");
+        bulk_invariant!(look, bad.is_none() && !running, "its canary passes too early: {bad:?}");
     } else if !look.is.canary_passed {
         let all = look.is.count("done");
-        of_bulk!(look, all <= size, "{all} are done, and its canary has {size}");
+        bulk_invariant!(look, all <= size, "{all} are done, and its canary has {size}");
     }
     Ok(())
 }

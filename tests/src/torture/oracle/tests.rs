@@ -63,21 +63,21 @@ fn a_history_without_a_fault_breaks_nothing() {
 }
 
 #[test]
-fn a_task_that_was_begun_twice_for_one_attempt_is_found_once() {
+fn the_oracle_reports_a_task_started_twice_for_one_attempt() {
     let ledger = vec![begin("k", 1), begin("k", 1), begin("k", 1), begin("k", 2), begin("l", 1)];
     let evidence = Evidence { ledger, ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::OpenedTwice { key: "k".to_owned(), attempt: 1 }]);
 }
 
 #[test]
-fn a_run_that_found_another_alive_is_found() {
+fn the_oracle_reports_concurrent_runs() {
     let overlap = Entry::Overlap { key: "k".to_owned(), attempt: 2 };
     let evidence = Evidence { ledger: vec![overlap], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::Overlap { key: "k".to_owned(), attempt: 2 }]);
 }
 
 #[test]
-fn a_retry_before_its_delay_is_over_is_found() {
+fn the_oracle_reports_a_retry_before_its_delay() {
     let attempts = vec![attempt(2, 3, Some((1, "error")))];
     let evidence = Evidence { attempts, ..Evidence::default() };
     let early = Violation::Early { execution: id(1), attempt: 2, milliseconds: 1_000 };
@@ -85,7 +85,7 @@ fn a_retry_before_its_delay_is_over_is_found() {
 }
 
 #[test]
-fn a_requeue_that_nobody_asked_for_is_found_and_one_that_a_hand_made_is_not() {
+fn the_oracle_reports_an_unrequested_requeue_and_accepts_a_manual_one() {
     let actions = vec![action("hand_requeue", 5)];
     let unasked = Evidence { actions, ..Evidence::default() };
     assert_eq!(judge(&unasked), [Violation::Unasked { execution: id(1) }]);
@@ -94,7 +94,7 @@ fn a_requeue_that_nobody_asked_for_is_found_and_one_that_a_hand_made_is_not() {
 }
 
 #[test]
-fn an_attempt_after_a_cancel_or_a_discard_is_found_and_one_before_is_not() {
+fn the_oracle_reports_an_attempt_after_a_cancel_or_discard() {
     for ended in ["cancel", "discard"] {
         let evidence = |opened| Evidence {
             attempts: vec![attempt(1, opened, None)],
@@ -108,7 +108,7 @@ fn an_attempt_after_a_cancel_or_a_discard_is_found_and_one_before_is_not() {
 }
 
 #[test]
-fn a_discard_that_was_taken_back_ends_nothing() {
+fn a_restored_discard_ends_nothing() {
     let actions = vec![action("discard", 5), action("restore", 6)];
     let attempts = vec![attempt(1, 7, None)];
     let evidence = Evidence { attempts, actions, ..Evidence::default() };
@@ -120,7 +120,7 @@ fn a_discard_that_was_taken_back_ends_nothing() {
 }
 
 #[test]
-fn a_run_after_a_failure_whose_effect_was_there_is_found_and_one_after_a_crash_is_not() {
+fn the_oracle_reports_a_rerun_after_an_applied_effect_except_after_a_crash() {
     let effect = Entry::Effect { key: "k".to_owned(), attempt: 1, execution: id(1) };
     let evidence = |later, ended| Evidence {
         later,
@@ -138,7 +138,7 @@ fn a_run_after_a_failure_whose_effect_was_there_is_found_and_one_after_a_crash_i
 }
 
 #[test]
-fn an_execution_that_was_resolved_without_an_effect_is_found() {
+fn the_oracle_reports_an_execution_resolved_without_an_effect() {
     let effect = Entry::Effect { key: "k".to_owned(), attempt: 1, execution: id(1) };
     let resolved = Evidence { resolved: vec![id(1)], ..Evidence::default() };
     assert_eq!(judge(&resolved), [Violation::NotRun { execution: id(1), attempt: None }]);
@@ -147,19 +147,19 @@ fn an_execution_that_was_resolved_without_an_effect_is_found() {
 }
 
 #[test]
-fn what_a_bulk_counts_otherwise_is_found() {
+fn the_oracle_reports_wrong_bulk_counts() {
     let evidence = Evidence { held: vec!["bulk 1".to_owned()], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::Held { what: "bulk 1".to_owned() }]);
 }
 
 #[test]
-fn a_key_with_two_executions_is_found() {
+fn the_oracle_reports_two_executions_of_one_key() {
     let evidence = Evidence { double_keys: vec!["a.b:k".to_owned()], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::DoubleKey { key: "a.b:k".to_owned() }]);
 }
 
 #[test]
-fn a_success_without_an_end_in_the_ledger_is_found() {
+fn the_oracle_reports_a_success_missing_in_the_ledger() {
     let evidence = Evidence {
         ledger: vec![begin("k", 1)],
         later: vec![begin("k", 1)],
@@ -175,13 +175,13 @@ fn a_success_without_an_end_in_the_ledger_is_found() {
 }
 
 #[test]
-fn an_execution_that_succeeded_and_has_no_attempt_that_did_is_found() {
+fn the_oracle_reports_a_succeeded_execution_without_a_succeeded_attempt() {
     let evidence = Evidence { unproven: vec![id(1)], ..Evidence::default() };
     assert_eq!(judge(&evidence), [Violation::NotRun { execution: id(1), attempt: None }]);
 }
 
 #[test]
-fn a_run_that_is_in_no_row_is_found_where_all_rows_were_read() {
+fn the_oracle_reports_a_run_without_a_row() {
     let ledger = vec![begin("k", 1), begin("k", 2)];
     let attempts = vec![attempt(1, 0, None)];
     let part = Evidence { ledger, attempts, ..Evidence::default() };
@@ -191,7 +191,7 @@ fn a_run_that_is_in_no_row_is_found_where_all_rows_were_read() {
 }
 
 #[test]
-fn an_attempt_after_a_success_is_found_whatever_was_asked_for() {
+fn the_oracle_reports_every_attempt_after_a_success() {
     let attempts = vec![attempt(2, 9, Some((1, "succeeded")))];
     let evidence =
         Evidence { attempts, actions: vec![action("requeue", 5)], ..Evidence::default() };
@@ -200,7 +200,7 @@ fn an_attempt_after_a_success_is_found_whatever_was_asked_for() {
 }
 
 #[test]
-fn an_attempt_after_a_failure_for_good_is_found_unless_it_was_requeued() {
+fn the_oracle_reports_an_attempt_after_a_permanent_failure_unless_requeued() {
     let attempts = vec![attempt(2, 9, Some((1, "permanent")))];
     let evidence = Evidence { attempts, ..Evidence::default() };
     let found = judge(&evidence);
@@ -213,7 +213,7 @@ fn an_attempt_after_a_failure_for_good_is_found_unless_it_was_requeued() {
 }
 
 #[test]
-fn a_firing_with_neither_an_execution_nor_a_gap_is_found() {
+fn the_oracle_reports_a_firing_without_an_execution_or_gap() {
     let lost = |claimed: &[i64], gaps: &[(i64, i64)], cursor: Option<i64>| {
         let firings = Firings {
             claimed: claimed.iter().map(|second| at(*second)).collect(),

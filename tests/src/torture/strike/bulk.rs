@@ -10,42 +10,42 @@ use sexton_store::operator;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::breach::{follows, undone};
-use super::hand::until_state;
-use super::process::victims_id;
+use super::failure::{follows, undone};
+use super::manual::until_state;
+use super::process::victim_worker_id;
 use super::{Outcome, Struck};
-use crate::torture::arena::{Arena, ME, Seat, require};
-use crate::torture::fault::{Deed, Fault, Program};
-use crate::torture::ledger::Mood;
+use crate::torture::arena::{Arena, ME, Role, require};
+use crate::torture::fault::{Fault, ManualAction, Program};
+use crate::torture::ledger::TaskBehavior;
 use crate::torture::{jobs, rows};
 
 /// Executions of each half.
-const HALF: usize = 3;
+const EXECUTIONS_PER_HALF: usize = 3;
 
 /// Strikes while a bulk is carried out.
-pub(super) async fn strike(arena: &mut Arena, deed: Deed) -> Result<Outcome> {
+pub(super) async fn strike(arena: &mut Arena, deed: ManualAction) -> Result<Outcome> {
     let ids = fail(arena).await?;
     let (bulk, at) = match deed {
-        Deed::BulkQuestioned => in_a_question(arena).await?,
-        Deed::BulkPaced => between_portions(arena).await?,
-        Deed::BulkRaced => beside_an_operator(arena, &ids).await?,
+        ManualAction::BulkQuestioned => in_a_question(arena).await?,
+        ManualAction::BulkPaced => between_portions(arena).await?,
+        ManualAction::BulkRaced => beside_an_operator(arena, &ids).await?,
         _ => after_its_canary(arena, &ids).await?,
     };
     arena.calm()?;
     arena.ledger.question_takes(0)?;
     arena.complete()?;
     done(arena, bulk, &ids).await?;
-    Ok(Struck::at(at, ids).recovery(arena, &Fault::Hand(deed).to_string()).await)
+    Ok(Struck::at(at, ids).recovery(arena, &Fault::Manual(deed).to_string()).await)
 }
 
 /// Executions that failed for good and are parked: the first half had their effect before. No other execution of
 /// their job has failed, so a bulk of the job selects exactly these, and its canary is one of them.
 pub(super) async fn fail(arena: &Arena) -> Result<Vec<Uuid>> {
     discard_failed(arena).await?;
-    arena.mood(jobs::CHARGED, Mood::Fails)?;
-    let mut ids = Vec::with_capacity(2 * HALF);
+    arena.behavior(jobs::CHARGED, TaskBehavior::Fails)?;
+    let mut ids = Vec::with_capacity(2 * EXECUTIONS_PER_HALF);
     for half in ["yes", "no"] {
-        for _ in 0..HALF {
+        for _ in 0..EXECUTIONS_PER_HALF {
             let key = format!("{half}-{}", Uuid::new_v4());
             ids.push(arena.trigger(jobs::CHARGED, Some(&key)).await?);
         }
@@ -53,7 +53,7 @@ pub(super) async fn fail(arena: &Arena) -> Result<Vec<Uuid>> {
     for id in &ids {
         until_state(arena, *id, "failed", 2).await?;
     }
-    let parked = arena.ended(&ids, arena.patience.recovery).await;
+    let parked = arena.ended(&ids, arena.timeouts.recovery).await;
     parked.map_err(|_| undone("failed executions were not parked".to_owned()))?;
     arena.calm()?;
     Ok(ids)
@@ -96,18 +96,18 @@ pub(super) async fn newest(arena: &Arena) -> Result<i64> {
 /// A worker is killed while it runs a question.
 async fn in_a_question(arena: &mut Arena) -> Result<(i64, Instant)> {
     arena.ledger.question_takes(3)?;
-    let worker = victims_id(arena).await?;
+    let worker = victim_worker_id(arena).await?;
     let bulk = ask(arena, &[]).await?;
     let runs =
         format!("e.state = 'running' AND e.asks_about IS NOT NULL AND e.worker_id = '{worker}'");
     let running = arena
-        .until(arena.patience.strike, async || {
+        .until(arena.timeouts.strike, async || {
             let ids = rows::ids(arena.pool(), &runs).await?;
             Ok((!ids.is_empty()).then_some(()))
         })
         .await;
     let at = Instant::now();
-    arena.kill(Program::Worker, Seat::Victim);
+    arena.kill(Program::Worker, Role::Victim);
     // Otherwise the bulk would stay, and a later one would be beside it.
     if running.is_none() {
         arena.ledger.question_takes(0)?;
@@ -124,9 +124,9 @@ async fn between_portions(arena: &mut Arena) -> Result<(i64, Instant)> {
     let begun = format!("id = {bulk} AND done > 0 AND state = 'running'");
     let begun = until_bulk(arena, &begun).await;
     let at = Instant::now();
-    arena.kill(Program::Scheduler, Seat::Victim);
-    if arena.draw.below(2) == 0 {
-        arena.kill(Program::Scheduler, Seat::Peer);
+    arena.kill(Program::Scheduler, Role::Victim);
+    if arena.random.below(2) == 0 {
+        arena.kill(Program::Scheduler, Role::Peer);
     }
     if !begun {
         arena.complete()?;
@@ -147,7 +147,7 @@ async fn beside_an_operator(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Ins
     let at = Instant::now();
     if let Some(last) = ids.last().filter(|_| waits) {
         operator::discard(arena.platform.store(), ExecutionId::new(*last), ME, None).await?;
-        arena.kill(Program::Scheduler, Seat::Victim);
+        arena.kill(Program::Scheduler, Role::Victim);
     } else {
         over(arena, bulk).await?;
     }
@@ -157,9 +157,9 @@ async fn beside_an_operator(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Ins
 
 /// The first fails again, and an operator lets the rest go on; a scheduler is killed on either side of it.
 async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Instant)> {
-    arena.mood(jobs::CHARGED, Mood::Fails)?;
+    arena.behavior(jobs::CHARGED, TaskBehavior::Fails)?;
     let bulk = ask(arena, &["--canary", "1"]).await?;
-    arena.kill(Program::Scheduler, Seat::Victim);
+    arena.kill(Program::Scheduler, Role::Victim);
     let at = Instant::now();
     let paused = until_bulk(arena, &format!("id = {bulk} AND state = 'paused'")).await;
     follows(paused, &format!("bulk {bulk} was not paused by its canary"))?;
@@ -172,8 +172,8 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
     .await?;
     follows(begun == 1, &format!("bulk {bulk} has a canary of 1, and {begun} were run"))?;
     arena.calm()?;
-    arena.kill(Program::Scheduler, Seat::Peer);
-    arena.start(Program::Scheduler, Seat::Victim, &[])?;
+    arena.kill(Program::Scheduler, Role::Peer);
+    arena.start(Program::Scheduler, Role::Victim, &[])?;
     let id = bulk.to_string();
     let told = arena.platform.try_sexton(&["failed", "bulk", "resume", &id]).await?;
     follows(told.status.success(), &format!("bulk {bulk} is not resumed: {told}"))?;
@@ -183,7 +183,7 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
 async fn until_bulk(arena: &Arena, condition: &str) -> bool {
     let statement = format!("SELECT 1 FROM bulks WHERE {condition}");
     let found = arena
-        .until(arena.patience.recovery, async || {
+        .until(arena.timeouts.recovery, async || {
             let statement = sqlx::AssertSqlSafe(statement.clone());
             let row: Option<i32> =
                 sqlx::query_scalar(statement).fetch_optional(arena.pool()).await?;
@@ -214,7 +214,7 @@ pub(super) async fn over(arena: &Arena, bulk: i64) -> Result<()> {
 /// again, or resolved, or its item says why not. Whether that was right is judged by the ledger.
 pub(super) async fn done(arena: &Arena, bulk: i64, ids: &[Uuid]) -> Result<()> {
     over(arena, bulk).await?;
-    let ended = arena.ended(ids, arena.patience.recovery).await;
+    let ended = arena.ended(ids, arena.timeouts.recovery).await;
     ended.map_err(|left| {
         undone(format!("bulk {bulk} is done, and of its executions not {left:?}"))
     })?;

@@ -6,16 +6,16 @@ use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::process::{LONG, at_work};
+use super::process::{LONG_TASK, at_work};
 use super::{Outcome, Struck};
-use crate::torture::arena::{Arena, Seat, name, require};
-use crate::torture::fault::{Fault, Loss, Program, Server};
-use crate::torture::ledger::Mood;
+use crate::torture::arena::{Arena, Role, name, require};
+use crate::torture::fault::{Fault, NetworkFault, Program, Server};
+use crate::torture::ledger::TaskBehavior;
 use crate::torture::oracle::Violation;
 use crate::torture::{jobs, rows};
 
 /// A program that was cut off has come back by then.
-const COMES_BACK: Duration = Duration::from_secs(100);
+const RECONNECT_TIME: Duration = Duration::from_secs(100);
 
 /// `LEASE_MS` of a worker that is to wait for an answer longer than any statement's limit.
 const LONG_LEASE_MS: &str = "20000";
@@ -24,15 +24,15 @@ pub(super) async fn strike(
     arena: &mut Arena,
     program: Program,
     server: Server,
-    loss: Loss,
+    loss: NetworkFault,
 ) -> Result<Outcome> {
     let fault = Fault::Network(program, server, loss).to_string();
     // Silent connections of the fault before are not this one's.
-    arena.start(program, Seat::Victim, &[])?;
+    arena.start(program, Role::Victim, &[])?;
     match loss {
-        Loss::Answer => answer(arena, program, server, &fault).await,
-        Loss::AnswerToOpen => answer_to_open(arena, &fault).await,
-        Loss::Cut | Loss::Late | Loss::BlackHole => {
+        NetworkFault::Answer => answer(arena, program, server, &fault).await,
+        NetworkFault::AnswerToOpen => answer_to_open(arena, &fault).await,
+        NetworkFault::Cut | NetworkFault::Late | NetworkFault::BlackHole => {
             let struck = disturb(arena, program, server, loss).await?;
             finish(arena, struck, program, &fault).await
         }
@@ -44,27 +44,28 @@ async fn disturb(
     arena: &mut Arena,
     program: Program,
     server: Server,
-    loss: Loss,
+    loss: NetworkFault,
 ) -> Result<Struck> {
-    let mood = if loss == Loss::BlackHole { LONG } else { Mood::TakesVictim(2) };
-    let executions = at_work(arena, program, mood).await?;
+    let behavior =
+        if loss == NetworkFault::BlackHole { LONG_TASK } else { TaskBehavior::TakesVictim(2) };
+    let executions = at_work(arena, program, behavior).await?;
     let proxy = arena.proxy(program, server);
     let mut struck = Struck::now(executions);
     let time = match loss {
-        Loss::Late => {
+        NetworkFault::Late => {
             proxy.delay(Duration::from_millis(300));
             Duration::from_secs(3)
         }
-        Loss::BlackHole => {
+        NetworkFault::BlackHole => {
             proxy.black_hole();
-            arena.patience.lease * 2
+            arena.timeouts.lease * 2
         }
-        Loss::Cut | Loss::Answer | Loss::AnswerToOpen => {
+        NetworkFault::Cut | NetworkFault::Answer | NetworkFault::AnswerToOpen => {
             proxy.cut();
             Duration::from_secs(1)
         }
     };
-    if loss == Loss::Cut {
+    if loss == NetworkFault::Cut {
         struck.still_inside(arena, program).await?;
     }
     let proxy = arena.proxy(program, server);
@@ -83,8 +84,8 @@ async fn finish(
     fault: &str,
 ) -> Result<Outcome> {
     let outcome = struck.recovery(arena, fault).await;
-    let process = arena.process(program, Seat::Victim)?;
-    let until = Instant::now() + COMES_BACK;
+    let process = arena.process(program, Role::Victim)?;
+    let until = Instant::now() + RECONNECT_TIME;
     loop {
         match process.try_ready().await {
             Ok(()) => return Ok(outcome),
@@ -104,7 +105,7 @@ async fn answer(
     server: Server,
     fault: &str,
 ) -> Result<Outcome> {
-    let process = arena.process(program, Seat::Victim)?;
+    let process = arena.process(program, Role::Victim)?;
     let by = format!("{}:{}", process.name(), process.pid());
     let pattern: &[u8] = match (program, server) {
         // The claim's commit.
@@ -114,11 +115,11 @@ async fn answer(
         // A ticket's body.
         (_, Server::RabbitMq) => b"torture.",
     };
-    arena.mood(jobs::ALONE, Mood::FailsFirst)?;
+    arena.behavior(jobs::NON_OVERLAPPING, TaskBehavior::FailsFirst)?;
     let begun = rows::clock(arena.pool()).await?;
     let swallowed = arena.proxy(program, server).swallow_answers_matching(pattern, 1);
     let lost =
-        arena.until(arena.patience.strike, async || Ok(swallowed.is_over().then_some(()))).await;
+        arena.until(arena.timeouts.strike, async || Ok(swallowed.is_over().then_some(()))).await;
     let at = Instant::now();
     arena.proxy(program, server).pass();
     arena.calm()?;
@@ -131,7 +132,7 @@ async fn answer(
             format!("e.claimed_by = '{by}' AND e.state <> 'skipped' AND e.claimed_at >= '{begun}'")
         }
         Program::Worker => {
-            let worker = arena.worker_id(Seat::Victim).await?.context("a worker without an id")?;
+            let worker = arena.worker_id(Role::Victim).await?.context("a worker without an id")?;
             format!(
                 "e.id = (SELECT execution_id FROM attempts WHERE worker_id = '{worker}'
                          ORDER BY opened_at DESC LIMIT 1)"
@@ -147,9 +148,9 @@ async fn answer(
 
 /// An attempt is open, its worker does not know, and asks again when most of the lease is over.
 async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
-    arena.start(Program::Worker, Seat::Victim, &[("LEASE_MS", LONG_LEASE_MS)])?;
-    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
-    arena.mood(jobs::LEASED, Mood::TakesVictim(6))?;
+    arena.start(Program::Worker, Role::Victim, &[("LEASE_MS", LONG_LEASE_MS)])?;
+    arena.process(Program::Worker, Role::Victim)?.try_ready().await?;
+    arena.behavior(jobs::LONG_LEASE, TaskBehavior::TakesVictim(6))?;
     // Its other load would lose the answer instead, and hold its one slot.
     rows::change(
         arena.pool(),
@@ -158,14 +159,14 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     )
     .await?;
     let quiet = format!("e.pool = 'victims' AND {}", rows::under_way());
-    let quiet = arena.until(arena.patience.strike, async || {
+    let quiet = arena.until(arena.timeouts.strike, async || {
         Ok(rows::ids(arena.pool(), &quiet).await?.is_empty().then_some(()))
     });
     require(quiet.await.is_some(), "the victims' pool did not come to rest")?;
-    let pid = arena.process(Program::Worker, Seat::Victim)?.pid();
-    let worker = arena.worker_id(Seat::Victim).await?.context("a worker without an id")?;
+    let pid = arena.process(Program::Worker, Role::Victim)?.pid();
+    let worker = arena.worker_id(Role::Victim).await?.context("a worker without an id")?;
     // What goes over the wire when the statement is carried out: its parameter that says who opens.
-    let pattern = format!("{}:{pid}", name(Program::Worker, Seat::Victim));
+    let pattern = format!("{}:{pid}", name(Program::Worker, Role::Victim));
     let mine = format!(
         "e.worker_id = '{worker}' AND e.job_id = (SELECT id FROM jobs WHERE name = 'torture.leased')"
     );
@@ -175,7 +176,7 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     for _ in 0..4 {
         let swallowed = proxy.swallow_answers_matching(pattern.as_bytes(), 1);
         for _ in 0..3 {
-            arena.trigger(jobs::LEASED, None).await?;
+            arena.trigger(jobs::LONG_LEASE, None).await?;
         }
         let lost =
             arena.until(Duration::from_secs(8), async || Ok(swallowed.is_over().then_some(())));
@@ -191,7 +192,7 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
         return Ok(Outcome::Missed("no answer to an open of a long lease was lost".to_owned()));
     };
     let outcome = Struck::now(executions).recovery(arena, fault).await;
-    arena.start(Program::Worker, Seat::Victim, &[])?;
+    arena.start(Program::Worker, Role::Victim, &[])?;
     Ok(outcome)
 }
 

@@ -6,9 +6,9 @@
 
 mod bulk;
 mod console;
+mod failure_index;
 mod load;
 mod lost;
-mod register;
 mod sql;
 mod sweep;
 mod tickets;
@@ -19,10 +19,10 @@ use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::breach::crashed;
+use super::failure::crashed;
 use super::{Outcome, Struck};
-use crate::torture::arena::{Arena, Seat, require};
-use crate::torture::fault::{Program, Ruin};
+use crate::torture::arena::{Arena, Role, require};
+use crate::torture::fault::{Program, ServerFault};
 use crate::torture::rows;
 
 /// How often a doomed process is fed.
@@ -41,7 +41,7 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.claiming" => load::claiming(arena, name).await,
         "scheduler.applied" => load::applied(arena, name).await,
         "scheduler.pruned" | "scheduler.pruned_gaps" => load::pruned(arena, name).await,
-        "scheduler.folded" | "scheduler.buried" => register::strike(arena, name).await,
+        "scheduler.folded" | "scheduler.buried" => failure_index::strike(arena, name).await,
         "worker.seated" | "worker.inherited" => lost::inherited(arena, name).await,
         "worker.late" => lost::late(arena, name).await,
         "worker.stopping" => lost::stopping(arena, name).await,
@@ -65,12 +65,12 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
 
 /// A process that is to die at a point.
 #[derive(Clone, Copy, Debug)]
-struct Doomed<'a> {
+struct CrashTarget<'a> {
     program: Program,
     name: &'a str,
 }
 
-impl<'a> Doomed<'a> {
+impl<'a> CrashTarget<'a> {
     /// The victim of the program that the point is in.
     fn at(name: &'a str) -> Self {
         let of_scheduler = name.starts_with("scheduler.");
@@ -80,7 +80,7 @@ impl<'a> Doomed<'a> {
 
     /// Sends the peer away, so that whatever there is to do, the victim does.
     fn alone(self, arena: &mut Arena) -> Self {
-        arena.kill(self.program, Seat::Peer);
+        arena.kill(self.program, Role::Peer);
         self
     }
 
@@ -95,7 +95,7 @@ impl<'a> Doomed<'a> {
         if arena.storm.is_some() {
             env.push(("FAULT_ACTION", "stop"));
         }
-        arena.start(self.program, Seat::Victim, &env)
+        arena.start(self.program, Role::Victim, &env)
     }
 
     /// Waits until it is dead, or stands at the point if that is what it is to do, feeding it all the while; `None`: it did not pass the point in time.
@@ -108,12 +108,12 @@ impl<'a> Doomed<'a> {
         arena: &mut Arena,
         mut feed: impl AsyncFnMut(&mut Arena) -> Result<()>,
     ) -> Result<Option<Instant>> {
-        let end = Instant::now() + arena.patience.strike;
+        let end = Instant::now() + arena.timeouts.strike;
         while Instant::now() < end {
             feed(arena).await?;
             let next = Instant::now() + FEED_EVERY;
             while Instant::now() < next {
-                let process = arena.process(self.program, Seat::Victim)?;
+                let process = arena.process(self.program, Role::Victim)?;
                 if process.ended().is_some() {
                     self.check(arena)?;
                     return Ok(Some(Instant::now()));
@@ -130,7 +130,7 @@ impl<'a> Doomed<'a> {
 
     /// The process must have died at the point and nowhere else.
     fn check(self, arena: &mut Arena) -> Result<()> {
-        let process = arena.process(self.program, Seat::Victim)?;
+        let process = arena.process(self.program, Role::Victim)?;
         let log = process.log();
         if died_at(&log, self.name) {
             return Ok(());
@@ -146,25 +146,25 @@ impl<'a> Doomed<'a> {
     async fn blow(self, arena: &mut Arena, died: Instant) -> Result<Instant> {
         let Some(server) = arena.storm.take() else { return Ok(died) };
         let at = Instant::now();
-        arena.site.blow(server, Ruin::Killed, Duration::ZERO).await?;
+        arena.site.blow(server, ServerFault::Killed, Duration::ZERO).await?;
         Ok(at)
     }
 
     /// Lets a process that stands at the point go on.
     fn go_on(self, arena: &mut Arena) -> Result<()> {
-        arena.process(self.program, Seat::Victim)?.resume();
+        arena.process(self.program, Role::Victim)?.resume();
         Ok(())
     }
 
     /// Its name in the rows that it claims.
     fn by(self, arena: &mut Arena) -> Result<String> {
-        let process = arena.process(self.program, Seat::Victim)?;
+        let process = arena.process(self.program, Role::Victim)?;
         Ok(format!("{}:{}", process.name(), process.pid()))
     }
 
     /// The last attempt that this worker process opened.
     async fn last_opened(arena: &mut Arena) -> Result<Vec<Uuid>> {
-        let me = arena.worker_id(Seat::Victim).await?.context("the worker was not known")?;
+        let me = arena.worker_id(Role::Victim).await?.context("the worker was not known")?;
         let last = format!(
             "e.id = (SELECT execution_id FROM attempts WHERE worker_id = '{me}'
                      ORDER BY opened_at DESC LIMIT 1)"
@@ -183,9 +183,9 @@ impl<'a> Doomed<'a> {
         let at = self.blow(arena, at).await?;
         arena.calm()?;
         self.go_on(arena)?;
-        let left_dead = arena.draw.below(2) == 0;
+        let left_dead = arena.random.below(2) == 0;
         if left_dead {
-            arena.complete_but((self.program, Seat::Victim))?;
+            arena.complete_but((self.program, Role::Victim))?;
         } else {
             arena.complete()?;
         }
@@ -204,7 +204,7 @@ fn died_at(log: &str, name: &str) -> bool {
 /// is confirmed into it; a person deletes it then, as docs/servers.md tells.
 pub(super) async fn mend(arena: &Arena, queue: &str) -> Result<()> {
     let mended = arena
-        .until(arena.patience.recovery, async || {
+        .until(arena.timeouts.recovery, async || {
             let hand = arena.hand().await?;
             let dead = hand.is_dead(queue).await;
             hand.let_go().await;

@@ -8,24 +8,28 @@ use tokio::time::sleep;
 use super::process::at_work;
 use super::{Outcome, Struck};
 use crate::torture::arena::Arena;
-use crate::torture::fault::{Fault, Program, Ruin, Server};
-use crate::torture::ledger::Mood;
+use crate::torture::fault::{Fault, Program, Server, ServerFault};
+use crate::torture::ledger::TaskBehavior;
 use crate::torture::rows;
 
-pub(super) async fn strike(arena: &mut Arena, server: Server, ruin: Ruin) -> Result<Outcome> {
+pub(super) async fn strike(
+    arena: &mut Arena,
+    server: Server,
+    ruin: ServerFault,
+) -> Result<Outcome> {
     // What the last fault left is not this one's.
     sleep(Duration::from_millis(500)).await;
-    at_work(arena, Program::Worker, Mood::Takes(3)).await?;
+    at_work(arena, Program::Worker, TaskBehavior::Takes(3)).await?;
     let executions = rows::ids(arena.pool(), &rows::under_way()).await?;
     let struck = Struck::now(executions);
     let away = match ruin {
-        Ruin::Frozen => arena.patience.lease.mul_f64(1.5),
-        Ruin::Killed | Ruin::Wiped => Duration::ZERO,
+        ServerFault::Frozen => arena.timeouts.lease.mul_f64(1.5),
+        ServerFault::Killed | ServerFault::Wiped => Duration::ZERO,
     };
     arena.site.blow(server, ruin, away).await?;
     arena.calm()?;
     let name = Fault::Server(server, ruin).to_string();
-    if ruin != Ruin::Wiped {
+    if ruin != ServerFault::Wiped {
         return Ok(struck.recovery(arena, &name).await);
     }
     tokio::select! {

@@ -5,27 +5,27 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::console::{again, dies};
-use super::{Doomed, not_passed, nothing};
-use crate::torture::arena::{Arena, Seat};
+use super::{CrashTarget, not_passed, nothing};
+use crate::torture::arena::{Arena, Role};
 use crate::torture::fault::Program;
-use crate::torture::strike::breach::follows;
 use crate::torture::strike::bulk::{ask, done, fail, newest, over, requeue};
+use crate::torture::strike::failure::follows;
 use crate::torture::strike::{Outcome, Struck};
 
 /// A scheduler dies between two effects; the bulk was asked for while nobody was at work.
 pub(super) async fn carried(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let ids = fail(arena).await?;
-    let doomed = Doomed::at(name).alone(arena);
-    arena.kill(Program::Scheduler, Seat::Victim);
+    let target = CrashTarget::at(name).alone(arena);
+    arena.kill(Program::Scheduler, Role::Victim);
     let bulk = ask(arena, &[]).await?;
-    doomed.start(arena)?;
-    let Some(at) = doomed.dies(arena, nothing).await? else {
+    target.start(arena)?;
+    let Some(at) = target.dies(arena, nothing).await? else {
         arena.complete()?;
         over(arena, bulk).await?;
         return Ok(not_passed(name));
     };
-    let at = doomed.blow(arena, at).await?;
-    doomed.go_on(arena)?;
+    let at = target.blow(arena, at).await?;
+    target.go_on(arena)?;
     arena.complete()?;
     ends(arena, name, (bulk, at), ids).await
 }

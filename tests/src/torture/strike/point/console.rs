@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::torture::arena::Arena;
-use crate::torture::strike::breach::{crashed, follows, undone};
-use crate::torture::strike::hand::{carry, park, present, until_state};
+use crate::torture::strike::failure::{crashed, follows, undone};
+use crate::torture::strike::manual::{carry, park, present, until_state};
 use crate::torture::strike::{Outcome, Struck};
 use crate::torture::{jobs, rows};
 
@@ -53,7 +53,7 @@ pub(super) async fn again(arena: &Arena, args: &[&str]) -> Result<()> {
 
 async fn triggered(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let key = format!("console-{}", Uuid::new_v4());
-    let command = ["jobs", "trigger", jobs::HAND, "--key", &key];
+    let command = ["jobs", "trigger", jobs::TRIGGERED, "--key", &key];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
     let executions = rows::ids(arena.pool(), &format!("e.execution_key = '{key}'")).await?;
@@ -110,7 +110,7 @@ async fn edited(arena: &mut Arena, name: &str) -> Result<Outcome> {
 }
 
 async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
     let text = id.to_string();
     let command = ["executions", "cancel", &text];
     let at = dies(arena, name, &command).await?;
@@ -138,7 +138,7 @@ async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let told = Uuid::new_v4();
     let file = format!(
         "[[job]]\nname = \"torture.applied\"\ntask = \"work\"\npool = \"{}\"\ndescription = \"{told}\"\n",
-        jobs::NOBODYS
+        jobs::UNSERVED_POOL
     );
     std::fs::write(&path, file)?;
     let path = path.to_string_lossy().into_owned();
@@ -158,7 +158,7 @@ async fn caught_up(arena: &mut Arena, name: &str) -> Result<Outcome> {
     )
     .execute(arena.pool())
     .await?;
-    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
     let command = ["jobs", "catch-up", "--release", "--yes"];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
@@ -171,10 +171,12 @@ async fn caught_up(arena: &mut Arena, name: &str) -> Result<Outcome> {
 }
 
 async fn paused(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let (pause, resume) =
-        (["jobs", "pause", jobs::NOBODY, "--reason", "torture"], ["jobs", "resume", jobs::NOBODY]);
+    let (pause, resume) = (
+        ["jobs", "pause", jobs::UNSERVED, "--reason", "torture"],
+        ["jobs", "resume", jobs::UNSERVED],
+    );
     // What is under way goes on.
-    let id = arena.trigger(jobs::NOBODY, None).await?;
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
     let command: &[&str] = if name == "console.paused" {
         &pause
     } else {
@@ -192,7 +194,7 @@ async fn paused(arena: &mut Arena, name: &str) -> Result<Outcome> {
 async fn another(arena: &Arena, more: &str) -> Result<String> {
     let name = format!("torture.another-{}", Uuid::new_v4().simple());
     let path = arena.platform.folder().join("another.toml");
-    let pool = jobs::NOBODYS;
+    let pool = jobs::UNSERVED_POOL;
     let file = format!("[[job]]\nname = \"{name}\"\ntask = \"work\"\npool = \"{pool}\"\n{more}\n");
     std::fs::write(&path, file)?;
     again(arena, &["jobs", "apply", "-f", &path.to_string_lossy()]).await?;

@@ -4,12 +4,12 @@ use anyhow::Result;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{Doomed, not_passed, nothing};
-use crate::torture::arena::{Arena, Seat};
+use super::{CrashTarget, not_passed, nothing};
+use crate::torture::arena::{Arena, Role};
 use crate::torture::fault::Program;
-use crate::torture::ledger::Mood;
+use crate::torture::ledger::TaskBehavior;
 use crate::torture::strike::Outcome;
-use crate::torture::strike::breach::follows;
+use crate::torture::strike::failure::follows;
 use crate::torture::{jobs, rows};
 
 /// How the executions inside a step are told, by what the rows say after the death.
@@ -32,7 +32,7 @@ enum Inside {
 }
 
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name);
+    let target = CrashTarget::at(name);
     let (inside, is_triggered) = match name {
         "scheduler.claimed" => (Inside::ClaimedOwed, false),
         "scheduler.published" => (Inside::ClaimedFirst, false),
@@ -42,35 +42,35 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
         "scheduler.relay_taken" | "scheduler.relayed" => (Inside::Taken, true),
         "worker.received" => (Inside::InHand, false),
         "worker.opened" | "worker.ran" | "worker.let_go" => (Inside::Open, false),
-        _ if doomed.program == Program::Scheduler => (Inside::ClaimedFirst, true),
+        _ if target.program == Program::Scheduler => (Inside::ClaimedFirst, true),
         _ => (Inside::LastOpened, false),
     };
-    let mood = match name {
-        "worker.renewed" | "worker.let_go" => Mood::TakesVictim(7),
+    let behavior = match name {
+        "worker.renewed" | "worker.let_go" => TaskBehavior::TakesVictim(7),
         // Over at once, with a retry to follow.
-        _ => Mood::FailsFirst,
+        _ => TaskBehavior::FailsFirst,
     };
-    arena.mood(jobs::ALONE, mood)?;
+    arena.behavior(jobs::NON_OVERLAPPING, behavior)?;
     if is_triggered {
-        doomed.alone(arena);
+        target.alone(arena);
     }
     // Otherwise tickets are held for twenty minutes.
-    doomed.start_with(arena, &[("ACK_DEADLINE_MS", "500")])?;
+    target.start_with(arena, &[("ACK_DEADLINE_MS", "500")])?;
     let feed = async |arena: &mut Arena| -> Result<()> {
         if is_triggered {
-            arena.trigger(jobs::HAND, None).await?;
+            arena.trigger(jobs::TRIGGERED, None).await?;
         }
         Ok(())
     };
-    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
-    let executions = in_rows(arena, doomed, inside).await?;
-    doomed.recovery(arena, at, executions).await
+    let Some(at) = target.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    let executions = in_rows(arena, target, inside).await?;
+    target.recovery(arena, at, executions).await
 }
 
-async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Result<Vec<Uuid>> {
-    let by = doomed.by(arena)?;
+async fn in_rows(arena: &mut Arena, target: CrashTarget<'_>, inside: Inside) -> Result<Vec<Uuid>> {
+    let by = target.by(arena)?;
     let condition = match inside {
-        Inside::LastOpened => return Doomed::last_opened(arena).await,
+        Inside::LastOpened => return CrashTarget::last_opened(arena).await,
         Inside::ClaimedOwed => format!(
             "e.claimed_by = '{by}' AND e.state = 'pending' AND e.ticket_published_at IS NULL"
         ),
@@ -82,7 +82,7 @@ async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Resul
         Inside::Waiter => "e.state = 'pending' AND e.waits IS NOT NULL".to_owned(),
         Inside::Taken => "e.relay_after > now() + interval '20 seconds'".to_owned(),
         Inside::Open => {
-            let me = arena.worker_id(Seat::Victim).await?.unwrap_or_default();
+            let me = arena.worker_id(Role::Victim).await?.unwrap_or_default();
             format!("e.state = 'running' AND e.worker_id = '{me}'")
         }
         // The peer may have opened it in the meantime, and even have come to its end.
@@ -90,7 +90,7 @@ async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Resul
             "e.pool = '{}' AND ({} OR e.finished_at > now() - interval '1 second')
              AND (e.state <> 'running' OR e.started_at > now() - interval '1 second')
              AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now())",
-            jobs::VICTIMS,
+            jobs::VICTIM_POOL,
             rows::under_way()
         ),
     };
@@ -100,80 +100,80 @@ async fn in_rows(arena: &mut Arena, doomed: Doomed<'_>, inside: Inside) -> Resul
 /// The claim was not committed: the firing that it was for is claimed by whoever is next.
 pub(super) async fn claiming(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // By itself, so that the cursor stays where this one found it.
-    let doomed = Doomed::at(name).alone(arena);
-    doomed.start(arena)?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let target = CrashTarget::at(name).alone(arena);
+    target.start(arena)?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let due = sqlx::query_scalar::<_, String>(
         "SELECT next_fire_at::text FROM jobs WHERE name = $1 AND next_fire_at <= now()",
     );
     let due = due.bind(jobs::LOAD).fetch_optional(arena.pool()).await?;
     let Some(due) = due else { return Ok(not_passed(name)) };
     let firing = format!("e.scheduled_for = '{due}'");
-    claimed_next(arena, doomed, at, (jobs::LOAD, &firing)).await
+    claimed_next(arena, target, at, (jobs::LOAD, &firing)).await
 }
 
 /// Watches the execution of a job for which a condition comes to hold.
 async fn claimed_next(
     arena: &mut Arena,
-    doomed: Doomed<'_>,
+    target: CrashTarget<'_>,
     at: Instant,
     (job, condition): (&str, &str),
 ) -> Result<Outcome> {
-    let at = doomed.blow(arena, at).await?;
-    doomed.go_on(arena)?;
+    let at = target.blow(arena, at).await?;
+    target.go_on(arena)?;
     arena.complete()?;
     let next = format!(
         "e.state <> 'skipped' AND {condition}
          AND e.job_id = (SELECT id FROM jobs WHERE name = '{job}')"
     );
     let claimed = arena
-        .until(arena.patience.recovery, async || {
+        .until(arena.timeouts.recovery, async || {
             let mut ids = rows::ids(arena.pool(), &next).await?;
             ids.truncate(1);
             Ok((!ids.is_empty()).then_some(ids))
         })
         .await;
     let otherwise =
-        format!("the firing of {job} that {} was about to claim is in no row", doomed.name);
+        format!("the firing of {job} that {} was about to claim is in no row", target.name);
     follows(claimed.is_some(), &otherwise)?;
-    doomed.recovery(arena, at, claimed.unwrap_or_default()).await
+    target.recovery(arena, at, claimed.unwrap_or_default()).await
 }
 
 /// The jobs of the environment are applied, and nothing is at work yet.
 pub(super) async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // Once in four years by itself.
     let variable = ("CRON_JOBS", "{\"work\": {\"schedule\": \"0 0 29 2 *\"}}");
-    let doomed = Doomed::at(name);
-    doomed.start_with(arena, &[variable])?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let target = CrashTarget::at(name);
+    target.start_with(arena, &[variable])?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let since = rows::clock(arena.pool()).await?;
     let due = "UPDATE jobs SET next_fire_at = date_trunc('second', now()) WHERE name = 'work'";
     follows(rows::change(arena.pool(), due).await? == 1, "the job was not applied")?;
     let claimed = format!("e.claimed_at >= '{since}'");
-    claimed_next(arena, doomed, at, ("work", &claimed)).await
+    claimed_next(arena, target, at, ("work", &claimed)).await
 }
 
 /// Rows past retention, which a scheduler deletes when it starts.
 pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    arena.kill(Program::Scheduler, Seat::Victim);
+    let target = CrashTarget::at(name).alone(arena);
+    arena.kill(Program::Scheduler, Role::Victim);
     let id = old_rows(arena).await?;
-    doomed.start(arena)?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    let at = doomed.blow(arena, at).await?;
-    doomed.go_on(arena)?;
+    target.start(arena)?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let at = target.blow(arena, at).await?;
+    target.go_on(arena)?;
     arena.complete()?;
     // Whoever starts next finishes it.
     let rest = "SELECT (SELECT count(*) FROM gaps WHERE recorded_at < now() - interval '35 days')
                 + (SELECT count(*) FROM instances WHERE heartbeat_at < now() - interval '35 days')";
     let gone = arena
-        .until(arena.patience.recovery, async || {
+        .until(arena.timeouts.recovery, async || {
             let count: i64 = sqlx::query_scalar(rest).fetch_one(arena.pool()).await?;
             Ok((count == 0).then_some(()))
         })
         .await;
     follows(gone.is_some(), "what is past retention was not deleted")?;
-    Ok(doomed.recovery(arena, at, vec![id]).await?.of_the_past())
+    Ok(target.recovery(arena, at, vec![id]).await?.of_the_past())
 }
 
 /// An execution, a gap and an instance that are past retention.

@@ -2,18 +2,18 @@
 
 use anyhow::Result;
 
-use super::{Doomed, not_passed, nothing};
+use super::{CrashTarget, not_passed, nothing};
 use crate::torture::arena::Arena;
 use crate::torture::strike::Outcome;
-use crate::torture::strike::breach::follows;
+use crate::torture::strike::failure::follows;
 use crate::torture::{effects, jobs};
 
 pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    doomed.start(arena)?;
+    let target = CrashTarget::at(name).alone(arena);
+    target.start(arena)?;
     let id = arena.trigger(jobs::STATEMENT, None).await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    let outcome = doomed.recovery(arena, at, vec![id]).await?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let outcome = target.recovery(arena, at, vec![id]).await?;
     let times = effects::of(arena.pool(), id).await?;
     follows(times == 1, &format!("the effect of {id} is there {times} times, not once"))?;
     Ok(outcome)

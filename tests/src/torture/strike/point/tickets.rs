@@ -6,51 +6,51 @@ use sexton_store::operator;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::{Doomed, mend, not_passed, nothing};
-use crate::torture::arena::{Arena, ME, Seat, require};
+use super::{CrashTarget, mend, not_passed, nothing};
+use crate::torture::arena::{Arena, ME, Role, require};
 use crate::torture::fault::{Program, Server};
-use crate::torture::ledger::Mood;
+use crate::torture::ledger::TaskBehavior;
 use crate::torture::strike::Outcome;
-use crate::torture::strike::hand::{carry, present, take, take_nobodys, until_state};
+use crate::torture::strike::manual::{carry, present, take, take_unserved, until_state};
 use crate::torture::{jobs, rows};
 
 /// The queue of a pool is deleted: the broker returns what is published to it.
 pub(super) async fn refused(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    doomed.start(arena)?;
+    let target = CrashTarget::at(name).alone(arena);
+    target.start(arena)?;
     // The first makes the pool known to this process, so that it does not declare it again.
-    let first = arena.trigger(jobs::NOBODY, None).await?;
+    let first = arena.trigger(jobs::UNSERVED, None).await?;
     carry(arena, first).await?;
-    let queue = arena.queue(jobs::NOBODYS)?;
+    let queue = arena.queue(jobs::UNSERVED_POOL)?;
     let hand = arena.hand().await?;
     hand.delete(&queue).await?;
     hand.let_go().await;
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let broker_dies = arena.storm == Some(Server::RabbitMq);
-    let at = doomed.blow(arena, at).await?;
+    let at = target.blow(arena, at).await?;
     arena.complete()?;
     if broker_dies {
         mend(arena, &queue).await?;
     }
     carry(arena, id).await?;
-    doomed.recovery(arena, at, vec![id]).await
+    target.recovery(arena, at, vec![id]).await
 }
 
 /// A ticket is gone from its queue, or with its queue; for the rows, ten minutes pass.
 pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    let queue = arena.queue(jobs::NOBODYS)?;
+    let target = CrashTarget::at(name).alone(arena);
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    let queue = arena.queue(jobs::UNSERVED_POOL)?;
     take(arena, &queue, id).await?;
     let marked = arena
-        .until(arena.patience.strike, async || {
+        .until(arena.timeouts.strike, async || {
             let marked = format!("e.id = '{id}' AND e.ticket_published_at IS NOT NULL");
             Ok((!rows::ids(arena.pool(), &marked).await?.is_empty()).then_some(()))
         })
         .await;
     require(marked.is_some(), "a ticket was not marked as published")?;
-    arena.kill(Program::Scheduler, Seat::Victim);
+    arena.kill(Program::Scheduler, Role::Victim);
     if with_queue {
         let hand = arena.hand().await?;
         hand.delete(&queue).await?;
@@ -63,25 +63,25 @@ pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> R
          WHERE pool = 'nobodys' AND state = 'pending'",
     )
     .await?;
-    doomed.start(arena)?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    target.start(arena)?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let broker_dies = arena.storm == Some(Server::RabbitMq);
-    let at = doomed.blow(arena, at).await?;
+    let at = target.blow(arena, at).await?;
     arena.complete()?;
     if with_queue && broker_dies {
         mend(arena, &queue).await?;
     }
     carry(arena, id).await?;
-    doomed.recovery(arena, at, vec![id]).await
+    target.recovery(arena, at, vec![id]).await
 }
 
 /// Somebody keeps the row locked for so long that the lease is not fresh when it is opened.
 pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    doomed.start(arena)?;
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    take_nobodys(arena, id).await?;
-    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
+    let target = CrashTarget::at(name).alone(arena);
+    target.start(arena)?;
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    take_unserved(arena, id).await?;
+    arena.process(Program::Worker, Role::Victim)?.try_ready().await?;
     let mut lock = arena.pool().begin().await?;
     sqlx::query("SELECT FROM executions WHERE id = $1 FOR UPDATE")
         .bind(id)
@@ -89,17 +89,17 @@ pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
         .await?;
     present(arena, id).await?;
     // More than a quarter of the lease; the worker is patient for a whole one.
-    sleep(arena.patience.lease.mul_f64(0.6)).await;
+    sleep(arena.timeouts.lease.mul_f64(0.6)).await;
     lock.rollback().await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    doomed.recovery(arena, at, vec![id]).await
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    target.recovery(arena, at, vec![id]).await
 }
 
 /// A task type that no worker has had for an hour.
 pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    take_nobodys(arena, id).await?;
+    let target = CrashTarget::at(name).alone(arena);
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    take_unserved(arena, id).await?;
     rows::change(
         arena.pool(),
         "UPDATE executions SET task_type = 'unheard',
@@ -107,19 +107,19 @@ pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
          WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
     )
     .await?;
-    doomed.start(arena)?;
+    target.start(arena)?;
     present(arena, id).await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    let outcome = doomed.recovery(arena, at, vec![id]).await;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let outcome = target.recovery(arena, at, vec![id]).await;
     operator::discard(arena.platform.store(), ExecutionId::new(id), ME, None).await?;
     outcome
 }
 
 /// The ticket of a firing that is an hour old, which is more than its job allows.
 pub(super) async fn stale(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    take_nobodys(arena, id).await?;
+    let target = CrashTarget::at(name).alone(arena);
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    take_unserved(arena, id).await?;
     rows::change(
         arena.pool(),
         "UPDATE executions SET execution_key = 'once-' || id, own_key = false,
@@ -127,64 +127,64 @@ pub(super) async fn stale(arena: &mut Arena, name: &str) -> Result<Outcome> {
          WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
     )
     .await?;
-    doomed.start(arena)?;
+    target.start(arena)?;
     present(arena, id).await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
-    doomed.recovery(arena, at, vec![id]).await
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    target.recovery(arena, at, vec![id]).await
 }
 
 /// A ticket long before it is due, which goes to the ladder.
 pub(super) async fn early(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    arena.mood(jobs::PATIENT, Mood::FailsFirst)?;
-    let doomed = Doomed::at(name);
-    doomed.start(arena)?;
-    let id = arena.trigger(jobs::PATIENT, None).await?;
+    arena.behavior(jobs::LONG_RETRY, TaskBehavior::FailsFirst)?;
+    let target = CrashTarget::at(name);
+    target.start(arena)?;
+    let id = arena.trigger(jobs::LONG_RETRY, None).await?;
     until_state(arena, id, "retrying", 2).await?;
     let feed = async |arena: &mut Arena| -> Result<()> {
         let (state, attempt) = rows::state(arena.pool(), id).await?;
         require(state == "retrying" && attempt == 2, "its time came before the worker took it")?;
         let hand = arena.hand().await?;
-        hand.ticket(&arena.queue(jobs::VICTIMS)?, id, 2).await?;
+        hand.ticket(&arena.queue(jobs::VICTIM_POOL)?, id, 2).await?;
         hand.let_go().await;
         Ok(())
     };
-    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
-    doomed.recovery(arena, at, vec![id]).await
+    let Some(at) = target.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    target.recovery(arena, at, vec![id]).await
 }
 
 /// Tasks that another system publishes, with a key of its own or without.
 pub(super) async fn foreign(arena: &mut Arena, name: &str, with_key: bool) -> Result<Outcome> {
-    let doomed = Doomed::at(name);
-    doomed.start(arena)?;
+    let target = CrashTarget::at(name);
+    target.start(arena)?;
     let feed = async |arena: &mut Arena| -> Result<()> {
         let key = with_key.then(|| format!("foreign-{}", Uuid::new_v4()));
         let hand = arena.hand().await?;
-        hand.foreign(&arena.queue(jobs::VICTIMS)?, key.as_deref()).await?;
+        hand.foreign(&arena.queue(jobs::VICTIM_POOL)?, key.as_deref()).await?;
         hand.let_go().await;
         Ok(())
     };
-    let Some(at) = doomed.dies(arena, feed).await? else { return Ok(not_passed(name)) };
-    let by = doomed.by(arena)?;
+    let Some(at) = target.dies(arena, feed).await? else { return Ok(not_passed(name)) };
+    let by = target.by(arena)?;
     let executions = rows::ids(arena.pool(), &format!("e.claimed_by = '{by}'")).await?;
     executions.first().context("no execution was made of the message")?;
-    doomed.recovery(arena, at, executions).await
+    target.recovery(arena, at, executions).await
 }
 
 /// A ticket before it is due, whose delay queue is gone: the broker returns it, and the worker hands it back.
 pub(super) async fn handed_back(arena: &mut Arena, name: &str) -> Result<Outcome> {
-    let doomed = Doomed::at(name).alone(arena);
-    let id = arena.trigger(jobs::NOBODY, None).await?;
-    take_nobodys(arena, id).await?;
+    let target = CrashTarget::at(name).alone(arena);
+    let id = arena.trigger(jobs::UNSERVED, None).await?;
+    take_unserved(arena, id).await?;
     due_in(arena, id, 29).await?;
-    doomed.start(arena)?;
-    arena.process(Program::Worker, Seat::Victim)?.try_ready().await?;
+    target.start(arena)?;
+    arena.process(Program::Worker, Role::Victim)?.try_ready().await?;
     let hand = arena.hand().await?;
-    hand.delete(&format!("{}_retry.30000", arena.queue(jobs::VICTIMS)?)).await?;
+    hand.delete(&format!("{}_retry.30000", arena.queue(jobs::VICTIM_POOL)?)).await?;
     hand.let_go().await;
     present(arena, id).await?;
-    let Some(at) = doomed.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     due_in(arena, id, 0).await?;
-    doomed.recovery(arena, at, vec![id]).await
+    target.recovery(arena, at, vec![id]).await
 }
 
 async fn due_in(arena: &Arena, id: Uuid, seconds: i32) -> Result<()> {

@@ -1,0 +1,84 @@
+//! A role that may not do what it must.
+
+use sexton_console::doctor::Code;
+use sqlx::Connection as _;
+use sqlx::postgres::PgConnection;
+use uuid::Uuid;
+
+use super::{DoctorFixture, codes, evidence};
+
+/// A role of the server, with what `grants` gives it; dropped with [`Role::end`].
+struct Role {
+    name: String,
+    url: String,
+}
+
+impl Role {
+    async fn new(fixture: &DoctorFixture, grants: &[&str]) -> Self {
+        let name = format!("doctor_{}", &Uuid::new_v4().simple().to_string()[..12]);
+        fixture.sql(&format!("CREATE ROLE {name} LOGIN PASSWORD 'a-password'")).await;
+        for grant in grants.iter().flat_map(|grants| grants.split(';')) {
+            fixture.sql(&grant.replace("ROLE", &name)).await;
+        }
+        let url = fixture.platform.database_url();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+        Self { url: format!("{scheme}://{name}:a-password@{place}"), name }
+    }
+
+    async fn end(self, fixture: &DoctorFixture) {
+        fixture.sql(&format!("DROP OWNED BY {}", self.name)).await;
+        fixture.sql(&format!("DROP ROLE {}", self.name)).await;
+    }
+}
+
+const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ROLE;
+    GRANT EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
+
+#[tokio::test]
+async fn doctor_finds_database_privileges() {
+    let fixture = DoctorFixture::new().await;
+    let role = Role::new(&fixture, &[ALL, "REVOKE UPDATE ON gaps, executions FROM ROLE"]).await;
+    let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
+    let told = evidence(&found);
+    assert!(told.contains("executions (UPDATE), gaps (UPDATE)"), "{told}");
+    role.end(&fixture).await;
+    let unable = "REVOKE EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) FROM ROLE";
+    let role = Role::new(&fixture, &[ALL, unable]).await;
+    let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
+    let told = evidence(&found);
+    assert!(told.contains("forget_operator_actions (EXECUTE)"), "{told}");
+    role.end(&fixture).await;
+    // The audit is append-only: nobody needs more there than to read and to add.
+    let role = Role::new(&fixture, &[ALL, "REVOKE UPDATE, DELETE ON operator_actions FROM ROLE"]);
+    let role = role.await;
+    let (output, answer) = fixture.run(&[("DATABASE_URL", &role.url)], &[]).await;
+    assert!(!codes(&answer).contains(&"database_privileges".to_owned()), "{output}");
+    role.end(&fixture).await;
+}
+
+#[tokio::test]
+async fn doctor_finds_rows_unread() {
+    let fixture = DoctorFixture::new().await;
+    let role = Role::new(&fixture, &[ALL, "REVOKE SELECT ON instances FROM ROLE"]).await;
+    let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::RowsUnread).await;
+    assert!(evidence(&found).contains("instances"), "{found}");
+    role.end(&fixture).await;
+}
+
+/// Superusers may notify whatever is revoked, so it is looked for as somebody else.
+#[tokio::test]
+async fn doctor_finds_database_deaf() {
+    let fixture = DoctorFixture::new().await;
+    let role = Role::new(&fixture, &[ALL]).await;
+    let env = [("DATABASE_URL", &*role.url)];
+    let (output, answer) = fixture.run(&env, &[]).await;
+    assert!(!codes(&answer).contains(&"database_deaf".to_owned()), "{output}");
+    fixture.sql("REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC").await;
+    let mut other = PgConnection::connect(&role.url).await.unwrap();
+    let refused = sqlx::query("SELECT pg_notify('x', '')").execute(&mut other).await;
+    assert!(refused.is_err(), "it may not be told");
+    fixture.has_with(&env, Code::DatabaseDeaf).await;
+    drop(other);
+    role.end(&fixture).await;
+}

@@ -1,0 +1,145 @@
+//! The scheduler, with owed, lost and abandoned tickets: relay, rescuer, reconciler.
+
+use lapin::options::{QueueDeleteOptions, QueuePurgeOptions};
+use sexton_broker::names;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::parked_messages::fail_unopened;
+
+use super::{FINAL_TIMEOUT, Scene, count, died};
+
+const OWES: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NULL";
+const PUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_at IS NOT NULL";
+const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
+
+/// For the rows: the reconciler is patient for five.
+const TEN_MINUTES_PASS: &str = "UPDATE executions
+     SET next_attempt_at = next_attempt_at - interval '10 minutes',
+         ticket_published_at = ticket_published_at - interval '10 minutes'";
+
+#[tokio::test]
+async fn scheduler_relay_taken() {
+    let scene = Scene::plain().await;
+    scene.trigger().await;
+    scene.scheduler_dies("scheduler.relay_taken").await;
+    scene.holds(&format!("{OWES} AND relay_after > now() + interval '10 seconds'"), 1).await;
+    assert_eq!(scene.wire.depth(scene.wire.main()).await, 0, "it was not published");
+    scene.time_passes().await;
+    scene.ends(scene.successors(), "scheduler.relay_taken", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_relayed() {
+    let scene = Scene::plain().await;
+    scene.trigger().await;
+    scene.scheduler_dies("scheduler.relayed").await;
+    scene.holds(OWES, 1).await;
+    scene.waits(scene.wire.main(), 1).await;
+    scene.time_passes().await;
+    scene.published("state = 'pending'", 1).await;
+    scene.waits(scene.wire.main(), 2).await;
+    scene.ends(scene.successors(), "scheduler.relayed", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_relay_marked() {
+    let scene = Scene::plain().await;
+    let env = [("FAULT_POINT", "scheduler.relay_marked")];
+    let mut doomed = scene.platform.start_scheduler("s1", &env).unwrap();
+    doomed.ready().await;
+    // A message for a queue that is gone comes back: it is refused, and has to wait.
+    let gone = QueueDeleteOptions::default();
+    scene.wire.channel().queue_delete(scene.wire.main().into(), gone).await.unwrap();
+    scene.trigger().await;
+    died(&mut doomed, "scheduler.relay_marked").await;
+    scene.holds(OWES, 1).await;
+    scene.time_passes().await;
+    scene.ends(scene.successors(), "scheduler.relay_marked", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_rescued() {
+    let scene = Scene::plain().await;
+    scene.abandoned("1000").await;
+    scene.until("state = 'running' AND lease_until < now()", 1).await;
+    scene.scheduler_dies("scheduler.rescued").await;
+    scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
+    let done = "state = 'succeeded' AND attempt = 2";
+    scene.ends(scene.successors(), "scheduler.rescued", done, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_declared() {
+    // A pool that a scheduler which has just started does not know of.
+    let scene = Scene::new("pool = \"far\"", ":").await;
+    scene.ticket().await;
+    let far = names::main_queue(scene.platform.namespace(), &"far".parse().unwrap());
+    let gone = QueueDeleteOptions::default();
+    scene.wire.channel().queue_delete((*far).into(), gone).await.unwrap();
+    scene.sql(TEN_MINUTES_PASS).await;
+    scene.scheduler_dies("scheduler.declared").await;
+    scene.holds(PUBLISHED, 1).await;
+    assert_eq!(scene.wire.depth(&far).await, 0, "it is there again, and empty");
+    let successors = scene.successors_of(&[], &[("WORKER_POOLS", "far")]);
+    scene.ends(successors, "scheduler.declared", DONE_AT_FIRST, [1, 1]).await;
+    assert_eq!(scene.wire.depth(&far).await, 0);
+}
+
+#[tokio::test]
+async fn scheduler_owed_again() {
+    let scene = Scene::plain().await;
+    scene.ticket().await;
+    let purge = QueuePurgeOptions::default();
+    scene.wire.channel().queue_purge(scene.wire.main().into(), purge).await.unwrap();
+    scene.sql(TEN_MINUTES_PASS).await;
+    scene.scheduler_dies("scheduler.owed_again").await;
+    scene.holds(&format!("{OWES} AND reconcile_count = 1"), 1).await;
+    scene.ends(scene.successors(), "scheduler.owed_again", DONE_AT_FIRST, [1, 1]).await;
+}
+
+#[tokio::test]
+async fn scheduler_folded() {
+    let scene = Scene::plain().await;
+    scene.parked_by_hand().await;
+    scene.scheduler_dies("scheduler.folded").await;
+    let told = "failure_groups WHERE pattern IS NULL";
+    assert_eq!(count(&scene.platform, told).await, 1);
+    assert_eq!(count(&scene.platform, "failure_changes").await, 0);
+    let successors = scene.successors();
+    let named = async || (count(&scene.platform, told).await == 0).then_some(());
+    scene.platform.eventually("the group has its pattern", FINAL_TIMEOUT, named).await;
+    scene.ends(successors, "scheduler.folded", "state = 'failed'", [0, 0]).await;
+}
+
+#[tokio::test]
+async fn scheduler_buried() {
+    let scene = Scene::plain().await;
+    // The register needs no broker, so the one that dies may never have declared a queue.
+    let mut first = scene.platform.start_scheduler("first", &[]).unwrap();
+    first.ready().await;
+    drop(first);
+    scene.parked_by_hand().await;
+    for sql in ["DELETE FROM failures", "UPDATE failures_fill SET done_at = NULL, filled_to = NULL"]
+    {
+        sqlx::query(sql).execute(scene.platform.store().pool()).await.unwrap();
+    }
+    scene.scheduler_dies("scheduler.buried").await;
+    assert_eq!(count(&scene.platform, "failures").await, 1);
+    scene.ends(scene.successors(), "scheduler.buried", "state = 'failed'", [0, 0]).await;
+    assert_eq!(count(&scene.platform, "failures").await, 1);
+    assert_eq!(count(&scene.platform, "failures_fill WHERE done_at IS NOT NULL").await, 1);
+}
+
+impl Scene {
+    /// An execution that has failed without an attempt.
+    async fn parked_by_hand(&self) {
+        self.trigger().await;
+        let id: uuid::Uuid = sqlx::query_scalar("SELECT id FROM executions")
+            .fetch_one(self.platform.store().pool())
+            .await
+            .unwrap();
+        let (id, first) = (ExecutionId::new(id), AttemptNumber::FIRST);
+        let (class, reason) = ("unopenable", "no worker could open its ticket");
+        let failing = fail_unopened(self.platform.store(), id, first, class, reason, None);
+        assert!(failing.await.unwrap());
+    }
+}

@@ -1,0 +1,113 @@
+//! A server loses all its data under load.
+
+use sexton_servers::{PostgresOptions, PostgresServer, RabbitOptions, RabbitServer, shared};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::loaded_platform::LoadedPlatform;
+use super::{BROKER, DATABASE, FINAL_TIMEOUT, Machine, private};
+use crate::bad_input::probe::not_ready;
+
+/// What RabbitMQ had is in the rows: tickets that waited are published again, and so are those that
+/// were parked.
+#[tokio::test]
+async fn rabbitmq_wiped_under_load_loses_no_execution() {
+    Box::pin(rabbitmq_wiped(Machine::Shared)).await;
+}
+
+pub(super) async fn rabbitmq_wiped(machine: Machine) {
+    let _private = private().await;
+    let (rabbit, shared) =
+        tokio::join!(RabbitServer::start_private(RabbitOptions::default()), shared());
+    let mut rabbit = rabbit.unwrap();
+    let mut platform_under_load =
+        LoadedPlatform::on(&shared.unwrap().database_url, rabbit.url(), 1, machine).await;
+
+    // Nobody takes what is published now, so that it is lost.
+    platform_under_load.stops("w1").await;
+    let published = "state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL";
+    platform_under_load.at_least(&format!("executions WHERE {published}"), 5).await;
+    platform_under_load.fault();
+    rabbit.wipe().await.unwrap();
+    // The reconciler is patient for five minutes; let them pass, for the rows.
+    sqlx::query(AssertSqlSafe(format!(
+        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+             ticket_published_at = ticket_published_at - interval '10 minutes'
+         WHERE {published}"
+    )))
+    .execute(platform_under_load.platform.store().pool())
+    .await
+    .unwrap();
+    // Reconciler and sweep look when they start, and then every half minute.
+    platform_under_load.add_scheduler("s2");
+    platform_under_load.add_worker("w2");
+    platform_under_load.program("w2").ready().await;
+    platform_under_load.resumes("a wiped RabbitMQ", BROKER).await;
+    platform_under_load.end().await;
+}
+
+/// What PostgreSQL had is gone: nothing is promised for it. But the programs live on, say what is to
+/// be done, and work on what is claimed afterwards; what was under way in a lease that nobody can
+/// renew ends, and tickets of rows that are gone are parked.
+#[tokio::test]
+async fn postgresql_wiped_under_load_is_reported_and_work_resumes_after_a_migration() {
+    Box::pin(postgresql_wiped(Machine::Shared)).await;
+}
+
+pub(super) async fn postgresql_wiped(machine: Machine) {
+    let _private = private().await;
+    let options = PostgresOptions::default();
+    let (postgres, shared) = tokio::join!(PostgresServer::start_private(options), shared());
+    let mut postgres = postgres.unwrap();
+    let mut platform_under_load =
+        LoadedPlatform::on(postgres.url(), &shared.unwrap().amqp_url, 1, machine).await;
+
+    platform_under_load.fault();
+    let task = platform_under_load.endless_task().await;
+    postgres.wipe().await.unwrap();
+    platform_under_load.dies(task).await;
+    for program in &platform_under_load.programs {
+        not_ready(&platform_under_load.platform, program, "database", &["refuses the connection"])
+            .await;
+    }
+    let status = platform_under_load.platform.sexton(&["status"]).await;
+    assert_eq!(status.status.code(), Some(5), "{status}");
+
+    let name = platform_under_load.platform.database_url().rsplit('/').next().unwrap();
+    let mut connection = PgConnection::connect(postgres.url()).await.unwrap();
+    let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
+    sqlx::raw_sql(create).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    for program in &platform_under_load.programs {
+        not_ready(&platform_under_load.platform, program, "database", &["sexton migrate"]).await;
+    }
+    let status = platform_under_load.platform.sexton(&["status"]).await;
+    assert_eq!(status.status.code(), Some(6), "{status}");
+    assert!(status.stderr.contains("run `sexton migrate`"), "{status}");
+
+    let before = platform_under_load.ledger.keys("end").len();
+    let migrated = platform_under_load.platform.sexton(&["migrate"]).await;
+    assert!(migrated.status.success(), "{migrated}");
+    platform_under_load.apply_jobs().await;
+    for program in &mut platform_under_load.programs {
+        program.ready().await;
+    }
+    platform_under_load.resumes("a wiped PostgreSQL", DATABASE).await;
+    platform_under_load.flows().await;
+    platform_under_load.stream_ends().await;
+    platform_under_load.every_firing_has_its_execution().await;
+    platform_under_load.nothing_ran_twice();
+    platform_under_load.nothing_stormed().await;
+    let succeeded =
+        platform_under_load.number("count(*) FROM executions WHERE state = 'succeeded'").await;
+    assert_eq!(succeeded, Some((platform_under_load.ledger.keys("end").len() - before) as i64));
+    let failed = platform_under_load
+        .number("count(*) FROM executions WHERE state = 'failed'")
+        .await
+        .unwrap();
+    let what = "nothing waits, and what failed is parked";
+    let check = async || {
+        let parked = i64::from(platform_under_load.parked().await?);
+        (platform_under_load.waiting().await? == 0 && parked >= failed).then_some(())
+    };
+    platform_under_load.platform.eventually(what, FINAL_TIMEOUT, check).await;
+}

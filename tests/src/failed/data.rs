@@ -1,0 +1,139 @@
+//! Rows of a platform that has run for long: one in ten executions is failed.
+
+use anyhow::Result;
+use sexton_model::fingerprint::fingerprint;
+use sexton_store::Store;
+use sexton_store::failures::{aggregate, name_groups};
+
+/// Rows of one insert.
+const INSERT_BATCH_ROWS: i64 = 50_000;
+/// Groups; the first ones have most.
+const GROUPS: i64 = 300;
+/// One in so many is failed.
+const FAILED: i64 = 10;
+/// Changes of one fold.
+const FOLD: i64 = 20_000;
+
+/// How much there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size {
+    /// Executions; a tenth of them failed, over thirty days.
+    pub executions: i64,
+}
+
+/// Letters of a number, so that they stay in a pattern.
+fn word(number: i64) -> String {
+    let letter = |place: i64| char::from(b'a' + ((number / place) % 26) as u8);
+    [letter(676), letter(26), letter(1)].iter().collect()
+}
+
+/// Class and message of a group; `order 1` stands for any.
+fn error(group: i64) -> (String, String) {
+    let class =
+        if group == GROUPS - 1 { "rare_class".to_owned() } else { format!("exit_{}", group % 12) };
+    (class, format!("exit code {}: order 1 declined by bank {}", group % 12, word(group)))
+}
+
+/// Fills a migrated, empty database; `say` is told how far it is. Vacuums and analyses afterwards.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result<()> {
+    let pool = store.pool();
+    sqlx::query(
+        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+            misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
+         SELECT lpad(to_hex(n), 32, '0')::uuid, 'team.job' || n, 'none', 'type_' || n % 20, '{}',
+            'pool-' || n % 5, 'allow', 'skip', 0, 1, 60000,
+            jsonb_build_object('team', CASE WHEN n = 199 THEN 'rare' ELSE 't' || n % 10 END), now(), now()
+         FROM generate_series(0, 199) n",
+    )
+    .execute(pool)
+    .await?;
+    let (classes, messages): (Vec<_>, Vec<_>) = (0..GROUPS).map(error).unzip();
+    let fingerprints: Vec<String> = classes
+        .iter()
+        .zip(&messages)
+        .map(|(class, message)| fingerprint(class, message).to_string())
+        .collect();
+    let mut from = 0;
+    while from < size.executions {
+        let to = size.executions.min(from + INSERT_BATCH_ROWS);
+        portion(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
+        while aggregate(store, FOLD, None).await?.changes > 0 {}
+        from = to;
+        say(from);
+    }
+    while name_groups(store, 500).await? == 500 {}
+    for table in ["executions", "attempts", "failures", "failure_changes", "failure_counts", "jobs"]
+    {
+        let vacuum = sqlx::AssertSqlSafe(format!("VACUUM (ANALYZE) {table}"));
+        // Outside of the store, whose statements have a limit.
+        let mut connection = pool.acquire().await?;
+        sqlx::query("SET statement_timeout = 0").execute(&mut *connection).await?;
+        sqlx::query(vacuum).execute(&mut *connection).await?;
+        sqlx::query("RESET statement_timeout").execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+/// Executions `from` to before `to`. Every tenth is failed, in a group of which the smaller numbers have
+/// more; job 199 has one failure in ten thousand, and so have the rare worker, word, pool and param.
+async fn portion(
+    store: &Store,
+    from: i64,
+    to: i64,
+    size: Size,
+    [classes, messages, fingerprints]: [&Vec<String>; 3],
+) -> Result<()> {
+    sqlx::query(
+        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
+            params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at,
+            finished_at, outcome, error_class, error_message, fingerprint)
+         SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
+                 || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0'))::uuid,
+            lpad(to_hex(job), 32, '0')::uuid, n::text, at, state, 2,
+            CASE WHEN rare THEN 'type_rare' ELSE 'type_' || job % 20 END,
+            CASE WHEN rare THEN 'pool-rare' ELSE 'pool-' || job % 5 END,
+            jsonb_build_object('customer', n, 'tenant', 't' || f % 3,
+                               'order', jsonb_build_object('id', f % 1000)),
+            n::text, 'test:1', at, at, at, at, at, CASE WHEN state = 'failed' THEN 'error' ELSE state END,
+            CASE WHEN state = 'failed' THEN ($4::text[])[g] END,
+            CASE WHEN state = 'failed' THEN replace(($5::text[])[g], 'order 1 ',
+                CASE WHEN rare THEN 'order zanzibar-' || n ELSE 'order ' || n END || ' ') END,
+            CASE WHEN state = 'failed' THEN ($6::text[])[g] END
+         FROM generate_series($1::bigint, $2::bigint - 1) n,
+              LATERAL (SELECT n / 10 AS f, n % 10 = 0 AS is_failed, n % 100000 = 0 AS rare,
+                       now() - interval '30 days' * (1 - n::float8 / $3) AS at) a,
+              LATERAL (SELECT CASE WHEN rare THEN 199 ELSE (f * 7919) % 199 END AS job,
+                       CASE WHEN is_failed THEN 'failed' ELSE 'succeeded' END AS state,
+                       -- Half of them in the first thirty groups.
+                       1 + CASE WHEN rare THEN 299 WHEN f % 2 = 0 THEN (f / 2) % 30
+                                ELSE (f * 31) % 299 END AS g) b",
+    )
+    .bind(from)
+    .bind(to)
+    .bind(size.executions)
+    .bind(classes)
+    .bind(messages)
+    .bind(fingerprints)
+    .execute(store.pool())
+    .await?;
+    // Who ran it: the register is told, without a million attempts.
+    sqlx::query(
+        "UPDATE failures SET worker = CASE WHEN task_type = 'type_rare' THEN 'worker-rare'
+            ELSE 'worker-' || abs(hashtext(execution_id::text)) % 40 END
+         WHERE worker IS NULL",
+    )
+    .execute(store.pool())
+    .await?;
+    Ok(())
+}
+
+impl Size {
+    /// Those that are failed.
+    pub const fn failed(self) -> i64 {
+        (self.executions + FAILED - 1) / FAILED
+    }
+}

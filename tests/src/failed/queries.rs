@@ -1,0 +1,202 @@
+//! The questions, asked through the library functions that the commands call.
+
+use anyhow::{Context as _, Result};
+use sexton_console::failed::filter::FilterArguments;
+use sexton_console::failed::{details, group};
+use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
+use sexton_store::Store;
+use sexton_store::failures::{
+    GroupChange, GroupFilter, GroupOrder, decide, explain, list_page, search,
+};
+use sexton_store::operator::AuditContext;
+use sexton_store::status;
+use tokio::time::Instant;
+
+use super::QueryTimes;
+
+/// Rows of a page, as the commands ask.
+const PAGE_ROWS: i64 = 50;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub enum Query {
+    /// A page of the list.
+    List(Box<FilterArguments>, Order, Start),
+    /// All of one execution; a different one each time.
+    Show,
+    /// The groups, of a job if it is named.
+    Groups(Option<&'static str>, GroupOrder),
+}
+
+/// Where a page begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Start {
+    /// At the beginning.
+    First,
+    /// In the middle of what is there.
+    Middle,
+}
+
+/// All questions, with their names. The last ones are asked while the largest groups are muted.
+pub fn all_queries() -> Vec<(&'static str, Query)> {
+    let list = |change: &dyn Fn(&mut FilterArguments)| {
+        let mut asked = FilterArguments::default();
+        change(&mut asked);
+        Query::List(Box::new(asked), Order::Newest, Start::First)
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let param = |text: &str| vec![text.to_owned()];
+    vec![
+        ("list, newest first", list(&|_| ())),
+        ("list, oldest first", Query::List(Box::default(), Order::Oldest, Start::First)),
+        ("list, in the middle", Query::List(Box::default(), Order::Newest, Start::Middle)),
+        ("--job, common", list(&|a| a.job = text("team.job7"))),
+        ("--job, rare", list(&|a| a.job = text("team.job199"))),
+        ("--task-type, common", list(&|a| a.task_type = text("type_7"))),
+        ("--task-type, rare", list(&|a| a.task_type = text("type_rare"))),
+        ("--pool, common", list(&|a| a.pool = text("pool-1"))),
+        ("--pool, rare", list(&|a| a.pool = text("pool-rare"))),
+        ("--error-class, common", list(&|a| a.error_class = text("exit_3"))),
+        ("--error-class, rare", list(&|a| a.error_class = text("rare_class"))),
+        ("--worker, common", list(&|a| a.worker = text("worker-7"))),
+        ("--worker, rare", list(&|a| a.worker = text("worker-rare"))),
+        ("--text, common", list(&|a| a.text = text("declined by bank"))),
+        ("--text, of one group", list(&|a| a.text = text("bank abz"))),
+        ("--text, rare", list(&|a| a.text = text("zanzibar"))),
+        ("--text, nowhere", list(&|a| a.text = text("atlantis"))),
+        ("--label, common", list(&|a| a.label = param("team=t3"))),
+        ("--label, rare", list(&|a| a.label = param("team=rare"))),
+        ("--params, common", list(&|a| a.params = param("tenant=t1"))),
+        ("--params, one in a thousand", list(&|a| a.params = param("order.id=77"))),
+        ("--params, one", list(&|a| a.params = param("customer=5000"))),
+        ("--params, nowhere", list(&|a| a.params = param("customer=none"))),
+        (
+            "--since and --until",
+            list(&|a| {
+                a.since = text("20d");
+                a.until = text("19d");
+            }),
+        ),
+        (
+            "--job and --text",
+            list(&|a| {
+                a.job = text("team.job7");
+                a.text = text("bank aaz");
+            }),
+        ),
+        (
+            "--job and --error-class",
+            list(&|a| {
+                a.job = text("team.job7");
+                a.error_class = text("exit_3");
+            }),
+        ),
+        (
+            "--text and --params",
+            list(&|a| {
+                a.text = text("bank abz");
+                a.params = param("tenant=t1");
+            }),
+        ),
+        ("show", Query::Show),
+        ("groups", Query::Groups(None, GroupOrder::Count)),
+        ("groups, last seen first", Query::Groups(None, GroupOrder::Last)),
+        ("groups --job", Query::Groups(Some("team.job7"), GroupOrder::Count)),
+    ]
+}
+
+/// Asks each question so many times, and again the list by its group and with muted groups.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<QueryTimes>> {
+    let mut all = all_queries();
+    let largest = group::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
+    let largest: Vec<String> =
+        largest.map_err(failed)?.into_iter().map(|told| told.group.fingerprint).collect();
+    let of = |fingerprint: &String| {
+        let asked = FilterArguments {
+            fingerprint: Some(fingerprint.clone()),
+            ..FilterArguments::default()
+        };
+        Query::List(Box::new(asked), Order::Newest, Start::First)
+    };
+    all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
+    let mut answered = Vec::with_capacity(all.len() + 1);
+    for (name, question) in &all {
+        answered.push(ask(store, name, question, rounds).await?);
+    }
+    let by = AuditContext { actor: "bench", reason: None };
+    for fingerprint in &largest {
+        let muted = GroupChange::Decide(GroupDecision::Muted);
+        decide(store, fingerprint, muted, by, None).await?;
+    }
+    let list = Query::List(Box::default(), Order::Newest, Start::First);
+    answered.push(ask(store, "list, the largest groups muted", &list, rounds).await?);
+    Ok(answered)
+}
+
+async fn ask(
+    store: &Store,
+    name: &'static str,
+    question: &Query,
+    rounds: usize,
+) -> Result<QueryTimes> {
+    let mut times = Vec::with_capacity(rounds);
+    let mut rows = 0;
+    let start = starting(store, question).await?;
+    let everything = search(store, &FailureFilter::default(), Order::Oldest, None, 1_000).await?;
+    for round in 0..rounds.max(1) {
+        let began = Instant::now();
+        rows = match question {
+            Query::List(asked, order, _) => {
+                let now = status::clock(store).await?;
+                let filter = asked.read(store, false, now).await.map_err(failed)?;
+                list_page(store, &filter, *order, start, PAGE_ROWS).await?.0.len()
+            }
+            Query::Show => {
+                let which = &everything[(round * 7_919) % everything.len()];
+                usize::from(
+                    details::find(store, which.execution_id).await.map_err(failed)?.is_some(),
+                )
+            }
+            Query::Groups(job, order) => {
+                let job = match job {
+                    Some(name) => sexton_store::jobs::find_including_deleted(store, name)
+                        .await?
+                        .map(|job| job.id),
+                    None => None,
+                };
+                let filter = GroupFilter { job, ..GroupFilter::default() };
+                group::list(store, &filter, *order, PAGE_ROWS, None).await.map_err(failed)?.len()
+            }
+        };
+        times.push(began.elapsed().as_secs_f64() * 1_000.0);
+    }
+    times.sort_by(f64::total_cmp);
+    let plans = match question {
+        Query::List(asked, order, _) => {
+            let now = status::clock(store).await?;
+            let filter = asked.read(store, false, now).await.map_err(failed)?;
+            explain(store, &filter, *order, start, PAGE_ROWS).await?
+        }
+        _ => Vec::new(),
+    };
+    Ok(QueryTimes { name, rows, times, plans })
+}
+
+/// The cursor in the middle of the time that is there.
+async fn starting(store: &Store, question: &Query) -> Result<Option<PageCursor>> {
+    let Query::List(_, order, Start::Middle) = question else { return Ok(None) };
+    let all = FailureFilter::default();
+    let one = |order| search(store, &all, order, None, 1);
+    let (first, last) = (one(Order::Oldest).await?, one(Order::Newest).await?);
+    let (Some(first), Some(last)) = (first.first(), last.first()) else { return Ok(None) };
+    let at = first.failed_at + (last.failed_at - first.failed_at) / 2;
+    Ok(Some(PageCursor { order: *order, at, id: uuid::Uuid::nil() }))
+}
+
+fn failed(failure: sexton_console::failure::Failure) -> anyhow::Error {
+    anyhow::Error::msg(failure)
+}

@@ -1,0 +1,48 @@
+//! The register of failures: a scheduler dies between two of its steps.
+
+use anyhow::Result;
+use uuid::Uuid;
+
+use super::{CrashTarget, not_passed, nothing};
+use crate::torture::arena::{Arena, Role};
+use crate::torture::fault::Program;
+use crate::torture::strike::Outcome;
+use crate::torture::strike::failure::follows;
+use crate::torture::strike::manual::park;
+
+/// A failure that the register has to take in again, as after an upgrade.
+pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
+    let id = park(arena).await?;
+    let target = CrashTarget::at(name).alone(arena);
+    arena.kill(Program::Scheduler, Role::Victim);
+    sqlx::query("UPDATE executions SET fingerprint = NULL WHERE id = $1")
+        .bind(id)
+        .execute(arena.pool())
+        .await?;
+    sqlx::query("UPDATE failures_fill SET filled_to = NULL, done_at = NULL")
+        .execute(arena.pool())
+        .await?;
+    target.start(arena)?;
+    let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
+    let at = target.blow(arena, at).await?;
+    target.go_on(arena)?;
+    arena.complete()?;
+    let told = arena.until(arena.timeouts.recovery, async || registered(arena, id).await).await;
+    follows(told.is_some(), "the register lacks a failure, or counts it otherwise")?;
+    Ok(target.recovery(arena, at, vec![id]).await?.of_the_past())
+}
+
+/// The failure has its row, everything is brought in, and the counts are what the rows say.
+async fn registered(arena: &Arena, id: Uuid) -> Result<Option<()>> {
+    let fits: bool = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM failures WHERE execution_id = $1 AND fingerprint IS NOT NULL)
+            AND EXISTS (SELECT FROM failures_fill WHERE done_at IS NOT NULL)
+            AND (SELECT coalesce(sum(n), 0) FROM (SELECT standing AS n FROM failure_counts
+                    UNION ALL SELECT change FROM failure_changes) n)
+                = (SELECT count(*) FROM failures WHERE NOT discarded AND fingerprint IS NOT NULL)",
+    )
+    .bind(id)
+    .fetch_one(arena.pool())
+    .await?;
+    Ok(fits.then_some(()))
+}

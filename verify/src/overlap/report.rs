@@ -1,0 +1,109 @@
+//! The job's executions in words, for the documentation.
+
+use sexton_model::job::Overlap;
+use sexton_model::overlap::WaitReason;
+use sexton_model::state::State;
+
+use super::{Action, Broken, Fence, Job, World, explore};
+use crate::scenarios::with_commas;
+
+/// The head of [`table`].
+const HEAD: &str =
+    "| policy | bounds | states | steps | longest shortest history |\n|---|---|---|---|---|";
+
+/// The table of what was looked at.
+///
+/// # Errors
+///
+/// What is broken.
+pub fn table() -> Result<String, Box<Broken>> {
+    let mut table = vec![HEAD.to_owned()];
+    for policy in [Overlap::Queue, Overlap::Replace] {
+        let found = explore(&Job::whole(policy))?;
+        table.push(format!(
+            "| `{}` | three executions, two schedulers, any death of a worker, any two deeds of people \
+             | {} | {} | {} |",
+            policy.as_str(),
+            with_commas(found.states as u64),
+            with_commas(found.steps),
+            found.depth
+        ));
+    }
+    Ok(table.join("\n"))
+}
+
+/// The history of each fence that is taken down.
+pub fn counterexamples() -> String {
+    let told = |fence: Fence| {
+        let broken = explore(&Job::mutant(fence)).err();
+        let (property, steps) = broken.map_or(("nothing", String::new()), |broken| {
+            (broken.property.sentence(), render(&broken))
+        });
+        format!("### Without {}\n\nBroken: {property}.\n\n{steps}", fence.title())
+    };
+    Fence::ALL.map(told).join("\n")
+}
+
+/// A numbered list.
+pub(crate) fn render(broken: &Broken) -> String {
+    let mut before = None;
+    let mut lines = Vec::with_capacity(broken.history.len());
+    for (index, (action, after)) in broken.history.iter().enumerate() {
+        lines.push(format!("{}. {}\n", index + 1, line(*action, before.as_ref(), after)));
+        before = Some(*after);
+    }
+    lines.concat()
+}
+
+fn line(action: Action, before: Option<&World>, after: &World) -> String {
+    let name = |one: usize| format!("execution {}", one + 1);
+    let became = |one: usize| after.executions[one].state.map_or("unclaimed", State::as_str);
+    let claimed = || {
+        let known =
+            |world: &World| world.executions.iter().filter(|one| one.state.is_some()).count();
+        let new = known(after).saturating_sub(1);
+        let how = match after.executions[new].waits {
+            Some(WaitReason::Queue | WaitReason::Replace) => "it waits".to_owned(),
+            Some(WaitReason::Turn) => "it waits for its turn".to_owned(),
+            None => format!("it is {}", became(new)),
+        };
+        let replaced: Vec<String> = (0..new)
+            .filter(|one| {
+                let was = before.is_some_and(|world| world.executions[*one].condemned);
+                after.executions[*one].condemned && !was
+            })
+            .map(name)
+            .collect();
+        let instead = if replaced.is_empty() {
+            String::new()
+        } else {
+            format!(" in the place of {}", replaced.join(" and "))
+        };
+        format!("{}{instead}: {how}", name(new))
+    };
+    match action {
+        Action::LookToClaim(who) => format!("scheduler {} looks at what is under way", who + 1),
+        Action::Claim(who) => format!("scheduler {} claims {}", who + 1, claimed()),
+        Action::LookForWaiters(who) => format!("scheduler {} finds a waiter it may admit", who + 1),
+        Action::Admit(who) => format!("scheduler {} admits the first waiter", who + 1),
+        Action::Open(one) => {
+            format!("a worker receives a ticket of {}: {}", name(one), became(one))
+        }
+        Action::End(one, well) => {
+            format!("the task of {} ends {}", name(one), if well { "well" } else { "badly" })
+        }
+        Action::Settle(one) => format!("its worker settles {}: {}", name(one), became(one)),
+        Action::Write(one) => {
+            format!("its worker writes the success of {}, not yet committed", name(one))
+        }
+        Action::Commit(one) => format!("that is committed: {} is {}", name(one), became(one)),
+        Action::Lose(one) => format!("the rescuer ends {} as lost: {}", name(one), became(one)),
+        Action::Die(one) => format!("the worker of {} dies", name(one)),
+        Action::Trigger => format!("somebody triggers {}", claimed()),
+        Action::Cancel(one) => format!("somebody cancels {}: {}", name(one), became(one)),
+        Action::Requeue(one) => format!("somebody requeues {}: it waits for its turn", name(one)),
+        Action::CopyBack(one) => {
+            format!("somebody copies the parked message of {} to the main queue", name(one))
+        }
+    }
+}
