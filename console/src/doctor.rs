@@ -54,7 +54,7 @@ impl Finding {
     }
 
     /// Less bad than the list says.
-    const fn as_note(mut self) -> Self {
+    const fn into_note(mut self) -> Self {
         self.severity = Severity::Note;
         self
     }

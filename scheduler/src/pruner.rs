@@ -260,7 +260,7 @@ impl PruneCounts {
         self.stripped += portion.stripped;
         match thing {
             RetentionTarget::Executions | RetentionTarget::OwnKeys => {
-                self.deleted += portion.removed
+                self.deleted += portion.removed;
             }
             _ => self.other += portion.removed,
         }

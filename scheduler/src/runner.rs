@@ -154,7 +154,7 @@ impl LoopContext {
             // The link tells it, and the database was not asked.
             Err(LoopError::BrokerUnavailable | LoopError::Broker(_)) => {}
             Err(LoopError::Store(error)) if is_outage(&error) => {
-                self.database.record_failure(&error)
+                self.database.record_failure(&error);
             }
             Err(error) => {
                 if log_throttle.permits(Instant::now()) {

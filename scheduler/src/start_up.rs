@@ -52,7 +52,7 @@ pub async fn start_up(
                 return Ok(());
             }
             Ok(Err(ApplyError::Store(error))) if is_outage(&error) => {
-                database.record_failure(&error)
+                database.record_failure(&error);
             }
             // Another replica applies the same jobs.
             Ok(Err(ApplyError::Locked)) => {}

@@ -34,7 +34,7 @@ pub async fn pass(
             removed.stripped += done.stripped;
             match thing {
                 RetentionTarget::Executions | RetentionTarget::OwnKeys => {
-                    removed.executions += done.removed
+                    removed.executions += done.removed;
                 }
                 _ => removed.other += done.removed,
             }

@@ -338,7 +338,7 @@ fn log_end(opened: &Opened, attempt_outcome: &AttemptOutcome, state: State, verd
                 snooze.count = used.snoozes,
                 "attempt {attempt} of {job} was too early; the next is due in {} ms",
                 after.as_millis()
-            )
+            );
         }
         (State::Retrying, Decision::Retry { after, used }) => tracing::warn!(
             job.name = job,

@@ -43,18 +43,18 @@ pub(crate) struct Slot {
     context: Arc<Context>,
     consumer: SlotConsumer,
     pool: PoolName,
-    slot_status: SlotStatus,
+    status: SlotStatus,
 }
 
 impl Slot {
     pub(crate) fn new(context: Arc<Context>, consumer: SlotConsumer, pool: PoolName) -> Self {
-        let slot_status = SlotStatus::of(&consumer);
-        Self { context, consumer, pool, slot_status }
+        let status = SlotStatus::of(&consumer);
+        Self { context, consumer, pool, status }
     }
 
     /// What it is at, for the liveness.
     pub(crate) fn slot_status(&self) -> SlotStatus {
-        self.slot_status.clone()
+        self.status.clone()
     }
 
     /// Works until the soft stop (a running task to its end), or until the link is closed.
@@ -89,7 +89,7 @@ impl Slot {
     }
 
     async fn take(&mut self, delivery: Delivery, trial: Option<TrialPermit>) {
-        let _busy = self.slot_status.busy();
+        let _busy = self.status.busy();
         fault::point("worker.received");
         let delivery_state = self.delivery_state(trial);
         let incoming = read_message(Envelope {
@@ -104,7 +104,7 @@ impl Slot {
                 self.open(delivery, execution_id, attempt, delivery_state).await;
             }
             IncomingMessage::Foreign(task) => {
-                Box::pin(self.adopt(delivery, task, delivery_state)).await
+                Box::pin(self.adopt(delivery, task, delivery_state)).await;
             }
             IncomingMessage::Unreadable { reason } => self.park(delivery, &reason).await,
         }

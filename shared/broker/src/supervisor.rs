@@ -122,7 +122,7 @@ fn report_disconnected(shared: &Shared, outage: &mut Outage, failure: &str) {
     shared.set_state(LinkState::Down { reason: Some(failure.to_owned()) });
     match outage.record_failure(Instant::now()) {
         LogDecision::First => {
-            tracing::warn!(link.name = name, "no connection to the broker: {failure}")
+            tracing::warn!(link.name = name, "no connection to the broker: {failure}");
         }
         LogDecision::Still(down) => tracing::warn!(
             link.name = name,

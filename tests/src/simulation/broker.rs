@@ -98,7 +98,7 @@ impl Broker {
         match unpublished.state {
             State::Failed => self.failed.push(message),
             State::Retrying => {
-                self.wait(message, unpublished.due_in.to_std().unwrap_or_default(), now)
+                self.wait(message, unpublished.due_in.to_std().unwrap_or_default(), now);
             }
             _ => self.main.push(message),
         }

@@ -256,7 +256,7 @@ impl Simulation<'_> {
             }
             Err(OperatorError::Conflict { .. }) if stale => self.rolled_back().await?,
             Err(OperatorError::CancelAlreadyRequested(_)) if row.cancel_requested => {
-                self.rolled_back().await?
+                self.rolled_back().await?;
             }
             Err(error) => return Err(error.into()),
         }

@@ -99,7 +99,7 @@ impl TestServers {
             (Server::RabbitMq, ServerFault::Wiped) => drop(own.rabbit.wipe().await),
             (Server::PostgreSql, ServerFault::Frozen) => own.postgres.pause().await?,
             (Server::PostgreSql, ServerFault::Killed | ServerFault::Wiped) => {
-                own.postgres.kill().await?
+                own.postgres.kill().await?;
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl TestServers {
             }
             (Server::PostgreSql, ServerFault::Frozen) => own.postgres.resume().await?,
             (Server::PostgreSql, ServerFault::Killed | ServerFault::Wiped) => {
-                own.postgres.restart().await?
+                own.postgres.restart().await?;
             }
         }
         Ok(())

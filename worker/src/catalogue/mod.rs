@@ -145,7 +145,7 @@ impl Catalogue {
             problems.add(error.span(), None, None, error.message());
         }
         // A damaged file would make good entries look wrong.
-        problems.into_result()?;
+        problems.take_result()?;
         let finder = ProgramFinder::new(folder, search_path);
         let mut tasks = BTreeMap::new();
         for (key, value) in root.get_ref() {
@@ -169,7 +169,7 @@ impl Catalogue {
             let said = "no task type is offered: add `[tasks.NAME]` with what it runs";
             problems.add_if_first(said);
         }
-        problems.into_result()?;
+        problems.take_result()?;
         Ok(Self(tasks))
     }
 }

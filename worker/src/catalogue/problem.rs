@@ -111,7 +111,7 @@ impl Problems {
     /// # Errors
     ///
     /// The problems found so far, if there are any.
-    pub(super) fn into_result(&mut self) -> Result<(), Vec<Problem>> {
+    pub(super) fn take_result(&mut self) -> Result<(), Vec<Problem>> {
         if self.found.is_empty() {
             return Ok(());
         }

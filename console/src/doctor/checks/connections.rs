@@ -38,7 +38,7 @@ fn check_database(database: &Database, found: &mut Vec<Finding>) {
         found.push(Finding::new(Code::DatabaseVersion, version));
     } else if major > newest {
         let text = format!("{version}; {newest} is the newest that was tried");
-        found.push(Finding::new(Code::DatabaseVersion, text).as_note());
+        found.push(Finding::new(Code::DatabaseVersion, text).into_note());
     }
     if !database.local && !server.encrypted {
         found.push(Finding::new(Code::DatabaseNotEncrypted, place));
@@ -57,13 +57,13 @@ fn check_broker(broker: &Broker, found: &mut Vec<Finding>) {
                 found.push(Finding::new(Code::BrokerVersion, evidence));
             }
             Some((major, _)) if major > RABBITMQ_VERSIONS[1].0 => {
-                found.push(Finding::new(Code::BrokerVersion, evidence).as_note());
+                found.push(Finding::new(Code::BrokerVersion, evidence).into_note());
             }
             Some(version) if version < FLAG_ALWAYS_ENABLED => {
                 found.push(Finding::new(Code::BrokerFlagUnseen, evidence));
             }
             Some(_) => {}
-            None => found.push(Finding::new(Code::BrokerVersion, evidence).as_note()),
+            None => found.push(Finding::new(Code::BrokerVersion, evidence).into_note()),
         }
     }
     if !broker.local && !broker.encrypted {

@@ -254,7 +254,7 @@ impl Checker<'_> {
                 bulk_invariant!(look, may, "refused, and it is as it was seen: {item:?}");
             }
             (from, to) => {
-                bulk_invariant!(look, false, "item {ordinal} was {from} and becomes {to}")
+                bulk_invariant!(look, false, "item {ordinal} was {from} and becomes {to}");
             }
         }
         Ok(())
