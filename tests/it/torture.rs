@@ -6,7 +6,7 @@ use std::time::Duration;
 use sexton_tests::torture::Timeouts;
 use sexton_tests::torture::fault::{Fault, ManualAction, NetworkFault, Program, Server};
 use sexton_tests::torture::plan::Amount;
-use sexton_tests::torture::progress::{Line, Progress, counts, struck};
+use sexton_tests::torture::progress::{Line, Progress, counts, list_strikes};
 use sexton_tests::torture::run::{Ended, Ending, Options, ServerSets, run};
 use sexton_tests::torture::test_servers::TestServers;
 use sexton_tests::torture::verdict::Verdict;
@@ -62,14 +62,14 @@ async fn dozens_of_faults_under_load_cause_no_violation_and_a_second_run_has_non
     let folder = tempfile::tempdir().unwrap();
     let ended = torture(folder.path()).await;
     assert_eq!(ended.verdict, Verdict::Kept);
-    assert_eq!(struck(&ended.lines).len(), AMOUNT.total);
+    assert_eq!(list_strikes(&ended.lines).len(), AMOUNT.total);
     let (counts, _) = counts(&ended.lines);
     assert!(counts.executions >= AMOUNT.total as u64, "{counts:?}");
     assert!(counts.attempts > counts.executions, "nothing was tried again: {counts:?}");
 
     let again = torture(folder.path()).await;
     assert_eq!(again.verdict, Verdict::Kept);
-    assert_eq!(struck(&again.lines).len(), AMOUNT.total);
+    assert_eq!(list_strikes(&again.lines).len(), AMOUNT.total);
 
     // A promise that was broken once is not forgotten, whatever is struck afterwards.
     let (progress, _) = Progress::open(folder.path()).unwrap();

@@ -87,8 +87,8 @@ impl Proxy {
         Ok(Self { server: server.to_owned(), address, mode, said, acceptor })
     }
 
-    /// How often the server has said the pattern so far, heard or not.
-    pub fn said(&self) -> usize {
+    /// How often the server has sent the pattern so far, forwarded or not.
+    pub fn matches(&self) -> usize {
         self.said.count()
     }
 

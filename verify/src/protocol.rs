@@ -186,7 +186,7 @@ impl Protocol {
         if !world.seems_lost() || !world.main.is_empty() || anywhere {
             return false;
         }
-        world.owe_again();
+        world.republish();
         true
     }
 }

@@ -157,16 +157,16 @@ impl World {
     }
 
     /// `ticket_published_at = NULL, relay_after = …`.
-    pub(crate) fn owe(&mut self, held: bool) {
+    pub(crate) fn set_unpublished(&mut self, held: bool) {
         self.row.owed = true;
         self.row.held = held;
         self.row.marked_in_pass = false;
     }
 
     /// `ticket_published_at = NULL, rev = rev + 1`, of the reconciler and of the sweep.
-    pub(crate) fn owe_again(&mut self) {
+    pub(crate) fn republish(&mut self) {
         self.new_revision();
-        self.owe(false);
+        self.set_unpublished(false);
     }
 
     /// The claim: a scheduler's, or a worker's for a foreign task. `false`: the key is there.
@@ -180,7 +180,7 @@ impl World {
         }
         self.row.claimed = true;
         if owed {
-            self.owe(true);
+            self.set_unpublished(true);
         }
         true
     }
@@ -287,7 +287,7 @@ impl World {
         }
         if self.row.state.has_ticket() {
             self.new_number();
-            self.owe(head_start);
+            self.set_unpublished(head_start);
             self.row.due = due;
             if self.row.state == State::Retrying && fences.works(Part::Budget) {
                 let before = Usage::from(self.row.used).snoozes;
@@ -310,7 +310,7 @@ impl World {
         if fences.has(Fence::NewNumber) {
             self.new_number();
         }
-        self.owe(false);
+        self.set_unpublished(false);
         true
     }
 
@@ -325,11 +325,11 @@ impl World {
             if self.row.owed {
                 return false;
             }
-            self.owe(true);
+            self.set_unpublished(true);
             return true;
         }
         self.new_revision();
-        self.owe(true);
+        self.set_unpublished(true);
         true
     }
 
@@ -351,9 +351,9 @@ impl World {
             Cause::Requeue => {
                 self.row.used = UsedBudgets::default();
                 self.row.due = true;
-                self.owe(false);
+                self.set_unpublished(false);
             }
-            Cause::Restore => self.owe(false),
+            Cause::Restore => self.set_unpublished(false),
             _ => {}
         }
         true

@@ -1,4 +1,4 @@
-//! The graveyard: what failed (or was discarded) and waits for an operator, as people look for it.
+//! Failed and discarded executions, as operators search for them.
 //!
 //! One [`FailureFilter`] says which executions are meant, for lists, counts and what is done to all of them. It
 //! is stored as JSON beside what is done by it, so its names are part of the database's contract: fields

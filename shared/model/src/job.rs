@@ -277,9 +277,9 @@ pub enum MisfirePolicy {
 pub struct RetryOverrides {
     /// Retries after the first attempt.
     pub max_retries: Option<u32>,
-    /// Attempts that may run into their timeout; the so-many-th parks.
+    /// The attempt that runs into its timeout for this many times parks the execution.
     pub max_timeouts: Option<u32>,
-    /// Attempts that may crash; the so-many-th parks.
+    /// The attempt that crashes for this many times parks the execution.
     pub max_crashes: Option<u32>,
     /// Before the first retry.
     pub delay: Option<Duration>,

@@ -39,9 +39,9 @@ pub struct RetryPolicy {
     pub max_delay: Duration,
     /// A delay varies by up to this fraction to either side, 0 to 1.
     pub jitter: f64,
-    /// Attempts that may run into their timeout, at least 1; the so-many-th parks.
+    /// The attempt that runs into its timeout for this many times parks the execution; at least 1.
     pub max_timeouts: u32,
-    /// Attempts that may crash, at least 1; the so-many-th parks.
+    /// The attempt that crashes for this many times parks the execution; at least 1.
     pub max_crashes: u32,
     /// Attempts that may be snoozed; the next one parks. No setting: [`MAX_SNOOZES`] everywhere.
     pub max_snoozes: u32,

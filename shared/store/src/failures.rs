@@ -1,4 +1,4 @@
-//! The graveyard: what failed or was discarded, as operators look for it, and groups of what failed alike.
+//! Failed and discarded executions, as operators search for them, and the groups of those that failed alike.
 //!
 //! The table `failures` has a row for each such execution. A trigger keeps it in the transaction that fails
 //! the execution or ends the failure, so that it is never behind; rows that never fail cost nothing.

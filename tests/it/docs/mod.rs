@@ -13,6 +13,7 @@ mod reliability;
 mod retention;
 mod servers;
 mod shape;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Putting right what failed: bulks, and the audit of what operators did.
+//! Requeue, discard and restore: bulks, and the audit of what operators did.
 //!
 //! Method: failed rows, a bulk that somebody asks for, rounds of the scheduler's loop at instants of the
 //! test's choice, then a look at rows, queue and audit.

@@ -77,7 +77,7 @@ async fn made_as_old_as_they_are(platform: &Platform) {
 }
 
 /// What `sexton status` tells: how many tickets are owed, and for how many seconds.
-async fn debt(platform: &Platform) -> (i64, i64) {
+async fn unpublished_tickets(platform: &Platform) -> (i64, i64) {
     let status = platform.sexton_json(&["status"]).await;
     assert_eq!(status["broker"]["reachable"], false, "{status}");
     let database = &status["database"];
@@ -193,7 +193,7 @@ async fn firings_of_an_hour_without_a_broker_are_claimed_logged_and_published_in
     assert_claims_go_on(&platform).await;
     made_as_old_as_they_are(&platform).await;
     let least = count(&platform, OWED).await;
-    let (told, age_s) = debt(&platform).await;
+    let (told, age_s) = unpublished_tickets(&platform).await;
     assert!((least..least + 1000).contains(&told), "{told} of {least} are told");
     assert!((3590..5400).contains(&age_s), "the oldest for {age_s} s");
     let shown = platform.sexton(&["status"]).await.stdout;

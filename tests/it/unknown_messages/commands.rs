@@ -102,7 +102,7 @@ async fn a_refused_command_gives_the_reason_and_a_remedy() {
     stage.pass().await;
     let gone = stage.command(&["discard", &id, "--reason", "x", "--yes"]).await;
     assert!(gone.stderr.contains("not in the failed queue any more"), "{gone}");
-    assert_eq!(stage.deeds("discard_raw").await, 1, "only what was done is recorded");
+    assert_eq!(stage.count_actions("discard_raw").await, 1, "only what was done is recorded");
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn one_of_two_operators_discards_the_same_message() {
     let mut codes = [one.status.code(), other.status.code()];
     codes.sort();
     assert_eq!(codes, [Some(0), Some(4)], "{one}\n{other}");
-    assert_eq!(stage.deeds("discard_raw").await, 1);
+    assert_eq!(stage.count_actions("discard_raw").await, 1);
 }
 
 #[tokio::test]

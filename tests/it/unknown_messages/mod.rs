@@ -161,7 +161,7 @@ impl Stage {
         assert!(done.status.success(), "{done}");
     }
 
-    async fn deeds(&self, action: &str) -> i64 {
+    async fn count_actions(&self, action: &str) -> i64 {
         sqlx::query_scalar("SELECT count(*) FROM operator_actions WHERE action = $1")
             .bind(action)
             .fetch_one(self.platform.store().pool())

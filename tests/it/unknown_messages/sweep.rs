@@ -83,7 +83,10 @@ async fn the_next_sweep_applies_a_discard_and_a_restore_republishes_the_message(
     assert_eq!(stage.state(&id).await, "parked");
     // Its properties have come back, too: it is the same message.
     assert_eq!(stage.listed(&[]).await.len(), 2);
-    assert_eq!((stage.deeds("discard_raw").await, stage.deeds("restore_raw").await), (1, 1));
+    assert_eq!(
+        (stage.count_actions("discard_raw").await, stage.count_actions("restore_raw").await),
+        (1, 1)
+    );
 }
 
 #[tokio::test]

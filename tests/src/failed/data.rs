@@ -60,7 +60,7 @@ pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result
     let mut from = 0;
     while from < size.executions {
         let to = size.executions.min(from + INSERT_BATCH_ROWS);
-        portion(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
+        insert_executions(store, from, to, size, [&classes, &messages, &fingerprints]).await?;
         while aggregate(store, FOLD, None).await?.changes > 0 {}
         from = to;
         say(from);
@@ -80,7 +80,7 @@ pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result
 
 /// Executions `from` to before `to`. Every tenth is failed, in a group of which the smaller numbers have
 /// more; job 199 has one failure in ten thousand, and so have the rare worker, word, pool and param.
-async fn portion(
+async fn insert_executions(
     store: &Store,
     from: i64,
     to: i64,

@@ -229,7 +229,7 @@ impl Simulation<'_> {
         let end = Outcome { reply: Some(reply), ..End::Succeeds.into() };
         slot.step = Step::Ran { opened, end };
         self.ledger.succeed(id);
-        self.ledger.bulks.said(id, attempt, reply);
+        self.ledger.bulks.record_answer(id, attempt, reply);
     }
 
     fn send(&mut self, slot: u8, cut: Cut) {

@@ -131,7 +131,7 @@ impl Progress {
 
 /// The faults that were struck in arenas that were judged in the end, each with the time until the
 /// recovery.
-pub fn struck(lines: &[Line]) -> Vec<(Fault, Option<Duration>)> {
+pub fn list_strikes(lines: &[Line]) -> Vec<(Fault, Option<Duration>)> {
     let judged: BTreeSet<(u64, usize)> = closed(lines).map(|(of, ..)| of).collect();
     let one = |line: &Line| match line {
         Line::Struck { session, arena, fault, recovery_ms, .. }
@@ -247,7 +247,10 @@ mod tests {
             // Another session's arena of the same number is another arena.
             closed_with(2, 0, 7, 10),
         ];
-        assert_eq!(struck(&lines), [(Fault::Point("worker.ran"), Some(Duration::from_millis(6)))]);
+        assert_eq!(
+            list_strikes(&lines),
+            [(Fault::Point("worker.ran"), Some(Duration::from_millis(6)))]
+        );
         assert_eq!(strikes(&lines), 2);
     }
 

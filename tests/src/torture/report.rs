@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::fault::Fault;
-use super::progress::{Counts, Line, broken, counts, struck};
+use super::progress::{Counts, Line, broken, counts, list_strikes};
 
 /// What a report is made of.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Report {
             }
         }
         (report.counts, report.time) = counts(lines);
-        for (fault, recovery) in struck(lines) {
+        for (fault, recovery) in list_strikes(lines) {
             report.recoveries.entry(fault).or_default().push(recovery);
         }
         report

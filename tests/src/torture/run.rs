@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::final_check;
 use super::oracle::Violation;
 use super::plan::{self, Amount};
-use super::progress::{Line, Progress, broken, check_versions, struck};
+use super::progress::{Line, Progress, broken, check_versions, list_strikes};
 use super::strike::{Outcome, strike};
 use super::test_servers::TestServers;
 use super::verdict::Verdict;
@@ -136,7 +136,7 @@ pub async fn run(options: Options, sites: &ServerSets, ending: Ending) -> Result
     progress.append(&Line::Begun { seed: options.seed, versions })?;
 
     let whole = plan::plan(options.seed, &options.kinds, options.amount);
-    let done: Vec<Fault> = struck(&lines).into_iter().map(|(fault, _)| fault).collect();
+    let done: Vec<Fault> = list_strikes(&lines).into_iter().map(|(fault, _)| fault).collect();
     let mut left = plan::left(&whole, &done);
     left.sort_by_key(|fault| !options.first.contains(fault));
     let wanted = left.len();

@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::plan::{self, Amount};
-use super::progress::{Line, broken, struck};
+use super::progress::{Line, broken, list_strikes};
 
 /// What came of a run, by all that its sessions have written down.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ impl Verdict {
         if !broken.is_empty() {
             return Self::Broken(broken.into_iter().map(|(_, what)| what.to_owned()).collect());
         }
-        let struck: Vec<Fault> = struck(lines).into_iter().map(|(fault, _)| fault).collect();
+        let struck: Vec<Fault> = list_strikes(lines).into_iter().map(|(fault, _)| fault).collect();
         let left = plan::left(&plan::plan(seed, kinds, amount), &struck).len();
         let short_of = plan::short_of(kinds, &struck, amount.each);
         if left == 0 && short_of.is_empty() {

@@ -108,7 +108,7 @@ impl Protocol {
             Fault::WrongGuess => {
                 let guess = world.seems_lost();
                 if guess {
-                    world.owe_again();
+                    world.republish();
                 }
                 guess
             }

@@ -84,7 +84,7 @@ impl Protocol {
         let row = &world.row;
         let unseen = row.state == State::Failed && !row.owed && !row.marked_in_pass && !seen;
         if left == 0 && unseen && row.claimed && self.fences.works(Part::SweepOwes) {
-            world.owe_again();
+            world.republish();
         }
         world.end_pass();
         true

@@ -41,7 +41,7 @@ pub(super) type MailRefusal = (&'static str, String);
 pub(crate) fn check_template(text: &str) -> Result<(), String> {
     match environment().template_from_str(text) {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("is no template: {}", said(&error))),
+        Err(error) => Err(format!("is no template: {}", describe(&error))),
     }
 }
 
@@ -126,12 +126,12 @@ fn rendered(what: &str, template: &str, max: usize, task: &TaskRun) -> Result<St
             Err(invalid(format!("`{what}` has more than {max} bytes")))
         }
         Err(error) => {
-            Err(("email_template", format!("`{what}` cannot be filled in: {}", said(&error))))
+            Err(("email_template", format!("`{what}` cannot be filled in: {}", describe(&error))))
         }
     }
 }
 
-fn said(error: &minijinja::Error) -> String {
+fn describe(error: &minijinja::Error) -> String {
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
     match error.line() {
         Some(line) => format!("{detail} (line {line})"),

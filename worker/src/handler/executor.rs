@@ -242,7 +242,7 @@ fn panicked(
     recorder: &Recorder,
     ctx: &Ctx,
 ) -> Outcome {
-    let (message, panic) = panic_capture.told(payload);
+    let (message, panic) = panic_capture.take(payload);
     let told = format!("{message}\n{}", panic.backtrace.unwrap_or_default());
     recorder.push(Stream::Stderr, ctx.now(), told.as_bytes());
     Outcome::Failed { class: PANIC.to_owned(), message }

@@ -56,8 +56,8 @@ impl PanicCapture {
         *self.lock() = Some(Panic { place, backtrace });
     }
 
-    /// The panic, and what is to be said of it.
-    pub(super) fn told(&self, payload: &(dyn Any + Send)) -> (String, Panic) {
+    /// Takes the captured panic, with its message.
+    pub(super) fn take(&self, payload: &(dyn Any + Send)) -> (String, Panic) {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
         let panic = self.lock().take().unwrap_or_default();

@@ -23,7 +23,7 @@ pub(super) const CASES: &[Case] = &[
     Case { name: "read a ticket", when: "a ticket arrives", prepare: read },
     Case { name: "read a foreign task", when: "another system publishes", prepare: foreign },
     Case { name: "answer an unopened ticket", when: "a ticket opens nothing", prepare: unopened },
-    Case { name: "choose a delay queue", when: "a ticket has to wait", prepare: hop },
+    Case { name: "choose a delay queue", when: "a ticket has to wait", prepare: next_queue },
 ];
 
 const EXECUTION: &str = "0195b2f4-6c1e-7d3a-9f52-3b8e4c1d7a60";
@@ -138,7 +138,7 @@ fn unopened() -> Call {
     call(move || open::decide_unopened(black_box(number(1)), Some(black_box(&row))))
 }
 
-fn hop() -> Call {
+fn next_queue() -> Call {
     call(|| {
         delay_queues::next_queue(
             black_box(Duration::from_secs(70)),

@@ -18,7 +18,7 @@ use sexton_store::trigger::{Trigger, trigger};
 use uuid::Uuid;
 
 use super::Fixture;
-use oracle::{Oracle, Pattern, Told};
+use oracle::{ExplainedFiring, Oracle, Pattern};
 
 const CASES: u64 = 8;
 const STEPS: usize = 60;
@@ -193,7 +193,7 @@ impl<'a> Story<'a> {
     }
 
     /// What the ledger says of everything up to an hour ahead, page by page.
-    async fn told(&self) -> Vec<Told> {
+    async fn explain_all(&self) -> Vec<ExplainedFiring> {
         let job = find(self.f.db.store(), &self.name).await.unwrap().unwrap();
         let (mut from, to) = (self.oracle.begin() - TimeDelta::days(1), self.horizon());
         let mut all = Vec::new();
@@ -201,7 +201,7 @@ impl<'a> Story<'a> {
             let when = FiringSelector::Between { from, to, most: 777 };
             let answer =
                 explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap().unwrap();
-            all.extend(answer.firings.into_iter().map(|firing| Told {
+            all.extend(answer.firings.into_iter().map(|firing| ExplainedFiring {
                 at: firing.scheduled_for,
                 behind: firing.into_key.or(firing.actor),
                 disposition: firing.disposition,
@@ -218,7 +218,7 @@ impl<'a> Story<'a> {
     }
 
     async fn is_told_as_it_was(&mut self, seed: u64) {
-        let (told, walk) = (self.told().await, self.oracle.walk(self.now, self.horizon()));
+        let (told, walk) = (self.explain_all().await, self.oracle.walk(self.now, self.horizon()));
         for (told, walked) in told.iter().zip(&walk) {
             assert_eq!(told, walked, "story {seed}: left is the ledger's");
         }

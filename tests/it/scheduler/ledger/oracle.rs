@@ -34,7 +34,7 @@ impl Pattern {
 
 /// A firing's disposition, and who or what is behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Told {
+pub(super) struct ExplainedFiring {
     pub(super) at: DateTime<Utc>,
     pub(super) disposition: String,
     pub(super) behind: Option<String>,
@@ -210,7 +210,7 @@ impl Oracle {
     }
 
     /// What became of every firing up to `horizon`, in the order of time.
-    pub(super) fn walk(&self, now: DateTime<Utc>, horizon: DateTime<Utc>) -> Vec<Told> {
+    pub(super) fn walk(&self, now: DateTime<Utc>, horizon: DateTime<Utc>) -> Vec<ExplainedFiring> {
         let end = if self.deleted { now } else { horizon };
         // Before there was a job nothing was to run; what was backfilled has run.
         let mut all = self.before_the_job(self.begin - TimeDelta::days(1));
@@ -227,7 +227,7 @@ impl Oracle {
                         (None, None) if paused.is_some() => ("paused".to_owned(), paused),
                         (None, None) => ("due".to_owned(), None),
                     };
-                Told { at, disposition, behind }
+                ExplainedFiring { at, disposition, behind }
             })
             .collect()
     }

@@ -105,7 +105,7 @@ impl LoadedPlatform {
         let attempts = self.ledger.lines("begin").len();
         let lost = self.number("count(*) FROM attempts WHERE outcome = 'lost'").await.unwrap();
         let faults = self.faults.get();
-        let delivered = self.line(Line::WorkerToBroker).said();
+        let delivered = self.line(Line::WorkerToBroker).matches();
         println!(
             "MEASURED {delivered} deliveries for {attempts} attempts, {lost} lost, {faults} faults"
         );

@@ -53,7 +53,7 @@ impl Scene {
     }
 
     /// The numbers of the guards that wait after a first task.
-    async fn spares(&self) -> Vec<i32> {
+    async fn waiting_guards(&self) -> Vec<i32> {
         let first = self.guard_of_a_task().await;
         let mut started = self.started(3).await;
         started.retain(|&guard| guard != first);
@@ -84,7 +84,7 @@ async fn gone(pid: i32) {
 #[tokio::test]
 async fn a_task_takes_a_guard_from_the_pool_and_the_pool_is_refilled() {
     let scene = Scene::new();
-    let ahead = scene.spares().await;
+    let ahead = scene.waiting_guards().await;
     assert_eq!(ahead.len(), 2, "the first task had to wait for its guard");
     let second = scene.guard_of_a_task().await;
     assert!(ahead.contains(&second), "{second} was started for its task, {ahead:?} before");
@@ -94,7 +94,7 @@ async fn a_task_takes_a_guard_from_the_pool_and_the_pool_is_refilled() {
 #[tokio::test]
 async fn a_killed_pooled_guard_affects_no_task() {
     let scene = Scene::new();
-    let spares = scene.spares().await;
+    let spares = scene.waiting_guards().await;
     for &spare in &spares {
         kill_process(Pid::from_raw(spare).unwrap(), Signal::KILL).unwrap();
         gone(spare).await;
@@ -106,7 +106,7 @@ async fn a_killed_pooled_guard_affects_no_task() {
 #[tokio::test]
 async fn pooled_guards_end_once_unused() {
     let scene = Scene::new();
-    let spares = scene.spares().await;
+    let spares = scene.waiting_guards().await;
     drop(scene);
     for spare in spares {
         gone(spare).await;

@@ -203,7 +203,7 @@ impl Checker<'_> {
         bulk_invariant!(look, same, "item {ordinal} is another");
         let row = look.before.get(&item.execution);
         let meant = row.filter(|row| is_as_seen(look.is, item, row));
-        let said = self.said(look, ordinal, item);
+        let said = self.valid_answer(look, ordinal, item);
         let is_asked = self.is_asked(look.is, row);
         match (old.state.as_str(), item.state.as_str()) {
             ("waiting", "done") => {
@@ -240,7 +240,8 @@ impl Checker<'_> {
                 self.ledger.bulks.resolved.insert(item.execution);
             }
             ("unasked", "waiting") => {
-                let told = !is_asked || self.told(look, ordinal) == Some(ScriptedAnswer::No);
+                let told =
+                    !is_asked || self.recorded_answer(look, ordinal) == Some(ScriptedAnswer::No);
                 bulk_invariant!(look, told, "it waits, though nobody said no: {item:?}");
             }
             ("unasked", "left") => {
@@ -249,7 +250,7 @@ impl Checker<'_> {
                 bulk_invariant!(look, !told, "left, though the answer was {said:?}: {item:?}");
             }
             ("unasked" | "waiting", "refused") => {
-                let edited = row.is_some() && self.told(look, ordinal) != said;
+                let edited = row.is_some() && self.recorded_answer(look, ordinal) != said;
                 let may = meant.is_none() || edited;
                 bulk_invariant!(look, may, "refused, and it is as it was seen: {item:?}");
             }
@@ -265,17 +266,22 @@ impl Checker<'_> {
         bulk.asks("command") || (bulk.asks("task") && row.is_some_and(|row| (self.is_asked)(row)))
     }
 
-    /// What was said of an item, about the params that its execution has.
-    fn said(&self, look: &BulkChecker<'_>, ordinal: i64, item: &Item) -> Option<ScriptedAnswer> {
-        let said = self.told(look, ordinal)?;
+    /// The answer about an item, if it is about the params that its execution has.
+    fn valid_answer(
+        &self,
+        look: &BulkChecker<'_>,
+        ordinal: i64,
+        item: &Item,
+    ) -> Option<ScriptedAnswer> {
+        let said = self.recorded_answer(look, ordinal)?;
         let Some(question) = look.is.questions.get(&ordinal) else { return Some(said) };
         let asked = self.ledger.bulks.params.get(&question.id)?;
         let has = &look.before.get(&item.execution)?.params;
         (asked == has).then_some(said)
     }
 
-    /// What was said of it, about whichever params.
-    fn told(&self, look: &BulkChecker<'_>, ordinal: i64) -> Option<ScriptedAnswer> {
+    /// The answer about an item, about whichever params.
+    fn recorded_answer(&self, look: &BulkChecker<'_>, ordinal: i64) -> Option<ScriptedAnswer> {
         if look.is.asks("command") {
             return self.ledger.bulks.command(look.is.id, ordinal);
         }

@@ -71,8 +71,8 @@ impl BulkLedger {
         self.paces.entry(id).or_insert((now, 0));
     }
 
-    /// An attempt of a question says something.
-    pub(in crate::simulation) fn said(
+    /// An attempt of a question answers.
+    pub(in crate::simulation) fn record_answer(
         &mut self,
         id: ExecutionId,
         at: AttemptNumber,
