@@ -52,18 +52,20 @@ fn is_judged(path: &Path) -> bool {
 /// The name of the item that a line of Rust begins, if it begins one.
 fn item_name(line: &str) -> Option<&str> {
     const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "mod", "const", "static"];
-    const BEFORE: [&str; 8] = ["pub", "crate", "super", "self", "in", "const", "async", "unsafe"];
+    const MODIFIERS: [&str; 4] = ["pub", "const", "async", "unsafe"];
+    let line = match line.split_once(')') {
+        Some((visibility, item)) if visibility.trim_start().starts_with("pub(") => item,
+        _ => line,
+    };
     let mut words = line
         .split(|character: char| !character.is_alphanumeric() && character != '_')
         .filter(|word| !word.is_empty());
-    let mut kind = None;
-    words
-        .find(|word| {
-            let is_kind = ITEMS.contains(word);
-            kind = if is_kind { Some(*word) } else { kind };
-            !is_kind && !BEFORE.contains(word)
-        })
-        .filter(|_| kind.is_some())
+    let mut is_item = false;
+    let name = words.find(|word| {
+        is_item |= ITEMS.contains(word);
+        !ITEMS.contains(word) && !MODIFIERS.contains(word)
+    });
+    name.filter(|_| is_item)
 }
 
 #[test]

@@ -35,7 +35,7 @@ const BETWEEN_FULL: Duration = Duration::from_millis(240);
 /// Lines of a scheduler in all.
 const LINES: usize = 60;
 
-const OWED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 
 /// The jobs, and one that fires every second.
 fn jobs() -> String {
@@ -192,7 +192,7 @@ async fn firings_of_an_hour_without_a_broker_are_claimed_logged_and_published_in
     assert!(cold < warm + GROWTH, "it grew from {warm} to {cold} bytes");
     assert_claims_go_on(&platform).await;
     made_as_old_as_they_are(&platform).await;
-    let least = count(&platform, OWED).await;
+    let least = count(&platform, UNPUBLISHED).await;
     let (told, age_s) = unpublished_tickets(&platform).await;
     assert!((least..least + 1000).contains(&told), "{told} of {least} are told");
     assert!((3590..5400).contains(&age_s), "the oldest for {age_s} s");
@@ -201,7 +201,7 @@ async fn firings_of_an_hour_without_a_broker_are_claimed_logged_and_published_in
 
     let back = sexton_service::clock::now();
     rabbit.restart().await.unwrap();
-    until(&platform, OWED, 0).await;
+    until(&platform, UNPUBLISHED, 0).await;
     let times = arrived(&platform).await;
     let of_the_hour: Vec<_> = times.into_iter().filter(|time| *time < back).collect();
     assert!(of_the_hour.len() as i64 >= least, "{} of {least}", of_the_hour.len());

@@ -7,7 +7,7 @@ use super::loaded_platform::LoadedPlatform;
 use super::{BEYOND, BROKER, LEASE, Machine, private};
 
 /// What was claimed while there was no broker to tell.
-const OWED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 
 #[tokio::test]
 async fn rabbitmq_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {
@@ -28,7 +28,7 @@ pub(super) async fn restarted_killed_and_frozen(machine: Machine) {
 
     platform_under_load.fault();
     rabbit.kill().await.unwrap();
-    platform_under_load.at_least(OWED, 5).await;
+    platform_under_load.at_least(UNPUBLISHED, 5).await;
     rabbit.restart().await.unwrap();
     platform_under_load.resumes("a SIGKILL of RabbitMQ", BROKER).await;
 
