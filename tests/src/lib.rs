@@ -5,7 +5,7 @@
 //! them; the tests hold the claims.
 //!
 //! - [`factory`] makes rows in any state.
-//! - [`graveyard`] fills a database with failures, and asks of it what operators ask.
+//! - [`failed`] fills a database with failures, and asks of it what operators ask.
 //! - [`demo`] is what `make demo`, `make up` and `make down` do.
 //! - [`namespace`] gives a test its own RabbitMQ namespace and deletes it afterwards.
 //! - [`platform`] runs the real programs, each test's on a database and a namespace of its own.

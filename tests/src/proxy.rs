@@ -72,7 +72,7 @@ impl Proxy {
         Self::to(server).await
     }
 
-    /// As [`Self::before`], and counts how often the server says `pattern`; see [`Self::said`].
+    /// As [`Self::before`], and counts how often the server says `pattern`; see [`Self::matches`].
     pub async fn before_counting(url: &str, pattern: &[u8]) -> Result<Self> {
         let (_, server, _) = authority(url).context("a URL without a host")?;
         Self::counting(server, pattern).await

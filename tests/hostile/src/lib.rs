@@ -10,7 +10,7 @@
 //! - What was accepted is within its limits, and written and read again it is the same.
 //! - What was refused is told with its place inside the input, and all of it at once where the
 //!   reader promises that.
-//! - What is told is bounded, and holds no character on which a terminal acts: see [`said`].
+//! - What is told is bounded, and holds no character on which a terminal acts: see [`error_text`].
 //!
 //! How long an input may take and how much memory is the fuzzer's to watch: `scripts/fuzz.sh`.
 
