@@ -1,8 +1,10 @@
 //! Given text, repeated in a message: it may hold anything, and the message ends up on terminals, in
 //! logs and in headers.
 
-/// The most characters of an echo as it is shown: an escape counts with all of its characters.
+/// The most characters that are quoted, as they are shown: an escape counts with all of its characters.
 pub const MAX_CHARS: usize = 80;
+/// The most bytes of it: 80 characters of most alphabets, and fewer of those that need more bytes.
+const MAX_BYTES: usize = 2 * MAX_CHARS;
 
 /// The text in quotes, shortened, with everything escaped that a terminal could act on.
 pub fn quoted(text: &str) -> String {
@@ -23,8 +25,8 @@ pub fn plain(text: &str) -> String {
     if escaped(text) == text { text.to_owned() } else { quoted(text) }
 }
 
-/// The beginning and the end of a parser's error, which repeats what the parser has read and has the place at its end.
-pub fn ends(error: &str) -> String {
+/// Cuts the middle out of a parser's long error: it repeats what the parser has read, and its end names the place.
+pub fn without_middle(error: &str) -> String {
     let count = error.chars().count();
     if count <= 2 * MAX_CHARS {
         return error.to_owned();
@@ -35,10 +37,13 @@ pub fn ends(error: &str) -> String {
 }
 
 fn cut(text: &str) -> (&str, &'static str) {
-    let mut shown = 0;
+    let (mut chars, mut bytes) = (0, 0);
     for (at, character) in text.char_indices() {
-        shown += character.escape_debug().count();
-        if shown > MAX_CHARS {
+        for shown in character.escape_debug() {
+            chars += 1;
+            bytes += shown.len_utf8();
+        }
+        if chars > MAX_CHARS || bytes > MAX_BYTES {
             return (&text[..at], "…");
         }
     }
@@ -67,12 +72,18 @@ mod tests {
     }
 
     #[test]
+    fn characters_of_four_bytes_are_cut_earlier() {
+        let text = "\u{1f600}".repeat(MAX_CHARS);
+        assert_eq!(escaped(&text), "\u{1f600}".repeat(MAX_BYTES / 4) + "…");
+    }
+
+    #[test]
     fn of_a_long_error_the_beginning_and_the_place_are_shown() {
         let error = format!("invalid type: string \"{}\" at line 7", "ä".repeat(10_000));
-        let said = ends(&error);
+        let said = without_middle(&error);
         assert!(said.starts_with("invalid type: string") && said.ends_with("at line 7"), "{said}");
         assert_eq!(said.chars().count(), 2 * MAX_CHARS + 3);
-        assert_eq!(ends("short"), "short");
+        assert_eq!(without_middle("short"), "short");
     }
 
     #[test]

@@ -10,8 +10,6 @@ use sexton_model::zone::Zone;
 use crate::error_text;
 
 const MAX_ERROR_BYTES: usize = 300;
-/// The echo of a name of a zone has 80 characters, of up to four bytes each.
-const MAX_ZONE_BYTES: usize = 450;
 
 const DSTS: [Dst; 3] = [Dst::Vixie, Dst::Skip, Dst::Wall];
 
@@ -51,7 +49,7 @@ pub(crate) fn run(input: &[u8]) {
 /// The zone of that name, or one that the name chooses, so that any bytes try some zone.
 fn zone_of(name: &str) -> Zone {
     Zone::parse(name).unwrap_or_else(|error| {
-        error_text::check(&error.to_string(), MAX_ZONE_BYTES);
+        error_text::check(&error.to_string(), MAX_ERROR_BYTES);
         let zones: Vec<Zone> = Zone::all().collect();
         let number: usize =
             name.bytes().fold(0, |sum, byte| 31 * (sum % 1_000) + usize::from(byte));

@@ -18,7 +18,7 @@ use super::problem::{Problem, Report};
 use super::{MAX_FILE_BYTES, MAX_JOBS};
 use crate::cron::{Dialect, Expression};
 use crate::job::{JobSpec, Schedule, check_name, check_task_type};
-use crate::quoting::{ends, quoted};
+use crate::quoting::{quoted, without_middle};
 use crate::suggest::nearest;
 
 /// The variable's name, which stands for the file's in problems.
@@ -59,7 +59,7 @@ fn entries(json: &str) -> Result<Vec<(String, Entries<Value>)>, String> {
         return Err(format!("has {} bytes; {MAX_FILE_BYTES} at most", json.len()));
     }
     let Entries(entries) = serde_json::from_str::<Entries<Entries<Value>>>(json).map_err(|e| {
-        let error = ends(&e.to_string());
+        let error = without_middle(&e.to_string());
         format!("must be JSON as in {{\"name\": {{\"schedule\": \"* * * * *\"}}}}: {error}")
     })?;
     if entries.len() > MAX_JOBS {
