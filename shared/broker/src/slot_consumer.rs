@@ -213,7 +213,7 @@ impl SlotConsumer {
         self.ack_batch.add(delivery).await;
     }
 
-    /// Sees to it, for as long as it is polled, that the acks of [`Self::ack_batched`] go out within 50 ms.
+    /// Sends the acknowledgements of [`Self::ack_batched`] within 50 ms, for as long as it is polled.
     /// Cancel-safe.
     pub async fn flush_acks_when_due(&mut self) -> Infallible {
         self.ack_batch.flush_acks_when_due().await
