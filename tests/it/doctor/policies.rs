@@ -17,6 +17,9 @@ use super::{DoctorFixture, evidence};
 
 /// Shorter than the five minutes after which a ticket counts as lost.
 const SOON: Duration = Duration::from_secs(150);
+/// Of a queue under [`DROP_HEAD`].
+const MAX_LENGTH: u32 = 3;
+const DROP_HEAD: &str = r#"{"max-length":3,"overflow":"drop-head"}"#;
 
 const CATALOGUE: &str = r#"
 [tasks.good]
@@ -137,13 +140,21 @@ impl Scene {
         found.is_some_and(|found| words.iter().all(|word| evidence(found).contains(word)))
     }
 
+    async fn unpublished(&self) -> i64 {
+        let counting = "SELECT count(*) FROM executions WHERE ticket_published_at IS NULL";
+        sqlx::query_scalar(counting).fetch_one(self.platform().store().pool()).await.unwrap()
+    }
+
     async fn parked(&self) -> u32 {
+        self.depth(&failed_queue(self.namespace())).await
+    }
+
+    async fn depth(&self, queue: &str) -> u32 {
         let (channel, _connection) = self.fixture.channel().await;
-        let queue = failed_queue(self.namespace());
         let options = lapin::options::QueueDeclareOptions::durable().passive();
-        let asked =
-            channel.queue_declare(queue.into(), options, lapin::types::FieldTable::default());
-        asked.await.unwrap().message_count()
+        let arguments = lapin::types::FieldTable::default();
+        let declared = channel.queue_declare(queue.into(), options, arguments).await.unwrap();
+        declared.message_count()
     }
 
     async fn end(self) {
@@ -192,11 +203,38 @@ async fn doctor_finds_messages_refused() {
     };
     tokio::time::timeout(SOON, refusing).await.unwrap();
     scene.fixture.has(Code::MessagesRefused).await;
-    // Of the main queue only. A failed queue that drops its oldest loses the copies of what was dropped here, and
-    // those tickets come back after five minutes.
-    scene.policy_of(&format!("^{main}$"), r#"{"max-length":3,"overflow":"drop-head"}"#).await;
+    // Of the main queue only: the test below is about a failed queue that drops, too.
+    scene.policy_of(&format!("^{main}$"), DROP_HEAD).await;
     scene.found(Code::MessagesRefused, &[&format!("dropped by the full queue {main}, ")]).await;
-    scene.look_past(r#"{"max-length":3,"overflow":"drop-head"}"#).await;
+    scene.look_past(DROP_HEAD).await;
+    let _worker = scene.worker().await;
+    scene.all(triggered, "succeeded").await;
+    scene.end().await;
+}
+
+/// The main queue drops its oldest tickets into the failed queue, and that drops them in turn: only the rows have them.
+#[tokio::test]
+async fn tickets_dropped_by_a_policy_for_all_queues_are_published_again_when_they_are_long_overdue()
+{
+    let scene = Scene::new().await;
+    scene.policy(DROP_HEAD).await;
+    let mut triggered = 0;
+    let dropping = async {
+        // More than both queues hold, once the broker applies the policy.
+        while triggered < 12 || scene.depth(&scene.main()).await > MAX_LENGTH {
+            scene.trigger("a.good").await;
+            triggered += 1;
+        }
+    };
+    tokio::time::timeout(SOON, dropping).await.unwrap();
+    let published = async || (scene.unpublished().await == 0).then_some(());
+    scene.platform().eventually("all tickets are published", SOON, published).await;
+    scene.look_past(DROP_HEAD).await;
+    // Five minutes later.
+    let ageing = "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+                      ticket_published_at = ticket_published_at - interval '10 minutes'
+                  WHERE state = 'pending'";
+    sqlx::query(ageing).execute(scene.platform().store().pool()).await.unwrap();
     let _worker = scene.worker().await;
     scene.all(triggered, "succeeded").await;
     scene.end().await;
