@@ -45,7 +45,7 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@$(CARGO) build --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build --release -p sexton-worker --example nothing
 	@$(CARGO) build -p sexton-tests --bin measure
-	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/reliability.md
+	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/internals/reliability.md
 
 bench-model: ## Measure how long cron expressions, planning and the other pure parts of an execution take
 	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan
@@ -68,14 +68,14 @@ counts-record: ## Record what `make counts` compares with; say in the commit why
 bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
-		--report docs/graveyard.md --limit-ms $(or $(LIMIT_MS),100)
+		--report docs/operations/failed.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(CARGO) build -q -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --sweeps $(or $(SWEEPS),100000,1000000) \
-		--report docs/graveyard.md
+		--report docs/operations/failed.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
-		--report docs/graveyard.md
+		--report docs/operations/failed.md
 
 # Twenty million rows need 12 GB, and most of an hour to be filled in; KEPT=1000000 needs minutes.
 bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
@@ -93,17 +93,17 @@ bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets 
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --refusals $(or $(REFUSED),100000) \
-		--report docs/reliability.md
+		--report docs/internals/reliability.md
 
 # Three rounds of everything take an hour and a half, one takes half an hour. Peers that cannot be installed are
 # reported as missing. Servers that keep what is committed, unless DATABASE_URL and AMQP_URL name others.
-bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/performance.md
+bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROUNDS (3) times; write docs/internals/performance.md
 	@bash bench/peers/install.sh $(target)/bench/peers
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console -p sexton-bench
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \
 		--rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
-	@python3 bench/report.py --page docs/performance.md --plots docs/performance \
+	@python3 bench/report.py --page docs/internals/performance.md --plots docs/internals/performance \
 		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
 
 # With the programs that the tests run, so it costs seconds. What it measures means nothing.
@@ -113,7 +113,7 @@ bench-smoke: test-programs ## See that the measurements of `make bench` run, wit
 	@rm -f $(target)/bench/smoke.jsonl
 	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
 		--smoke --only sexton --only bare --lines $(target)/bench/smoke.jsonl
-	@cp docs/performance.md $(target)/bench/smoke.md
+	@cp docs/internals/performance.md $(target)/bench/smoke.md
 	@python3 bench/report.py --page $(target)/bench/smoke.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
 	@python3 bench/report.py $(target)/bench/smoke.jsonl
 
@@ -136,8 +136,8 @@ verify: test promised simulate model fuzz ## Everything that shows the guarantee
 
 # SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the
 # programs without that fence of the protocol first, and must end with status 3.
-torture: test-programs ## Strike a thousand faults under load within an hour, write docs/reliability.md
-	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/reliability.md
+torture: test-programs ## Strike a thousand faults under load within an hour, write docs/internals/reliability.md
+	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/internals/reliability.md
 
 torture-fences: test-programs ## Show that torture finds out a build without any one fence
 	@$(target)/debug/torture fences

@@ -2,7 +2,7 @@
 """Sums up the lines that the measuring programs printed: tables, plots, and the marked sections of a page.
 
     python bench/report.py target/bench/*.jsonl                                   # prints the tables
-    python bench/report.py --page docs/performance.md --plots docs/performance target/bench/*.jsonl
+    python bench/report.py --page docs/internals/performance.md --plots docs/internals/performance target/bench/*.jsonl
     python bench/report.py --check                                                # checks the sums themselves
 
 Between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of the page stands what is generated. NAME is a work

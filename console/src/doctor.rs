@@ -3,7 +3,7 @@
 //! [`gather`] asks both servers, with limits, and goes on when a part does not answer; what came of it
 //! are [`facts`]. [`diagnose`] makes [`Finding`]s of them, and nothing else: it is a pure function, one
 //! file per group of checks. [`fix`] puts right what is safe to put right while the platform works,
-//! and what can be done twice. The list of all findings is in [`code`], and docs/doctor.md repeats it.
+//! and what can be done twice. The list of all findings is in [`code`], and docs/operations/doctor.md repeats it.
 //!
 //! Looking changes nothing, on either server. A repair is recorded in the audit before it is made.
 

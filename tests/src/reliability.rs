@@ -1,4 +1,4 @@
-//! `docs/reliability.md`: one document, of which each long run writes its own section.
+//! `docs/internals/reliability.md`: one document, of which each long run writes its own section.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ const HEADER: &str = "\
 # Reliability
 
 What the long runs of this code have shown, as they measured it: `make torture`, `make soak` and
-`make measure` write their sections themselves. What must hold stands in [the guarantees](guarantees.md),
+`make measure` write their sections themselves. What must hold stands in [the guarantees](../reference/guarantees.md),
 how it is shown otherwise in [proof](proof.md).
 ";
 

@@ -1,4 +1,4 @@
-//! The parts of `docs/proof.md` that are written by the checker.
+//! The parts of `docs/internals/proof.md` that are written by the checker.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -10,7 +10,7 @@ use crate::trace::render;
 
 /// Where the document is.
 pub fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/proof.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/proof.md")
 }
 
 /// A shortest history that `fence` alone holds off.
@@ -56,7 +56,7 @@ pub fn block<'a>(document: &'a str, name: &str) -> Option<&'a str> {
 pub fn replace(name: &str, text: &str) -> io::Result<()> {
     let document = fs::read_to_string(path())?;
     let old = block(&document, name)
-        .ok_or_else(|| io::Error::other(format!("docs/proof.md has no block {name}")))?;
+        .ok_or_else(|| io::Error::other(format!("docs/internals/proof.md has no block {name}")))?;
     let new = format!("{}\n", text.trim_end());
     let marked = |inside: &str| format!("<!-- {name} -->\n{inside}<!-- /{name} -->");
     fs::write(path(), document.replace(&marked(old), &marked(&new)))

@@ -1,10 +1,10 @@
-//! The protocol of `docs/architecture.md`, checked exhaustively within bounds.
+//! The protocol of `docs/internals/architecture.md`, checked exhaustively within bounds.
 //!
 //! A model of one execution with everybody who acts on it: two workers, one or two schedulers, the
 //! rescuer, the reconciler, the sweep, the three kinds of queue, operators, and people with AMQP
 //! tools. Every state that any order of their steps can lead to, with crashes and other faults at any
 //! place, is looked at. What is modelled, what is left out and why that is sound stands in
-//! `docs/proof.md`.
+//! `docs/internals/proof.md`.
 //!
 //! **Not a copy.** Decisions are asked of `sexton_model`: the transition table, the answer to a ticket
 //! that opened nothing, what follows an attempt's end, what becomes of a parked message. What is

@@ -1,7 +1,7 @@
 //! Checks the protocol from the command line: `sexton-verify [--large] [--write]`.
 //!
 //! Without arguments it makes the checks of the test build, with `--large` those that take minutes.
-//! `--write` puts the numbers and the counterexamples into `docs/proof.md`; otherwise numbers that
+//! `--write` puts the numbers and the counterexamples into `docs/internals/proof.md`; otherwise numbers that
 //! are not there are an error, so that the document cannot drift from the code.
 
 use std::time::Instant;
@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
     let written_holds = document::block(&text, holds_name).unwrap_or_default();
     ensure!(
         written.trim_end() == table && written_holds.trim_end() == holds,
-        "docs/proof.md has other numbers; run the same with --write and look at the difference"
+        "docs/internals/proof.md has other numbers; run the same with --write and look at the difference"
     );
     Ok(())
 }

@@ -126,12 +126,12 @@ findings! {
     BrokerPermissions "broker_permissions" Error
         "The user may not do on the broker what schedulers and workers do."
         "`rabbitmqctl set_permissions -p VHOST USER CONFIGURE WRITE READ`, with expressions that match the \
-         names in docs/messages.md; `amq.default` must match WRITE."
+         names in docs/reference/messages.md; `amq.default` must match WRITE."
         None;
     TopologyMissing "topology_missing" Error
         "Queues or exchanges of the namespace do not exist."
         "Check `SEXTON_NAMESPACE`; start a scheduler, which declares them, or `sexton doctor --fix`. If they were \
-         there, a policy of RabbitMQ with `expires` may have deleted them, see docs/servers.md."
+         there, a policy of RabbitMQ with `expires` may have deleted them, see docs/operations/servers.md."
         Some("declares what is missing, as a scheduler does when it connects");
     TopologyMismatch "topology_mismatch" Error
         "A queue or exchange exists with other arguments."
@@ -141,20 +141,20 @@ findings! {
     MessagesExpired "messages_expired" Warning
         "Messages expired in a main queue, or vanished from the failed queue again and again, within the last day: \
          probably a policy of RabbitMQ sets `message-ttl`."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says; rows \
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says; rows \
          publish what was lost again."
         None;
     MessagesRefused "messages_refused" Warning
         "A queue refused, dropped or did not confirm messages within the last day: probably a policy of RabbitMQ \
          sets `max-length` or `max-length-bytes`, or the queue has no leader."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says. Without \
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says. Without \
          such a policy see RabbitMQ's log, and bring the queue's nodes back. What was refused waits in rows and \
          delay queues and is published again."
         None;
     QueuesVanished "queues_vanished" Warning
         "Queues vanished within the last day that a program had declared: probably a policy of RabbitMQ sets \
          `expires`, or somebody deleted them."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/servers.md says. They were \
+        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says. They were \
          declared again; rows publish what was in them again, once it is long overdue."
         None;
     ConnectionsExceed "connections_exceed" Warning
@@ -251,7 +251,7 @@ impl Serialize for Code {
     }
 }
 
-/// The table of docs/doctor.md.
+/// The table of docs/operations/doctor.md.
 pub fn table() -> String {
     let mut table = String::from(
         "| finding | severity | what is wrong | what to do | `--fix` |\n|---|---|---|---|---|\n",

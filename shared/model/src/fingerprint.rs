@@ -3,7 +3,7 @@
 //! Two failures belong to one group if class and message are the same but for what changes from one run
 //! to the next: numbers and ids, addresses, paths, and whatever is quoted. Those become placeholders; the
 //! text with placeholders is the *pattern*, and the *fingerprint* is a hash of class and pattern. The rule
-//! is told to operators in `docs/graveyard.md`.
+//! is told to operators in `docs/operations/failed.md`.
 //!
 //! # Guarantees
 //!

@@ -143,7 +143,7 @@ pub const fn next(from: State, cause: Cause) -> Option<State> {
     }
 }
 
-/// The table as a Mermaid state diagram, for `docs/architecture.md`.
+/// The table as a Mermaid state diagram, for `docs/internals/architecture.md`.
 pub fn diagram() -> String {
     let mut lines = vec![
         "stateDiagram-v2".to_owned(),

@@ -1,4 +1,4 @@
-//! Prints `docs/configuration.md`.
+//! Prints `docs/reference/settings.md`.
 
 use std::io::Write as _;
 

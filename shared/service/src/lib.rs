@@ -1,7 +1,7 @@
 //! What every Sexton program needs around its work: settings, logs, an orderly end, health.
 //!
 //! - [`settings`]: the environment, read once, checked whole; the same table writes `--help` and
-//!   `docs/configuration.md`.
+//!   `docs/reference/settings.md`.
 //! - [`arguments`]: the command line of the programs that are configured by the environment alone.
 //! - [`telemetry`]: logs on standard error.
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.

@@ -1,7 +1,7 @@
 //! Typed configuration from environment variables.
 //!
 //! Every setting is described once, in the settings table: meaning, unit, default, what is allowed,
-//! what one pays for more or less of it. Reading, `--help` and `docs/configuration.md` all come from
+//! what one pays for more or less of it. Reading, `--help` and `docs/reference/settings.md` all come from
 //! that table, so they cannot disagree.
 //!
 //! Guarantees: *all* problems are reported together, each with name, reason and what is allowed;

@@ -17,9 +17,12 @@ use super::{between, blocks, root, text};
 #[test]
 fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
-    for (document, shown) in
-        [("README.md", 2), ("docs/jobs.md", 1), ("docs/tasks.md", 4), ("docs/import.md", 2)]
-    {
+    for (document, shown) in [
+        ("README.md", 2),
+        ("docs/reference/jobs.md", 1),
+        ("docs/reference/tasks.md", 4),
+        ("docs/guides/import.md", 2),
+    ] {
         let (jobs, tasks) =
             (blocks(&text(document), "toml jobs"), blocks(&text(document), "toml tasks"));
         assert!(jobs.len() + tasks.len() >= shown, "{document} shows its files");
@@ -38,7 +41,7 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
 
 #[test]
 fn the_crontab_of_the_import_page_becomes_the_jobs_and_the_catalogue_beside_it() {
-    let document = text("docs/import.md");
+    let document = text("docs/guides/import.md");
     let [crontab] = &blocks(&document, "text crontab")[..] else { panic!("one crontab") };
     let options = crontab::Options { system: false, zone: Zone::UTC, service: None };
     let imported = crontab::import(crontab, &options, DateTime::UNIX_EPOCH).unwrap();
@@ -52,7 +55,7 @@ fn the_crontab_of_the_import_page_becomes_the_jobs_and_the_catalogue_beside_it()
 
 #[test]
 fn the_table_of_the_findings_is_the_list_of_the_rules() {
-    let document = text("docs/cron.md");
+    let document = text("docs/reference/cron.md");
     let (_, lint) = document.split_once("\n## Lint\n").unwrap();
     let listed = lint.lines().take_while(|line| !line.starts_with("## "));
     let listed: Vec<&str> =
@@ -62,7 +65,7 @@ fn the_table_of_the_findings_is_the_list_of_the_rules() {
 
 #[test]
 fn the_handler_of_the_page_is_the_compiled_example() {
-    let shown = blocks(&text("docs/handlers.md"), "rust example");
+    let shown = blocks(&text("docs/guides/handlers.md"), "rust example");
     assert_eq!(shown, [text("worker/examples/charge.rs").trim_end()]);
 }
 
@@ -85,7 +88,7 @@ fn the_examples_to_begin_with_are_accepted_and_fit_together() {
 
 #[test]
 fn the_expressions_of_the_cron_page_are_accepted_and_refused_as_it_says() {
-    let document = text("docs/cron.md");
+    let document = text("docs/reference/cron.md");
     let from: DateTime<Utc> = "2026-01-01T00:00:00Z".parse().unwrap();
     for (expression, first) in rows(between(&document, "accepted")) {
         let read = Expression::parse(&expression, Dialect::Any, "billing.run").unwrap();
@@ -102,7 +105,7 @@ fn the_expressions_of_the_cron_page_are_accepted_and_refused_as_it_says() {
 
 #[test]
 fn on_days_on_which_clocks_change_expressions_fire_as_the_cron_page_says() {
-    for (expression, row) in rows(between(&text("docs/cron.md"), "seams")) {
+    for (expression, row) in rows(between(&text("docs/reference/cron.md"), "seams")) {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let [zone, dst, from, expected, _what] = cells[..] else { panic!("{row}") };
         let zone = Zone::parse(zone).unwrap();
@@ -120,7 +123,7 @@ fn on_days_on_which_clocks_change_expressions_fire_as_the_cron_page_says() {
 
 #[test]
 fn the_messages_of_the_wire_format_are_what_is_sent() {
-    let document = text("docs/messages.md");
+    let document = text("docs/reference/messages.md");
     let [plain] = &blocks(&document, "json ticket")[..] else { panic!("one ticket") };
     let [parked] = &blocks(&document, "json parked")[..] else { panic!("one parked ticket") };
     for example in [plain, parked] {
@@ -150,7 +153,7 @@ fn the_messages_of_the_wire_format_are_what_is_sent() {
 
 #[test]
 fn the_documented_foreign_tasks_are_read() {
-    let examples = blocks(&text("docs/messages.md"), "json foreign");
+    let examples = blocks(&text("docs/reference/messages.md"), "json foreign");
     assert_eq!(examples.len(), 2, "the long form and the short one");
     for example in examples {
         let envelope = Envelope {
@@ -167,7 +170,10 @@ fn the_documented_foreign_tasks_are_read() {
 #[test]
 fn the_delay_queues_of_the_wire_format_are_those_in_use() {
     let ladder = DELAY_QUEUES_MS.map(|delay_ms| delay_ms.to_string()).join(", ");
-    assert!(text("docs/messages.md").contains(&ladder), "docs/messages.md does not list {ladder}");
+    assert!(
+        text("docs/reference/messages.md").contains(&ladder),
+        "docs/reference/messages.md does not list {ladder}"
+    );
 }
 
 /// The rows of a table: the text of its first column, which is code, and of its second.

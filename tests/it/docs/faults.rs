@@ -8,7 +8,8 @@ use super::names::is_name;
 use super::{between, code_spans, files, text};
 
 /// The documents that name points.
-const DOCUMENTS_NAMING_POINTS: [&str; 2] = ["docs/architecture.md", "docs/fault-points.md"];
+const DOCUMENTS_NAMING_POINTS: [&str; 2] =
+    ["docs/internals/architecture.md", "docs/internals/fault-points.md"];
 
 /// How the names of a program's points begin, and where it passes them.
 const PROGRAMS: [(&str, &str); 3] =
@@ -65,7 +66,7 @@ fn the_table_of_the_fault_points_is_the_list() {
         let row = format!("| `{name}` | {after} | {before} | {leaves} | {again} |\n");
         table.push_str(&row.replace("  ", " "));
     }
-    let document = text("docs/fault-points.md");
+    let document = text("docs/internals/fault-points.md");
     let there = between(&document, "points").trim();
     assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");
 }

@@ -82,7 +82,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
     }
     // Settings say themselves what they allow; that page is written by the program.
     assert!(readme.contains("| slots of a worker | 1,000 |"));
-    let configuration = text("docs/configuration.md");
+    let configuration = text("docs/reference/settings.md");
     assert!(configuration.contains("Unit: tasks. Allowed: a whole number from 1 to 1000."));
 }
 
@@ -90,7 +90,7 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
 fn the_limits_of_job_fields_match_the_page() {
     let default = Misfire::default();
     let budgets = RetryPolicy::default();
-    let (jobs, tasks) = (&text("docs/jobs.md"), &text("docs/tasks.md"));
+    let (jobs, tasks) = (&text("docs/reference/jobs.md"), &text("docs/reference/tasks.md"));
     let expected = [
         ("description", None, bytes(limits::MAX_DESCRIPTION_BYTES)),
         ("target", None, format!("a number, or text of {}", bytes(limits::MAX_TARGET_BYTES))),
@@ -167,7 +167,7 @@ fn the_limits_of_job_fields_match_the_page() {
     let (last, first) = inherited.split_last().unwrap();
     let inherited = format!("{} and {last}", first.join(", "));
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words(tasks).contains(&inherited), "docs/tasks.md does not say: {inherited}");
+    assert!(words(tasks).contains(&inherited), "docs/reference/tasks.md does not say: {inherited}");
     check(tasks, "http.headers", None, &format!("{HEADERS_MAX} of visible ASCII, 8 KiB each"));
     let timeout = Some(in_words(HTTP_TIMEOUT_DEFAULT));
     check(tasks, "http.timeout", timeout, "100 ms to 30 days");
@@ -182,9 +182,9 @@ fn the_limits_of_job_fields_match_the_page() {
     let timeout = Some(in_words(EMAIL_TIMEOUT_DEFAULT));
     check(tasks, "email.timeout", timeout, "100 ms to 30 days");
     let longest = format!("the shortest wait, {} at most", in_words(RETRY_AFTER_MAX));
-    assert!(tasks.contains(&longest), "docs/tasks.md does not say: {longest}");
+    assert!(tasks.contains(&longest), "docs/reference/tasks.md does not say: {longest}");
     let secret = format!("A secret has at most {} KiB", SECRET_MAX_BYTES / KIB);
-    assert!(tasks.contains(&secret), "docs/tasks.md does not say: {secret}");
+    assert!(tasks.contains(&secret), "docs/reference/tasks.md does not say: {secret}");
     let template = format!("{}, with `{{execution_key}}` in it", bytes(limits::MAX_TEMPLATE_BYTES));
     check(jobs, "idempotency_key", None, &template);
 }
@@ -193,11 +193,11 @@ fn the_limits_of_job_fields_match_the_page() {
 fn check(table: &str, field: &str, default: Option<String>, allowed: &str) {
     let begin = format!("| `{field}` |");
     let row = table.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| {
-        panic!("docs/jobs.md or docs/tasks.md has no row for {field}");
+        panic!("docs/reference/jobs.md or docs/reference/tasks.md has no row for {field}");
     });
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
     let [_, _, said_default, said] = cells[..] else { panic!("four columns: {row}") };
-    assert_eq!(said, allowed, "{field} in docs/jobs.md or docs/tasks.md");
+    assert_eq!(said, allowed, "{field} in docs/reference/jobs.md or docs/reference/tasks.md");
     if let Some(default) = default {
         let plain = said_default.trim_matches('`');
         let same = match sexton_model::duration::parse(plain) {

@@ -23,8 +23,8 @@ fn every_relative_link_leads_somewhere() {
 #[test]
 fn a_broken_link_is_reported() {
     let readme = Path::new("README.md");
-    assert!(leads_somewhere(readme, "docs/guarantees.md#firing"));
-    assert!(!leads_somewhere(readme, "docs/guarantees.md#fishing"));
+    assert!(leads_somewhere(readme, "docs/reference/guarantees.md#firing"));
+    assert!(!leads_somewhere(readme, "docs/reference/guarantees.md#fishing"));
     assert!(!leads_somewhere(readme, "docs/guarantee.md"));
     assert_eq!(slug("What a crash can do"), "what-a-crash-can-do");
     assert_eq!(slug("The lease, and who enforces it"), "the-lease-and-who-enforces-it");

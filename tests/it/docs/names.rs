@@ -7,7 +7,7 @@ use super::{code_spans, files, root, text};
 
 /// The documents that name tests.
 const DOCUMENTS_NAMING_TESTS: [&str; 3] =
-    ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
+    ["docs/reference/guarantees.md", "docs/operations/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
 const CRATES: [(&str, &str); 14] = [

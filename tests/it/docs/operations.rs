@@ -1,7 +1,7 @@
 //! The runbook, run: each command that it shows is run in the situation that it is about, and answers what
 //! it says.
 //!
-//! A section of docs/operations.md is a platform of its own. In it, blocks marked `console` are run in
+//! A section of docs/operations/runbook.md is a platform of its own. In it, blocks marked `console` are run in
 //! order: a line that begins with `$ ` is a command, what follows is its answer, standard output first. In
 //! answers, `<id>`, `<time>`, `<n>` and `<any>` stand for what differs each time, a line `…` for any lines,
 //! and blanks count as one. What has to happen before stands in comments, which readers do not see:
@@ -60,7 +60,7 @@ fn sections(document: &str) -> Vec<Section> {
 }
 
 async fn run(title: &str) {
-    let document = text("docs/operations.md");
+    let document = text("docs/operations/runbook.md");
     let section = sections(&document).into_iter().find(|section| section.title == title);
     let section = section.unwrap_or_else(|| panic!("the runbook has no section {title:?}"));
     let mut scene = Scene::new().await;
@@ -110,7 +110,7 @@ runbook! {
 
 #[test]
 fn every_section_of_the_runbook_runs() {
-    let document = text("docs/operations.md");
+    let document = text("docs/operations/runbook.md");
     let sections = sections(&document);
     let run: Vec<_> = sections
         .iter()

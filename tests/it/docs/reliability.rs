@@ -9,7 +9,7 @@ use sexton_tests::torture::fault::Fault;
 
 use super::{between, text};
 
-const PAGE: &str = "docs/reliability.md";
+const PAGE: &str = "docs/internals/reliability.md";
 /// Of each kind, in a whole run.
 const EACH: usize = 10;
 

@@ -18,12 +18,12 @@ fn every_table_has_a_retention() {
         }
     }
     assert!(tables.len() > 20, "only {} tables were found: {tables:?}", tables.len());
-    let page = text("docs/retention.md");
+    let page = text("docs/reference/retention.md");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let named: BTreeSet<String> =
         rows.filter_map(|row| row.split('|').nth(1)).flat_map(code_spans).collect();
     assert_eq!(
         named, tables,
-        "docs/retention.md says of each table for how long what is in it is kept"
+        "docs/reference/retention.md says of each table for how long what is in it is kept"
     );
 }

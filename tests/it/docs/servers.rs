@@ -41,7 +41,7 @@ fn the_mails_of_the_examples_go_to_a_service_of_the_compose_file() {
 
 #[test]
 fn the_documents_name_the_generation_that_test_next_runs_on() {
-    for document in ["README.md", "docs/servers.md"] {
+    for document in ["README.md", "docs/operations/servers.md"] {
         for (server, version) in next() {
             let name = if server == "postgresql" { "PostgreSQL" } else { "RabbitMQ" };
             let text = text(document);

@@ -37,7 +37,7 @@ fn every_connection_of_a_program_to_the_broker_is_screened() {
 
 #[test]
 fn the_picture_of_the_states_is_drawn_from_the_model() {
-    let document = text("docs/architecture.md");
+    let document = text("docs/internals/architecture.md");
     let pictures = blocks(between(&document, "states"), "mermaid");
     assert_eq!(pictures, [diagram()], "replace the block between the markers");
 }

@@ -6,7 +6,7 @@ use crate::docs::{between, files, text};
 
 #[test]
 fn the_doctor_page_lists_the_findings_of_the_code() {
-    let document = text("docs/doctor.md");
+    let document = text("docs/operations/doctor.md");
     let there = between(&document, "findings").trim();
     let table = table();
     assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");

@@ -95,7 +95,7 @@ impl Scene {
         self.rabbit.control(&set).await.unwrap();
     }
 
-    /// As docs/servers.md says: one of a higher priority for all of the namespace's queues.
+    /// As docs/operations/servers.md says: one of a higher priority for all of the namespace's queues.
     async fn outrank(&self) {
         let pattern = format!("^{}(\\.|_|$)", self.namespace());
         let definition = r#"{"overflow":"reject-publish"}"#;
@@ -103,7 +103,7 @@ impl Scene {
         self.rabbit.control(&[&set[..], &["--apply-to", "queues"]].concat()).await.unwrap();
     }
 
-    /// As docs/servers.md says: the same policy for all queues but those of the namespace.
+    /// As docs/operations/servers.md says: the same policy for all queues but those of the namespace.
     async fn look_past(&self, definition: &str) {
         let pattern = format!("^(?!{}(\\.|_|$)).*", self.namespace());
         self.policy_of(&pattern, definition).await;

@@ -1,7 +1,7 @@
 //! What the simulation plays of a worker and of the sweep, taken away one at a time: it must notice.
 //!
 //! That it notices a fence of the store that is taken away was tried by hand, since the statements are
-//! what they are in every build; see docs/proof.md.
+//! what they are in every build; see docs/internals/proof.md.
 
 use sexton_tests::simulation::{Campaign, Cut, End, Op, Parts, Queue, SimulationRunner};
 

@@ -20,7 +20,7 @@ struct Arguments {
     /// Feed with at most so many executions a second, on a machine whose load changes
     #[arg(long, default_value_t = 1_000)]
     at_most: usize,
-    /// Do not write the section of docs/reliability.md
+    /// Do not write the section of docs/internals/reliability.md
     #[arg(long)]
     no_document: bool,
 }
@@ -56,7 +56,7 @@ async fn main() -> Result<ExitCode> {
     let section = report::section(&circumstances, &outcome, &growths);
     println!("{section}\n{}", log.display());
     if !arguments.no_document {
-        reliability::write(&root.join("docs/reliability.md"), "soak", &section)?;
+        reliability::write(&root.join("docs/internals/reliability.md"), "soak", &section)?;
     }
     tokio::try_join!(database.end(), broker.end())?;
     let bounded = !growths.is_empty() && growths.iter().all(soak::verdict::Growth::is_bounded);

@@ -1,6 +1,6 @@
 //! The fences of the protocol, and how each is taken down in a copy of the source.
 //!
-//! The names are those of [the proof](../../../docs/proof.md), where a model loses the same fences and
+//! The names are those of [the proof](../../../docs/internals/proof.md), where a model loses the same fences and
 //! shows what goes wrong; those of bulks (`bulk_fences`) are in no model. Here it is the real code on real servers that must be seen to go wrong.
 
 use std::path::Path;

@@ -107,7 +107,7 @@ under load, and strikes faults: it kills processes between any two effects, kill
 cuts, slows and swallows what they say to each other, moves messages by hand, and has operators requeue what
 failed in bulks whose questions a worker answers. A fault counts only if an
 execution was inside the step that it struck. What must hold afterwards stands in
-[the guarantees](guarantees.md); a ledger that the tasks write themselves, outside of the platform, says
+[the guarantees](../reference/guarantees.md); a ledger that the tasks write themselves, outside of the platform, says
 whether it did. The seed decides which faults come in which order.
 
 ";

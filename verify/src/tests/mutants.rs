@@ -20,7 +20,7 @@ fn breaks(fence: Fence) {
     let text = fs::read_to_string(document::path()).unwrap();
     assert!(
         text.contains(&format!("### Without {}\n", fence.title())) && text.contains(&steps),
-        "docs/proof.md tells another history; run cargo run -p sexton-verify -- --write"
+        "docs/internals/proof.md tells another history; run cargo run -p sexton-verify -- --write"
     );
 }
 

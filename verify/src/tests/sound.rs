@@ -18,7 +18,7 @@ fn holds(name: &str) {
     let numbers = document::block(&text, "numbers").expect("a block of numbers");
     assert!(
         numbers.lines().any(|line| line == report.row()),
-        "docs/proof.md does not say {}; run cargo run -p sexton-verify -- --write",
+        "docs/internals/proof.md does not say {}; run cargo run -p sexton-verify -- --write",
         report.row()
     );
 }

@@ -34,7 +34,7 @@ pub fn of_expression(
     now: DateTime<Utc>,
 ) -> Vec<Finding> {
     cron::lint(text, name, zone, dst, now).unwrap_or_else(|error| {
-        let instead = "what the message says; docs/cron.md lists what there is";
+        let instead = "what the message says; docs/reference/cron.md lists what there is";
         vec![Finding::new(Code::Unreadable, Severity::Error, error.to_string(), instead)]
     })
 }

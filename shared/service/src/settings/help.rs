@@ -1,4 +1,4 @@
-//! The settings as text: for `--help`, and as the page `docs/configuration.md`.
+//! The settings as text: for `--help`, and as the page `docs/reference/settings.md`.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub fn help(program: Program) -> String {
     text
 }
 
-/// The page `docs/configuration.md`.
+/// The page `docs/reference/settings.md`.
 pub fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     page.push_str("\n| setting | unit | default | read by |\n|---|---|---|---|\n");
@@ -77,7 +77,7 @@ const INTRODUCTION: &str = "\
 # Configuration
 
 <!-- Made from the settings table by `cargo run -p sexton-service --example configuration > \
-docs/configuration.md`; a test holds this page against it. -->
+docs/reference/settings.md`; a test holds this page against it. -->
 
 Every Sexton program is configured by environment variables. (What runs and when is said elsewhere: \
 in the jobs files given to `sexton jobs apply` and in the task catalogue.) `scheduler --help` and \
@@ -162,12 +162,12 @@ mod tests {
 
     #[test]
     fn the_page_in_the_documentation_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/settings.md");
         let kept = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             kept == markdown(),
-            "docs/configuration.md is not what the settings table says; make it anew with\n  \
-             cargo run -p sexton-service --example configuration > docs/configuration.md"
+            "docs/reference/settings.md is not what the settings table says; make it anew with\n  \
+             cargo run -p sexton-service --example configuration > docs/reference/settings.md"
         );
     }
 

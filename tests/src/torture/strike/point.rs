@@ -201,7 +201,7 @@ fn died_at(log: &str, name: &str) -> bool {
 }
 
 /// A queue that was declared right before the broker died may come back known and dead, so that nothing
-/// is confirmed into it; a person deletes it then, as docs/servers.md tells.
+/// is confirmed into it; a person deletes it then, as docs/operations/servers.md tells.
 pub(super) async fn mend(arena: &Arena, queue: &str) -> Result<()> {
     let mended = arena
         .until(arena.timeouts.recovery, async || {
