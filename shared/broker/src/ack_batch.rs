@@ -37,7 +37,7 @@ pub(crate) struct AckBatch {
 }
 
 impl AckBatch {
-    /// Of a slot that holds so many messages.
+    /// The batch of a slot that holds up to `prefetch` messages.
     pub(crate) fn for_prefetch(prefetch: u16) -> Self {
         Self { waiting: None, sending: None, max_acks: (prefetch / 4).clamp(1, MAX_BATCH_ACKS) }
     }

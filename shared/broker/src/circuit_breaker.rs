@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-/// The most queues that are remembered; more are asked as if nothing had been.
+/// The most queues that the breaker remembers; it treats further ones as healthy.
 const MAX_TRACKED_QUEUES: usize = 1_000;
 
 /// What to do with a publication.
@@ -39,7 +39,7 @@ pub(crate) struct CircuitBreaker(Mutex<Queues>);
 struct Queues {
     /// Of the connection.
     generation: u64,
-    /// When each may be asked again.
+    /// When the next probe of each is due.
     silent: BTreeMap<String, Instant>,
     /// Those that did not confirm while nothing else was published.
     suspected: BTreeSet<String>,
@@ -48,7 +48,7 @@ struct Queues {
 }
 
 impl CircuitBreaker {
-    /// What to do with a publication for `queue`. Whoever is told to probe is the only one for `pause`.
+    /// What to do with a publication for `queue`. At most one caller in each `pause` probes.
     pub(crate) fn route(
         &self,
         queue: &str,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a [`SlotConsumer`](crate::SlotConsumer) has a consumer at the broker, as far as it knows; for whoever watches it
+/// Whether a [`SlotConsumer`](crate::SlotConsumer) has a consumer at the broker, as far as it knows; for a health check
 /// from outside. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct ConsumerStatus(Arc<AtomicBool>);

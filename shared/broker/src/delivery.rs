@@ -89,7 +89,7 @@ impl Delivery {
     /// holds will be, together with this one.
     pub(crate) fn is_next(&self, covered: usize) -> bool {
         let held_deliveries = &self.held.held_deliveries;
-        // In this order: whoever is counted as held no longer has said by then whether it was answered.
+        // In this order: a delivery leaves the count only after it has recorded whether it was answered.
         held_deliveries.held.load(Ordering::Acquire) == 1 + covered
             && !held_deliveries.any_unanswered.load(Ordering::Relaxed)
     }

@@ -3,8 +3,8 @@
 //! Nothing is made and nothing is taken. What exists is found by passive declare, which answers for
 //! each name. Arguments cannot be read over AMQP; a declare of what exists already is compared by the
 //! broker and changes nothing, and its complaint names the argument. (Deleted between the two, a queue
-//! would be made as it should be.) Whether the user may publish is asked with a message for a queue that
-//! nobody has, which comes back; whether it may consume, with a get from a queue that is empty.
+//! would be made as it should be.) A message for a queue that does not exist, which comes back, shows whether the user
+//! may publish; a get from an empty queue shows whether it may consume.
 //!
 //! What cannot be seen this way: bindings, feature flags, alarms, and what other users may do.
 

@@ -12,7 +12,7 @@ use lapin::uri::{AMQPScheme, AMQPUri};
 /// noticed after about two of them, and its unacknowledged messages are given to others.
 const HEARTBEAT_S: u16 = 15;
 
-/// The frame size asked for unless the URL says otherwise. The client library keeps 64 frames of
+/// The frame size that this crate negotiates unless the URL names one. The client library keeps 64 frames of
 /// buffer per connection: 8 MiB with the broker's own default of 128 KiB, 1 MiB with this. RabbitMQ
 /// 4.1 refuses less than 8 KiB.
 const FRAME_MAX_BYTES: u32 = 16 * 1024;

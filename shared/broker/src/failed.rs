@@ -74,7 +74,7 @@ impl FailedQueue {
     }
 
     /// Takes the next messages, at most `max_messages` of them, and fewer where they are long; none at the end of the
-    /// pass. They are asked for together, and come in their order. Dropping the future ends the pass: messages
+    /// pass. One round trip gets them, in their order. Dropping the future ends the pass: messages
     /// may have been taken unseen, which only the end of the channel gives back.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl FailedQueue {
         }
     }
 
-    /// Asks for so many at once. Fewer are all that there are, and the pass ends with them.
+    /// Gets up to `requested` messages in one round trip. Fewer mean that the queue is empty: the pass ends with them.
     async fn get(&mut self, requested: usize) -> Result<Vec<ParkedMessage>, InspectError> {
         // Restored only by the answers, so that a pass which lost one does not go on.
         let left = std::mem::take(&mut self.left);
@@ -164,8 +164,8 @@ impl FailedQueue {
         acknowledge(parked.into_iter().map(|one| one.delivery)).await
     }
 
-    /// Asks something of the broker that it answers after all that the pass has told it: with the answer it
-    /// has taken what was acknowledged.
+    /// Makes a request that the broker answers after everything before it on the channel: with the answer it
+    /// has processed the acknowledgements.
     ///
     /// # Errors
     ///

@@ -35,7 +35,7 @@ impl Incidents {
 }
 
 impl Link {
-    /// Remembers that `kind` happened to so many messages of a queue, until [`Self::take_incidents`].
+    /// Remembers that `kind` happened to `messages` messages of a queue, until [`Self::take_incidents`].
     pub fn note_incident(&self, queue: &str, kind: IncidentKind, messages: u64) {
         self.incidents().add(queue, kind, messages);
     }

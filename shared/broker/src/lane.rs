@@ -5,7 +5,7 @@
 //! flight a return says only that some message of the window had no queue. Such a window is sent
 //! again one by one, each alone in flight, and then only the returned ones fail.
 //!
-//! A channel that timed out or told something impossible is thrown away: a late answer on it would
+//! A lane closes a channel that timed out or sent something impossible: a late answer on it would
 //! be taken for the next message's.
 
 use std::sync::Arc;

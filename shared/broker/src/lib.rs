@@ -9,8 +9,8 @@
 //! that comes back by itself), [`publish`], [`slot_consumer`], [`inspect`], [`failed`] and [`diagnostics`].
 //!
 //! The client library reports its own troubles through `tracing` under the target `lapin`, with the
-//! bodies of returned messages in them. Programs must switch that target off; everything worth
-//! telling is told by this crate, once.
+//! bodies of returned messages in them. Programs must switch that target off; this crate
+//! logs what is worth knowing, once.
 
 mod ack_batch;
 mod attach;

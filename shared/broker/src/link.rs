@@ -110,7 +110,7 @@ impl Link {
     }
 
     /// As [`Link::start`], but only to look: it declares nothing, ever, and so leaves nothing behind
-    /// in a namespace that was misspelt. A queue that does not exist is told by [`Link::depth`];
+    /// in a namespace that was misspelt. [`Link::depth`] reports a queue that does not exist;
     /// [`LinkState::Fatal`] does not occur.
     pub fn observe(settings: LinkSettings) -> Self {
         Self::begin(settings, false)

@@ -1,4 +1,4 @@
-//! Where a message goes: a ticket to its queue, a copy to the ladder or to the failed queue.
+//! Where a message goes: a ticket to its queue, a copy to a delay queue or to the failed queue.
 //!
 //! Everything here is built from the allow-list of [`Properties`]; nothing of a delivery's other
 //! properties survives. Names and hops are pure functions of their arguments.
@@ -21,8 +21,8 @@ use crate::publish::Publication;
 
 const JSON: &str = "application/json";
 
-/// The publication of a ticket that a row in `state` owes: pending to the pool's main queue,
-/// retrying to the ladder for `due_in` (or to the main queue when it is due), failed to the failed
+/// The publication of an unpublished ticket of a row in `state`: pending to the pool's main queue,
+/// retrying to a delay queue for `due_in` (or to the main queue when it is due), failed to the failed
 /// queue with what `parked` says.
 pub fn ticket(
     namespace: &Namespace,
@@ -51,7 +51,7 @@ pub fn ticket(
     Publication::new(queue, ticket.body(parked), properties)
 }
 
-/// A copy of a delivered ticket that came too early: to the ladder for `remaining`.
+/// A copy of a delivered ticket that came too early: to a delay queue for `remaining`.
 ///
 /// The headers are written anew, so that a ticket whose headers a tool had dropped has them again.
 pub fn delay_early_ticket(

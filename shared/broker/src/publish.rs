@@ -24,14 +24,14 @@ use crate::timeouts::Timeouts;
 /// defence, and small enough for every broker's own limit.
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// Lanes of a publisher unless asked otherwise: one fills its window while the other waits.
+/// Default number of a publisher's lanes: one fills its window while the other waits.
 pub const DEFAULT_LANES: usize = 2;
 
 /// Requests that wait in a lane; a caller beyond them waits itself.
 const LANE_BACKLOG: usize = 64;
 
-/// A batch of at most so many is not worth splitting between lanes. So it arrives in its order, but for what is
-/// sent again.
+/// A batch of at most this many messages stays on one lane, and so arrives in its order, except for messages that
+/// are sent again.
 pub const MAX_ORDERED_BATCH: usize = 64;
 
 /// A message to be published.

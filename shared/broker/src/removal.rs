@@ -7,7 +7,7 @@ use sexton_model::pool::PoolName;
 use crate::link::Link;
 use crate::topology::{self, TopologyError};
 
-/// Between the end of whoever declared the namespace and its removal. RabbitMQ goes on with a declaration when the connection
+/// How long the removal waits after the program that declared the namespace has ended. RabbitMQ completes a declaration even when the connection
 /// that asked for it is gone. A queue that is deleted meanwhile takes the process with it that forwards its dead letters,
 /// and in 3.10 two of those within five seconds all of them: then no queue with a dead-letter strategy works on that node
 /// until it is restarted (`rabbit_fifo_dlx_sup`, github.com/rabbitmq/rabbitmq-server issue 16652). Nothing that AMQP tells shows

@@ -12,7 +12,7 @@ use crate::frame_filter;
 use crate::liveness_probe::wait_until_responsive;
 use crate::timeouts::Timeouts;
 
-/// How often the connection's own word is asked for, in case an event was missed.
+/// How often the session polls the connection's own status, in case it missed an event.
 const STATUS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 const ACCESS_REFUSED: u16 = 403;
@@ -32,7 +32,7 @@ impl Connector {
     /// Opens a connection, within the limit for one.
     ///
     /// The client library's own recovery stays off: it hides lost deliveries and hangs on a channel
-    /// error. Whoever holds a channel of a lost connection gets an error from it.
+    /// error. Every channel of a lost connection returns an error.
     ///
     /// # Errors
     ///
@@ -69,8 +69,8 @@ impl Connector {
     }
 }
 
-/// Opens a connection; and a second one if the first is not answered while the broker, asked anew, is
-/// there. Both go on, for a broker may just be slow.
+/// Opens a connection, and a second one if the first gets no answer while a new TCP connection does.
+/// Both continue, because the broker may just be slow.
 async fn open_with_second_attempt(endpoint: &Endpoint, name: &str) -> lapin::Result<Connection> {
     let open = || {
         let properties = ConnectionProperties::default().with_connection_name(name.into());
@@ -109,7 +109,7 @@ fn explain(endpoint: &Endpoint, error: &lapin::Error) -> String {
     }
 }
 
-/// Waits until the connection is lost; says why. An alarm on the broker is told meanwhile.
+/// Waits until the connection is lost; says why. Logs the broker's alarms meanwhile.
 pub(crate) async fn wait_until_lost(connection: &Connection, name: &str) -> String {
     let mut events = pin!(connection.events_listener());
     let mut status_checks = interval(STATUS_CHECK_INTERVAL);

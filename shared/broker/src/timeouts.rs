@@ -12,7 +12,7 @@ pub struct Timeouts {
     /// From writing a publication to its confirm, default 30 s. A broker with a memory or disk alarm
     /// does not answer at all, so this is how long a publication hangs then.
     pub confirm: Duration,
-    /// The same for a queue that has not confirmed before, default 5 s: it is asked by one publication
+    /// The same for a queue that has not confirmed before, default 5 s: one publication probes it
     /// each time that `confirm` has passed, and the others for it fail at once.
     pub probe: Duration,
     /// A cancel, an ack or a close, default 5 s: at shutdown these are in the way.

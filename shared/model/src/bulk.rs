@@ -126,9 +126,9 @@ pub fn allowance(pace: Pace, now: DateTime<Utc>) -> (u32, Option<DateTime<Utc>>)
     (count, pace.rate.due(pace.since, pace.begun + u64::from(count)))
 }
 
-/// From when on a pace counts after a portion in which so many have begun: where more had been due than one
-/// portion takes, from `now` on, so that the time in which nobody was at work does not come back as a flood.
-/// That is so however few have begun: what a canary or locked rows held back has not been earned either.
+/// The instant from which a pace counts on, after a batch in which this many items began. If more had been due than
+/// one batch takes, that is `now`, so that time in which no scheduler worked does not come back as a flood.
+/// It does not matter how few began: a canary or locked rows that held items back earn nothing either.
 pub fn advance_pace(pace: Pace, begun: u32, now: DateTime<Utc>) -> Pace {
     if backlog(pace, now) > u64::from(MAX_BATCH_EXECUTIONS) {
         // The next is due one interval after this instant, as after any that has just begun.
@@ -173,8 +173,8 @@ pub enum CanaryVerdict {
     Failed,
 }
 
-/// Judges a canary of `size` of which so many were done (and so many refused, which say nothing). One that
-/// fails is enough, also while others are under way. `left`: whether any item waits.
+/// Judges a canary of `size` items by their counts; refused items say nothing. One failure
+/// is enough, also while others are under way. `left`: whether any item waits.
 pub const fn judge_canary(size: u32, counts: CanaryCounts, left: bool) -> CanaryVerdict {
     let done = counts.under_way + counts.failed + counts.succeeded;
     if counts.failed > 0 {

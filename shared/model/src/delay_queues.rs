@@ -1,4 +1,4 @@
-//! The choice of a delay queue: any waiting time from a fixed ladder of queues.
+//! The choice of a delay queue: any waiting time from a fixed set of queues.
 //!
 //! A delay queue releases messages in order of arrival only, so each has one fixed length. A ticket
 //! that must wait for another length hops: through the largest step that fits into what remains,
@@ -34,7 +34,7 @@ pub enum NextQueue {
     },
 }
 
-/// How late a ticket may come because of the ladder: 10 % of the whole delay, at least one second.
+/// How late a ticket may come because of the delay queues: 10 % of the whole delay, at least one second.
 pub fn slack(delay: Duration) -> Duration {
     Duration::from_millis(slack_ms(millis_up(delay)))
 }
@@ -138,7 +138,7 @@ mod tests {
             let (arrived_ms, hops) = walk(delay_ms, held_up);
             prop_assert!(arrived_ms >= delay_ms, "{} ms early", delay_ms - arrived_ms);
             prop_assert!(ms(arrived_ms - delay_ms) <= slack(ms(delay_ms)));
-            // Per step of the ladder at most (next step / this step) hops, and whole six hours.
+            // Per delay queue at most (next delay / this delay) hops, and whole six hours.
             prop_assert!(hops <= 22 + delay_ms / 21_600_000, "{hops} hops for {delay_ms} ms");
         }
 

@@ -1,6 +1,6 @@
 //! Failed and discarded executions, as operators search for them.
 //!
-//! One [`FailureFilter`] says which executions are meant, for lists, counts and what is done to all of them. It
+//! One [`FailureFilter`] selects executions, for lists, counts and bulks. It
 //! is stored as JSON beside what is done by it, so its names are part of the database's contract: fields
 //! are added, never renamed.
 

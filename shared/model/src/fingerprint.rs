@@ -2,8 +2,8 @@
 //!
 //! Two failures belong to one group if class and message are the same but for what changes from one run
 //! to the next: numbers and ids, addresses, paths, and whatever is quoted. Those become placeholders; the
-//! text with placeholders is the *pattern*, and the *fingerprint* is a hash of class and pattern. The rule
-//! is told to operators in `docs/operations/failed.md`.
+//! text with placeholders is the *pattern*, and the *fingerprint* is a hash of class and pattern. Operators read
+//! the rule in `docs/operations/failed.md`.
 //!
 //! # Guarantees
 //!
@@ -28,7 +28,7 @@ use crate::hash;
 pub const MAX_READ_BYTES: usize = 4_096;
 /// The longest pattern.
 pub const MAX_PATTERN_CHARS: usize = 160;
-/// The longest class that is told apart.
+/// The bytes of a class by which it differs from another.
 const MAX_CLASS_BYTES: usize = 200;
 /// Digits of a fingerprint.
 pub const FINGERPRINT_DIGITS: usize = 16;

@@ -1,4 +1,4 @@
-//! Numbers that depend on a name: for what is to be spread, and the same whoever asks.
+//! Numbers that depend on a name alone: to spread things in the same way on each replica.
 //!
 //! # Guarantees
 //!

@@ -1,5 +1,4 @@
-//! Identifiers. Each is its own type, so that a job's id can never stand where an execution's is
-//! meant.
+//! Identifiers. Each is its own type, so that a job's id never passes for an execution's.
 //!
 //! Jobs and executions are numbered by UUID version 7 (RFC 9562): time-ordered, so new rows land
 //! together in their index. No order is derived from them: they are monotonic within one process

@@ -1,4 +1,4 @@
-//! What RabbitMQ does to queues and messages that no program asked it for: mostly the work of a policy.
+//! What RabbitMQ does to queues and messages on its own, mostly because of a policy.
 
 /// What happened to a queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

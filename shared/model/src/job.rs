@@ -65,19 +65,19 @@ pub struct JobSpec {
     pub name: String,
     /// For people. Empty when not given.
     pub description: String,
-    /// The id of the report, worker or reminder that is meant; handed on to the task.
+    /// The id of the report, worker or reminder that the job is about; handed on to the task.
     pub target: Option<String>,
     /// When it fires.
     pub schedule: Schedule,
     /// What its schedule is subject to.
     pub constraints: ScheduleConstraints,
-    /// What becomes of an instant that is past when the job is applied. Asked then and not kept.
+    /// What becomes of an instant that is past when the job is applied. Matters then and is not kept.
     pub past: PastPolicy,
     /// The zone whose clocks its schedule and its terms are about.
     pub timezone: Zone,
     /// What a change of those clocks means for a cron expression.
     pub dst: Dst,
-    /// What a worker's catalogue is asked for.
+    /// The task type, looked up in a worker's catalogue.
     pub task_type: String,
     /// Handed to every attempt as it was at the claim. An object.
     pub params: serde_json::Value,
@@ -105,11 +105,11 @@ pub struct JobSpec {
     /// opened later is skipped. `None`: it never gets too old. Of triggers and of tasks of other
     /// programs it says nothing: somebody wants them.
     pub stale_after: Option<Duration>,
-    /// After so many executions in a row that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], the
+    /// After this many consecutive executions that failed for good, 1 to [`MAX_PAUSE_AFTER_FAILURES`], the
     /// job is paused when its next firing is due; `None`: never.
     pub pause_after_failures: Option<u32>,
-    /// The task type that is asked whether the effect of a failed execution has happened, before it is
-    /// requeued; `None`: nobody is.
+    /// The task type that answers whether the effect of a failed execution has happened, before it is
+    /// requeued; `None`: nothing verifies it.
     pub verify_task: Option<String>,
     /// Whether a new job begins paused. Read when the job is created and not kept: from then on pausing
     /// and resuming are the operators'.

@@ -71,7 +71,7 @@ impl<K: Ord + Copy, R: PartialEq + Clone> LeaseObserver<K, R> {
 }
 
 /// Whether a lease of this length is over by `now`, if the same renewal was seen `since` then. `now` is an
-/// instant *before* what acts on the answer is asked for.
+/// instant *before* the statement that acts on the answer.
 pub fn is_expired(since: Instant, now: Instant, lease: Duration) -> bool {
     now.saturating_duration_since(since) >= lease
 }
@@ -121,7 +121,7 @@ mod tests {
         let begin = Instant::now();
         let mut observed = LeaseObserver::default();
         observed.observe_page(None, &[(1, 'a'), (3, 'a'), (5, 'a')], true, begin);
-        // The first page only: 3 is gone, 5 was not asked about.
+        // The first page only: 3 is gone, 5 was on another page.
         observed.observe_page(None, &[(1, 'a'), (4, 'a')], false, at(begin, 1));
         assert_eq!(observed.observe_page(None, &[], false, at(begin, 2)), []);
         let since = observed.observe_page(Some(4), &[(5, 'a')], true, at(begin, 3));

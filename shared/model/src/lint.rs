@@ -1,4 +1,4 @@
-//! Lint: what is allowed about a schedule and probably not what its writer meant.
+//! Lint: what a schedule may say and its writer probably does not want.
 //!
 //! A [`Finding`] never refuses anything. Rules about one expression are in [`crate::cron::lint`];
 //! here are those about a job as a whole ([`of_job`]) and about many at once ([`same_minute`]).
@@ -29,9 +29,9 @@ pub fn lint_horizon(now: DateTime<Utc>) -> DateTime<Utc> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing; often meant so.
+    /// Worth knowing; often intended.
     Note,
-    /// Probably not what was meant.
+    /// Probably not intended.
     Warning,
     /// Cannot work.
     Error,
@@ -49,7 +49,7 @@ pub enum Code {
     NeverFires,
     /// Both day fields are restricted, and which of the two rules combines them is a surprise.
     DayFields,
-    /// Every minute of some hours, where one of them may have been meant.
+    /// Every minute of some hours, where one of them may be intended.
     EveryMinute,
     /// A step that leads past the end of its range: the number that it begins with is selected alone.
     StepTooLarge,
@@ -79,7 +79,7 @@ text_enum!(Code {
 });
 
 impl Code {
-    /// All of them, in the order in which they are told.
+    /// All codes, in the order in which the page lists them.
     pub const ALL: [Self; 10] = [
         Self::Unreadable,
         Self::NeverFires,
@@ -101,7 +101,7 @@ pub struct Finding {
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
-    /// What is so, and why it may not be meant. Bounded, without control characters.
+    /// What is so, and why it may not be intended. Bounded, without control characters.
     pub message: String,
     /// What to write in place of it.
     pub instead: String,

@@ -71,11 +71,11 @@ impl Moment {
         }
     }
 
-    /// The instant that is meant in `zone`.
+    /// The instant in `zone`.
     ///
     /// # Errors
     ///
-    /// [`AmbiguousMoment`] names the instants that could be meant.
+    /// [`AmbiguousMoment`] names the possible instants.
     pub fn resolve(self, zone: Zone) -> Result<DateTime<Utc>, AmbiguousMoment> {
         match self {
             Self::Instant(at) => Ok(at),

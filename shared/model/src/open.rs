@@ -43,7 +43,7 @@ pub const STALE_REASON: &str = "stale";
 pub enum OpenDecision {
     /// It was opened by this very request, whose answer was lost: run it.
     Run,
-    /// Too early (the broker's clock, or a hand): to the ladder for the rest, ack. Not counted.
+    /// Too early (the broker's clock, or a hand): to a delay queue for the rest, ack. Not counted.
     Wait(Duration),
     /// Somebody held the row's lock for a moment: ask again in the next round.
     Retry,
@@ -142,7 +142,7 @@ mod tests {
         );
         // A parked message that was moved by hand goes back; the execution stays as it was.
         assert_eq!(ask(ExecutionRow { state: State::Failed, ..foreign }), OpenDecision::Repark);
-        // Its being early comes first, so that it is not asked about every half minute.
+        // "Too early" comes first, so that no worker tries it again every half minute.
         let rest = Duration::from_mins(10);
         assert_eq!(ask(ExecutionRow { due_in: rest, ..foreign }), OpenDecision::Wait(rest));
     }

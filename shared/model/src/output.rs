@@ -1,7 +1,7 @@
 //! What a task wrote, as it is kept: lines, and the chunks of lines that are stored.
 //!
 //! A chunk says which lines of its attempt it holds and how much was written before them. So chunks
-//! can be stored twice, or removed, and whoever reads them knows what is missing between two of them.
+//! can be stored twice, or removed, and a reader knows what is missing between two of them.
 
 use std::fmt::Write as _;
 

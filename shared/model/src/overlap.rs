@@ -8,7 +8,7 @@
 //! * `queue`: it waits until the job is free. One firing waits; a further one is skipped, for it would
 //!   only say again what the one that waits says already.
 //! * `replace`: it takes the place of all of them. What has not been begun is cancelled at once, what
-//!   runs is told to end and cannot succeed any more; until it has ended, the firing waits. Of several
+//!   runs is cancelled and cannot succeed any more; until it has ended, the firing waits. Of several
 //!   firings that are claimed at once only the newest counts, and of several that come one after the
 //!   other while one still waits, too.
 //!
@@ -33,7 +33,7 @@ pub enum WaitReason {
     Queue,
     /// A firing that replaced what still runs.
     Replace,
-    /// Somebody asked for it, of a job whose executions run one at a time.
+    /// A person triggered it, of a job whose executions run one at a time.
     Turn,
 }
 
@@ -49,7 +49,7 @@ pub struct UnderWay {
     pub ready: bool,
     /// A firing that waits.
     pub firing_waits: bool,
-    /// One that somebody asked for, and that waits.
+    /// A triggered execution that waits.
     pub trigger_waits: bool,
 }
 
@@ -61,7 +61,7 @@ impl UnderWay {
 }
 
 impl Overlap {
-    /// Whether the job's executions run one at a time, whoever asks for them: only then may any wait.
+    /// Whether the job's executions run one at a time, whether fired or triggered: only then may any wait.
     pub const fn one_at_a_time(self) -> bool {
         matches!(self, Self::Queue | Self::Replace)
     }
@@ -134,7 +134,7 @@ mod tests {
         let mut under_way = RUNNING;
         let each = [(); 3].map(|()| Overlap::Queue.disposition(&mut under_way, false));
         assert_eq!(each, [Disposition::Waits(WaitReason::Queue), OVERLAP, OVERLAP]);
-        // What people asked for waits in front of it, and does not take its place.
+        // A triggered execution waits in front of it, and does not take its place.
         let triggered = UnderWay { trigger_waits: true, ..NOTHING };
         assert_eq!(of(Overlap::Queue, triggered), Disposition::Waits(WaitReason::Queue));
     }

@@ -1,8 +1,8 @@
 //! What the params of a task type must hold, as its JSON Schema says (draft 2020-12).
 //!
 //! A schema stands for itself: it refers to nothing outside of it, so that nothing is fetched from anywhere, and
-//! what it says today it says tomorrow. What is told of params that do not fit are the places and what the
-//! schema wants there, and never what stands there: params may hold secrets.
+//! what it says today it says tomorrow. A violation names the place and what the
+//! schema wants there, never the value found there: params may hold secrets.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::params::check_value;
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 /// The most levels of a schema, arrays and objects counted.
 pub const MAX_SCHEMA_DEPTH: usize = 64;
-/// The most violations that are told.
+/// The most violations in one report.
 pub const MAX_VIOLATIONS: usize = 100;
 /// The most characters of one that are kept.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -52,7 +52,7 @@ pub fn check(schema: &Value) -> Result<(), Vec<SchemaProblem>> {
     compile(schema).map(drop)
 }
 
-/// A schema that was read, to be asked about params.
+/// A parsed schema that validates params.
 pub struct SchemaValidator {
     schemas: Schemas,
     index: SchemaIndex,

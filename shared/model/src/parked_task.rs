@@ -9,7 +9,7 @@ use crate::id::{AttemptNumber, ExecutionId, JobId};
 pub struct ParkedTask {
     /// The execution.
     pub id: ExecutionId,
-    /// What a worker's catalogue was asked for.
+    /// The task type, looked up in a worker's catalogue.
     pub task_type: String,
     /// The job's target, if it has one.
     pub target: Option<String>,
@@ -17,7 +17,7 @@ pub struct ParkedTask {
     pub job: String,
     /// The job.
     pub job_id: JobId,
-    /// Who claimed it, as `<instance>:<pid>`: a scheduler, or whoever triggered it.
+    /// Who claimed it, as `<instance>:<pid>`: a scheduler or the program that triggered it.
     pub claimed_by: String,
     /// The number of the attempt that would be next; the one before failed, if it was opened.
     pub attempt: AttemptNumber,

@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// The most that one unit of time may have.
 pub const MAX_COUNT: u32 = 100_000;
 
-/// So many in a second, a minute, an hour or a day, spread evenly.
+/// A number of items in a second, a minute, an hour or a day, spread evenly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rate {
     count: u32,
@@ -70,7 +70,7 @@ impl Rate {
         self.duration_of(index.saturating_add(1))
     }
 
-    /// How long so many take, from the first to the last.
+    /// How long `count` items take, from the first to the last.
     pub fn duration_of(self, count: u64) -> Duration {
         let last = u128::from(count.saturating_sub(1));
         let micros = last * self.unit.micros() as u128 / u128::from(self.count);

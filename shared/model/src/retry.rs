@@ -9,8 +9,8 @@
 //! bound, so that a task which is never ready is seen some day.
 //!
 //! `max_retries` counts what follows the first attempt, as everybody reads it. `max_timeouts` and
-//! `max_crashes` count what they name: at most so many attempts time out, or crash, and the last of
-//! them parks.
+//! `max_crashes` count what they name: the attempt that reaches the limit of timeouts, or crashes,
+//! parks the execution.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -90,7 +90,7 @@ impl RetryPolicy {
     pub fn backoff(&self, retries_used: u32, draw: f64) -> Duration {
         let exponent = i32::try_from(retries_used.min(1_000)).unwrap_or(1_000);
         let plain = self.delay.as_secs_f64() * self.multiplier.max(1.0).powi(exponent);
-        // A first wait beyond the cap was asked for as it is. `min` also turns an overflow to
+        // A first wait beyond the cap is deliberate. `min` also turns an overflow to
         // infinity into the cap.
         let cap = self.max_delay.max(self.delay);
         let capped = plain.min(cap.as_secs_f64());
@@ -127,7 +127,7 @@ pub enum AttemptEnd {
     Permanent,
     /// It took longer than its timeout and was stopped.
     TimedOut,
-    /// The worker was told to stop before the task was done. Costs nothing.
+    /// The worker stopped before the task was done. Costs nothing.
     Interrupted,
     /// The task says that it is too early. Costs nothing.
     Snoozed {

@@ -10,7 +10,7 @@ const MAX_TEXT_BYTES: usize = 64;
 /// Units, largest first, in bytes.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// Reads a size, in bytes. `None` if the text is none, or more than 64 bits hold.
+/// Reads a size, in bytes. `None` if the text is not a size, or more than 64 bits hold.
 pub fn parse(text: &str) -> Option<u64> {
     if text.len() > MAX_TEXT_BYTES {
         return None;

@@ -16,7 +16,7 @@ pub enum State {
     Pending,
     /// An attempt is open. Its worker alone may end it while the lease lasts.
     Running,
-    /// An attempt failed; the next one's ticket waits in the ladder.
+    /// An attempt failed; the next one's ticket waits in a delay queue.
     Retrying,
     /// Parked: out of retries or failed for good. Waits for an operator, whatever its age.
     Failed,

@@ -3,7 +3,7 @@
 /// Longer words are not compared: nothing that is known has so long a name.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The known word that `word` is most likely meant to be; `None` if nothing is near.
+/// The known word most similar to `word`; `None` if nothing is near.
 pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let letters = letters(word)?;
     known

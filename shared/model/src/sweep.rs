@@ -44,7 +44,7 @@ pub enum SweepDecision {
 ///
 /// A waiting row with the message's number has two possible pasts. If the broker parked the ticket,
 /// the row does not know it yet; nor if a policy made the ticket expire there. Otherwise somebody requeued the execution, and the message is the
-/// parked copy that is no longer true: its ticket is owed or on its way in the main queue.
+/// parked copy that is no longer true: its ticket is unpublished or on its way in the main queue.
 pub fn judge_message(
     attempt: AttemptNumber,
     row: Option<ParkedRow>,

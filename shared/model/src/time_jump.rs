@@ -4,8 +4,8 @@
 //! The database's clock is the only one that counts, and the last instant at which a planner looked at
 //! it is kept beside the jobs. A clock that was set, a virtual machine that was paused, a backup that
 //! was restored: all of them show as a jump from that instant to the present. An honest absence of all
-//! schedulers looks the same, and nothing in the database tells the two apart; what does is their
-//! length, so whoever deploys says how long an absence may be ([`detect_jump`]'s `limit`). A step back is
+//! schedulers looks the same, and nothing in the database distinguishes the two; only their
+//! length does, so a setting says how long an absence may be ([`detect_jump`]'s `limit`). A step back is
 //! never an absence.
 //!
 //! # What it does not do

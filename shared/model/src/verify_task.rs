@@ -64,7 +64,7 @@ fn parse_result(result: Option<&Value>) -> VerifyAnswer {
     match word {
         Value::Bool(true) => VerifyAnswer::Happened,
         Value::Bool(false) => VerifyAnswer::NotYet,
-        // What it handed back may hold what is not to be told.
+        // The result may hold secrets, so the message does not quote it.
         _ => VerifyAnswer::Unknown(
             "gave no answer: its result is neither true nor false, nor an object whose \"happened\" is"
                 .to_owned(),

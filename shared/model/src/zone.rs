@@ -70,7 +70,7 @@ impl Zone {
     ///
     /// # Errors
     ///
-    /// [`ZoneError`], with the names that could have been meant.
+    /// [`ZoneError`], with similar names.
     pub fn parse(name: &str) -> Result<Self, ZoneError> {
         name.parse().map(Self).map_err(|_| ZoneError {
             // As much of it as is shown, and a character that tells that there was more.
@@ -158,7 +158,7 @@ impl fmt::Display for Zone {
 }
 
 /// The names nearest to a wrong one, the whole of it or its city. `Etc/GMT+1` and its like are never
-/// suggested: they lie on the other side of UTC than whoever writes `GMT+1` believes.
+/// suggested: they lie on the other side of UTC than a person who writes `GMT+1` believes.
 fn suggestions(name: &str) -> Vec<&'static str> {
     let mut near: Vec<(usize, &'static str)> = TZ_VARIANTS
         .iter()

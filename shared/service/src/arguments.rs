@@ -18,7 +18,7 @@ pub const EXIT_USAGE: u8 = 2;
 /// `Some`: all is said, the program ends with that status. `None`: there was nothing on the command
 /// line, the program runs.
 pub fn handle(program: Program, arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    // Nobody is left to be told when the terminal is gone, so failed writes are not an error.
+    // When the terminal is gone nobody reads, so failed writes are not an error.
     let answer = answer(program, arguments).or_else(|| {
         let wrong = fault::arm().err()?;
         Some(Answer::Refused(format!("{}: {wrong}\n", program.name())))

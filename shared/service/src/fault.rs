@@ -4,10 +4,10 @@
 //! [`point`] is nothing and `FAULT_POINT` means nothing. With it, that environment variable names the
 //! place, as `worker.opened` or, to let it pass twice first, `worker.opened:3`. The process then
 //! kills itself with SIGKILL, so that nothing gets the chance to tidy up. With `FAULT_ACTION=stop` it
-//! stops itself with SIGSTOP instead, and goes on when it is told to.
+//! stops itself with SIGSTOP instead, and continues at SIGCONT.
 //!
 //! A point is passed only with something inside the step that it is about: an execution, a message, a
-//! job. A round that found nothing passes none, so whoever died at a point died in the middle of
+//! job. A round that found nothing passes none, so a process that dies at a point dies in the middle of
 //! something.
 
 mod points;

@@ -48,7 +48,7 @@ pub struct Health {
     pub readiness: Readiness,
     /// The loops behind `/livez`.
     pub liveness: Liveness,
-    /// Cancelled when the program was told to end; it is not ready from then on.
+    /// Cancelled when the program begins to shut down; it is not ready from then on.
     pub stopping: CancellationToken,
 }
 

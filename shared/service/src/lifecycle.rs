@@ -59,7 +59,7 @@ struct State {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitOutcome {
-    /// As asked; exit status 0.
+    /// Stopped by a signal, everything finished; exit status 0.
     Cleanly,
     /// A task broke or did not end in time; exit status 1.
     Broken,

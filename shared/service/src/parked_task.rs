@@ -1,6 +1,6 @@
 //! The one line at error level that tells of a parked task, whichever way it was parked.
 //!
-//! Its fields have the same names everywhere, so that whoever collects logs can count them by job, by
+//! Its fields have the same names everywhere, so that a log collector can count them by job, by
 //! type and by class, and raise an alarm. The row is the record: a process that dies between the
 //! row and the line says nothing, and `sexton failed list` shows it all the same.
 

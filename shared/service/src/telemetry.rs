@@ -44,7 +44,7 @@ pub enum LogFilterError {
     /// It cannot be read.
     #[error("not a log filter ({0})")]
     Syntax(String),
-    /// Longer than any filter that is meant.
+    /// Longer than any sensible filter.
     #[error("longer than {MAX_FILTER_BYTES} bytes")]
     TooLong,
 }

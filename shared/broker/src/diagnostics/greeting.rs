@@ -15,7 +15,7 @@ const MAX_GREETING_BYTES: usize = 8 * 1024;
 /// Type, channel, size of the rest.
 const HEADER_BYTES: usize = 7;
 
-/// The version; none if it is not told within `limit`.
+/// The version; `None` if the broker does not send it within `limit`.
 pub async fn server_version(endpoint: &Endpoint, limit: Duration) -> Option<String> {
     if endpoint.is_encrypted() {
         return None;

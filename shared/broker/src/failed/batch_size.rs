@@ -16,20 +16,20 @@ pub(super) struct BatchSize {
 }
 
 impl BatchSize {
-    /// The most that are asked for at once.
+    /// The most messages in one batch.
     pub(super) const MAX_MESSAGES: usize = 32;
 
     /// Nothing is known yet.
     pub(super) const INITIAL: Self = Self { next: 1, largest: 0 };
 
-    /// How many to ask for, of at most `wanted`, where `held` messages of so many bytes are held already.
+    /// The size of the next batch, at most `wanted`, while the pass holds `held` messages of `bytes` bytes.
     pub(super) fn next_size(self, wanted: usize, held: usize, bytes: usize) -> usize {
         let room = MAX_HELD_BYTES.saturating_sub(bytes) / self.largest.max(1);
         let at_least = usize::from(held == 0);
         self.next.min(room).max(at_least).min(wanted)
     }
 
-    /// So many came, the longest of so many bytes.
+    /// Records a batch of `count` messages, the longest of `largest` bytes.
     pub(super) fn record_batch(&mut self, count: usize, largest: usize) {
         // Not where a batch had no use for more.
         let next = if count * largest > MAX_HELD_BYTES {

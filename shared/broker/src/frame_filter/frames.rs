@@ -186,7 +186,7 @@ mod tests {
         out
     }
 
-    /// A header `a` of so many arrays, one inside the other.
+    /// A header `a` of `depth` nested arrays.
     fn nested(depth: u32) -> Vec<u8> {
         let mut value = Vec::new();
         for level in 0..depth {
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// The frame by which a broker proposes frames of at most so many bytes.
+    /// The frame by which a broker proposes frames of at most `frame_max` bytes.
     fn tune(frame_max: u32) -> Vec<u8> {
         let size = frame_max.to_be_bytes();
         [&[METHOD, 0, 0, 0, 0, 0, 12, 0, 10, 0, 30, 7, 255], &size[..], &[0, 60, END]].concat()

@@ -4,7 +4,7 @@
 //! of nesting, and a broker passes on what any publisher nested: ten kilobytes of headers are enough
 //! to overflow the stack, which ends the process. It also ends the connection over a text that is not
 //! UTF-8, and over a frame larger than it agreed on with the broker, which sends properties in one frame,
-//! however small a frame the consumer asked for. The message then goes back to its queue and does the same to the next consumer.
+//! however small a frame the consumer proposed. The message then goes back to its queue and does the same to the next consumer.
 //!
 //! # Guarantees
 //!

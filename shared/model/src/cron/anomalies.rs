@@ -1,4 +1,4 @@
-//! What the changes of a zone's clocks do to the firings of an expression, told beforehand.
+//! What the changes of a zone's clocks do to the firings of an expression, computed beforehand.
 //!
 //! One [`Anomaly`] for each change that the expression notices. It says nothing that the search of
 //! `zoned` does not do: both ask the same masks about the same seams, and tests hold the one against

@@ -54,7 +54,7 @@ impl Zoned<'_> {
     }
 
     /// The `back`-th firing from the end of `from_s..=to_s`; the last one is the first. `None` if
-    /// there are not so many.
+    /// there are fewer.
     ///
     /// Counts ever longer stretches from the end until the firing is in one, and then halves that
     /// one by counting its newer half. So it looks about as far back as the firing lies, three times.

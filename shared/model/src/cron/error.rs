@@ -118,7 +118,7 @@ pub enum Reason {
     /// `L`, `W` or `#` beside `*` or `?`.
     #[error("`L`, `W` and `#` cannot stand in one list with `*` or `?`; remove one of them")]
     BesideStar,
-    /// Something that begins with `H` and is none of its forms.
+    /// Text that begins with `H` but has no form of it.
     #[error("expected `H`, a step such as `H/15` or a range such as `H(0-29)`")]
     MalformedSpread,
     /// `@reboot`.

@@ -119,7 +119,7 @@ fn clock_change(
     dst: Dst,
     now: DateTime<Utc>,
 ) -> Option<Finding> {
-    // Every so many minutes of the whole day stays that, whatever the clocks show.
+    // A step of minutes over the whole day is unaffected by the clocks.
     if expression.is_wildcard() && is_starred(fields.hour) {
         return None;
     }

@@ -21,8 +21,8 @@
 //!
 //! # Guarantees
 //!
-//! Answers are whole seconds in UTC, strictly after the instant asked from, strictly increasing,
-//! the same from every instant since the previous one, and the same whether asked for one at a time
+//! Answers are whole seconds in UTC, strictly after the given instant, strictly increasing,
+//! the same from every instant since the previous one, and the same one at a time
 //! or as a list. Reading is linear in a bounded text; a search looks at what is near a wall time
 //! that matches, and takes at most a step for each month of a hundred years to find the next. No
 //! text and no instant makes it panic.
@@ -30,7 +30,7 @@
 //! # What it does not do
 //!
 //! It does not decide what happens to an expression that never fires: `next_after` answers `None`,
-//! and whoever accepts a job refuses it then.
+//! and the check of the jobs file refuses the job.
 
 mod anomalies;
 mod count;
@@ -103,7 +103,7 @@ impl Expression {
 
     /// The first firing strictly after `from`, in whole seconds.
     ///
-    /// `None` if there is none within 100 years of `from`, or before the last instant that can be
+    /// `None` if no firing lies within 100 years of `from`, or before the last instant that can be
     /// represented.
     pub fn next_after(&self, from: DateTime<Utc>, zone: Zone, dst: Dst) -> Option<DateTime<Utc>> {
         Zoned { expression: self, zone, dst }.first_after(from)
@@ -118,7 +118,7 @@ impl Expression {
     }
 
     /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
-    /// first; `None` if there are not so many. Costs about three times as much.
+    /// first; `None` if there are fewer. Costs about three times as much.
     pub fn nth_last(
         &self,
         from: DateTime<Utc>,
@@ -132,8 +132,8 @@ impl Expression {
         DateTime::from_timestamp(found_s, 0)
     }
 
-    /// All firings strictly after `from`, ascending: what [`Self::next_after`] answers when asked
-    /// again from each answer. Has no end of its own for an expression that fires: take what is
+    /// All firings strictly after `from`, ascending: what [`Self::next_after`] answers when called
+    /// again with each answer. Has no end of its own for an expression that fires: take what is
     /// needed.
     pub fn iter_after(
         &self,

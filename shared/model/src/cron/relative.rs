@@ -16,7 +16,7 @@ const MAX_OCCURRENCE: u8 = 5;
 /// One item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RelativeDay {
-    /// `L` (0) and `L-n`: so many days before the last.
+    /// `L` (0) and `L-n`: the number of days before the last.
     BeforeLast(u8),
     /// `LW`: the last Monday to Friday.
     LastWorkday,
@@ -42,8 +42,8 @@ pub(super) struct RelativeDays {
     nth_weekdays: [u8; MAX_OCCURRENCE as usize],
 }
 
-/// Whether a text has the form of such an item, in whatever field: its writer is then told where it
-/// belongs, and not about a typing mistake that is none.
+/// Whether a text has the form of such an item, in any field: the error then names the field where it
+/// belongs instead of a typing mistake.
 pub(super) fn is_relative_day(text: &str) -> bool {
     let begins_with_digit = text.starts_with(|first: char| first.is_ascii_digit());
     let last = |text: &str| strip_last_letter(text, 'L').is_some_and(is_weekday_name);

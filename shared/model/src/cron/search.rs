@@ -1,7 +1,7 @@
 //! Finds the first civil time that a set of bit masks selects.
 //!
 //! The search knows calendar and clock face only: no zone, no instants. Over a stretch of constant
-//! offset from UTC civil time is linear, so whoever walks such stretches asks here once for each,
+//! offset from UTC civil time is linear, so a caller that walks such stretches searches once in each,
 //! with the stretch's last second as the bound. UTC is one stretch.
 //!
 //! It goes month by month with all days of a month in one mask, so that even a search for a day

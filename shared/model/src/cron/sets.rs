@@ -170,6 +170,6 @@ fn join<T: ToString>(parts: &BTreeSet<T>) -> String {
 }
 
 fn mask(set: &impl TimeUnitSpec) -> u64 {
-    // The crate's ordinals end at 59, but for years, which are never asked for.
+    // The crate's ordinals end at 59, except for years, which no caller needs.
     set.iter().filter(|number| *number < u64::BITS).fold(0, |mask, number| mask | 1 << number)
 }

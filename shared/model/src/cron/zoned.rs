@@ -1,8 +1,8 @@
 //! Finds the first instant at which an expression fires in a zone.
 //!
 //! Between two changes of a zone's clocks wall time is linear, so the civil search of `search` finds
-//! the first match; the changes themselves, the *seams*, are where a job's [`Dst`] decides. Nothing
-//! is asked about the zone but what lies near: a window is searched, and if it holds no firing, the
+//! the first match; the changes themselves, the *seams*, are where a job's [`Dst`] decides. The search
+//! reads only the zone's data nearby: a window is searched, and if it holds no firing, the
 //! search goes on just before the next wall time that matches, since no firing is farther from its
 //! wall time than a zone's clocks can be from UTC.
 //!

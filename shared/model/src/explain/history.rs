@@ -175,8 +175,8 @@ impl Revision {
     }
 }
 
-/// The last firing after `from` and before `at`. A timetable can only be asked for the next one: so
-/// for a time ago after which there is one, and then by halves for the latest such time.
+/// The last firing after `from` and before `at`. A timetable only computes the next one, so this
+/// looks for an earlier instant that a firing follows, and then bisects to the latest such instant.
 fn last_before(
     timetable: &Timetable,
     from: DateTime<Utc>,

@@ -2,17 +2,17 @@
 //!
 //! # Guarantees
 //!
-//! * Every firing of a job's history has exactly one [`Disposition`]; an instant that is none says so,
-//!   with the firings around it.
+//! * Every firing of a job's history has exactly one [`Disposition`]; for an instant that is no firing
+//!   the answer says so, with the firings around it.
 //! * What is on record comes first: an execution, then a gap. So a firing that was missed and later
-//!   backfilled is told by what ran, and its gap stays where it is. Only what has no record is told by
+//!   backfilled shows what ran, and its gap stays where it is. Only a firing without a record is judged by
 //!   the job as it is: due, paused, not yet.
-//! * A firing without a record that cannot be told by the job is *unknown*, with the reason; it is never
-//!   guessed.
+//! * A firing without a record that the job does not explain is *unknown*, with the reason; nothing
+//!   is guessed.
 //!
 //! # What it does not do
 //!
-//! It reads nothing. Whoever asks has read executions, gaps and job in one snapshot; of two snapshots a
+//! It reads nothing. The caller reads executions, gaps and job in one snapshot; of two snapshots a
 //! firing that was claimed in between would have no record and a cursor behind it.
 
 mod history;
@@ -59,7 +59,7 @@ impl GapRecord {
     /// The word for firings that are set aside while catch-up is held: no gap yet.
     const SET_ASIDE: &str = "set_aside";
 
-    /// Firings that are set aside while catch-up is held, which are told like a gap.
+    /// Firings that are set aside while catch-up is held, shown like a gap.
     pub fn set_aside(first: DateTime<Utc>, last: DateTime<Utc>) -> Self {
         let reason = Self::SET_ASIDE.to_owned();
         Self { first, last, reason, actor: None, why: None, into_key: None }

@@ -1,4 +1,4 @@
-//! Which failed executions are meant.
+//! The filter that selects failed executions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,13 +62,13 @@ const fn is_false(value: &bool) -> bool {
 }
 
 impl FailureFilter {
-    /// Whether nothing is asked for but the state: it matches whatever is failed (or discarded).
+    /// Whether the filter names only the state: it matches everything that is failed (or discarded).
     pub fn matches_everything(&self) -> bool {
         *self == Self { discarded: self.discarded, muted: self.muted, ..Self::default() }
     }
 
-    /// Whether muted groups are left out. One that is asked for by its fingerprint is not, and what was
-    /// discarded never is.
+    /// Whether muted groups are left out. A filter that names a fingerprint includes its group, and
+    /// discarded executions are always included.
     pub const fn excludes_muted(&self) -> bool {
         !self.muted && !self.discarded && self.fingerprint.is_none()
     }
@@ -136,7 +136,7 @@ mod tests {
             assert_eq!(serde_json::from_value::<FailureFilter>(stored).unwrap(), filter);
         }
         assert_eq!(serde_json::to_value(FailureFilter::default()).unwrap(), json!({}));
-        // A filter of a version to come would match more than was meant.
+        // Without its new field, a later version's filter would match too much.
         assert!(serde_json::from_value::<FailureFilter>(json!({"colour": "red"})).is_err());
     }
 

@@ -1,6 +1,6 @@
 //! Params as they are shown: without what looks like a secret.
 //!
-//! The rule is by name, told in `docs/operations/failed.md`, and a courtesy: what people put under another name is
+//! The rule goes by name, stands in `docs/operations/failed.md`, and is a courtesy: what people put under another name is
 //! shown. It changes what is shown only, never what is stored or handed to a task.
 
 use serde_json::{Map, Value};

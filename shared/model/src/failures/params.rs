@@ -53,8 +53,8 @@ impl fmt::Display for ParamCondition {
 }
 
 impl ParamCondition {
-    /// Documents of which params that fulfil the condition contain at least one: what an index can be
-    /// asked for. Params that contain one need not fulfil it (an index in an array is not told).
+    /// Documents of which params that fulfil the condition contain at least one: what an index can
+    /// find. Params that contain one need not fulfil it (containment ignores an array's index).
     /// `None`: there are too many.
     pub fn shapes(&self) -> Option<Vec<Value>> {
         let mut shapes = self.values();

@@ -99,7 +99,7 @@ fn url(rest: &str) -> Option<usize> {
     (length > scheme + 3).then_some(length)
 }
 
-/// One that begins at a root, at `.`, `..` or `~`, or on a drive. `and/or` is none.
+/// A path that begins at a root, at `.`, `..` or `~`, or on a drive. `and/or` does not.
 fn path(rest: &str, last: Option<char>) -> Option<usize> {
     if !last.is_none_or(|last| " (=[{,;:|".contains(last)) {
         return None;

@@ -13,7 +13,7 @@
 
 use super::Pattern;
 
-/// From so many characters on, letters and digits by turns are an id.
+/// From this length on, a run of mixed letters and digits is an id.
 const MIN_ID_CHARS: usize = 8;
 
 /// Bytes of the run at the beginning.

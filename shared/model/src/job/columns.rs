@@ -55,7 +55,7 @@ pub const COLUMNS: [&str; 37] = [
     "labels",
 ];
 
-/// Why two columns are not a schedule. Whoever reads it has a row that this version did not write.
+/// Why two columns are not a schedule. Such a row was not written by this version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
     /// A kind that this version does not know.

@@ -81,7 +81,7 @@ impl FromIterator<DateRange> for Exclusions {
 }
 
 impl Exclusions {
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -109,7 +109,7 @@ impl Exclusions {
     /// another day. Strictly after `at`, and by no more than there are days to the end of the range
     /// and a change of the clocks.
     pub(crate) fn end_of(&self, at: DateTime<Utc>, zone: Zone) -> Option<DateTime<Utc>> {
-        // Nothing is asked of the zone's data by the many jobs that exclude nothing.
+        // Most jobs exclude nothing; they need no look at the zone's data.
         if self.0.is_empty() {
             return None;
         }
@@ -218,7 +218,7 @@ mod tests {
                 prop_assert!(end > at && !on(end));
                 let halves = (end - at).num_seconds() / 1_800;
                 let every = (0..=halves).map(|half| at + chrono::TimeDelta::minutes(30 * half));
-                // Set back at midnight, the clocks show the day again: asked again, it ends again.
+                // Set back at midnight, the clocks show the day again: the second time it ends again.
                 prop_assert!(every.take_while(|at| *at < end).all(on));
             }
             match days.next_from(at, zone) {

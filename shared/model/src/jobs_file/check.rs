@@ -10,8 +10,8 @@ use crate::quoting::quoted;
 
 /// Checks jobs that are about to be applied at `now`.
 ///
-/// To be asked about jobs that are new or whose schedule changes. A job that is applied again as it
-/// stands is no problem, although its instant may have passed since.
+/// For jobs that are new or whose schedule changes. A job that is applied again unchanged
+/// is no problem, although its instant may have passed since.
 pub fn check_against<'a>(
     specs: impl IntoIterator<Item = &'a JobSpec>,
     now: DateTime<Utc>,
@@ -19,7 +19,7 @@ pub fn check_against<'a>(
     all(specs.into_iter().map(|spec| (spec, problem(spec, now))))
 }
 
-/// The same for whoever has made their timetables ready before, which is most of the work.
+/// The same for a caller that has parsed the timetables before, which is most of the work.
 pub fn check_with_timetables<'a>(
     specs: impl IntoIterator<Item = (&'a JobSpec, &'a Result<Timetable, TimetableError>)>,
     now: DateTime<Utc>,
@@ -83,7 +83,7 @@ fn problem_of(
     })
 }
 
-/// An instant that is past, unless it is asked to run all the same.
+/// The problem of an instant that is past, unless the job says that it runs all the same.
 fn past(spec: &JobSpec, at: DateTime<Utc>, now: DateTime<Utc>) -> Option<(&'static str, String)> {
     if at > now {
         return None;

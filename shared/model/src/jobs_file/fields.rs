@@ -1,7 +1,7 @@
 //! Reads the fields of one TOML table, each with its limits, and reports what does not fit.
 //!
 //! Every reader answers `None` both for a field that is not there and for one that was reported;
-//! whoever builds something of the fields asks the report whether there was a problem.
+//! the report says whether there was a problem.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -16,7 +16,7 @@ use crate::quoting::plain;
 
 const FIELD: &str = "params";
 
-/// Reads `params`; an empty object if there are none.
+/// Reads `params`; an empty object if the job has no params.
 pub(super) fn read(fields: &mut Fields<'_, '_, '_>) -> Value {
     let mut object = Map::new();
     // Ends the borrow of `fields` with the block: the size is reported at the field itself.

@@ -9,9 +9,9 @@ use crate::cron::depends_on_name;
 use crate::job::{JobSpec, Schedule};
 use crate::plan::Timetable;
 
-/// So many jobs in one minute are a finding, unless said otherwise.
+/// Default number of jobs in one minute from which on they are a finding.
 pub const DEFAULT_SAME_MINUTE_JOBS: usize = 10;
-/// Of each job so many firings are looked at, and of those only the ones within [`LOOK_AHEAD`].
+/// The check looks at this many firings of each job, and only at those within [`LOOK_AHEAD`].
 const MAX_FIRINGS_PER_JOB: usize = 24;
 const LOOK_AHEAD: Duration = Duration::hours(24);
 /// The most findings, and the most jobs that one names.
@@ -19,8 +19,8 @@ const MAX_FINDINGS: usize = 20;
 const MAX_NAMED: usize = 5;
 
 /// Minutes of the day after `now` in which at least `min_jobs` jobs are due, the fullest first; a minute
-/// is told only if so many of its jobs are in none that is told already, so hourly jobs are one
-/// finding and not 24. Jobs with an `H` are not counted: their minute is nobody's choice.
+/// is a finding only if `min_jobs` of its jobs are in no earlier finding, so hourly jobs are one
+/// finding and not 24. Jobs with an `H` do not count: nobody chose their minute.
 ///
 /// Looks at 24 firings of each job. With each finding comes the first of its jobs, by name.
 pub fn same_minute(

@@ -16,7 +16,7 @@ impl Timetable {
     }
 
     /// The `back`-th firing from the end of those that [`Self::count`] counts, whose last is the
-    /// first; `None` if there are not so many. Costs a few times as much as counting.
+    /// first; `None` if there are fewer. Costs a few times as much as counting.
     pub fn nth_last(
         &self,
         from: DateTime<Utc>,
@@ -24,7 +24,7 @@ impl Timetable {
         mut back: u64,
     ) -> Option<DateTime<Utc>> {
         for (from, until) in self.spans(from, until).into_iter().rev() {
-            // The newest is asked for mostly, and found without being counted before.
+            // Most callers want the newest, and the search finds it without counting first.
             if let Some(firing) = self.rule.nth_last(from, until, back) {
                 return Some(firing);
             }

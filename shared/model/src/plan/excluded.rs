@@ -9,8 +9,8 @@ use super::{Gap, GapReason, Timetable};
 /// a gap for each range of days, at most as many as the list has, counted and not visited.
 ///
 /// `from` is up to when a job's firings are accounted for, so that each is accounted for once: when the
-/// first firing after it is claimed. Where there is none (`is_last`), up to the job's end, since nobody
-/// looks at it again.
+/// first firing after it is claimed. After the last firing (`is_last`), up to the job's end, since no planner
+/// looks at the job again.
 pub fn excluded_gaps(
     timetable: &Timetable,
     from: DateTime<Utc>,

@@ -18,7 +18,7 @@ const SMALLEST_STEP: TimeDelta = TimeDelta::nanoseconds(1);
 #[derive(Clone, Copy)]
 pub(super) struct Firings<'t> {
     timetable: &'t Timetable,
-    /// Taken as a firing, whatever the timetable says. `None`: there are none.
+    /// This instant counts as a firing, whatever the timetable says. `None`: the job has no further firing.
     cursor: Option<DateTime<Utc>>,
 }
 
@@ -72,8 +72,8 @@ impl<'t> Firings<'t> {
     }
 
     /// The border in nominal times between the firings that are due before `at` and those that are due
-    /// at it or later: each becomes due before the next nominal time, so only the newest before `at` is
-    /// asked.
+    /// at it or later: each becomes due before the next nominal time, so this looks only at the newest before
+    /// `at`.
     pub(super) fn due_from(&self, at: DateTime<Utc>) -> DateTime<Utc> {
         let Some(from) = self.timetable.spread_from(at) else { return at };
         match self.nth_last(from, at, 1) {
@@ -82,7 +82,7 @@ impl<'t> Firings<'t> {
         }
     }
 
-    /// Those from `from` on and before `until`, as one gap; `None`: there are none.
+    /// Those from `from` on and before `until`, as one gap; `None` without any.
     pub(super) fn gap(
         &self,
         from: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! A job of whose firings only so many run.
+//! A job that runs a limited number of firings.
 //!
 //! The number that is left is in the job's row, and what a claim uses of it is written in the claim's
 //! transaction, under the lock of the row. So the number holds with any number of schedulers, and a

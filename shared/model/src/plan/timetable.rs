@@ -1,4 +1,4 @@
-//! A job's schedule and its terms, made ready to be asked "when next?".
+//! A job's schedule and its terms, parsed, ready to compute the next firing.
 
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ pub enum TimetableError {
 
 /// A schedule made ready: parsed, its limits checked.
 ///
-/// A nominal time outside of `start` to `end` is no firing, and one on an excluded day is none here:
-/// what it gets is a gap ([`super::excluded_gaps()`]).
+/// A nominal time outside of `start` to `end` is no firing, nor is one on an excluded day:
+/// that one becomes a gap ([`super::excluded_gaps()`]).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timetable {
     schedule: Schedule,
@@ -99,8 +99,8 @@ impl Timetable {
 
     /// The first firing strictly after `from`, by its nominal time.
     ///
-    /// A period counts from the Unix epoch, so everybody who asks gets the same instants. `None` if
-    /// there is none: the one instant is past, the end comes before, the expression fires nowhere
+    /// A period counts from the Unix epoch, so every caller gets the same instants. `None` if
+    /// nothing follows: the one instant is past, the end comes before, the expression fires nowhere
     /// within 100 years, or the job has no schedule.
     pub fn next_after(&self, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut from = self.start.map_or(from, |start| from.max(before(start)));

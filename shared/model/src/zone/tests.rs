@@ -1,4 +1,4 @@
-//! Goal: names as people mistype them, and what the search relies on, asked of all the data.
+//! Names as people mistype them, and what the search relies on, checked over all the data.
 
 use super::*;
 

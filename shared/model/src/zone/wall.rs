@@ -28,7 +28,7 @@ pub enum WallTimeMapping {
 }
 
 impl WallTimeMapping {
-    /// One instant, whichever: the first of two; where there is none, the first after the change.
+    /// One instant in any case: the first of two; in a gap, the first after the change.
     pub const fn one(self) -> DateTime<Utc> {
         match self {
             Self::Once(at) | Self::Twice { first: at, .. } | Self::Never { resumes: at, .. } => at,

@@ -114,7 +114,7 @@ impl Readiness {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `stopping`: the program was told to end, which alone makes it not ready.
+    /// `stopping`: the program is shutting down, which alone makes it not ready.
     pub(crate) fn report(&self, stopping: bool) -> Report {
         let conditions: Vec<_> = self
             .lock()
@@ -160,7 +160,7 @@ impl Condition {
         self.set(None, now);
     }
 
-    /// It does not hold, and why. The reason is shown to whoever can reach the health address, so
+    /// It does not hold, and why. Everybody who can reach the health address sees the reason, so
     /// it must hold no secret. Long ones are cut.
     pub fn not_ready(&self, why: &str, now: DateTime<Utc>) {
         self.set(Some(why.chars().take(MAX_REASON_CHARACTERS).collect()), now);

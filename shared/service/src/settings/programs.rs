@@ -217,11 +217,11 @@ impl WorkerSettings {
 /// From when on `sexton status` warns of what failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedLimits {
-    /// More than so many wait.
+    /// More executions than this wait for an operator.
     pub count: u32,
     /// The oldest has waited for longer.
     pub age: Duration,
-    /// More than so many failed within an hour, and still wait.
+    /// More executions than this failed within an hour and still wait.
     pub per_hour: u32,
 }
 

@@ -23,7 +23,7 @@ const PATTERN_MEMORY: usize = 1 << 20;
 pub(crate) trait Rule {
     /// What comes out.
     type Value;
-    /// The value, or the reason why the text is none.
+    /// The value, or the reason why the text is not valid.
     fn parse(&self, text: &str) -> Result<Self::Value, String>;
     /// What is allowed, as a phrase.
     fn allowed(&self) -> String;
@@ -231,7 +231,7 @@ impl Rule for TypeList {
     }
 }
 
-/// A path. Whether anything is there is found out by whoever opens it.
+/// A path. Reading the setting does not check that the file exists.
 pub(crate) struct FilePath;
 
 impl Rule for FilePath {

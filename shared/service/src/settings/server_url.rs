@@ -57,7 +57,7 @@ pub enum ServerUrlError {
     /// No host.
     #[error("names no host")]
     NoHost,
-    /// Longer than any URL that is meant.
+    /// Longer than any sensible URL.
     #[error("is longer than {MAX_URL_BYTES} bytes")]
     TooLong,
 }

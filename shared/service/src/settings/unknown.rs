@@ -1,4 +1,4 @@
-//! Variables that look like settings and are none.
+//! Variables that look like settings but are not.
 //!
 //! A misspelt name would otherwise be ignored in silence, and the default would rule.
 
@@ -70,7 +70,7 @@ fn is_service_link(name: &str, value: &str) -> bool {
         || is_part
 }
 
-/// The candidate that is most like `word`, if any is like enough to be meant.
+/// The candidate most similar to `word`, if one is similar enough to suggest.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! What is told of a change of the clocks, against a walk by the minute and against the firings
+//! Anomalies of a change of the clocks, compared with a walk by the minute and with the firings
 //! themselves.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
@@ -90,7 +90,7 @@ proptest! {
         }
     }
 
-    /// What no change touches is told of no change: then the firings of a day are those of the clock.
+    /// Without a change there is no anomaly: the firings of a day are those of the clock.
     #[test]
     fn a_zone_without_changes_has_no_anomalies(naive in expressions(), days in 1..800_i64) {
         let (from, to) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z") + chrono::Duration::days(days));

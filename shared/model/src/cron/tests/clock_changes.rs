@@ -129,7 +129,7 @@ fn a_fixed_time_in_an_overlap_fires_in_the_first_pass_only() {
             ("30 2 * * *", Vixie, OVERLAP, &[first, next_day]),
             ("30 2 * * *", Skip, OVERLAP, &[first, next_day]),
             ("30 2 * * *", Wall, OVERLAP, &[first, second, next_day]),
-            // Asked for within the second pass.
+            // From an instant within the second pass.
             ("30 2 * * *", Vixie, "2026-10-25T01:10:00Z", &[next_day]),
             ("30 2 * * *", Wall, "2026-10-25T01:10:00Z", &[second, next_day]),
             // The ends of the overlap.

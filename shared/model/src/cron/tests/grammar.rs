@@ -5,7 +5,7 @@ use crate::cron::{Dialect, Expression, MAX_EXPRESSION_BYTES};
 
 fn assert_same(table: &[(&str, &str)]) {
     for (written, expected) in table {
-        // Whether an expression is a wildcard is told by its text, so here they may differ.
+        // The text decides whether an expression is a wildcard, so here they may differ.
         assert_eq!(parse(written).sets, parse(expected).sets, "{written:?} and {expected:?}");
     }
 }

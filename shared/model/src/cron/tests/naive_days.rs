@@ -1,4 +1,4 @@
-//! The days that only a month tells, asked of one date at a time.
+//! The days that depend on the month, computed for one date at a time.
 
 use std::fmt;
 

@@ -178,7 +178,7 @@ proptest! {
         for (firing, is_excluded) in job.nominal(began, minute(LAST)) {
             let became = ledger.became.get(&firing).copied();
             if is_excluded {
-                // Told when the next firing is claimed; never of what comes after the last.
+                // The claim of the next firing records it; nothing records what comes after the last.
                 prop_assert!(became.is_none_or(|became| became == "excluded"), "{firing} {became:?}");
                 let accounted = firing <= ledger.planned_until;
                 prop_assert!(became.is_some() || !accounted || ended, "{firing}");

@@ -48,7 +48,7 @@ fn planning_a_year_of_missed_minutes_or_seconds_is_bounded_by_the_limit() {
                 assert_eq!(accounted(&plan), missed, "{case}");
                 let rows = plan.firings.len() as u64;
                 assert!(rows <= u64::from(limit) + 61, "{rows} rows: {case}");
-                // A firing that gets a row is asked for with a few looks at the zone.
+                // A firing that gets a row costs a few looks at the zone.
                 assert!(steps < 3_000 + 8 * rows, "{steps} steps, {rows} rows: {case}");
             }
         }

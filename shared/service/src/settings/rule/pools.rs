@@ -78,7 +78,7 @@ impl Rule for PoolList {
     }
 }
 
-/// `slots`, dealt out to so many pools in turn.
+/// `slots`, distributed over `pools` pools in turn.
 pub(crate) fn distribute_slots(slots: u32, pools: usize) -> Vec<u32> {
     let all = u32::try_from(pools).unwrap_or(u32::MAX).max(1);
     (0..all).map(|pool| slots / all + u32::from(pool < slots % all)).collect()
