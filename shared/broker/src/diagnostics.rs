@@ -255,7 +255,7 @@ impl Examiner<'_> {
         asking: impl Future<Output = lapin::Result<T>>,
     ) -> Result<Answer<T>, String> {
         let error = match timeout(self.step, asking).await {
-            Ok(Ok(said)) => return Ok(Answer::Done(said)),
+            Ok(Ok(reply)) => return Ok(Answer::Done(reply)),
             Ok(Err(error)) => error,
             Err(_) => return Err(no_answer_message()),
         };
@@ -263,8 +263,8 @@ impl Examiner<'_> {
             return Ok(Answer::Missing);
         }
         match error.kind() {
-            ErrorKind::ProtocolError(said) if said.get_id() == ACCESS_REFUSED => {
-                Ok(Answer::Refused(said.get_message().to_string()))
+            ErrorKind::ProtocolError(reply) if reply.get_id() == ACCESS_REFUSED => {
+                Ok(Answer::Refused(reply.get_message().to_string()))
             }
             _ => match topology_error(what, &error) {
                 mismatch @ TopologyError::Mismatch { .. } => Ok(Answer::Mismatch(mismatch)),
@@ -277,8 +277,8 @@ impl Examiner<'_> {
         match answer {
             Answer::Done(_) => {}
             Answer::Missing => self.found.missing.push(what.to_owned()),
-            Answer::Refused(said) => {
-                self.found.refused.entry(right).or_insert_with(|| format!("{what}: {said}"));
+            Answer::Refused(reply) => {
+                self.found.refused.entry(right).or_insert_with(|| format!("{what}: {reply}"));
             }
             Answer::Mismatch(error) => self.found.mismatches.push(error.clone()),
         }

@@ -81,9 +81,9 @@ mod tests {
         let (heard, _second) =
             tokio::join!(timeout(SOON, wait_until_responsive(&endpoint)), answering);
         assert!(heard.is_ok());
-        let mut said = Vec::new();
-        first.read_to_end(&mut said).await.unwrap();
-        assert_eq!(said, PROTOCOL_HEADER, "it said no more, and hung up");
+        let mut received = Vec::new();
+        first.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, PROTOCOL_HEADER, "it sent nothing more, and hung up");
 
         drop(silent);
         let refused = timeout(SOON, wait_until_responsive(&endpoint)).await;

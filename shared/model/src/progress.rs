@@ -138,10 +138,11 @@ mod tests {
 
     #[test]
     fn progress_is_told_as_it_was_said_and_read_as_it_was_stored() {
-        let said = parse("::progress 40.5 records=1200 file=a.csv", DateTime::UNIX_EPOCH).unwrap();
-        assert_eq!(said.to_string(), "40.5 % file=a.csv records=1200");
-        let stored = serde_json::to_value(&said).unwrap();
-        assert_eq!(serde_json::from_value::<Progress>(stored).unwrap(), said);
+        let progress =
+            parse("::progress 40.5 records=1200 file=a.csv", DateTime::UNIX_EPOCH).unwrap();
+        assert_eq!(progress.to_string(), "40.5 % file=a.csv records=1200");
+        let stored = serde_json::to_value(&progress).unwrap();
+        assert_eq!(serde_json::from_value::<Progress>(stored).unwrap(), progress);
         assert_eq!(parse("::progress 40", DateTime::UNIX_EPOCH).unwrap().to_string(), "40 %");
     }
 
@@ -149,8 +150,8 @@ mod tests {
     fn what_a_program_says_without_a_line_is_kept_within_the_same_limits() {
         let bounded = |percent, values: Value| {
             let values = serde_json::from_value(values).unwrap();
-            let said = Progress::clamped(percent, values, DateTime::UNIX_EPOCH);
-            json!([said.percent, said.values])
+            let progress = Progress::clamped(percent, values, DateTime::UNIX_EPOCH);
+            json!([progress.percent, progress.values])
         };
         let fine = json!({"records": 1200, "file": "two words.csv"});
         assert_eq!(bounded(40.5, fine.clone()), json!([40.5, fine]));

@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn what_a_terminal_would_act_on_is_escaped() {
         let text = "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{200b}\u{feff}\u{e0041}\n\"ä";
-        let said = "a\\u{1b}[2J\\u{9b}\\u{7f}\\u{202e}\\u{200b}\\u{feff}\\u{e0041}\\n\\\"ä";
-        assert_eq!(escaped(text), said);
-        assert_eq!(quoted(text), format!("\"{said}\""));
+        let output = "a\\u{1b}[2J\\u{9b}\\u{7f}\\u{202e}\\u{200b}\\u{feff}\\u{e0041}\\n\\\"ä";
+        assert_eq!(escaped(text), output);
+        assert_eq!(quoted(text), format!("\"{output}\""));
         assert_eq!(plain(text), quoted(text));
         assert_eq!(plain("retry.max_delay"), "retry.max_delay");
     }
@@ -80,16 +80,19 @@ mod tests {
     #[test]
     fn of_a_long_error_the_beginning_and_the_place_are_shown() {
         let error = format!("invalid type: string \"{}\" at line 7", "ä".repeat(10_000));
-        let said = without_middle(&error);
-        assert!(said.starts_with("invalid type: string") && said.ends_with("at line 7"), "{said}");
-        assert_eq!(said.chars().count(), 2 * MAX_CHARS + 3);
+        let output = without_middle(&error);
+        assert!(
+            output.starts_with("invalid type: string") && output.ends_with("at line 7"),
+            "{output}"
+        );
+        assert_eq!(output.chars().count(), 2 * MAX_CHARS + 3);
         assert_eq!(without_middle("short"), "short");
     }
 
     #[test]
     fn an_escape_counts_as_long_as_it_is_shown() {
         let shown = "\\u{fffd5}".chars().count();
-        let said = escaped(&"\u{fffd5}".repeat(MAX_CHARS));
-        assert_eq!(said, "\\u{fffd5}".repeat(MAX_CHARS / shown) + "…");
+        let output = escaped(&"\u{fffd5}".repeat(MAX_CHARS));
+        assert_eq!(output, "\\u{fffd5}".repeat(MAX_CHARS / shown) + "…");
     }
 }

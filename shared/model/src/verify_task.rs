@@ -93,12 +93,12 @@ mod tests {
             (json!([true]), None),
             (json!(null), None),
         ] {
-            let said = match read_answer(State::Succeeded, Some(&result), None).unwrap() {
+            let answer = match read_answer(State::Succeeded, Some(&result), None).unwrap() {
                 VerifyAnswer::Happened => Some(true),
                 VerifyAnswer::NotYet => Some(false),
                 VerifyAnswer::Unknown(_) => None,
             };
-            assert_eq!(said, expected, "{result}");
+            assert_eq!(answer, expected, "{result}");
         }
         let none = read_answer(State::Succeeded, None, None);
         assert!(

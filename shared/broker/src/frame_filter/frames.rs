@@ -145,12 +145,12 @@ impl FrameFilter {
 
     /// Puts properties that say `flaw`, and nothing else, in the place of those that are held.
     fn replace(&mut self, flaw: PropertiesFlaw) {
-        let said = flaw.as_str().as_bytes();
+        let text = flaw.as_str().as_bytes();
         let mut table = vec![UNREADABLE_HEADER.len() as u8];
         table.extend_from_slice(UNREADABLE_HEADER.as_bytes());
         table.push(b'S');
-        table.extend_from_slice(&(said.len() as u32).to_be_bytes());
-        table.extend_from_slice(said);
+        table.extend_from_slice(&(text.len() as u32).to_be_bytes());
+        table.extend_from_slice(text);
 
         self.held.truncate(HEAD_BYTES + FIXED_BYTES);
         self.held.extend_from_slice(&HEADERS.to_be_bytes());

@@ -33,8 +33,11 @@ fn a_job_that_is_due_again_before_it_usually_ends_is_a_finding() {
     assert_eq!(codes(&every, Some(took(61, 20))), [Code::TooOften]);
     let none = JobSpec::new("a.b", "t", Schedule::None);
     assert_eq!(codes(&none, Some(took(61, 20))), []);
-    let said = &of_job(&quarter, Some(took(1_200, 20)), now())[0];
-    assert!(said.message.contains("every 15m") && said.message.contains("up to 20m"), "{said:?}");
+    let finding = &of_job(&quarter, Some(took(1_200, 20)), now())[0];
+    assert!(
+        finding.message.contains("every 15m") && finding.message.contains("up to 20m"),
+        "{finding:?}"
+    );
 }
 
 #[test]

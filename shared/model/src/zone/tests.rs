@@ -17,7 +17,7 @@ fn a_zone_is_known_by_its_name_as_iana_writes_it() {
 
 #[test]
 fn an_unknown_name_is_refused_with_the_near_ones() {
-    for (name, said) in [
+    for (name, message) in [
         ("Europe/Viena", "\"Europe/Viena\" is not a time zone; did you mean Europe/Vienna?"),
         ("europe/vienna", "\"europe/vienna\" is not a time zone; did you mean Europe/Vienna?"),
         ("Vienna", "\"Vienna\" is not a time zone; did you mean Europe/Vienna?"),
@@ -33,7 +33,7 @@ fn an_unknown_name_is_refused_with_the_near_ones() {
             "\"\" is not a time zone; write a name of the IANA database such as Europe/Vienna, or UTC",
         ),
     ] {
-        assert_eq!(Zone::parse(name).unwrap_err().to_string(), said);
+        assert_eq!(Zone::parse(name).unwrap_err().to_string(), message);
     }
 }
 
@@ -50,8 +50,8 @@ fn what_is_said_about_a_long_name_is_short() {
     let odd = ["\u{fffd}".repeat(100), "\u{10ffff}".repeat(100), "\u{1f600}".repeat(100)];
     for name in ["x".repeat(100_000), "\u{1b}[2J".repeat(1_000), "ä".repeat(50)].iter().chain(&odd)
     {
-        let said = Zone::parse(name).unwrap_err().to_string();
-        assert!(said.len() <= 300 && !said.contains('\u{1b}'), "{said}");
+        let message = Zone::parse(name).unwrap_err().to_string();
+        assert!(message.len() <= 300 && !message.contains('\u{1b}'), "{message}");
     }
 }
 

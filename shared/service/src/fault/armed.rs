@@ -105,14 +105,15 @@ mod tests {
 
     #[test]
     fn what_names_no_point_is_refused_with_those_there_are() {
-        let said = parse("worker.opend", KILL).unwrap_err();
+        let message = parse("worker.opend", KILL).unwrap_err();
         assert!(
-            said.contains("no point worker.opend; write one of ") && said.contains("worker.opened"),
-            "{said}"
+            message.contains("no point worker.opend; write one of ")
+                && message.contains("worker.opened"),
+            "{message}"
         );
         for count in ["0", "-1", "often", ""] {
-            let said = parse(&format!("worker.opened:{count}"), KILL).unwrap_err();
-            assert!(said.contains("write worker.opened:1 or more"), "{said}");
+            let message = parse(&format!("worker.opened:{count}"), KILL).unwrap_err();
+            assert!(message.contains("write worker.opened:1 or more"), "{message}");
         }
     }
     #[test]
@@ -120,8 +121,8 @@ mod tests {
         assert!(!parse("worker.opened", KILL).unwrap().stops);
         assert!(parse("worker.opened", STOP).unwrap().stops);
         for action in ["", "Stop", "stp"] {
-            let said = parse("worker.opened", action).unwrap_err();
-            assert!(said.ends_with("write kill or stop"), "{said}");
+            let message = parse("worker.opened", action).unwrap_err();
+            assert!(message.ends_with("write kill or stop"), "{message}");
         }
     }
 }

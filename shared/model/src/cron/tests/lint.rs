@@ -89,7 +89,7 @@ fn what_is_like_a_finding_and_sound_is_left_alone() {
 fn a_finding_says_what_is_so_and_what_to_write_instead() {
     let zone = Zone::parse("Europe/Vienna").unwrap();
     let now = at("2026-01-01T00:00:00Z");
-    let said = |text: &str| {
+    let message = |text: &str| {
         let found = lint(text, NAME, zone, Dst::Vixie, now).unwrap();
         format!("{} | {}", found[0].message, found[0].instead)
     };
@@ -117,7 +117,7 @@ fn a_finding_says_what_is_so_and_what_to_write_instead() {
         ("0 0 29 2 *", "it fires in leap years alone"),
         ("* 4 * * *", "0 4 …"),
     ] {
-        assert!(said(text).contains(part), "{text}: {}", said(text));
+        assert!(message(text).contains(part), "{text}: {}", message(text));
     }
 }
 
