@@ -38,7 +38,7 @@ pub struct Proxy {
     server: String,
     address: SocketAddr,
     mode: watch::Sender<Mode>,
-    said: Counter,
+    matched: Counter,
     acceptor: JoinHandle<()>,
 }
 
@@ -82,14 +82,15 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (mode, behaviour) = watch::channel(Mode::Pass);
-        let said = Counter::of(pattern);
-        let acceptor = tokio::spawn(accept(listener, server.to_owned(), behaviour, said.clone()));
-        Ok(Self { server: server.to_owned(), address, mode, said, acceptor })
+        let matched = Counter::of(pattern);
+        let acceptor =
+            tokio::spawn(accept(listener, server.to_owned(), behaviour, matched.clone()));
+        Ok(Self { server: server.to_owned(), address, mode, matched, acceptor })
     }
 
     /// How often the server has sent the pattern so far, forwarded or not.
     pub fn matches(&self) -> usize {
-        self.said.count()
+        self.matched.count()
     }
 
     /// Where it listens.
@@ -185,7 +186,12 @@ fn authority(url: &str) -> Option<(&str, &str, &str)> {
     (host < end).then(|| (&url[..host], &url[host..end], &url[end..]))
 }
 
-async fn accept(listener: TcpListener, server: String, mode: watch::Receiver<Mode>, said: Counter) {
+async fn accept(
+    listener: TcpListener,
+    server: String,
+    mode: watch::Receiver<Mode>,
+    matched: Counter,
+) {
     // Owned here, so that the connections end with the acceptor.
     let mut connections = JoinSet::new();
     loop {
@@ -194,7 +200,7 @@ async fn accept(listener: TcpListener, server: String, mode: watch::Receiver<Mod
             accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                 // Out of descriptors, which fails the test in many other places.
                 let Ok((client, _)) = accepted else { return };
-                connections.spawn(connect(client, server.clone(), mode.clone(), said.listen()));
+                connections.spawn(connect(client, server.clone(), mode.clone(), matched.listen()));
             }
         }
     }

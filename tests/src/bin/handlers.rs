@@ -164,8 +164,8 @@ async fn careless(ctx: Ctx, careless: Careless) -> Result<(), HandlerError> {
         Careless::Forget { .. } => all.await?,
         Careless::Detach { .. } => {
             tokio::spawn(async move {
-                let said = all.await.err().map(|error| error.to_string());
-                std::fs::write("detached", said.unwrap_or_else(|| "done".to_owned()))
+                let message = all.await.err().map(|error| error.to_string());
+                std::fs::write("detached", message.unwrap_or_else(|| "done".to_owned()))
             });
             while !std::path::Path::new(RELEASE).exists() {
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -63,7 +63,7 @@ pub struct Options {
 ///
 /// There are no servers, or something failed that is not part of the play.
 pub async fn run(options: Options) -> Result<ExitCode> {
-    let mut asked = StopSignal::listen()?;
+    let mut stop_signal = StopSignal::listen()?;
     let output = Output::new();
     output::write("Sexton at work: two schedulers, two workers, PostgreSQL and RabbitMQ.");
     output::write("Each line with an execution's id tells what its rows in PostgreSQL say.\n");
@@ -71,14 +71,14 @@ pub async fn run(options: Options) -> Result<ExitCode> {
     let servers = tokio::select! {
         servers = provide(Needed::Both) => servers?,
         // What was started so far is dropped here, and its guards stop it.
-        code = asked.exit_code() => return Ok(code),
+        code = stop_signal.exit_code() => return Ok(code),
     };
     output.say("servers", Tone::Plain, &servers.description());
     let outcome = tokio::select! {
         outcome = perform(&servers, &output, options) => outcome.map(|is_complete| {
             if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }),
-        code = asked.exit_code() => {
+        code = stop_signal.exit_code() => {
             output.say("stopped", Tone::Plain, "as asked: everything that was started is gone");
             Ok(code)
         }

@@ -50,7 +50,7 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     };
     let log = folder.begin()?;
     output::write("Starting PostgreSQL, RabbitMQ, two schedulers and two workers …");
-    let mut asked = StopSignal::listen()?;
+    let mut stop_signal = StopSignal::listen()?;
     let mut keeper = Command::new(std::env::current_exe()?)
         .args(["keep", "--state-folder"])
         .arg(folder.path())
@@ -66,7 +66,7 @@ pub async fn up(state_folder: Option<PathBuf>) -> Result<ExitCode> {
             output::write(&directions(&state?));
             Ok(ExitCode::SUCCESS)
         }
-        code = asked.exit_code() => {
+        code = stop_signal.exit_code() => {
             stop(&folder, keeper.id()).await?;
             Ok(code)
         }
@@ -132,19 +132,19 @@ async fn stop(folder: &StateFolder, keeper_pid: u32) -> Result<()> {
 pub async fn keep(state_folder: Option<PathBuf>) -> Result<ExitCode> {
     // Out of the terminal's session: neither Ctrl-C nor its end reaches the keeper.
     rustix::process::setsid().context("leave the terminal's session")?;
-    let mut asked = StopSignal::listen()?;
+    let mut stop_signal = StopSignal::listen()?;
     let folder = StateFolder::find(state_folder)?;
     let servers = tokio::select! {
         servers = provide(Needed::Both) => servers?,
-        _ = asked.exit_code() => return Ok(ExitCode::SUCCESS),
+        _ = stop_signal.exit_code() => return Ok(ExitCode::SUCCESS),
     };
     let mut cluster = None;
     let outcome = tokio::select! {
         outcome = raise(&servers, &mut cluster, &folder) => outcome,
-        _ = asked.exit_code() => Ok(()),
+        _ = stop_signal.exit_code() => Ok(()),
     };
     if outcome.is_ok() && cluster.is_some() {
-        asked.exit_code().await;
+        stop_signal.exit_code().await;
     }
     if let Some(cluster) = cluster {
         cluster.stop(STOP_DEADLINE).await;

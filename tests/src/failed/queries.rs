@@ -40,9 +40,9 @@ pub enum Start {
 /// All questions, with their names. The last ones are asked while the largest groups are muted.
 pub fn all_queries() -> Vec<(&'static str, Query)> {
     let list = |change: &dyn Fn(&mut FilterArguments)| {
-        let mut asked = FilterArguments::default();
-        change(&mut asked);
-        Query::List(Box::new(asked), Order::Newest, Start::First)
+        let mut arguments = FilterArguments::default();
+        change(&mut arguments);
+        Query::List(Box::new(arguments), Order::Newest, Start::First)
     };
     let text = |text: &str| Some(text.to_owned());
     let param = |text: &str| vec![text.to_owned()];
@@ -113,14 +113,17 @@ pub fn all_queries() -> Vec<(&'static str, Query)> {
 pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<QueryTimes>> {
     let mut all = all_queries();
     let largest = group::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
-    let largest: Vec<String> =
-        largest.map_err(failed)?.into_iter().map(|told| told.group.fingerprint).collect();
+    let largest: Vec<String> = largest
+        .map_err(failed)?
+        .into_iter()
+        .map(|largest_group| largest_group.group.fingerprint)
+        .collect();
     let of = |fingerprint: &String| {
-        let asked = FilterArguments {
+        let arguments = FilterArguments {
             fingerprint: Some(fingerprint.clone()),
             ..FilterArguments::default()
         };
-        Query::List(Box::new(asked), Order::Newest, Start::First)
+        Query::List(Box::new(arguments), Order::Newest, Start::First)
     };
     all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
     let mut answered = Vec::with_capacity(all.len() + 1);
@@ -150,15 +153,15 @@ async fn ask(
     for round in 0..rounds.max(1) {
         let began = Instant::now();
         rows = match question {
-            Query::List(asked, order, _) => {
+            Query::List(arguments, order, _) => {
                 let now = status::clock(store).await?;
-                let filter = asked.read(store, false, now).await.map_err(failed)?;
+                let filter = arguments.read(store, false, now).await.map_err(failed)?;
                 list_page(store, &filter, *order, start, PAGE_ROWS).await?.0.len()
             }
             Query::Show => {
-                let which = &everything[(round * 7_919) % everything.len()];
+                let execution = &everything[(round * 7_919) % everything.len()];
                 usize::from(
-                    details::find(store, which.execution_id).await.map_err(failed)?.is_some(),
+                    details::find(store, execution.execution_id).await.map_err(failed)?.is_some(),
                 )
             }
             Query::Groups(job, order) => {
@@ -176,9 +179,9 @@ async fn ask(
     }
     times.sort_by(f64::total_cmp);
     let plans = match question {
-        Query::List(asked, order, _) => {
+        Query::List(arguments, order, _) => {
             let now = status::clock(store).await?;
-            let filter = asked.read(store, false, now).await.map_err(failed)?;
+            let filter = arguments.read(store, false, now).await.map_err(failed)?;
             explain(store, &filter, *order, start, PAGE_ROWS).await?
         }
         _ => Vec::new(),

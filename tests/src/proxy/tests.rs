@@ -103,9 +103,9 @@ async fn answers_after_a_split_pattern_are_dropped_a_limited_number_of_times() {
 async fn a_delay_holds_in_each_direction() {
     let proxy = Proxy::to(&echo().await).await.unwrap();
     proxy.delay(Duration::from_millis(100));
-    let asked = Instant::now();
+    let begun_at = Instant::now();
     heard(&mut client(&proxy).await, "hello").await.unwrap();
-    assert!(asked.elapsed() >= Duration::from_millis(200), "{:?}", asked.elapsed());
+    assert!(begun_at.elapsed() >= Duration::from_millis(200), "{:?}", begun_at.elapsed());
 }
 
 #[tokio::test]

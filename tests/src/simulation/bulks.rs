@@ -80,7 +80,7 @@ impl Simulation<'_> {
             self.rows.values().filter(|row| row.state == kind.from()).take(MAX_NAMED_EXECUTIONS);
         let named: Vec<(ExecutionId, AttemptNumber)> =
             such.map(|row| (row.id, row.attempt)).collect();
-        let asked = match target {
+        let selection = match target {
             BulkTarget::Before => match self.bulks.keys().last() {
                 Some(last) => Whom::Bulk(*last),
                 None => return Ok(()),
@@ -95,7 +95,7 @@ impl Simulation<'_> {
             matches!(mode, BulkMode::Paced | BulkMode::VerifiedSlowly).then(|| BULK_RATE.parse());
         let new = NewBulk {
             kind,
-            asked: asked.clone(),
+            asked: selection.clone(),
             asked_at: self.now,
             rate: rate.transpose().unwrap_or_default(),
             canary: match mode {
@@ -117,7 +117,11 @@ impl Simulation<'_> {
             BulkTarget::Group => self.ledger.bulks.comes("a bulk of a group"),
             BulkTarget::All => {}
         }
-        self.ledger.bulks.begins(id, target == BulkTarget::All, matches!(asked, Whom::Filter(_)));
+        self.ledger.bulks.begins(
+            id,
+            target == BulkTarget::All,
+            matches!(selection, Whom::Filter(_)),
+        );
         Ok(())
     }
 

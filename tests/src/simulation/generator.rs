@@ -223,7 +223,7 @@ impl Generator {
             both(|worker| Op::MarkSent { worker, cut: Cut::No })[usize::from(worker) % 2],
             Op::Acknowledge { slot },
         ];
-        let asked = Op::Ask { worker, cut: Cut::After };
+        let ask = Op::Ask { worker, cut: Cut::After };
         let again = [Op::Ask { worker, cut }, Op::Renew { worker, cut }];
         let successor =
             [Op::WorkerDies { worker }, look, long, look, Op::AcquireInstanceLock { worker }];
@@ -250,8 +250,8 @@ impl Generator {
             // A retry that comes too early.
             5 => &[&[end], &settle, &sent, &[Op::Early { message }], &open],
             // An answer that comes after the lease.
-            6 => &[&open[..1], &[asked], &rescue[..3], &again, &rescue[3..]],
-            7 => &[&open[..1], &[asked], &rescue[..2], &again[..1], &rescue[2..], &relay, &open],
+            6 => &[&open[..1], &[ask], &rescue[..3], &again, &rescue[3..]],
+            7 => &[&open[..1], &[ask], &rescue[..2], &again[..1], &rescue[2..], &relay, &open],
             // An end that is recorded after the lease.
             8 => &[&open, &write, &[end], &rescue, &write, &relay, &open, &open, &settle],
             // A rescue that acts on what it found long ago.

@@ -158,8 +158,8 @@ impl Checker<'_> {
     fn marked(&self, was: &Row, is: &Row) -> Result<(), Stop> {
         let paid = was.published.is_none() && is.published.is_some();
         if paid && was.state.has_ticket() {
-            let meant = self.notes.marked.contains(&(was.id, was.rev));
-            invariant!(meant, "marked as published, which it was not: {}", is.name());
+            let confirmed = self.notes.marked.contains(&(was.id, was.rev));
+            invariant!(confirmed, "marked as published, which it was not: {}", is.name());
         }
         Ok(())
     }
@@ -285,8 +285,12 @@ fn outputs(was: Option<&Row>, is: &Row) -> Result<(), Stop> {
             "attempt {number} writes after its end: {}",
             is.name()
         );
-        let told = attempt.outcome.as_deref().is_some_and(|outcome| outcome != "lost");
-        invariant!(!told || stored > 0, "attempt {number} has lost its last line: {}", is.name());
+        let settled = attempt.outcome.as_deref().is_some_and(|outcome| outcome != "lost");
+        invariant!(
+            !settled || stored > 0,
+            "attempt {number} has lost its last line: {}",
+            is.name()
+        );
     }
     Ok(())
 }

@@ -104,8 +104,8 @@ impl Checker<'_> {
         } else if is.replaced_by.is_some() {
             let by_firing = self.notes.planned && policy == Overlap::Replace;
             invariant!(by_firing, "replaced by nobody: {}", name());
-            let asked = was.is_waiter() && was.waits_for() == "turn";
-            invariant!(!asked, "a firing replaced what somebody asked for: {}", name());
+            let waits_for_turn = was.is_waiter() && was.waits_for() == "turn";
+            invariant!(!waits_for_turn, "a firing replaced what somebody asked for: {}", name());
         }
         if was.is_waiter() && !is.is_waiter() && is.state == State::Pending {
             invariant!(self.notes.admitted, "nobody admitted it: {}", name());
@@ -157,15 +157,20 @@ fn claimed(new: &Row, policy: Overlap, before: &[Row], after: &[Row]) -> Result<
                 return Ok(());
             }
             for was in under_way {
-                let asked = was.is_waiter() && was.waits_for() == "turn";
+                let waits_for_turn = was.is_waiter() && was.waits_for() == "turn";
                 let is = now_of(was.id);
                 let replaced = is.is_some_and(|is| is.replaced_by.is_some());
-                invariant!(asked || replaced, "{} goes on beside {}", was.name(), new.name());
+                invariant!(
+                    waits_for_turn || replaced,
+                    "{} goes on beside {}",
+                    was.name(),
+                    new.name()
+                );
                 let ends = |is: &Row| {
                     is.state == State::Cancelled
                         || (is.state == State::Running && is.cancel_requested)
                 };
-                invariant!(asked || is.is_some_and(ends), "{} does not end", was.name());
+                invariant!(waits_for_turn || is.is_some_and(ends), "{} does not end", was.name());
             }
         }
     }

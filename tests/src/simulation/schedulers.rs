@@ -196,8 +196,8 @@ impl Simulation<'_> {
         };
         let silent = page.into_iter().zip(since).filter(over).map(|(one, _)| one).collect();
         self.schedulers.silent = silent;
-        let which = LossGrounds::Unrenewed(&self.schedulers.silent);
-        self.schedulers.overdue = lost_attempts::find(self.store, &which, 100).await?;
+        let grounds = LossGrounds::Unrenewed(&self.schedulers.silent);
+        self.schedulers.overdue = lost_attempts::find(self.store, &grounds, 100).await?;
         Ok(())
     }
 
@@ -207,8 +207,8 @@ impl Simulation<'_> {
         let silent = std::mem::take(&mut self.schedulers.silent);
         let verdicts = self.verdicts(found);
         if cut != Cut::Before && !verdicts.is_empty() {
-            let which = LossGrounds::Unrenewed(&silent);
-            lost_attempts::settle(self.writes(), &which, &verdicts, Some(self.now)).await?;
+            let grounds = LossGrounds::Unrenewed(&silent);
+            lost_attempts::settle(self.writes(), &grounds, &verdicts, Some(self.now)).await?;
         }
         Ok(())
     }

@@ -49,8 +49,8 @@ pub(super) enum Step {
     Idle,
     /// A task of another program, not taken over yet.
     Foreign(ForeignTask, FreshIds),
-    /// A ticket. `asked`: an answer may have been lost.
-    Received { request: OpenRequest, asked: bool },
+    /// A ticket. `retried`: an earlier answer may have been lost.
+    Received { request: OpenRequest, retried: bool },
     /// Opened by an earlier asking: the lease is to be renewed before the task starts.
     Opened(Box<Opened>),
     /// The task runs; by its own clock, which nobody sets, the worker kills it at `until`.
@@ -196,7 +196,7 @@ impl Simulation<'_> {
         let step = match message.reads() {
             IncomingMessage::Ticket { execution_id, attempt } => Step::Received {
                 request: OpenRequest { execution_id, attempt, token },
-                asked: false,
+                retried: false,
             },
             IncomingMessage::Foreign(task) => Step::Foreign(task, ids),
             IncomingMessage::Unreadable { reason } => return Err(Stop::broken(reason)),

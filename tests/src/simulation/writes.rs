@@ -58,7 +58,7 @@ impl Simulation<'_> {
         let mut seen = HashSet::new();
         let asking: Vec<(usize, OpenRequest, bool)> = Self::slots_of(worker)
             .filter_map(|slot| match &self.slots[slot].step {
-                Step::Received { request, asked } => Some((slot, *request, *asked)),
+                Step::Received { request, retried } => Some((slot, *request, *retried)),
                 _ => None,
             })
             .filter(|(_, request, _)| seen.insert(request.execution_id))
@@ -72,11 +72,11 @@ impl Simulation<'_> {
             self.notes.presented = requests.iter().map(|r| (r.execution_id, r.attempt)).collect();
             answers = self.open_all(usize::from(worker) % WORKERS, &requests).await?;
         }
-        for (slot, request, asked) in asking {
+        for (slot, request, retried) in asking {
             if cut != Cut::No {
-                self.slots[slot].step = Step::Received { request, asked: true };
+                self.slots[slot].step = Step::Received { request, retried: true };
             } else if let Some(opened) = answers.opened.remove(&request.execution_id) {
-                self.begin_task(slot, opened, asked && self.parts.renewal_first)?;
+                self.begin_task(slot, opened, retried && self.parts.renewal_first)?;
             } else if answers.skipped.contains(&request.execution_id) {
                 self.slots[slot].step = Step::Acking;
             } else {
@@ -197,7 +197,7 @@ impl Simulation<'_> {
                 attempt: AttemptNumber::FIRST,
                 token: sexton_model::id::OpenToken::new(token),
             };
-            self.slots[slot].step = Step::Received { request, asked: false };
+            self.slots[slot].step = Step::Received { request, retried: false };
         }
         Ok(())
     }
@@ -337,11 +337,11 @@ impl Simulation<'_> {
         self.end_lost(&LossGrounds::OfWorkers(&dead)).await
     }
 
-    async fn end_lost(&mut self, which: &LossGrounds<'_>) -> Result<(), Stop> {
-        let found = lost_attempts::find(self.store, which, 100).await?;
+    async fn end_lost(&mut self, grounds: &LossGrounds<'_>) -> Result<(), Stop> {
+        let found = lost_attempts::find(self.store, grounds, 100).await?;
         let verdicts = self.verdicts(found);
         if !verdicts.is_empty() {
-            lost_attempts::settle(self.writes(), which, &verdicts, Some(self.now)).await?;
+            lost_attempts::settle(self.writes(), grounds, &verdicts, Some(self.now)).await?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ pub struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    asked: RunArguments,
+    arguments: RunArguments,
 }
 
 #[derive(Clone, Copy, Debug, Subcommand)]
@@ -100,15 +100,15 @@ pub async fn main(arguments: Arguments) -> Result<ExitCode> {
                 (_, false) => 1,
             }))
         }
-        (None, None) => one_run(&arguments.asked).await,
+        (None, None) => one_run(&arguments.arguments).await,
     }
 }
 
-async fn one_run(asked: &RunArguments) -> Result<ExitCode> {
-    if asked.report.is_some() && commit::changes().is_some() {
+async fn one_run(arguments: &RunArguments) -> Result<ExitCode> {
+    if arguments.report.is_some() && commit::changes().is_some() {
         bail!("the report must be of a commit: commit what is changed, or leave out --report");
     }
-    let options = options(asked)?;
+    let options = options(arguments)?;
     let ending = Ending::default();
     let servers = async {
         let calm = Arc::new(TestServers::private().await?);
@@ -144,7 +144,7 @@ async fn one_run(asked: &RunArguments) -> Result<ExitCode> {
         }
     };
     // Judged first: servers that do not end in good order must not hide what was broken.
-    let judged = ended.and_then(|ended| Ok((ended.verdict.status(), verdict(&ended, asked)?)));
+    let judged = ended.and_then(|ended| Ok((ended.verdict.status(), verdict(&ended, arguments)?)));
     let at_rest = sites.end().await;
     let (status, code) = judged?;
     match at_rest {
@@ -157,40 +157,40 @@ async fn one_run(asked: &RunArguments) -> Result<ExitCode> {
     }
 }
 
-fn options(asked: &RunArguments) -> Result<Options> {
+fn options(arguments: &RunArguments) -> Result<Options> {
     let mut kinds = Fault::all();
-    if asked.stormy == 0 {
+    if arguments.stormy == 0 {
         kinds.retain(|kind| !kind.is_of_server());
     }
-    if !asked.only.is_empty() {
-        kinds.retain(|kind| asked.only.iter().any(|part| kind.to_string().contains(part)));
+    if !arguments.only.is_empty() {
+        kinds.retain(|kind| arguments.only.iter().any(|part| kind.to_string().contains(part)));
     }
-    let first = asked.first.iter().map(|name| {
+    let first = arguments.first.iter().map(|name| {
         Fault::named(name).with_context(|| format!("there is no fault that is called {name}"))
     });
-    let folder = match &asked.folder {
+    let folder = match &arguments.folder {
         Some(folder) => folder.clone(),
-        None => target()?.join("torture").join(asked.seed.to_string()),
+        None => target()?.join("torture").join(arguments.seed.to_string()),
     };
     Ok(Options {
-        seed: asked.seed,
-        amount: Amount { total: asked.faults, each: asked.each },
+        seed: arguments.seed,
+        amount: Amount { total: arguments.faults, each: arguments.each },
         first: first.collect::<Result<_>>()?,
         kinds,
-        limit: asked.limit,
+        limit: arguments.limit,
         folder,
-        calm: asked.calm,
-        stormy: asked.stormy,
+        calm: arguments.calm,
+        stormy: arguments.stormy,
         timeouts: Timeouts {
             lease: Duration::from_secs(4),
-            recovery: asked.patience,
+            recovery: arguments.patience,
             strike: Duration::from_secs(45),
         },
     })
 }
 
 /// Green only if everything was struck and every promise was kept; then the report is written.
-fn verdict(ended: &Ended, asked: &RunArguments) -> Result<ExitCode> {
+fn verdict(ended: &Ended, arguments: &RunArguments) -> Result<ExitCode> {
     match &ended.verdict {
         Verdict::Broken(broken) => {
             for what in broken {
@@ -203,13 +203,13 @@ fn verdict(ended: &Ended, asked: &RunArguments) -> Result<ExitCode> {
         }
         Verdict::Unfinished { left, short_of } => {
             for (fault, times) in short_of {
-                println!("torture: {fault} was struck {times} times, not {}", asked.each);
+                println!("torture: {fault} was struck {times} times, not {}", arguments.each);
             }
             println!("torture: {left} faults are left; the same command goes on");
         }
         Verdict::Kept => {
             println!("torture: every fault was struck, and every promise was kept");
-            if let Some(path) = &asked.report {
+            if let Some(path) = &arguments.report {
                 reliability::write(path, "torture", &Report::of(&ended.lines).section())?;
             }
         }
@@ -248,14 +248,14 @@ impl FenceRun {
 }
 
 async fn all_fences() -> Result<ExitCode> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     let mut all = true;
     for fence in [&CONTROL].into_iter().chain(fences::all()) {
         let ended = without(fence).await?;
         all &= ended.is_as_expected();
-        told.push(format!("{:20} {}", fence.name, ended.describe()));
+        lines.push(format!("{:20} {}", fence.name, ended.describe()));
     }
-    println!("{}", told.join("\n"));
+    println!("{}", lines.join("\n"));
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

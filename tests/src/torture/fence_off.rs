@@ -81,8 +81,8 @@ async fn files(root: &Path) -> Result<Vec<PathBuf>> {
         .output()
         .await
         .context("run git")?;
-    let said = String::from_utf8_lossy(&stderr);
-    ensure!(status.success(), "the files of the source cannot be listed: {said}");
+    let stderr_text = String::from_utf8_lossy(&stderr);
+    ensure!(status.success(), "the files of the source cannot be listed: {stderr_text}");
     let names = String::from_utf8(stdout).context("a file's name is not UTF-8")?;
     Ok(names.split_terminator('\0').map(PathBuf::from).collect())
 }

@@ -322,8 +322,8 @@ mod tests {
     fn a_changed_fence_text_is_reported() {
         let fence = Fence::named("due-time").unwrap();
         let file = Path::new(OPEN);
-        let said = fence.taken_down(file, "something else").unwrap_err().to_string();
-        assert!(said.contains("stands there 0 times; correct the table of fences"), "{said}");
+        let message = fence.taken_down(file, "something else").unwrap_err().to_string();
+        assert!(message.contains("stands there 0 times; correct the table of fences"), "{message}");
         assert!(Fence::named("clock").unwrap_err().to_string().contains("own-clock"));
     }
 }

@@ -104,7 +104,7 @@ async fn parked(arena: &mut Arena) -> Option<Violation> {
         while looking.elapsed() < OBSERVATION_TIME {
             match compare(arena).await {
                 Ok((true, _)) => return None,
-                Ok((false, said)) => what = said,
+                Ok((false, counts)) => what = counts,
                 Err(error) => what = format!("{error:#}"),
             }
             sleep(Duration::from_secs(1)).await;
@@ -128,12 +128,12 @@ async fn compare(arena: &Arena) -> Result<(bool, String)> {
     hand.let_go().await;
     let (in_rows, in_queue): (BTreeSet<Uuid>, BTreeSet<Uuid>) =
         (rows.into_iter().collect(), messages?.into_iter().collect());
-    let said = format!(
+    let counts = format!(
         "without a message {:?}, without a row {:?}",
         in_rows.difference(&in_queue).collect::<Vec<_>>(),
         in_queue.difference(&in_rows).collect::<Vec<_>>()
     );
-    Ok((in_rows == in_queue, said))
+    Ok((in_rows == in_queue, counts))
 }
 
 /// What an arena has done.

@@ -313,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::create(folder.path()).unwrap();
         ledger.behavior("a.b", TaskBehavior::Fails).unwrap();
-        let asked = |key: &str| {
+        let ask_about = |key: &str| {
             let result = folder.path().join("result");
             let ended = Command::new("/bin/sh")
                 .arg(folder.path().join("verify.sh"))
@@ -336,7 +336,7 @@ mod tests {
                 .env("SEXTON_JOB", "a.b")
                 .status()
                 .unwrap();
-            assert_eq!((ended.code(), asked(&key).as_str()), (Some(65), happened));
+            assert_eq!((ended.code(), ask_about(&key).as_str()), (Some(65), happened));
         }
         let effects = ledger.read().unwrap();
         let effects = effects.iter().filter(|entry| matches!(entry, Entry::Effect { .. }));

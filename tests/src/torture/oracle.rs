@@ -135,8 +135,10 @@ fn effects(evidence: &Evidence) -> Vec<Violation> {
         }
     }
     // After a crash nobody is asked: the effect happens at least once.
-    let asked = |row: &&AttemptRow| row.previous.as_ref().is_some_and(|it| it.1 == "permanent");
-    let rows = evidence.attempts.iter().filter(asked).map(|row| (row.execution, row.number));
+    let follows_permanent =
+        |row: &&AttemptRow| row.previous.as_ref().is_some_and(|it| it.1 == "permanent");
+    let rows =
+        evidence.attempts.iter().filter(follows_permanent).map(|row| (row.execution, row.number));
     let mut found: Vec<Violation> = rows
         .filter(|run| again.contains(run))
         .map(|(execution, attempt)| Violation::HappenedTwice { execution, attempt })

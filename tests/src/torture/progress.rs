@@ -266,7 +266,7 @@ mod tests {
         let lines = [Line::Begun { seed: 1, versions: vec!["a 1".to_owned()] }];
         let folder = Path::new("target/torture/1");
         assert!(check_versions(&lines, folder, &["a 1".to_owned()]).is_ok());
-        let said = check_versions(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
-        assert!(said.contains("delete it, or choose another SEED"), "{said}");
+        let message = check_versions(&lines, folder, &["a 2".to_owned()]).unwrap_err().to_string();
+        assert!(message.contains("delete it, or choose another SEED"), "{message}");
     }
 }

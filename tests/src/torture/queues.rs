@@ -33,22 +33,22 @@ async fn depths(arena: &Arena) -> Result<String> {
     let Ok(Some(_)) = timeout(timeouts.connect, link.up()).await else {
         bail!("the broker cannot be reached");
     };
-    let mut told = String::from("queues:");
+    let mut summary = String::from("queues:");
     for queue in
         pools.iter().map(|pool| main_queue(namespace, pool)).chain([failed_queue(namespace)])
     {
         let depth = link.depth(&queue).await?;
-        let _ = write!(told, " {queue} {} for {} consumers,", depth.ready, depth.consumers);
+        let _ = write!(summary, " {queue} {} for {} consumers,", depth.ready, depth.consumers);
     }
     for pool in &pools {
         for step in DELAY_QUEUES_MS {
             let queue = retry_queue(namespace, pool, step);
             let depth = link.depth(&queue).await?;
             if depth.ready > 0 {
-                let _ = write!(told, " {queue} {},", depth.ready);
+                let _ = write!(summary, " {queue} {},", depth.ready);
             }
         }
     }
     link.close().await;
-    Ok(told.trim_end_matches(',').to_owned())
+    Ok(summary.trim_end_matches(',').to_owned())
 }

@@ -107,18 +107,18 @@ async fn as_tasks(platform: &Platform, job: &str) -> Result<Vec<f64>> {
 
 /// From the start of the command to the signal, in milliseconds.
 async fn cancelled(platform: &Platform) -> Result<f64> {
-    let (begun, told) = (platform.folder().join("begun"), platform.folder().join("told"));
+    let (begun, told_file) = (platform.folder().join("begun"), platform.folder().join("told"));
     let answer = platform.sexton_json(&["jobs", "trigger", "measure.cancelled"]).await;
     let id = answer["id"].as_str().context("a trigger tells the execution")?;
     let exists = async || begun.exists().then_some(());
     platform.eventually("the task has begun", DEADLINE, exists).await;
-    let asked = clock::now();
+    let sent_at = clock::now();
     let done = platform.try_sexton(&["executions", "cancel", id]).await?;
     ensure!(done.status.success(), "sexton executions cancel failed: {done}");
-    let at = platform.eventually("it was told", DEADLINE, async || read(&told)).await;
+    let at = platform.eventually("it was told", DEADLINE, async || read(&told_file)).await;
     std::fs::remove_file(&begun)?;
-    std::fs::remove_file(&told)?;
-    Ok((at - asked).as_seconds_f64() * 1000.0)
+    std::fs::remove_file(&told_file)?;
+    Ok((at - sent_at).as_seconds_f64() * 1000.0)
 }
 
 /// What `date` wrote, once it is whole.

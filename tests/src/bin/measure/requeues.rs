@@ -61,8 +61,8 @@ pub(super) async fn measure(
     succeeded(&platform, one + 2 * count).await?;
     let together = per_second(count, began.elapsed());
     let share = 100.0 * together / drained;
-    let told = format!("{}, {share:.0} % of the drain", rate(together));
-    figures.add(format!("a bulk of {count} and that worker at once"), told);
+    let text = format!("{}, {share:.0} % of the drain", rate(together));
+    figures.add(format!("a bulk of {count} and that worker at once"), text);
     figures.add("scheduler, at most during the bulks", mb(bulk.most_mb.max(both.most_mb)));
     worker.terminate();
     worker.exit(DEADLINE).await;

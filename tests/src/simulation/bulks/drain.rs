@@ -34,18 +34,22 @@ impl Simulation<'_> {
 
     /// What operators did is recorded once; then retention takes what is over, with all that was its.
     pub(in crate::simulation) async fn bulks_are_over(&mut self) -> Result<(), Stop> {
-        let asked: Vec<i64> = self.ledger.bulks.steered.keys().copied().collect();
-        if asked.is_empty() {
+        let controlled: Vec<i64> = self.ledger.bulks.steered.keys().copied().collect();
+        if controlled.is_empty() {
             return Ok(());
         }
         let recorded: Vec<(i64, i64)> = sqlx::query_as(
             "SELECT bulk_id, count(*) FROM operator_actions
              WHERE bulk_id = ANY ($1) AND execution_id IS NULL GROUP BY 1",
         )
-        .bind(&asked)
+        .bind(&controlled)
         .fetch_all(self.store.pool())
         .await?;
-        invariant!(recorded.len() == asked.len(), "{} of {asked:?} are recorded", recorded.len());
+        invariant!(
+            recorded.len() == controlled.len(),
+            "{} of {controlled:?} are recorded",
+            recorded.len()
+        );
         for (id, lines) in recorded {
             let steered = self.ledger.bulks.steered.get(&id).copied().unwrap_or_default();
             invariant!(lines == 1 + steered, "{lines} lines, and {steered} times it was steered");

@@ -102,10 +102,10 @@ impl Checker<'_> {
             self.pace(&look)?;
             canary::holds(&look)?;
         }
-        let asked = |id| are.values().any(|is| is.questions.values().any(|it| it.id == id));
+        let is_question = |id| are.values().any(|is| is.questions.values().any(|it| it.id == id));
         let new = after.values().filter(|row| !before.contains_key(&row.id));
         for row in new.filter(|row| row.asks_about.is_some()) {
-            invariant!(asked(row.id), "nobody asks: {}", row.name());
+            invariant!(is_question(row.id), "nobody asks: {}", row.name());
         }
         Ok(())
     }
@@ -158,10 +158,10 @@ impl Checker<'_> {
     fn items(&mut self, look: &BulkChecker<'_>) -> Result<(), Stop> {
         // One that was selected may be requeued by others and fail again at the instant at which the operator
         // looked, since the clock stands still here: it is meant once more then, at another attempt.
-        let mut meant: Vec<_> =
+        let mut attempts: Vec<_> =
             look.is.items.values().map(|item| (item.execution, item.seen)).collect();
-        meant.sort_unstable();
-        let twice = meant.windows(2).any(|pair| pair[0] == pair[1]);
+        attempts.sort_unstable();
+        let twice = attempts.windows(2).any(|pair| pair[0] == pair[1]);
         bulk_invariant!(look, !twice, "it means an attempt twice");
         let done = look.is.items.values().filter(|item| item.state == "done");
         let mut done: Vec<ExecutionId> = done.map(|item| item.execution).collect();
@@ -202,18 +202,22 @@ impl Checker<'_> {
         let same = (old.execution, old.seen) == (item.execution, item.seen);
         bulk_invariant!(look, same, "item {ordinal} is another");
         let row = look.before.get(&item.execution);
-        let meant = row.filter(|row| is_as_seen(look.is, item, row));
-        let said = self.valid_answer(look, ordinal, item);
+        let unchanged = row.filter(|row| is_as_seen(look.is, item, row));
+        let answer = self.valid_answer(look, ordinal, item);
         let is_asked = self.is_asked(look.is, row);
         match (old.state.as_str(), item.state.as_str()) {
             ("waiting", "done") => {
                 bulk_invariant!(
                     look,
-                    meant.is_some(),
+                    unchanged.is_some(),
                     "it has done what it did not mean: {item:?}"
                 );
-                let told = !is_asked || said == Some(ScriptedAnswer::No);
-                bulk_invariant!(look, told, "done, though the answer was {said:?}: {item:?}");
+                let may_requeue = !is_asked || answer == Some(ScriptedAnswer::No);
+                bulk_invariant!(
+                    look,
+                    may_requeue,
+                    "done, though the answer was {answer:?}: {item:?}"
+                );
                 if look.is.asks("task") && is_asked {
                     self.ledger.bulks.comes("an answer by which an execution is requeued");
                 }
@@ -229,29 +233,33 @@ impl Checker<'_> {
             ("unasked", "resolved") => {
                 bulk_invariant!(
                     look,
-                    meant.is_some(),
+                    unchanged.is_some(),
                     "it resolves what it did not mean: {item:?}"
                 );
                 bulk_invariant!(
                     look,
-                    said == Some(ScriptedAnswer::Yes),
-                    "resolved, though it was {said:?}"
+                    answer == Some(ScriptedAnswer::Yes),
+                    "resolved, though it was {answer:?}"
                 );
                 self.ledger.bulks.resolved.insert(item.execution);
             }
             ("unasked", "waiting") => {
-                let told =
+                let may_wait =
                     !is_asked || self.recorded_answer(look, ordinal) == Some(ScriptedAnswer::No);
-                bulk_invariant!(look, told, "it waits, though nobody said no: {item:?}");
+                bulk_invariant!(look, may_wait, "it waits, though nobody said no: {item:?}");
             }
             ("unasked", "left") => {
-                let told = meant.is_some()
-                    && matches!(said, Some(ScriptedAnswer::Yes | ScriptedAnswer::No));
-                bulk_invariant!(look, !told, "left, though the answer was {said:?}: {item:?}");
+                let answered = unchanged.is_some()
+                    && matches!(answer, Some(ScriptedAnswer::Yes | ScriptedAnswer::No));
+                bulk_invariant!(
+                    look,
+                    !answered,
+                    "left, though the answer was {answer:?}: {item:?}"
+                );
             }
             ("unasked" | "waiting", "refused") => {
-                let edited = row.is_some() && self.recorded_answer(look, ordinal) != said;
-                let may = meant.is_none() || edited;
+                let edited = row.is_some() && self.recorded_answer(look, ordinal) != answer;
+                let may = unchanged.is_none() || edited;
                 bulk_invariant!(look, may, "refused, and it is as it was seen: {item:?}");
             }
             (from, to) => {
@@ -273,11 +281,11 @@ impl Checker<'_> {
         ordinal: i64,
         item: &Item,
     ) -> Option<ScriptedAnswer> {
-        let said = self.recorded_answer(look, ordinal)?;
-        let Some(question) = look.is.questions.get(&ordinal) else { return Some(said) };
-        let asked = self.ledger.bulks.params.get(&question.id)?;
+        let answer = self.recorded_answer(look, ordinal)?;
+        let Some(question) = look.is.questions.get(&ordinal) else { return Some(answer) };
+        let params = self.ledger.bulks.params.get(&question.id)?;
         let has = &look.before.get(&item.execution)?.params;
-        (asked == has).then_some(said)
+        (params == has).then_some(answer)
     }
 
     /// The answer about an item, about whichever params.
@@ -298,13 +306,13 @@ impl Checker<'_> {
                     return Err(Stop::broken("a question of an item that nobody has selected"));
                 };
                 let about = look.before.get(&item.execution);
-                let meant = about.is_some_and(|about| {
+                let selectable = about.is_some_and(|about| {
                     is_as_seen(look.is, item, about) && self.is_asked(look.is, Some(about))
                 });
                 let open = item.state == "unasked" && look.was.state == BulkState::Running;
                 bulk_invariant!(
                     look,
-                    meant && open,
+                    selectable && open,
                     "it asks about what it does not mean: {item:?}"
                 );
                 let same = row.zip(about).is_some_and(|(row, about)| {
@@ -357,11 +365,11 @@ impl Checker<'_> {
 /// What is selected is as the operator saw it.
 fn selected(bulk: &Bulk, item: &Item, before: &Rows) -> Result<(), Stop> {
     let row = before.get(&item.execution);
-    let meant = row.is_some_and(|row| {
+    let selectable = row.is_some_and(|row| {
         let early = row.finished_at.is_some_and(|at| at <= bulk.asked_at);
         is_as_seen(bulk, item, row) && early
     });
-    invariant!(meant, "a bulk means what it should not: {:?}", row.map(Row::name));
+    invariant!(selectable, "a bulk means what it should not: {:?}", row.map(Row::name));
     Ok(())
 }
 

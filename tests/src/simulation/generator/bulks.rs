@@ -80,7 +80,7 @@ impl Generator {
         let mode = self.one_of(&[BulkMode::Verified, BulkMode::Verified, BulkMode::VerifiedSlowly]);
         let requeue =
             |mode| Op::Bulk { action: BulkAction::Requeue, target: BulkTarget::All, mode };
-        let asked = [&[requeue(mode)][..], &prepare, &question, &relay()].concat();
+        let ops = [&[requeue(mode)][..], &prepare, &question, &relay()].concat();
         let careful = [&[requeue(BulkMode::Canary)][..], &prepare, &carry, &relay()].concat();
         let commanded = [&[requeue(BulkMode::Commanded)][..], &prepare].concat();
         let say = [0, 1].map(|item| Op::Say { bulk: 0, item, reply });
@@ -114,10 +114,10 @@ impl Generator {
             2 => &[&again, &carry, &undo, &prepare, &carry],
             3 => &[&commanded, &say, &other, &carry, &relay],
             4 | 5 => &[&careful, &open, &fail, &carry, &resume, &carry],
-            6..9 => &[&asked, &answered, &question, &other, &carry, &relay, &open, &fail],
-            9 => &[&asked, &other, &answered, &question, &carry, &wait, &carry, &steer],
-            10 => &[&asked, &late, &question, &resume, &carry],
-            _ => &[&asked, &gone],
+            6..9 => &[&ops, &answered, &question, &other, &carry, &relay, &open, &fail],
+            9 => &[&ops, &other, &answered, &question, &carry, &wait, &carry, &steer],
+            10 => &[&ops, &late, &question, &resume, &carry],
+            _ => &[&ops, &gone],
         };
         pieces.concat()
     }

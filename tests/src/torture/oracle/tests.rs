@@ -89,8 +89,8 @@ fn the_oracle_reports_an_unrequested_requeue_and_accepts_a_manual_one() {
     let actions = vec![action("hand_requeue", 5)];
     let unasked = Evidence { actions, ..Evidence::default() };
     assert_eq!(judge(&unasked), [Violation::Unasked { execution: id(1) }]);
-    let asked = Evidence { moved: HashSet::from([id(1)]), ..unasked };
-    assert_eq!(judge(&asked), []);
+    let evidence_with_move = Evidence { moved: HashSet::from([id(1)]), ..unasked };
+    assert_eq!(judge(&evidence_with_move), []);
 }
 
 #[test]
@@ -205,8 +205,8 @@ fn the_oracle_reports_an_attempt_after_a_permanent_failure_unless_requeued() {
     let evidence = Evidence { attempts, ..Evidence::default() };
     let found = judge(&evidence);
     assert!(matches!(&found[..], [Violation::RanAfterItsEnd { attempt: 2, .. }]), "{found:?}");
-    let asked = Evidence { actions: vec![action("requeue", 5)], ..evidence.clone() };
-    assert_eq!(judge(&asked), []);
+    let evidence_with_move = Evidence { actions: vec![action("requeue", 5)], ..evidence.clone() };
+    assert_eq!(judge(&evidence_with_move), []);
     // One that came before the failure asked for something else.
     let before = Evidence { actions: vec![action("requeue", 0)], ..evidence };
     assert_eq!(judge(&before).len(), 1);

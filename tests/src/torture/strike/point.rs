@@ -136,8 +136,12 @@ impl<'a> CrashTarget<'a> {
             return Ok(());
         }
         let status = process.ended().map_or_else(String::new, |status| status.to_string());
-        let said = log.lines().last().unwrap_or_default();
-        Err(crashed(format!("{} on the way to {}: {status}: {said}", process.name(), self.name)))
+        let last_line = log.lines().last().unwrap_or_default();
+        Err(crashed(format!(
+            "{} on the way to {}: {status}: {last_line}",
+            process.name(),
+            self.name
+        )))
     }
 
     /// If it stands at the point: kills the server, and brings it back; the process stands until

@@ -90,9 +90,9 @@ pub(super) async fn judged(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let at = dies(arena, name, &asking).await?;
     let bulk = newest(arena).await?;
     let id = bulk.to_string();
-    let told = arena.platform.try_sexton(&["failed", "bulk", "verify", &id, &command]).await?;
+    let output = arena.platform.try_sexton(&["failed", "bulk", "verify", &id, &command]).await?;
     // All may have been answered for, and that nothing is left is an answer, too.
-    let answered = matches!(told.status.code(), Some(0 | 4));
-    follows(answered, &format!("the rest of bulk {bulk} was not asked: {told}"))?;
+    let answered = matches!(output.status.code(), Some(0 | 4));
+    follows(answered, &format!("the rest of bulk {bulk} was not asked: {output}"))?;
     ends(arena, name, (bulk, at), ids).await
 }

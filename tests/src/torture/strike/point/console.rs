@@ -135,9 +135,9 @@ async fn done_once(arena: &Arena, id: Uuid, deed: &str) -> Result<()> {
 
 async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let path = arena.platform.folder().join("applied.toml");
-    let told = Uuid::new_v4();
+    let execution = Uuid::new_v4();
     let file = format!(
-        "[[job]]\nname = \"torture.applied\"\ntask = \"work\"\npool = \"{}\"\ndescription = \"{told}\"\n",
+        "[[job]]\nname = \"torture.applied\"\ntask = \"work\"\npool = \"{}\"\ndescription = \"{execution}\"\n",
         jobs::UNSERVED_POOL
     );
     std::fs::write(&path, file)?;

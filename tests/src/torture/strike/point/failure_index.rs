@@ -27,8 +27,8 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let at = target.blow(arena, at).await?;
     target.go_on(arena)?;
     arena.complete()?;
-    let told = arena.until(arena.timeouts.recovery, async || registered(arena, id).await).await;
-    follows(told.is_some(), "the register lacks a failure, or counts it otherwise")?;
+    let indexed = arena.until(arena.timeouts.recovery, async || registered(arena, id).await).await;
+    follows(indexed.is_some(), "the register lacks a failure, or counts it otherwise")?;
     Ok(target.recovery(arena, at, vec![id]).await?.of_the_past())
 }
 
