@@ -14,10 +14,8 @@ use crate::protocol::Protocol;
 use crate::world::{Holder, Number, Scheduler, Step, Worker, World};
 
 impl Protocol {
-    /// The one state that stands for `world` and all that are like it.
-    #[must_use]
-    pub fn canonical(&self, world: World) -> World {
-        let mut world = self.settled(world);
+    /// `world` with workers and schedulers that differ by name only in an order of their own.
+    pub(crate) fn without_names(&self, mut world: World) -> World {
         let alike = self.bounds.offers[0] == self.bounds.offers[1];
         if alike && world.workers[0] > world.workers[1] {
             world.workers.swap(0, 1);
@@ -32,9 +30,8 @@ impl Protocol {
         world
     }
 
-    /// `world` without what has no effect any more; everybody keeps their name.
-    #[must_use]
-    pub fn settled(&self, mut world: World) -> World {
+    /// `world` without steps and numbers that have no effect any more; everybody keeps their name.
+    pub(crate) fn without_spent_steps(&self, mut world: World) -> World {
         if self.fences.has(Fence::TicketPublishedAt) {
             for scheduler in &mut world.schedulers {
                 if *scheduler == Scheduler::Published(false) {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use crate::explorer::{CheckedProperty, Counterexample, Graph, Keep, Model};
 use crate::fences::Fence;
-use crate::graph::{Counterexample, Graph, Keep};
+use crate::protocol::Protocol;
 use crate::scenarios::mutant;
-use crate::trace::render;
 
 /// Where the document is.
 pub fn path() -> PathBuf {
@@ -14,13 +14,17 @@ pub fn path() -> PathBuf {
 }
 
 /// A shortest history that `fence` alone holds off.
-pub fn counterexample(fence: Fence) -> Option<Box<Counterexample>> {
+pub fn counterexample(fence: Fence) -> Option<Box<Counterexample<Protocol>>> {
     Graph::explore(&mutant(fence).0, Keep::States).err()
 }
 
 /// The history as a numbered list.
-pub fn trace(fence: Fence, found: &Counterexample) -> String {
-    let lines = render(&mutant(fence).0, &found.history);
+pub fn trace(fence: Fence, found: &Counterexample<Protocol>) -> String {
+    numbered(&mutant(fence).0.describe(&found.history))
+}
+
+/// The lines as a numbered list.
+pub fn numbered(lines: &[String]) -> String {
     let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}. {line}\n", at + 1));
     numbered.collect()
 }

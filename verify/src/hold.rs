@@ -11,7 +11,7 @@
 //! without a look is the longest that is no jump. What is a jump is asked of
 //! [`sexton_model::time_jump::detect_jump`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
 
-mod explore;
+mod model;
 mod operator;
 mod planner;
 mod plans;
@@ -20,8 +20,10 @@ mod time;
 
 use sexton_model::job::MisfirePolicy;
 
-pub use explore::{Broken, Found, explore};
-pub use plans::Plans;
+use crate::explorer::CheckedProperty;
+
+pub use model::HeldCatchUp;
+use plans::Plans;
 pub use report::{LARGE, SMALL, counterexample, counterexamples, limit, render, table};
 pub use time::Action;
 
@@ -126,9 +128,8 @@ pub enum Property {
     EndReachable,
 }
 
-impl Property {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
+impl CheckedProperty<World> for Property {
+    const ALL: &'static [Self] = &[
         Self::OneDisposition,
         Self::NothingLost,
         Self::NothingLateUnasked,
@@ -137,9 +138,9 @@ impl Property {
         Self::OneHoldAJump,
         Self::EndReachable,
     ];
+    const END_REACHABLE: Self = Self::EndReachable;
 
-    /// As the documentation says it.
-    pub const fn sentence(self) -> &'static str {
+    fn sentence(self) -> &'static str {
         match self {
             Self::OneDisposition => {
                 "a firing is an execution, or in a gap, or set aside, and no two of these"
@@ -157,8 +158,7 @@ impl Property {
         }
     }
 
-    /// Whether `world` breaks it; `false` for what a single state cannot show.
-    pub fn is_broken(self, world: &World) -> bool {
+    fn is_broken(self, world: &World) -> bool {
         let any = |such: fn(&Job) -> bool| world.jobs.iter().any(such);
         match self {
             Self::OneDisposition => any(|job| {
@@ -366,27 +366,5 @@ impl Bounds {
 
     fn has(&self, fence: Fence) -> bool {
         self.without != Some(fence)
-    }
-
-    /// The one state in which a history begins.
-    pub fn start(&self) -> World {
-        let nothing =
-            Job { cursor: FIRINGS as u8, executed: u8::MAX >> (8 - FIRINGS), ..Job::default() };
-        let mut jobs = [nothing; JOBS];
-        jobs[..self.jobs].fill(Job::default());
-        World {
-            clock: 0,
-            high: 0,
-            seen: 0,
-            holds: 0,
-            jobs,
-            planners: [Planner::default(); PLANNERS],
-            operators: [Operator::default(); OPERATORS],
-            jumps: self.jumps,
-            deaths: self.deaths,
-            owed: false,
-            needless: false,
-            unasked: false,
-        }
     }
 }

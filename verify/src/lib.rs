@@ -16,18 +16,16 @@
 //!
 //! **The checker.** `stateright` checks the same model in a test and must see the same states. It is
 //! not what the rest is built on, because it keeps no edges, and the questions that matter most here
-//! (is an end still reachable, can an exchange go on for ever) are about edges; see [`graph`].
+//! (is an end still reachable, can an exchange go on for ever) are about edges; see [`explorer`].
 //!
 //! It does not show that the code does what the model says: the tests on real servers do that.
 
 pub mod action;
 mod canonical;
 pub mod document;
+pub mod explorer;
 pub mod fences;
-pub mod graph;
-mod hasher;
 pub mod hold;
-pub mod liveness;
 pub mod overlap;
 pub mod parts;
 pub mod properties;
@@ -38,7 +36,5 @@ mod statements;
 mod steps;
 #[cfg(test)]
 mod tests;
-pub mod trace;
+mod trace;
 pub mod world;
-
-pub use queues::Full;

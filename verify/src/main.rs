@@ -8,8 +8,9 @@ use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{bail, ensure};
-use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
-use sexton_verify::{document, hold, overlap, trace};
+use sexton_verify::explorer::{CheckedProperty, Model, check};
+use sexton_verify::scenarios::{HEAD, LARGE, SMALL, row};
+use sexton_verify::{document, hold, overlap};
 
 fn main() -> anyhow::Result<()> {
     let (mut large, mut write) = (false, false);
@@ -25,14 +26,15 @@ fn main() -> anyhow::Result<()> {
     let mut table = HEAD.to_owned();
     for protocol in scenarios {
         let began = Instant::now();
-        match protocol.check() {
+        match check(protocol) {
             Ok(report) => {
-                println!("{} ({:.1} s)", report.row(), began.elapsed().as_secs_f64());
+                let row = row(&protocol.bounds, &report);
+                println!("{row} ({:.1} s)", began.elapsed().as_secs_f64());
                 table += "\n";
-                table += &report.row();
+                table += &row;
             }
             Err(found) => {
-                for line in trace::render(protocol, &found.history) {
+                for line in protocol.describe(&found.history) {
                     println!("  {line}");
                 }
                 bail!("{}: not so: {}", protocol.bounds.name, found.property.sentence());

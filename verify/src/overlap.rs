@@ -11,7 +11,7 @@
 //! a lock and what is done on the strength of it are two steps, and so are the settlement of a task
 //! with effects in its own transaction and its commit.
 
-mod explore;
+mod model;
 mod report;
 mod steps;
 
@@ -19,7 +19,8 @@ use sexton_model::job::Overlap;
 use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
-pub use explore::{Broken, Found, explore};
+use crate::explorer::CheckedProperty;
+
 pub use report::{counterexamples, table};
 
 /// How many executions a history has.
@@ -93,18 +94,17 @@ pub enum Property {
     EndReachable,
 }
 
-impl Property {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
+impl CheckedProperty<World> for Property {
+    const ALL: &'static [Self] = &[
         Self::OneLetGo,
         Self::OneTask,
         Self::OneFiringWaits,
         Self::ReplacedNeverSucceeds,
         Self::EndReachable,
     ];
+    const END_REACHABLE: Self = Self::EndReachable;
 
-    /// As the documentation says it.
-    pub const fn sentence(self) -> &'static str {
+    fn sentence(self) -> &'static str {
         match self {
             Self::OneLetGo => "at most one execution of the job is let go and has not ended",
             Self::OneTask => "the tasks of two executions never run at the same time",
@@ -116,8 +116,7 @@ impl Property {
         }
     }
 
-    /// Whether `world` breaks it; `false` for what a single state cannot show.
-    pub fn is_broken(self, world: &World) -> bool {
+    fn is_broken(self, world: &World) -> bool {
         let count =
             |such: fn(&Execution) -> bool| world.executions.iter().filter(|one| such(one)).count();
         match self {
@@ -244,16 +243,6 @@ impl Job {
 
     fn has(self, fence: Fence) -> bool {
         self.without != Some(fence)
-    }
-
-    /// The one state in which a history begins.
-    pub fn start(&self) -> World {
-        World {
-            executions: [Execution::NONE; EXECUTIONS],
-            planners: [Planner::Idle; PLANNERS],
-            faults: self.faults,
-            people: self.people,
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sexton_model::state::State;
 
+use crate::explorer::CheckedProperty;
 use crate::world::{
     HeldMessage, Number, SafetyViolation, Scheduler, Step, Sweep, UnpublishedTicket, Worker, World,
 };
@@ -32,8 +33,20 @@ pub enum Property {
 }
 
 impl Property {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
+    /// Those that a single state shows.
+    pub const OF_STATES: [Self; 7] = [
+        Self::OneExecution,
+        Self::OpenedOnce,
+        Self::NeverEarly,
+        Self::OneLiveRun,
+        Self::FinalIsFinal,
+        Self::FailedStays,
+        Self::PublishedIsThere,
+    ];
+}
+
+impl CheckedProperty<World> for Property {
+    const ALL: &'static [Self] = &[
         Self::OneExecution,
         Self::OpenedOnce,
         Self::NeverEarly,
@@ -45,20 +58,9 @@ impl Property {
         Self::NoEndlessExchange,
         Self::FailedQueueAgrees,
     ];
+    const END_REACHABLE: Self = Self::EndReachable;
 
-    /// Those that a single state shows.
-    pub const OF_STATES: [Self; 7] = [
-        Self::OneExecution,
-        Self::OpenedOnce,
-        Self::NeverEarly,
-        Self::OneLiveRun,
-        Self::FinalIsFinal,
-        Self::FailedStays,
-        Self::PublishedIsThere,
-    ];
-
-    /// As the documentation says it.
-    pub const fn sentence(self) -> &'static str {
+    fn sentence(self) -> &'static str {
         match self {
             Self::OneExecution => "one execution for each key",
             Self::OpenedOnce => "an attempt number is opened at most once, by its own ticket",
@@ -73,8 +75,7 @@ impl Property {
         }
     }
 
-    /// Whether `world` breaks it; `false` for those that a single state cannot show.
-    pub fn is_broken(self, world: &World) -> bool {
+    fn is_broken(self, world: &World) -> bool {
         match self {
             Self::OneExecution => world.second_row,
             Self::OpenedOnce => world.wrong == Some(SafetyViolation::OpenedTwice),

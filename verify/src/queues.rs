@@ -3,15 +3,16 @@
 //! A put that would go beyond the bound is refused and the whole action with it; the graph counts
 //! those, so that a report can say whether the bound cut anything off.
 
+use crate::explorer::{Refused, take};
 use crate::world::{FailedQueue, Number, Parked, Queue, Sweep, Tickets, World};
 
 impl Tickets {
     /// Puts one in. Overtaken ones are counted to one only: a worker answers each alike, and what it
     /// answers changes nothing.
-    pub(crate) fn put(&mut self, number: Number, most: u8) -> Result<(), Full> {
+    pub(crate) fn put(&mut self, number: Number, most: u8) -> Result<(), Refused> {
         match number {
             Number::Overtaken => self.overtaken = 1,
-            Number::Current if self.current >= most => return Err(Full),
+            Number::Current if self.current >= most => return Err(Refused),
             Number::Current => self.current += 1,
         }
         Ok(())
@@ -61,20 +62,9 @@ impl FailedQueue {
     }
 }
 
-/// A queue would hold more copies than the bound allows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full;
-
-/// Takes one out, if there is one.
-pub(crate) fn take(count: &mut u8) -> bool {
-    let there = *count > 0;
-    *count -= u8::from(there);
-    there
-}
-
 impl World {
     /// Publishes a ticket.
-    pub(crate) fn publish(&mut self, to: Queue, number: Number, most: u8) -> Result<(), Full> {
+    pub(crate) fn publish(&mut self, to: Queue, number: Number, most: u8) -> Result<(), Refused> {
         match to {
             Queue::Main => self.main.put(number, most),
             Queue::Delay => self.ladder.put(number, most),
@@ -89,9 +79,9 @@ impl World {
     }
 
     /// Puts a message at the tail of the failed queue.
-    pub(crate) fn bury(&mut self, kind: Parked, most: u8) -> Result<(), Full> {
+    pub(crate) fn bury(&mut self, kind: Parked, most: u8) -> Result<(), Refused> {
         if kind != Parked::Overtaken && self.failed.and(self.tail).current() >= most {
-            return Err(Full);
+            return Err(Refused);
         }
         let in_pass = self.sweep != Sweep::Idle;
         let queue = if in_pass { &mut self.tail } else { &mut self.failed };

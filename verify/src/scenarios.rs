@@ -1,8 +1,7 @@
 //! What is checked, and how far.
 
+use crate::explorer::Report;
 use crate::fences::{Fence, Fences};
-use crate::graph::{Counterexample, Graph, Keep};
-use crate::liveness;
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 
@@ -127,50 +126,14 @@ const fn whole(bounds: Bounds) -> Protocol {
     Protocol { bounds, fences: Fences::ALL }
 }
 
-/// What a check that found nothing wrong has seen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Report {
-    /// How far it looked.
-    pub bounds: Bounds,
-    /// Different states.
-    pub states: usize,
-    /// Steps from one to another.
-    pub steps: u64,
-    /// The longest of the shortest histories.
-    pub depth: u32,
-    /// Steps that the bound on copies refused.
-    pub refused: u64,
+/// A row of the documentation's tables.
+pub fn row(bounds: &Bounds, report: &Report) -> String {
+    let Report { states, steps, depth, refused } = report;
+    let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
+    format!("| {} | {} | {states} | {steps} | {depth} | {refused} |", bounds.name, bounds.about)
 }
 
-impl Protocol {
-    /// Checks every property in every state.
-    ///
-    /// # Errors
-    ///
-    /// The first counterexample.
-    pub fn check(&self) -> Result<Report, Box<Counterexample>> {
-        let graph = Graph::explore(self, Keep::Edges)?;
-        liveness::check(self, &graph)?;
-        Ok(Report {
-            bounds: self.bounds,
-            states: graph.len(),
-            steps: graph.transitions,
-            depth: graph.depth,
-            refused: graph.refused,
-        })
-    }
-}
-
-impl Report {
-    /// A row of the documentation's tables.
-    pub fn row(&self) -> String {
-        let Self { bounds, states, steps, depth, refused } = self;
-        let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
-        format!("| {} | {} | {states} | {steps} | {depth} | {refused} |", bounds.name, bounds.about)
-    }
-}
-
-/// The head of a table of [`Report::row`]s.
+/// The head of a table of [`row`]s.
 pub const HEAD: &str = "| check | bounds | states | steps | longest shortest history | refused |\n\
                         |---|---|---|---|---|---|";
 

@@ -7,14 +7,14 @@ use sexton_model::open::OpenDecision;
 use sexton_model::state::State;
 
 use crate::action::{Action, Clock, Fault, OperatorAction, SchedulerStep, SweepStep, WorkerStep};
-use crate::graph::History;
+use crate::explorer::History;
 use crate::protocol::Protocol;
 use crate::world::{
     Ending, HeldMessage, Number, Parked, Queue, Scheduler, Step, Sweep, SweepOutcome, World,
 };
 
 /// One line for each action.
-pub fn render(protocol: &Protocol, history: &History) -> Vec<String> {
+pub(crate) fn render(protocol: &Protocol, history: &History<Protocol>) -> Vec<String> {
     let mut before = history.start;
     let mut number = 1;
     let mut lines = Vec::with_capacity(history.steps.len());

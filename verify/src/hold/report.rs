@@ -2,7 +2,9 @@
 
 use sexton_model::job::MisfirePolicy;
 
-use super::{Action, Bounds, Broken, Fence, JOBS, Job, Phase, Turn, Verdict, World, explore};
+use super::{Action, Bounds, Fence, HeldCatchUp, JOBS, Job, Phase, Turn, Verdict, World};
+use crate::document::numbered;
+use crate::explorer::{CheckedProperty, Counterexample, History, Model, check};
 use crate::scenarios::with_commas;
 
 /// The head of [`table`].
@@ -52,10 +54,10 @@ impl Bounds {
 /// # Errors
 ///
 /// What is broken.
-pub fn table(all: &[Bounds]) -> Result<String, Box<Broken>> {
+pub fn table(all: &[Bounds]) -> Result<String, Box<Counterexample<HeldCatchUp>>> {
     let mut table = vec![HEAD.to_owned()];
     for bounds in all {
-        let found = explore(bounds)?;
+        let found = check(&HeldCatchUp::new(*bounds))?;
         table.push(format!(
             "| {} | {} | {} | {} |",
             bounds.describe(),
@@ -69,34 +71,39 @@ pub fn table(all: &[Bounds]) -> Result<String, Box<Broken>> {
 
 /// The history of each fence that is taken down.
 pub fn counterexamples() -> String {
-    let told = |fence: Fence| match explore(&Bounds::mutant(fence)) {
+    let section = |fence: Fence| match check(&HeldCatchUp::new(Bounds::mutant(fence))) {
         Ok(_) => format!("### Without {}\n\nBroken: nothing.\n\n", fence.title()),
         Err(broken) => counterexample(fence, &broken),
     };
-    Fence::ALL.map(told).join("\n")
+    Fence::ALL.map(section).join("\n")
 }
 
 /// The history of one that is taken down.
-pub fn counterexample(fence: Fence, broken: &Broken) -> String {
+pub fn counterexample(fence: Fence, broken: &Counterexample<HeldCatchUp>) -> String {
     let property = broken.property.sentence();
     format!("### Without {}\n\nBroken: {property}.\n\n{}", fence.title(), render(broken))
 }
 
 /// How planners go on with what nobody had set aside when an operator discarded.
 pub fn limit() -> String {
-    let broken = explore(&Bounds { discards_all: true, ..WHOLE }).err();
+    let broken = check(&HeldCatchUp::new(Bounds { discards_all: true, ..WHOLE })).err();
     broken.map_or_else(String::new, |broken| render(&broken))
 }
 
 /// A numbered list.
-pub fn render(broken: &Broken) -> String {
-    let mut before = broken.start;
-    let mut lines = Vec::with_capacity(broken.history.len());
-    for (index, (action, after)) in broken.history.iter().enumerate() {
-        lines.push(format!("{}. {}\n", index + 1, line(*action, &before, after)));
+pub fn render(broken: &Counterexample<HeldCatchUp>) -> String {
+    numbered(&describe(&broken.history))
+}
+
+/// One line for each action.
+pub(super) fn describe(history: &History<HeldCatchUp>) -> Vec<String> {
+    let mut before = history.start;
+    let mut lines = Vec::with_capacity(history.steps.len());
+    for (action, after) in &history.steps {
+        lines.push(line(*action, &before, after));
         before = *after;
     }
-    lines.concat()
+    lines
 }
 
 fn line(action: Action, before: &World, after: &World) -> String {

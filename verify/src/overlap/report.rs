@@ -4,7 +4,9 @@ use sexton_model::job::Overlap;
 use sexton_model::overlap::WaitReason;
 use sexton_model::state::State;
 
-use super::{Action, Broken, Fence, Job, World, explore};
+use super::{Action, Fence, Job, World};
+use crate::document::numbered;
+use crate::explorer::{CheckedProperty, Counterexample, History, Model, check};
 use crate::scenarios::with_commas;
 
 /// The head of [`table`].
@@ -16,10 +18,10 @@ const HEAD: &str =
 /// # Errors
 ///
 /// What is broken.
-pub fn table() -> Result<String, Box<Broken>> {
+pub fn table() -> Result<String, Box<Counterexample<Job>>> {
     let mut table = vec![HEAD.to_owned()];
     for policy in [Overlap::Queue, Overlap::Replace] {
-        let found = explore(&Job::whole(policy))?;
+        let found = check(&Job::whole(policy))?;
         table.push(format!(
             "| `{}` | three executions, two schedulers, any death of a worker, any two deeds of people \
              | {} | {} | {} |",
@@ -34,28 +36,28 @@ pub fn table() -> Result<String, Box<Broken>> {
 
 /// The history of each fence that is taken down.
 pub fn counterexamples() -> String {
-    let told = |fence: Fence| {
-        let broken = explore(&Job::mutant(fence)).err();
-        let (property, steps) = broken.map_or(("nothing", String::new()), |broken| {
-            (broken.property.sentence(), render(&broken))
+    let section = |fence: Fence| {
+        let job = Job::mutant(fence);
+        let (property, steps) = check(&job).err().map_or(("nothing", String::new()), |broken| {
+            (broken.property.sentence(), numbered(&job.describe(&broken.history)))
         });
         format!("### Without {}\n\nBroken: {property}.\n\n{steps}", fence.title())
     };
-    Fence::ALL.map(told).join("\n")
+    Fence::ALL.map(section).join("\n")
 }
 
-/// A numbered list.
-pub(crate) fn render(broken: &Broken) -> String {
-    let mut before = None;
-    let mut lines = Vec::with_capacity(broken.history.len());
-    for (index, (action, after)) in broken.history.iter().enumerate() {
-        lines.push(format!("{}. {}\n", index + 1, line(*action, before.as_ref(), after)));
-        before = Some(*after);
+/// One line for each action.
+pub(super) fn describe(history: &History<Job>) -> Vec<String> {
+    let mut before = history.start;
+    let mut lines = Vec::with_capacity(history.steps.len());
+    for (action, after) in &history.steps {
+        lines.push(line(*action, &before, after));
+        before = *after;
     }
-    lines.concat()
+    lines
 }
 
-fn line(action: Action, before: Option<&World>, after: &World) -> String {
+fn line(action: Action, before: &World, after: &World) -> String {
     let name = |one: usize| format!("execution {}", one + 1);
     let became = |one: usize| after.executions[one].state.map_or("unclaimed", State::as_str);
     let claimed = || {
@@ -68,10 +70,7 @@ fn line(action: Action, before: Option<&World>, after: &World) -> String {
             None => format!("it is {}", became(new)),
         };
         let replaced: Vec<String> = (0..new)
-            .filter(|one| {
-                let was = before.is_some_and(|world| world.executions[*one].condemned);
-                after.executions[*one].condemned && !was
-            })
+            .filter(|one| after.executions[*one].condemned && !before.executions[*one].condemned)
             .map(name)
             .collect();
         let instead = if replaced.is_empty() {

@@ -3,8 +3,8 @@
 use sexton_model::state::{Cause, State};
 
 use crate::action::{Fault, OperatorAction};
+use crate::explorer::{Refused, take};
 use crate::protocol::Protocol;
-use crate::queues::{Full, take};
 use crate::statements::Opening;
 use crate::world::{
     Ending, FailedQueue, HeldMessage, Holder, Number, Parked, Queue, Scheduler, Step, Sweep,
@@ -12,7 +12,7 @@ use crate::world::{
 };
 
 impl Protocol {
-    pub(crate) fn strike(&self, world: &mut World, fault: Fault) -> Result<bool, Full> {
+    pub(crate) fn strike(&self, world: &mut World, fault: Fault) -> Result<bool, Refused> {
         let most = self.bounds.copies;
         Ok(match fault {
             Fault::WorkerDies(who) => return self.kill_worker(world, usize::from(who)),
@@ -115,7 +115,7 @@ impl Protocol {
         })
     }
 
-    fn kill_worker(&self, world: &mut World, who: usize) -> Result<bool, Full> {
+    fn kill_worker(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         if world.workers[who].step == Step::Idle {
             return Ok(false);
         }
@@ -125,7 +125,7 @@ impl Protocol {
     }
 
     /// A worker that is told to stop gives back what it has not opened and interrupts what runs.
-    fn stop(&self, world: &mut World, who: usize) -> Result<bool, Full> {
+    fn stop(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         match world.workers[who].step {
             Step::Received | Step::Moving(_) => self.give_back(world, who),
             Step::Running { .. } => {
@@ -138,7 +138,7 @@ impl Protocol {
 
     /// The copy is in its queue. A settled worker leaves the mark to others; one that moves a ticket
     /// on publishes it once more.
-    fn lose_confirm(&self, world: &mut World, who: usize) -> Result<bool, Full> {
+    fn lose_confirm(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         let number = world.workers[who].number;
         match world.workers[who].step {
             Step::Settled(debt) => {
@@ -155,7 +155,7 @@ impl Protocol {
         &self,
         world: &mut World,
         operator_action: OperatorAction,
-    ) -> Result<bool, Full> {
+    ) -> Result<bool, Refused> {
         let most = self.bounds.copies;
         let state = world.row.state;
         Ok(match operator_action {

@@ -1,9 +1,9 @@
 //! A scheduler's way of a ticket: claim or take, publish, mark.
 
 use crate::action::SchedulerStep;
+use crate::explorer::Refused;
 use crate::parts::Part;
 use crate::protocol::Protocol;
-use crate::queues::Full;
 use crate::world::{Number, Queue, Scheduler, UnpublishedTicket, World};
 
 impl Protocol {
@@ -12,7 +12,7 @@ impl Protocol {
         world: &mut World,
         who: usize,
         step: SchedulerStep,
-    ) -> Result<bool, Full> {
+    ) -> Result<bool, Refused> {
         if who >= usize::from(self.bounds.schedulers) {
             return Ok(false);
         }

@@ -7,14 +7,14 @@ use sexton_model::state::State;
 use sexton_model::sweep::{ParkedRow, judge_message};
 
 use crate::action::SweepStep;
+use crate::explorer::{Refused, take};
 use crate::parts::Part;
 use crate::protocol::Protocol;
-use crate::queues::{Full, take};
 use crate::statements::real;
 use crate::world::{HeldMessage, Number, Parked, Sweep, SweepOutcome, World};
 
 impl Protocol {
-    pub(crate) fn sweep(&self, world: &mut World, step: SweepStep) -> Result<bool, Full> {
+    pub(crate) fn sweep(&self, world: &mut World, step: SweepStep) -> Result<bool, Refused> {
         let (mut left, mut seen, hand) = match (world.sweep, step) {
             (Sweep::Idle, SweepStep::Begin) => return Ok(begin(world)),
             (Sweep::Idle, _) => return Ok(false),

@@ -3,9 +3,9 @@
 use sexton_model::open::OpenDecision;
 
 use crate::action::WorkerStep;
+use crate::explorer::Refused;
 use crate::fences::Fence;
 use crate::protocol::Protocol;
-use crate::queues::Full;
 use crate::statements::Opening;
 use crate::world::{Ending, Holder, Number, Queue, Step, UnpublishedTicket, Worker, World};
 
@@ -15,7 +15,7 @@ impl Protocol {
         world: &mut World,
         who: usize,
         step: WorkerStep,
-    ) -> Result<bool, Full> {
+    ) -> Result<bool, Refused> {
         let me = world.workers[who];
         let holds = world.row.holder == Holder::Worker(who as u8);
         let next = match (step, me.step) {
@@ -125,7 +125,7 @@ impl Protocol {
     }
 
     /// The ticket returns to its queue unread, and the token is given up.
-    pub(crate) fn give_back(&self, world: &mut World, who: usize) -> Result<bool, Full> {
+    pub(crate) fn give_back(&self, world: &mut World, who: usize) -> Result<bool, Refused> {
         let Worker { number, delivery, .. } = world.workers[who];
         if delivery {
             world.main.put(number, self.bounds.copies)?;

@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::document::{self, block};
-use crate::hold::{Bounds, Fence, Property, SMALL, counterexample, explore, render, table};
+use crate::explorer::{CheckedProperty, check};
+use crate::hold::{Bounds, Fence, HeldCatchUp, Property, SMALL, counterexample, render, table};
 
 fn written(name: &str) -> String {
     let text = fs::read_to_string(document::path()).unwrap();
@@ -20,7 +21,7 @@ fn every_history_of_planners_operators_and_the_clock_satisfies_every_hold_proper
 #[test]
 fn each_fence_of_a_hold_is_necessary() {
     let told = Fence::ALL.map(|fence| {
-        let broken = explore(&Bounds::mutant(fence)).expect_err(fence.title());
+        let broken = check(&HeldCatchUp::new(Bounds::mutant(fence))).expect_err(fence.title());
         assert_eq!(broken.property, fence.breaks(), "{}", fence.title());
         counterexample(fence, &broken)
     });
@@ -31,14 +32,15 @@ fn each_fence_of_a_hold_is_necessary() {
 
 #[test]
 fn without_operators_catch_up_is_held_for_ever() {
-    let broken = explore(&Bounds { operators: 0, ..SMALL[0] });
+    let broken = check(&HeldCatchUp::new(Bounds { operators: 0, ..SMALL[0] }));
     assert_eq!(broken.expect_err("a hold").property, Property::EndReachable);
 }
 
 /// A limit, not a promise: a discard ends the hold over what is set aside, not over what is to be.
 #[test]
 fn a_discard_before_the_planners_leaves_them_the_firings_not_yet_held() {
-    let broken = explore(&Bounds { discards_all: true, ..SMALL[0] }).expect_err("a limit");
+    let bounds = Bounds { discards_all: true, ..SMALL[0] };
+    let broken = check(&HeldCatchUp::new(bounds)).expect_err("a limit");
     assert_eq!(broken.property, Property::NothingLateUnasked);
     println!("{}", render(&broken));
     assert_eq!(written("hold limit"), render(&broken).trim_end(), "run the same with --write");

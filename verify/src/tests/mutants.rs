@@ -3,12 +3,11 @@
 use std::fs;
 
 use crate::document::{self, counterexample, trace};
+use crate::explorer::{CheckedProperty, Graph, Keep, Model, check};
 use crate::fences::{Fence, Fences};
-use crate::graph::{Graph, Keep};
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::{SMALL, mutant};
-use crate::trace::render;
 
 /// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
 fn breaks(fence: Fence) {
@@ -90,7 +89,7 @@ fn without_the_state_a_succeeded_execution_starts_again() {
     let (protocol, _) = mutant(Fence::State);
     let only = [Property::FinalIsFinal];
     let found = Graph::explore_for(&protocol, Keep::States, &only).expect_err("a counterexample");
-    println!("{}", render(&protocol, &found.history).join("\n"));
+    println!("{}", protocol.describe(&found.history).join("\n"));
     assert_eq!(found.property, Property::FinalIsFinal);
     let [.., (_, before), (_, after)] = &found.history.steps[..] else {
         panic!("a longer history")
@@ -104,6 +103,6 @@ fn without_the_state_a_succeeded_execution_starts_again() {
 #[test]
 fn a_settlement_needs_only_the_token() {
     let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
-    let check = |fences| Protocol { bounds, fences }.check().expect("nothing wrong");
-    assert_eq!(check(Fences::ALL.token_alone()), check(Fences::ALL));
+    let report = |fences| check(&Protocol { bounds, fences }).expect("nothing wrong");
+    assert_eq!(report(Fences::ALL.token_alone()), report(Fences::ALL));
 }

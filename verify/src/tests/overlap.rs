@@ -5,7 +5,8 @@ use std::fs;
 use sexton_model::job::Overlap;
 
 use crate::document::{self, block};
-use crate::overlap::{Fence, Job, Property, counterexamples, explore, table};
+use crate::explorer::{CheckedProperty, check};
+use crate::overlap::{Fence, Job, Property, counterexamples, table};
 
 fn written(name: &str) -> String {
     let text = fs::read_to_string(document::path()).unwrap();
@@ -22,7 +23,7 @@ fn every_history_of_a_non_overlapping_job_satisfies_every_property() {
 #[test]
 fn each_fence_between_executions_is_necessary() {
     for fence in Fence::ALL {
-        let broken = explore(&Job::mutant(fence)).expect_err(fence.title());
+        let broken = check(&Job::mutant(fence)).expect_err(fence.title());
         println!("without {}: not so: {}", fence.title(), broken.property.sentence());
         assert_eq!(broken.property, fence.breaks(), "{}", fence.title());
     }
@@ -34,7 +35,7 @@ fn each_fence_between_executions_is_necessary() {
 #[test]
 fn without_admissions_a_waiting_execution_waits_for_ever() {
     for policy in [Overlap::Queue, Overlap::Replace] {
-        let broken = explore(&Job { admits: false, ..Job::whole(policy) });
+        let broken = check(&Job { admits: false, ..Job::whole(policy) });
         assert_eq!(broken.expect_err("a stuck one").property, Property::EndReachable);
     }
 }

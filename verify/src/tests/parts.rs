@@ -1,12 +1,12 @@
 //! The platform without one of the parts that heal: an end is out of reach, an exchange goes on for
 //! ever, or the failed queue keeps what is not true.
 
+use crate::explorer::{CheckedProperty, Model, check};
 use crate::fences::Fences;
 use crate::parts::Part;
 use crate::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 use crate::scenarios::SMALL;
-use crate::trace::render;
 
 fn needs(part: Part, expected: Property) {
     needs_within(Bounds { faults: 1, ..SMALL[0].bounds }, part, expected);
@@ -14,8 +14,8 @@ fn needs(part: Part, expected: Property) {
 
 fn needs_within(bounds: Bounds, part: Part, expected: Property) {
     let protocol = Protocol { bounds, fences: Fences::ALL.missing(part) };
-    let found = protocol.check().expect_err("a counterexample");
-    let lines = render(&protocol, &found.history).join("\n  ");
+    let found = check(&protocol).expect_err("a counterexample");
+    let lines = protocol.describe(&found.history).join("\n  ");
     println!("without {part:?}: not so: {}\n  {lines}", found.property.sentence());
     assert_eq!(found.property, expected);
 }

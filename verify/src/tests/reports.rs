@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::document::{self, block, counterexamples};
+use crate::explorer::CheckedProperty;
 use crate::fences::Fence;
 use crate::properties::Property;
 use crate::scenarios::{LARGE, SMALL};

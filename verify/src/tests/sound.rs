@@ -3,23 +3,23 @@
 use std::fs;
 
 use crate::document;
-use crate::scenarios::SMALL;
-use crate::trace::render;
+use crate::explorer::{CheckedProperty, Model, check};
+use crate::scenarios::{SMALL, row};
 
 /// Checks one of the small scenarios, and that the document has its numbers.
 fn holds(name: &str) {
     let protocol = SMALL.into_iter().find(|protocol| protocol.bounds.name == name).unwrap();
-    let report = protocol.check().unwrap_or_else(|found| {
-        let lines = render(&protocol, &found.history).join("\n  ");
+    let report = check(&protocol).unwrap_or_else(|found| {
+        let lines = protocol.describe(&found.history).join("\n  ");
         panic!("not so: {}\n  {lines}", found.property.sentence());
     });
-    println!("{}", report.row());
+    let row = row(&protocol.bounds, &report);
+    println!("{row}");
     let text = fs::read_to_string(document::path()).unwrap();
     let numbers = document::block(&text, "numbers").expect("a block of numbers");
     assert!(
-        numbers.lines().any(|line| line == report.row()),
-        "docs/proof.md does not say {}; run cargo run -p sexton-verify -- --write",
-        report.row()
+        numbers.lines().any(|line| line == row),
+        "docs/proof.md does not say {row}; run cargo run -p sexton-verify -- --write"
     );
 }
 

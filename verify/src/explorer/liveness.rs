@@ -1,49 +1,22 @@
 //! Questions to the edges: where states lead when nothing disturbs any more.
+//!
+//! - **An end stays reachable** (AG EF): backwards from all states that have ended, along edges without
+//!   disturbances, [`first_without_an_end`] meets every state.
+//! - **No exchange goes on for ever**: among the states that have not ended there is no strongly connected
+//!   component in which a fair history could stay. A history is fair if every actor that can go on without a
+//!   break goes on some time. So a component is a trap if each actor either cannot go on in one of its states or
+//!   has a step that stays inside: then a history that keeps visiting all of it is fair and never ends
+//!   ([`first_of_a_trap`]). Together with the first this says that every fair history without further
+//!   disturbances ends.
+//! - **Something holds in the end**: in the components that nothing leads out of ([`first_at_rest_where`]).
 
-use crate::action::Actor;
-use crate::graph::{Counterexample, Graph, Id};
-use crate::properties::Property;
-use crate::protocol::Protocol;
-use crate::world::Sweep;
-
-/// Checks the properties that are about where states lead.
-///
-/// - **An end stays reachable** ([`Property::EndReachable`], AG EF): backwards from all states that
-///   have ended, along edges without disturbances, every state is met.
-/// - **No endless exchange** ([`Property::NoEndlessExchange`]): among the states that have not ended
-///   there is no strongly connected component in which a fair history could stay. A history is fair
-///   if every actor that can go on without a break goes on some time. So a component is a trap if
-///   each actor either cannot go on in one of its states or has a step that stays inside: then a
-///   history that keeps visiting all of it is fair and never ends. Together with the first this says
-///   that every fair history without further disturbances ends.
-/// - **The graveyard agrees** ([`Property::FailedQueueAgrees`]): in the components that nothing leads
-///   out of, whenever the sweep is between two passes.
-///
-/// # Errors
-///
-/// The first counterexample; its history leads to a state of the trap.
-pub fn check(protocol: &Protocol, graph: &Graph) -> Result<(), Box<Counterexample>> {
-    let broken = |property, id| {
-        Err(Box::new(Counterexample { property, history: graph.history(protocol, id) }))
-    };
-    if let Some(id) = without_an_end(graph) {
-        return broken(Property::EndReachable, id);
-    }
-    let ended: Vec<bool> = graph.states().map(crate::world::World::is_ended).collect();
-    let unended = Components::of(graph, |id| !ended[id as usize]);
-    if let Some(id) = unended.trap(graph) {
-        return broken(Property::NoEndlessExchange, id);
-    }
-    let all = Components::of(graph, |_| true);
-    if let Some(id) = all.disagreement(graph) {
-        return broken(Property::FailedQueueAgrees, id);
-    }
-    Ok(())
-}
+use super::Model;
+use super::graph::{Graph, Id};
 
 /// The state nearest to the start from which no end can be reached.
-fn without_an_end(graph: &Graph) -> Option<Id> {
-    let count = graph.len();
+pub fn first_without_an_end<M: Model>(graph: &Graph<M>) -> Option<Id> {
+    let mut met: Vec<bool> = graph.states().map(M::has_ended).collect();
+    let count = met.len();
     let mut starts = vec![0_u32; count + 1];
     for id in 0..count as Id {
         for &(to, _) in graph.edges(id) {
@@ -61,7 +34,6 @@ fn without_an_end(graph: &Graph) -> Option<Id> {
             filled[to as usize] += 1;
         }
     }
-    let mut met: Vec<bool> = graph.states().map(crate::world::World::is_ended).collect();
     let mut open: Vec<Id> = (0..count as Id).filter(|id| met[*id as usize]).collect();
     while let Some(id) = open.pop() {
         let range = starts[id as usize] as usize..starts[id as usize + 1] as usize;
@@ -72,6 +44,27 @@ fn without_an_end(graph: &Graph) -> Option<Id> {
         }
     }
     met.iter().position(|met| !met).map(|id| id as Id)
+}
+
+/// The state nearest to the start of a component of states without an end, in which a history can stay although each of
+/// the `fair` actors goes on some time.
+pub fn first_of_a_trap<M: Model>(graph: &Graph<M>, fair: &[M::Actor]) -> Option<Id> {
+    let ended: Vec<bool> = graph.states().map(M::has_ended).collect();
+    Components::of(graph, |id| !ended[id as usize]).trap(graph, fair)
+}
+
+/// The state nearest to the start for which `such` holds, of a component that nothing leads out of.
+pub fn first_at_rest_where<M: Model>(
+    graph: &Graph<M>,
+    such: impl Fn(&M::State) -> bool,
+) -> Option<Id> {
+    let components = Components::of(graph, |_| true);
+    let last = components.iter().filter(|(number, members)| {
+        let mut edges = members.iter().flat_map(|id| graph.edges(*id));
+        edges.all(|(to, _)| components.of[*to as usize] == *number)
+    });
+    let such = |id: &Id| such(graph.state(*id));
+    last.filter_map(|(_, members)| members.iter().copied().filter(such).min()).min()
 }
 
 /// The strongly connected components of a part of the graph.
@@ -87,8 +80,8 @@ const NONE: u32 = u32::MAX;
 
 impl Components {
     /// Tarjan's algorithm, with a stack of its own: histories are longer than a thread's stack.
-    fn of(graph: &Graph, part: impl Fn(Id) -> bool) -> Self {
-        let count = graph.len();
+    fn of<M: Model>(graph: &Graph<M>, part: impl Fn(Id) -> bool) -> Self {
+        let count = graph.report().states;
         let mut found = Self { of: vec![NONE; count], members: Vec::new(), starts: vec![0] };
         let (mut index, mut low) = (vec![NONE; count], vec![0_u32; count]);
         let mut next = 0;
@@ -154,35 +147,24 @@ impl Components {
         })
     }
 
-    /// The state nearest to the start of a component in which a fair history can stay.
-    fn trap(&self, graph: &Graph) -> Option<Id> {
+    fn trap<M: Model>(&self, graph: &Graph<M>, fair: &[M::Actor]) -> Option<Id> {
         let traps = self.iter().filter(|(number, members)| {
             let inside = |id: Id| self.of[id as usize] == *number;
             let cycle = members.iter().any(|id| graph.edges(*id).iter().any(|(to, _)| inside(*to)));
             // A state that leads nowhere has no end either, and is found by that.
-            cycle && Actor::FAIR.iter().all(|actor| may_stay(graph, members, *actor, inside))
+            cycle && fair.iter().all(|actor| may_stay(graph, members, *actor, inside))
         });
         traps.filter_map(|(_, members)| members.iter().min().copied()).min()
-    }
-
-    /// The nearest state, of a component that nothing leads out of, in which the queues are not what
-    /// the row says.
-    fn disagreement(&self, graph: &Graph) -> Option<Id> {
-        let last = self.iter().filter(|(number, members)| {
-            members
-                .iter()
-                .all(|id| graph.edges(*id).iter().all(|(to, _)| self.of[*to as usize] == *number))
-        });
-        let wrong = |id: &Id| {
-            let world = graph.state(*id);
-            world.sweep == Sweep::Idle && !world.agrees()
-        };
-        last.filter_map(|(_, members)| members.iter().copied().filter(wrong).min()).min()
     }
 }
 
 /// Whether `actor` does not force a history out: it cannot go on somewhere, or can go on inside.
-fn may_stay(graph: &Graph, members: &[Id], actor: Actor, inside: impl Fn(Id) -> bool) -> bool {
+fn may_stay<M: Model>(
+    graph: &Graph<M>,
+    members: &[Id],
+    actor: M::Actor,
+    inside: impl Fn(Id) -> bool,
+) -> bool {
     let steps = |id: Id| graph.edges(id).iter().filter(move |(_, by)| *by == actor);
     members.iter().any(|id| steps(*id).next().is_none() || steps(*id).any(|(to, _)| inside(*to)))
 }
