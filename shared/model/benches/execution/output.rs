@@ -9,9 +9,9 @@ use sexton_model::progress;
 use super::{Call, Case, at, call};
 
 pub(super) const CASES: &[Case] = &[
-    Case { name: "look at an ordinary line", when: "a task writes a line", prepare: ordinary },
-    Case { name: "read a line of progress", when: "a task tells its progress", prepare: progress },
-    Case { name: "store 100 lines", when: "output is written to the database", prepare: store },
+    Case { name: "look at an ordinary line", prepare: ordinary },
+    Case { name: "read a line of progress", prepare: progress },
+    Case { name: "store 100 lines", prepare: store },
 ];
 
 const WRITTEN: &str = "2026-03-20T07:00:01.250Z";

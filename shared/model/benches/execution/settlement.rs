@@ -1,4 +1,4 @@
-//! The end of an attempt: what follows, what it has in common with others, and the failed queue.
+//! The end of an attempt: what follows, its fingerprint, and the failed queue.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -16,12 +16,12 @@ use uuid::Uuid;
 use super::{Call, Case, call};
 
 pub(super) const CASES: &[Case] = &[
-    Case { name: "check a result", when: "a task hands something back", prepare: handed_back },
-    Case { name: "decide about a success", when: "an attempt succeeds", prepare: success },
-    Case { name: "decide about a failure", when: "an attempt fails", prepare: failure },
-    Case { name: "fingerprint of a short error", when: "an attempt fails", prepare: short },
-    Case { name: "fingerprint of a long error", when: "an attempt fails", prepare: long },
-    Case { name: "judge 100 parked messages", when: "the failed queue is swept", prepare: sweep },
+    Case { name: "check a result", prepare: handed_back },
+    Case { name: "decide about a success", prepare: success },
+    Case { name: "decide about a failure", prepare: failure },
+    Case { name: "fingerprint of a short error", prepare: short },
+    Case { name: "fingerprint of a long error", prepare: long },
+    Case { name: "judge 100 parked messages", prepare: sweep },
 ];
 
 const CLASS: &str = "connection_refused";
@@ -58,8 +58,7 @@ fn long() -> Call {
     call(move || fingerprint(black_box("invalid_row"), black_box(&message)))
 }
 
-/// Most belong there; every tenth was requeued since. The seed of the map is fixed, so that two counts
-/// of one program are the same.
+/// Most belong there; every tenth was requeued since. The seed of the map is fixed, so that two runs measure the same.
 fn sweep() -> Call {
     let number = AttemptNumber::new(4).expect("a number from 1");
     let mut rows = HashMap::<_, _, BuildHasherDefault<DefaultHasher>>::default();

@@ -15,11 +15,11 @@ const NAME: &str = "billing.run";
 const FIRING: &str = "2026-03-20T07:00:00Z";
 
 pub(super) const CASES: &[Case] = &[
-    Case { name: "read a schedule", when: "a scheduler meets an expression", prepare: read },
-    Case { name: "next firing", when: "a job has fired", prepare: next },
-    Case { name: "plan a firing", when: "a firing is due", prepare: planned },
-    Case { name: "execution key", when: "a firing becomes a row", prepare: execution_key },
-    Case { name: "idempotency key", when: "a firing becomes a row", prepare: idempotency_key },
+    Case { name: "read a schedule", prepare: read },
+    Case { name: "next firing", prepare: next },
+    Case { name: "plan a firing", prepare: planned },
+    Case { name: "execution key", prepare: execution_key },
+    Case { name: "idempotency key", prepare: idempotency_key },
 ];
 
 fn schedule() -> Schedule {
