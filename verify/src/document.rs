@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::explorer::{CheckedProperty, Counterexample, Graph, Keep, Model};
-use crate::fences::Fence;
 use crate::protocol::Protocol;
-use crate::scenarios::mutant;
+use crate::protocol::fences::Fence;
+use crate::protocol::scenarios::mutant;
 
 /// Where the document is.
 pub fn path() -> PathBuf {

@@ -9,7 +9,7 @@ use std::{env, fs};
 
 use anyhow::{bail, ensure};
 use sexton_verify::explorer::{CheckedProperty, Model, check};
-use sexton_verify::scenarios::{HEAD, LARGE, SMALL, row};
+use sexton_verify::protocol::scenarios::{HEAD, LARGE, SMALL, row};
 use sexton_verify::{document, hold, overlap};
 
 fn main() -> anyhow::Result<()> {

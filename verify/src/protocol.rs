@@ -1,16 +1,27 @@
 //! The model of one execution: where it begins, and what each action does.
 
+pub mod action;
+mod canonical;
+pub mod fences;
+pub mod parts;
+pub mod properties;
+mod queues;
+pub mod scenarios;
+mod statements;
+mod steps;
+mod trace;
+pub mod world;
+
 use sexton_model::state::State;
 
-use crate::action::{Action, Actor, Clock};
-use crate::explorer::{Graph, History, Id, Model, Refused, liveness, take};
-use crate::fences::{Fence, Fences};
-use crate::parts::Part;
-use crate::properties::Property;
-use crate::trace;
-use crate::world::{
+use self::action::{Action, Actor, Clock};
+use self::fences::{Fence, Fences};
+use self::parts::Part;
+use self::properties::Property;
+use self::world::{
     FailedQueue, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, UsedBudgets, Worker, World,
 };
+use crate::explorer::{Graph, History, Id, Model, Refused, liveness, take};
 
 /// How far a check looks.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one thing is looked at")]

@@ -72,7 +72,8 @@ fn the_table_of_the_fault_points_is_the_list() {
             Reruns::Never => "",
             Reruns::Once => " (**twice**)",
         };
-        table.push_str(&format!("| `{name}` | {after} | {before} | {leaves}{again} | `{test}` |\n"));
+        table
+            .push_str(&format!("| `{name}` | {after} | {before} | {leaves}{again} | `{test}` |\n"));
     }
     let document = text("docs/fault-points.md");
     let there = between(&document, "points").trim();

@@ -5,7 +5,7 @@ use sexton_model::job::MisfirePolicy;
 use super::{Action, Bounds, Fence, HeldCatchUp, JOBS, Job, Phase, Turn, Verdict, World};
 use crate::document::numbered;
 use crate::explorer::{CheckedProperty, Counterexample, History, Model, check};
-use crate::scenarios::with_commas;
+use crate::protocol::scenarios::with_commas;
 
 /// The head of [`table`].
 const HEAD: &str =

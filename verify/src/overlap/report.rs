@@ -7,7 +7,7 @@ use sexton_model::state::State;
 use super::{Action, Fence, Job, World};
 use crate::document::numbered;
 use crate::explorer::{CheckedProperty, Counterexample, History, Model, check};
-use crate::scenarios::with_commas;
+use crate::protocol::scenarios::with_commas;
 
 /// The head of [`table`].
 const HEAD: &str =

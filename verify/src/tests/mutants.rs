@@ -4,10 +4,10 @@ use std::fs;
 
 use crate::document::{self, counterexample, trace};
 use crate::explorer::{CheckedProperty, Graph, Keep, Model, check};
-use crate::fences::{Fence, Fences};
-use crate::properties::Property;
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::properties::Property;
+use crate::protocol::scenarios::{SMALL, mutant};
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::{SMALL, mutant};
 
 /// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
 fn breaks(fence: Fence) {

@@ -2,11 +2,11 @@
 //! ever, or the failed queue keeps what is not true.
 
 use crate::explorer::{CheckedProperty, Model, check};
-use crate::fences::Fences;
-use crate::parts::Part;
-use crate::properties::Property;
+use crate::protocol::fences::Fences;
+use crate::protocol::parts::Part;
+use crate::protocol::properties::Property;
+use crate::protocol::scenarios::SMALL;
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::SMALL;
 
 fn needs(part: Part, expected: Property) {
     needs_within(Bounds { faults: 1, ..SMALL[0].bounds }, part, expected);

@@ -4,9 +4,9 @@ use std::fs;
 
 use crate::document::{self, block, counterexamples};
 use crate::explorer::CheckedProperty;
-use crate::fences::Fence;
-use crate::properties::Property;
-use crate::scenarios::{LARGE, SMALL};
+use crate::protocol::fences::Fence;
+use crate::protocol::properties::Property;
+use crate::protocol::scenarios::{LARGE, SMALL};
 
 #[test]
 fn the_counterexamples_of_the_document_are_those_that_are_found() {

@@ -4,12 +4,12 @@
 
 use stateright::Checker;
 
-use crate::action::{Action, Fault, OperatorAction, SweepStep};
 use crate::explorer::Model;
-use crate::fences::{Fence, Fences};
+use crate::protocol::action::{Action, Fault, OperatorAction, SweepStep};
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::scenarios::SMALL;
+use crate::protocol::world::{HeldMessage, Parked, Step, Sweep, World};
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::SMALL;
-use crate::world::{HeldMessage, Parked, Step, Sweep, World};
 
 const STANDS: &str = "a requeue stands";
 

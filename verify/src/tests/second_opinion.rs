@@ -6,11 +6,11 @@ use sexton_model::job::Overlap;
 use stateright::Checker;
 
 use crate::explorer::{CheckedProperty, Graph, Keep, Model};
-use crate::fences::{Fence, Fences};
 use crate::hold::{self, HeldCatchUp};
 use crate::overlap::Job;
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::scenarios::{SMALL, mutant};
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::{SMALL, mutant};
 
 /// A model as stateright wants it.
 struct SecondOpinion<M>(M);

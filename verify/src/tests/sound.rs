@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::document;
 use crate::explorer::{CheckedProperty, Model, check};
-use crate::scenarios::{SMALL, row};
+use crate::protocol::scenarios::{SMALL, row};
 
 /// Checks one of the small scenarios, and that the document has its numbers.
 fn holds(name: &str) {

@@ -83,9 +83,8 @@ fn by_schema() -> Call {
         },
         "additionalProperties": false,
     });
-    let validators: Vec<_> = (0..VALIDATORS)
-        .map(|_| SchemaValidator::new(&schema).expect("a sound schema"))
-        .collect();
+    let validators: Vec<_> =
+        (0..VALIDATORS).map(|_| SchemaValidator::new(&schema).expect("a sound schema")).collect();
     let (mut next, sample) = (0, sample());
     call(move || {
         next = (next + 1) % validators.len();

@@ -11,9 +11,9 @@ use sexton_model::open::{self, OpenDecision};
 use sexton_model::retry::{self, Decision, RetryPolicy, Usage};
 use sexton_model::state::{Cause, State, next};
 
-use crate::fences::{Fence, Fences};
-use crate::parts::Part;
-use crate::world::{
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::parts::Part;
+use crate::protocol::world::{
     Ending, HeldMessage, Holder, Number, Queue, Row, SafetyViolation, Scheduler, Step, Sweep,
     UsedBudgets, World,
 };
@@ -150,7 +150,7 @@ impl World {
                 HeldMessage::Got(kind)
                 | HeldMessage::Judged(kind, _)
                 | HeldMessage::Copied(kind) => {
-                    *kind = crate::world::Parked::Overtaken;
+                    *kind = crate::protocol::world::Parked::Overtaken;
                 }
             }
         }

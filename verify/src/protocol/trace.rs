@@ -6,10 +6,12 @@
 use sexton_model::open::OpenDecision;
 use sexton_model::state::State;
 
-use crate::action::{Action, Clock, Fault, OperatorAction, SchedulerStep, SweepStep, WorkerStep};
 use crate::explorer::History;
 use crate::protocol::Protocol;
-use crate::world::{
+use crate::protocol::action::{
+    Action, Clock, Fault, OperatorAction, SchedulerStep, SweepStep, WorkerStep,
+};
+use crate::protocol::world::{
     Ending, HeldMessage, Number, Parked, Queue, Scheduler, Step, Sweep, SweepOutcome, World,
 };
 

@@ -3,7 +3,7 @@
 use sexton_model::state::State;
 
 use crate::explorer::CheckedProperty;
-use crate::world::{
+use crate::protocol::world::{
     HeldMessage, Number, SafetyViolation, Scheduler, Step, Sweep, UnpublishedTicket, Worker, World,
 };
 

@@ -1,8 +1,8 @@
 //! What is checked, and how far.
 
 use crate::explorer::Report;
-use crate::fences::{Fence, Fences};
-use crate::properties::Property;
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 
 const FIRING: Bounds = Bounds {

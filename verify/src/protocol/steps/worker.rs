@@ -2,12 +2,14 @@
 
 use sexton_model::open::OpenDecision;
 
-use crate::action::WorkerStep;
 use crate::explorer::Refused;
-use crate::fences::Fence;
 use crate::protocol::Protocol;
-use crate::statements::Opening;
-use crate::world::{Ending, Holder, Number, Queue, Step, UnpublishedTicket, Worker, World};
+use crate::protocol::action::WorkerStep;
+use crate::protocol::fences::Fence;
+use crate::protocol::statements::Opening;
+use crate::protocol::world::{
+    Ending, Holder, Number, Queue, Step, UnpublishedTicket, Worker, World,
+};
 
 impl Protocol {
     pub(crate) fn worker(

@@ -4,7 +4,7 @@
 //! those, so that a report can say whether the bound cut anything off.
 
 use crate::explorer::{Refused, take};
-use crate::world::{FailedQueue, Number, Parked, Queue, Sweep, Tickets, World};
+use crate::protocol::world::{FailedQueue, Number, Parked, Queue, Sweep, Tickets, World};
 
 impl Tickets {
     /// Puts one in. Overtaken ones are counted to one only: a worker answers each alike, and what it

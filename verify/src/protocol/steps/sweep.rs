@@ -6,12 +6,12 @@
 use sexton_model::state::State;
 use sexton_model::sweep::{ParkedRow, judge_message};
 
-use crate::action::SweepStep;
 use crate::explorer::{Refused, take};
-use crate::parts::Part;
 use crate::protocol::Protocol;
-use crate::statements::real;
-use crate::world::{HeldMessage, Number, Parked, Sweep, SweepOutcome, World};
+use crate::protocol::action::SweepStep;
+use crate::protocol::parts::Part;
+use crate::protocol::statements::real;
+use crate::protocol::world::{HeldMessage, Number, Parked, Sweep, SweepOutcome, World};
 
 impl Protocol {
     pub(crate) fn sweep(&self, world: &mut World, step: SweepStep) -> Result<bool, Refused> {

@@ -3,7 +3,7 @@
 //! A process that can die between two effects has an action for each of them, so that every crash
 //! point is a state in which [`Fault::WorkerDies`] and its kin may strike.
 
-use crate::world::{Ending, Number, Parked};
+use crate::protocol::world::{Ending, Number, Parked};
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

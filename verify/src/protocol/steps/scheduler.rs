@@ -1,10 +1,10 @@
 //! A scheduler's way of a ticket: claim or take, publish, mark.
 
-use crate::action::SchedulerStep;
 use crate::explorer::Refused;
-use crate::parts::Part;
 use crate::protocol::Protocol;
-use crate::world::{Number, Queue, Scheduler, UnpublishedTicket, World};
+use crate::protocol::action::SchedulerStep;
+use crate::protocol::parts::Part;
+use crate::protocol::world::{Number, Queue, Scheduler, UnpublishedTicket, World};
 
 impl Protocol {
     pub(crate) fn scheduler(

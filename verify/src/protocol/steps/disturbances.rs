@@ -2,11 +2,11 @@
 
 use sexton_model::state::{Cause, State};
 
-use crate::action::{Fault, OperatorAction};
 use crate::explorer::{Refused, take};
 use crate::protocol::Protocol;
-use crate::statements::Opening;
-use crate::world::{
+use crate::protocol::action::{Fault, OperatorAction};
+use crate::protocol::statements::Opening;
+use crate::protocol::world::{
     Ending, FailedQueue, HeldMessage, Holder, Number, Parked, Queue, Scheduler, Step, Sweep,
     Tickets, World,
 };

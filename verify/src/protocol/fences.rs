@@ -1,6 +1,6 @@
 //! The fences of the protocol, as data: each can be taken down, to see what it holds off.
 
-use crate::parts::Part;
+use crate::protocol::parts::Part;
 
 /// One fence: a condition without which the protocol breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -9,9 +9,9 @@
 //! - **Numbers that nobody reads.** What is printed on a ticket that the broker no longer counts as
 //!   handed out is not asked for after the settlement.
 
-use crate::fences::Fence;
 use crate::protocol::Protocol;
-use crate::world::{Holder, Number, Scheduler, Step, Worker, World};
+use crate::protocol::fences::Fence;
+use crate::protocol::world::{Holder, Number, Scheduler, Step, Worker, World};
 
 impl Protocol {
     /// `world` with workers and schedulers that differ by name only in an order of their own.
