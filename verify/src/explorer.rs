@@ -27,6 +27,15 @@ pub trait Model: Debug + Sized {
     /// What must hold.
     type Property: CheckedProperty<Self::State>;
 
+    /// What the model is about, as pages and files call it.
+    const NAME: &'static str;
+
+    /// What tells this check from the model's others, as a word.
+    fn check_name(&self) -> String;
+
+    /// How far the check goes, for people.
+    fn bounds_text(&self) -> String;
+
     /// The one state in which every history begins.
     fn initial_state(&self) -> Self::State;
 
@@ -125,6 +134,19 @@ pub fn check<M: Model>(model: &M) -> Result<Report, Box<Counterexample<M>>> {
         return Err(Box::new(Counterexample { property, history: graph.history(model, id) }));
     }
     Ok(graph.report())
+}
+
+/// A model that must fail, because something is missing.
+#[derive(Clone, Debug)]
+pub struct Mutant<M: Model> {
+    /// What is missing, as a heading.
+    pub heading: String,
+    /// What that is, or does, as a sentence.
+    pub explanation: &'static str,
+    /// The model without it.
+    pub model: M,
+    /// The property that its shortest counterexample breaks.
+    pub breaks: M::Property,
 }
 
 /// Uses one up, if there is any left.

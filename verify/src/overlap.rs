@@ -12,16 +12,14 @@
 //! with effects in its own transaction and its commit.
 
 mod model;
-mod report;
 mod steps;
+mod trace;
 
 use sexton_model::job::Overlap;
 use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
-use crate::explorer::CheckedProperty;
-
-pub use report::{counterexamples, table};
+use crate::explorer::{CheckedProperty, Mutant};
 
 /// How many executions a history has.
 pub const EXECUTIONS: usize = 3;
@@ -62,7 +60,23 @@ impl Fence {
         }
     }
 
-    /// What it holds off.
+    /// What the fence is.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::JobLock => "A claim looks and writes under the lock of the job's row.",
+            Self::AskAgain => {
+                "An admission asks again, under that lock, whether the job is free: the look before may be old."
+            }
+            Self::Free => "An admission asks at all whether the job is free.",
+            Self::PutOff => {
+                "A claim that replaces waits while somebody has locked a row of what it replaces."
+            }
+            Self::Replaced => "`replaced_by IS NULL`, in the settlement of a success.",
+            Self::Waiter => "No copy of a ticket opens a waiter.",
+        }
+    }
+
+    /// What it prevents.
     pub const fn breaks(self) -> Property {
         match self {
             Self::PutOff | Self::Replaced => Property::ReplacedNeverSucceeds,
@@ -106,11 +120,11 @@ impl CheckedProperty<World> for Property {
 
     fn sentence(self) -> &'static str {
         match self {
-            Self::OneLetGo => "at most one execution of the job is let go and has not ended",
+            Self::OneLetGo => "at most one execution of the job is admitted and has not ended",
             Self::OneTask => "the tasks of two executions never run at the same time",
             Self::OneFiringWaits => "at most one firing waits",
             Self::ReplacedNeverSucceeds => {
-                "what was replaced never succeeds after the claim that replaced it"
+                "a replaced execution never succeeds after the claim that replaced it"
             }
             Self::EndReachable => "every execution can come to its end without further faults",
         }
@@ -236,9 +250,18 @@ impl Job {
         Self { policy, without: None, admits: true, faults: 1, people: 2 }
     }
 
-    /// Without a fence.
-    pub const fn mutant(fence: Fence) -> Self {
-        Self { without: Some(fence), ..Self::whole(fence.policy()) }
+    /// The two policies that keep executions apart.
+    pub const BOTH: [Self; 2] = [Self::whole(Overlap::Queue), Self::whole(Overlap::Replace)];
+
+    /// Without each fence.
+    pub fn mutants() -> Vec<Mutant<Self>> {
+        let without = |fence: Fence| Mutant {
+            heading: format!("Without {}", fence.title()),
+            explanation: fence.explanation(),
+            model: Self { without: Some(fence), ..Self::whole(fence.policy()) },
+            breaks: fence.breaks(),
+        };
+        Fence::ALL.map(without).into()
     }
 
     fn has(self, fence: Fence) -> bool {

@@ -3,7 +3,6 @@
 pub mod action;
 mod canonical;
 pub mod fences;
-pub mod parts;
 pub mod properties;
 mod queues;
 pub mod scenarios;
@@ -15,8 +14,7 @@ pub mod world;
 use sexton_model::state::State;
 
 use self::action::{Action, Actor, Clock};
-use self::fences::{Fence, Fences};
-use self::parts::Part;
+use self::fences::{Fence, Fences, Part};
 use self::properties::Property;
 use self::world::{
     FailedQueue, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, UsedBudgets, Worker, World,
@@ -71,6 +69,16 @@ impl Model for Protocol {
     type Action = Action;
     type Actor = Actor;
     type Property = Property;
+
+    const NAME: &'static str = "one execution";
+
+    fn check_name(&self) -> String {
+        self.bounds.name.to_owned()
+    }
+
+    fn bounds_text(&self) -> String {
+        self.bounds.about.to_owned()
+    }
 
     fn initial_state(&self) -> World {
         let Bounds { foreign, schedulers, faults, people, .. } = self.bounds;

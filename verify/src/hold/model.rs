@@ -2,7 +2,7 @@
 
 use super::{
     Action, Bounds, FIRINGS, JOBS, Job, OPERATORS, Operator, PLANNERS, Planner, Plans, Property,
-    World, report,
+    World, trace,
 };
 use crate::explorer::{History, Model, Refused};
 
@@ -26,6 +26,30 @@ impl Model for HeldCatchUp {
     /// Nobody's fairness is asked for: the one question is whether an end can be reached.
     type Actor = ();
     type Property = Property;
+
+    const NAME: &'static str = "held catch-up";
+
+    fn check_name(&self) -> String {
+        format!("`{}`", self.bounds.policy.as_str())
+    }
+
+    fn bounds_text(&self) -> String {
+        let many = |count: usize, what: &str| match count {
+            0 => format!("no {what}"),
+            1 => format!("one {what}"),
+            2 => format!("two {what}s"),
+            _ => format!("three {what}s"),
+        };
+        let Bounds { jobs, planners, operators, jumps, deaths, .. } = self.bounds;
+        format!(
+            "{}, {}, {}, any {}, {}",
+            many(jobs, "job"),
+            many(planners, "planner"),
+            many(operators, "operator"),
+            many(jumps.into(), "jump"),
+            if deaths == 0 { "no death" } else { "any death" },
+        )
+    }
 
     fn initial_state(&self) -> World {
         let nothing =
@@ -74,6 +98,6 @@ impl Model for HeldCatchUp {
     }
 
     fn describe(&self, history: &History<Self>) -> Vec<String> {
-        report::describe(history)
+        trace::describe(history)
     }
 }

@@ -1,6 +1,6 @@
 //! The executions of one job, as the explorer sees them.
 
-use super::{Action, EXECUTIONS, Execution, Job, PLANNERS, Planner, Property, World, report};
+use super::{Action, EXECUTIONS, Execution, Job, PLANNERS, Planner, Property, World, trace};
 use crate::explorer::{History, Model, Refused};
 
 impl Model for Job {
@@ -9,6 +9,17 @@ impl Model for Job {
     /// Nobody's fairness is asked for: the one question is whether an end can be reached.
     type Actor = ();
     type Property = Property;
+
+    const NAME: &'static str = "executions of one job";
+
+    fn check_name(&self) -> String {
+        format!("`{}`", self.policy.as_str())
+    }
+
+    fn bounds_text(&self) -> String {
+        "three executions, two schedulers, any death of a worker, any two actions of people"
+            .to_owned()
+    }
 
     fn initial_state(&self) -> World {
         World {
@@ -38,6 +49,6 @@ impl Model for Job {
     }
 
     fn describe(&self, history: &History<Self>) -> Vec<String> {
-        report::describe(history)
+        trace::describe(history)
     }
 }

@@ -1,7 +1,5 @@
 //! The fences of the protocol, as data: each can be taken down, to see what it holds off.
 
-use crate::protocol::parts::Part;
-
 /// One fence: a condition without which the protocol breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
@@ -66,6 +64,112 @@ impl Fence {
             Self::RenewalFirst => "renewal first",
             Self::NewNumber => "new number",
             Self::NewRevision => "new revision",
+        }
+    }
+
+    /// What the fence is, in the code.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::AttemptNumber => {
+                "`attempt = n`, in every statement that acts on a ticket or an attempt."
+            }
+            Self::State => {
+                "`state IN (…)`, the table of moves, in every statement that changes a state."
+            }
+            Self::Worker => {
+                "`open_token = mine`, in the settlement and in the answer to a ticket that opened nothing."
+            }
+            Self::Lease => {
+                "A rescuer ends an attempt only after it has seen the same renewal for a whole lease."
+            }
+            Self::Observation => {
+                "The rescuer measures that time by its own monotonic clock, not by the database's."
+            }
+            Self::DueTime => "`next_attempt_at <= now()`, in the open.",
+            Self::UniqueKey => "`UNIQUE (job_id, execution_key)`, in the claim.",
+            Self::TicketPublishedAt => {
+                "`rev = mine AND ticket_published_at IS NULL`, in the mark that follows a publish."
+            }
+            Self::OwnClock => {
+                "A worker that cannot renew kills its task before the lease is over, by its own clock."
+            }
+            Self::RenewalFirst => {
+                "A worker whose open was answered late renews the lease before it starts the task."
+            }
+            Self::NewNumber => {
+                "`attempt = attempt + 1`, also where an execution fails whose ticket nobody could open."
+            }
+            Self::NewRevision => {
+                "`rev = rev + 1` where a worker hands a ticket back to its row, also if the row says that the \
+                 ticket is unpublished."
+            }
+        }
+    }
+}
+
+/// A part that heals: without it something waits for ever.
+///
+/// Fences keep wrong things from happening, and their absence shows in a single state. That a right thing happens in
+/// the end is the work of these parts, and their absence shows only in where states lead.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// The relay, which publishes what a worker or planner could not.
+    Relay,
+    /// The reconciler, which notices tickets that the broker lost.
+    Reconciler,
+    /// The rescuer and the instance lock, which end the attempts of dead workers.
+    Rescuer,
+    /// The end of the sweep's pass, which marks messages unpublished that it has not seen.
+    SweepOwes,
+    /// The sweep's removal of messages that no failed row has.
+    SweepRemoves,
+    /// The counting of retries.
+    Budget,
+    /// The counting of snoozes.
+    Patience,
+}
+
+impl Part {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::Relay,
+        Self::Reconciler,
+        Self::Rescuer,
+        Self::SweepOwes,
+        Self::SweepRemoves,
+        Self::Budget,
+        Self::Patience,
+    ];
+
+    /// What it is called in the documentation.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Relay => "the relay",
+            Self::Reconciler => "the reconciler",
+            Self::Rescuer => "the rescuer",
+            Self::SweepOwes => "republishing by the sweep",
+            Self::SweepRemoves => "removals by the sweep",
+            Self::Budget => "a retry budget",
+            Self::Patience => "a bound on snoozes",
+        }
+    }
+
+    /// What it does.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::Relay => "The relay publishes unpublished tickets.",
+            Self::Reconciler => {
+                "The reconciler marks tickets unpublished that the broker has lost."
+            }
+            Self::Rescuer => {
+                "The rescuer, and the next holder of an instance lock, end lost attempts."
+            }
+            Self::SweepOwes => {
+                "At the end of a pass the sweep marks messages of failed rows unpublished that it has not seen."
+            }
+            Self::SweepRemoves => "The sweep removes parked messages that no failed row has.",
+            Self::Budget => "Each retry costs a budget.",
+            Self::Patience => "Each snooze is counted.",
         }
     }
 }

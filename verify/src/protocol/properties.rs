@@ -68,7 +68,7 @@ impl CheckedProperty<World> for Property {
             Self::OneLiveRun => "two tasks of an execution never run at the same time",
             Self::FinalIsFinal => "a final state is final",
             Self::FailedStays => "a failed execution waits for people",
-            Self::PublishedIsThere => "a ticket that is marked as published is there",
+            Self::PublishedIsThere => "a ticket that its row calls published is there",
             Self::EndReachable => "an end stays reachable without further faults",
             Self::NoEndlessExchange => "no exchange goes on for ever without progress",
             Self::FailedQueueAgrees => "the failed row and the parked message agree in the end",

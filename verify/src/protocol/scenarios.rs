@@ -1,7 +1,7 @@
 //! What is checked, and how far.
 
-use crate::explorer::Report;
-use crate::protocol::fences::{Fence, Fences};
+use crate::explorer::Mutant;
+use crate::protocol::fences::{Fence, Fences, Part};
 use crate::protocol::properties::Property;
 use crate::protocol::{Bounds, Protocol};
 
@@ -126,21 +126,10 @@ const fn whole(bounds: Bounds) -> Protocol {
     Protocol { bounds, fences: Fences::ALL }
 }
 
-/// A row of the documentation's tables.
-pub fn row(bounds: &Bounds, report: &Report) -> String {
-    let Report { states, steps, depth, refused } = report;
-    let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
-    format!("| {} | {} | {states} | {steps} | {depth} | {refused} |", bounds.name, bounds.about)
-}
-
-/// The head of a table of [`row`]s.
-pub const HEAD: &str = "| check | bounds | states | steps | longest shortest history | refused |\n\
-                        |---|---|---|---|---|---|";
-
-/// Where each fence's counterexample is looked for, and what it breaks.
-pub const fn mutant(fence: Fence) -> (Protocol, Property) {
+/// The protocol without `fence`, within the bounds in which that shows.
+pub fn without_fence(fence: Fence) -> Mutant<Protocol> {
     let bounds = Bounds { schedulers: 2, faults: 1, ..FIRING };
-    let (bounds, property) = match fence {
+    let (bounds, breaks) = match fence {
         Fence::AttemptNumber | Fence::State => (bounds, Property::OpenedOnce),
         Fence::Worker
         | Fence::Lease
@@ -155,17 +144,31 @@ pub const fn mutant(fence: Fence) -> (Protocol, Property) {
         }
         Fence::NewNumber => (Bounds { faults: 2, schedulers: 1, ..bounds }, Property::FailedStays),
     };
-    (Protocol { bounds, fences: Fences::ALL.without(fence) }, property)
+    let model = Protocol { bounds, fences: Fences::ALL.without(fence) };
+    let heading = format!("Without {}", fence.title());
+    Mutant { heading, explanation: fence.explanation(), model, breaks }
 }
 
-pub(crate) fn with_commas(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
+/// The platform without `part`, within the bounds in which that shows.
+pub fn without_part(part: Part) -> Mutant<Protocol> {
+    let bounds = Bounds { faults: 1, ..FIRING };
+    let (bounds, breaks) = match part {
+        Part::Relay | Part::Reconciler | Part::Rescuer | Part::SweepOwes => {
+            (bounds, Property::EndReachable)
         }
-        text.push(digit);
-    }
-    text
+        Part::SweepRemoves => (bounds, Property::FailedQueueAgrees),
+        Part::Budget => (bounds, Property::NoEndlessExchange),
+        Part::Patience => {
+            (Bounds { snoozes: true, faults: 0, ..bounds }, Property::NoEndlessExchange)
+        }
+    };
+    let model = Protocol { bounds, fences: Fences::ALL.missing(part) };
+    let heading = format!("Without {}", part.title());
+    Mutant { heading, explanation: part.explanation(), model, breaks }
+}
+
+/// Everything that is taken away, one at a time.
+pub fn mutants() -> Vec<Mutant<Protocol>> {
+    let fences = Fence::ALL.into_iter().map(without_fence);
+    fences.chain(Part::ALL.into_iter().map(without_part)).collect()
 }

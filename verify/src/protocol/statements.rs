@@ -11,8 +11,7 @@ use sexton_model::open::{self, OpenDecision};
 use sexton_model::retry::{self, Decision, RetryPolicy, Usage};
 use sexton_model::state::{Cause, State, next};
 
-use crate::protocol::fences::{Fence, Fences};
-use crate::protocol::parts::Part;
+use crate::protocol::fences::{Fence, Fences, Part};
 use crate::protocol::world::{
     Ending, HeldMessage, Holder, Number, Queue, Row, SafetyViolation, Scheduler, Step, Sweep,
     UsedBudgets, World,

@@ -1,7 +1,7 @@
 //! Histories in words: one line for each action.
 //!
-//! The model knows only whether a number is the row's own. Told as a history, numbers can be counted:
-//! the row's begins with 1, and grows whenever an attempt ends without a final state.
+//! The model knows only whether a number is the row's own. A history can count: the row's number
+//! begins with 1, and grows whenever an attempt ends without a final state.
 
 use sexton_model::open::OpenDecision;
 use sexton_model::state::State;
@@ -12,7 +12,7 @@ use crate::protocol::action::{
     Action, Clock, Fault, OperatorAction, SchedulerStep, SweepStep, WorkerStep,
 };
 use crate::protocol::world::{
-    Ending, HeldMessage, Number, Parked, Queue, Scheduler, Step, Sweep, SweepOutcome, World,
+    HeldMessage, Number, Parked, Scheduler, Step, Sweep, SweepOutcome, World,
 };
 
 /// One line for each action.
@@ -55,18 +55,18 @@ impl Line<'_> {
                 self.became()
             ),
             Action::Reconcile => {
-                "the reconciler finds the ticket lost; the row owes it again".into()
+                "the reconciler finds the ticket lost; the row's ticket is unpublished again".into()
             }
             Action::Sweep(step) => self.sweep(step),
             Action::Clock(clock) => match clock {
                 Clock::Due => format!("attempt {} is due", self.number),
                 Clock::LongDue => format!("attempt {} has been due for an hour", self.number),
-                Clock::HoldOver => "the relay may take the owed ticket".into(),
+                Clock::HoldOver => "the relay may take the unpublished ticket".into(),
                 Clock::LeaseOver => format!("the lease of attempt {} is over", self.number),
                 Clock::Stale => "the firing is too old to be begun".into(),
             },
             Action::Release(number) => {
-                format!("the ladder gives {} to the main queue", self.ticket(number))
+                format!("the delay queue returns {} to the main queue", self.ticket(number))
             }
             Action::Fault(fault) => self.fault(fault),
             Action::Person(operator_action) => self.operator_action(operator_action),
@@ -77,18 +77,20 @@ impl Line<'_> {
         let name = format!("scheduler {}", who + 1);
         match step {
             SchedulerStep::Claim if !self.before.row.claimed => {
-                format!("{name} claims the firing: a row, pending, that owes ticket 1")
+                format!("{name} claims the firing: a pending row, ticket 1 unpublished")
             }
             SchedulerStep::Claim if self.after.second_row => {
                 format!("{name} claims the same firing: a second row")
             }
             SchedulerStep::Claim => format!("{name} finds the firing claimed"),
-            SchedulerStep::Take => format!("{name}'s relay takes the owed ticket {}", self.number),
+            SchedulerStep::Take => {
+                format!("{name}'s relay takes the unpublished ticket {}", self.number)
+            }
             SchedulerStep::Publish => match self.before.schedulers[usize::from(who)] {
-                Scheduler::Holding(debt) => format!(
+                Scheduler::Holding(unpublished) => format!(
                     "{name} publishes {} to the {}",
-                    self.ticket(debt.number),
-                    queue(debt.to)
+                    self.ticket(unpublished.number),
+                    unpublished.to.title()
                 ),
                 _ => format!("{name} publishes"),
             },
@@ -126,7 +128,7 @@ impl Line<'_> {
                 format!("{name} waits no longer for the answer and gives the ticket back")
             }
             WorkerStep::End(ending) => {
-                format!("the task on worker {} {}", worker(who), ended(ending))
+                format!("the task on worker {} {}", worker(who), ending.sentence_end())
             }
             WorkerStep::FenceItself => {
                 format!("{name} kills its task by its own clock, before the lease is over")
@@ -142,17 +144,17 @@ impl Line<'_> {
             }
             WorkerStep::Settle => format!("{name} records the end of attempt {n}{}", self.became()),
             WorkerStep::Publish => match me.step {
-                Step::Settled(debt) => format!(
+                Step::Settled(unpublished) => format!(
                     "{name} publishes {} to the {}",
-                    self.ticket(debt.number),
-                    queue(debt.to)
+                    self.ticket(unpublished.number),
+                    unpublished.to.title()
                 ),
                 _ => format!("{name} publishes"),
             },
             WorkerStep::Mark => format!("{name} marks{}", self.marked()),
             WorkerStep::MoveOn => match me.step {
                 Step::Moving(to) => {
-                    format!("{name} copies {} to the {}", self.ticket(me.number), queue(to))
+                    format!("{name} copies {} to the {}", self.ticket(me.number), to.title())
                 }
                 _ => format!("{name} copies its ticket"),
             },
@@ -176,17 +178,17 @@ impl Line<'_> {
         }
         let offered = self.protocol.bounds.offers[index];
         let answer = self.before.answer(index, offered, self.protocol.fences);
-        let told = match answer {
-            OpenDecision::Run if opens => "that it is its own: it starts the task".into(),
-            OpenDecision::Run => "that it opened it before".into(),
-            OpenDecision::AlreadyOpened => "that it is spent".into(),
-            OpenDecision::Stale => "that it is stale".into(),
-            OpenDecision::Wait(_) if offered => "to wait: it is early".into(),
-            OpenDecision::Wait(_) => "to wait: it lacks the task type".into(),
+        let reply = match answer {
+            OpenDecision::Run if opens => "it is its own, so it starts the task".into(),
+            OpenDecision::Run => "it opened the attempt before".into(),
+            OpenDecision::AlreadyOpened => "the ticket is spent".into(),
+            OpenDecision::Stale => "the ticket is stale".into(),
+            OpenDecision::Wait(_) if offered => "wait, it is early".into(),
+            OpenDecision::Wait(_) => "wait, the worker lacks the task type".into(),
             OpenDecision::Unoffered => {
-                format!("that nobody had the task type for an hour{}", self.became())
+                format!("nobody had the task type for an hour{}", self.became())
             }
-            OpenDecision::Repark => "to park it again: it lacks the task type".into(),
+            OpenDecision::Repark => "park it again, the worker lacks the task type".into(),
             other => format!("{other:?}"),
         };
         if opens && answer != OpenDecision::Run {
@@ -195,7 +197,7 @@ impl Line<'_> {
                 self.number
             );
         }
-        format!("{name} asks to open {ticket} and is told {told}")
+        format!("{name} asks to open {ticket}; the answer: {reply}")
     }
 
     fn sweep(&self, step: SweepStep) -> String {
@@ -230,7 +232,8 @@ impl Line<'_> {
             }
             SweepStep::Ack => "the sweep removes the message".into(),
             SweepStep::Finish if self.after.row.owed && !self.before.row.owed => {
-                "the sweep ends and has not seen the message; the row owes it again".into()
+                "the sweep ends and has not seen the message; the row's ticket is unpublished again"
+                    .into()
             }
             SweepStep::Finish => "the sweep ends".into(),
         }
@@ -272,13 +275,16 @@ impl Line<'_> {
             Fault::ConfirmLost(who) => {
                 format!("{} publishes a copy; the confirm is lost", name(who))
             }
-            Fault::PublishFails(who) => format!("{} cannot publish what is owed", name(who)),
+            Fault::PublishFails(who) => format!("{} cannot publish its next ticket", name(who)),
             Fault::CutOff(who) => {
                 format!("{} is cut off from the database, its task runs", name(who))
             }
-            Fault::Stop(who) => format!("{} is told to stop", name(who)),
+            Fault::Stop(who) => format!("{} receives a signal to stop", name(who)),
             Fault::ReleasedEarly => {
-                format!("the ladder gives ticket {} to the main queue too early", self.number)
+                format!(
+                    "the delay queue returns ticket {} to the main queue too early",
+                    self.number
+                )
             }
             Fault::ParkedByBroker(number) => {
                 format!(
@@ -298,14 +304,15 @@ impl Line<'_> {
                 let name = format!("worker {}", worker(who));
                 if self.after.row.owed && !self.before.row.owed {
                     format!(
-                        "the queue refuses the ticket; {name} hands it back to the row, which owes it"
+                        "the queue refuses the ticket; {name} hands it back to the row, which marks it unpublished"
                     )
                 } else {
                     format!("the queue refuses the ticket; {name} hands it back to the row")
                 }
             }
             Fault::WrongGuess => {
-                "the reconciler takes the ticket for lost; the row owes it again".into()
+                "the reconciler takes the ticket for lost; the row's ticket is unpublished again"
+                    .into()
             }
         }
     }
@@ -372,24 +379,4 @@ impl Line<'_> {
 
 const fn worker(who: u8) -> char {
     if who == 0 { 'A' } else { 'B' }
-}
-
-const fn queue(queue: Queue) -> &'static str {
-    match queue {
-        Queue::Main => "main queue",
-        Queue::Delay => "ladder",
-        Queue::Failed => "failed queue",
-    }
-}
-
-const fn ended(ending: Ending) -> &'static str {
-    match ending {
-        Ending::Success => "succeeds",
-        Ending::Retryable => "fails, another try may help",
-        Ending::Permanent => "fails for good",
-        Ending::TimedOut => "takes too long and is stopped",
-        Ending::Crashed => "runs out of memory",
-        Ending::Interrupted => "is cut short",
-        Ending::Snoozed => "is too early and asks to be run later",
-    }
 }

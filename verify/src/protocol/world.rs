@@ -154,6 +154,19 @@ impl Ending {
         Self::Interrupted,
         Self::Snoozed,
     ];
+
+    /// What a trace says of the task.
+    pub const fn sentence_end(self) -> &'static str {
+        match self {
+            Self::Success => "succeeds",
+            Self::Retryable => "fails, another try may help",
+            Self::Permanent => "fails for good",
+            Self::TimedOut => "takes too long, and the worker stops it",
+            Self::Crashed => "runs out of memory",
+            Self::Interrupted => "is cut short",
+            Self::Snoozed => "is too early and asks to be run later",
+        }
+    }
 }
 
 /// A worker process with one slot.
@@ -203,7 +216,18 @@ pub enum Queue {
     Failed,
 }
 
-/// Tickets in the main queue or the ladder: how many of each number.
+impl Queue {
+    /// What traces call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Main => "main queue",
+            Self::Delay => "delay queue",
+            Self::Failed => "failed queue",
+        }
+    }
+}
+
+/// Tickets in the main queue or the delay queues: how many of each number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tickets {
     /// With the row's number.

@@ -2,14 +2,14 @@
 
 use std::hash::Hash;
 
-use sexton_model::job::Overlap;
 use stateright::Checker;
 
-use crate::explorer::{CheckedProperty, Graph, Keep, Model};
-use crate::hold::{self, HeldCatchUp};
+use crate::explorer::{CheckedProperty, Graph, Keep, Model, Mutant};
+use crate::hold::HeldCatchUp;
+use crate::hold::scenarios as holds;
 use crate::overlap::Job;
 use crate::protocol::fences::{Fence, Fences};
-use crate::protocol::scenarios::{SMALL, mutant};
+use crate::protocol::scenarios::{SMALL, without_fence};
 use crate::protocol::{Bounds, Protocol};
 
 /// A model as stateright wants it.
@@ -85,15 +85,14 @@ fn stateright_finds_the_same_states_and_no_violation() {
 
 #[test]
 fn stateright_finds_the_same_states_of_several_executions_and_of_held_catch_up() {
-    agree(Job::whole(Overlap::Queue));
-    agree(Job::whole(Overlap::Replace));
-    agree(HeldCatchUp::new(hold::SMALL[0]));
+    Job::BOTH.map(agree);
+    agree(HeldCatchUp::new(holds::SMALL[0]));
 }
 
 #[test]
 fn stateright_finds_the_violation_without_a_fence_at_the_same_depth() {
     for fence in [Fence::Lease, Fence::State] {
-        let (protocol, property) = mutant(fence);
+        let Mutant { model: protocol, breaks: property, .. } = without_fence(fence);
         let ours = Graph::explore(&protocol, Keep::States).expect_err("a counterexample");
         let depth = std::num::NonZeroUsize::new(ours.history.steps.len() + 1);
         let deep = depth.map_or(1, std::num::NonZeroUsize::get);

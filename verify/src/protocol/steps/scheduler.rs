@@ -3,7 +3,7 @@
 use crate::explorer::Refused;
 use crate::protocol::Protocol;
 use crate::protocol::action::SchedulerStep;
-use crate::protocol::parts::Part;
+use crate::protocol::fences::Part;
 use crate::protocol::world::{Number, Queue, Scheduler, UnpublishedTicket, World};
 
 impl Protocol {

@@ -9,7 +9,7 @@ use sexton_model::sweep::{ParkedRow, judge_message};
 use crate::explorer::{Refused, take};
 use crate::protocol::Protocol;
 use crate::protocol::action::SweepStep;
-use crate::protocol::parts::Part;
+use crate::protocol::fences::Part;
 use crate::protocol::statements::real;
 use crate::protocol::world::{HeldMessage, Number, Parked, Sweep, SweepOutcome, World};
 

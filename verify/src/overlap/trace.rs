@@ -1,50 +1,10 @@
-//! The job's executions in words, for the documentation.
+//! Histories of a job's executions in words.
 
-use sexton_model::job::Overlap;
 use sexton_model::overlap::WaitReason;
 use sexton_model::state::State;
 
-use super::{Action, Fence, Job, World};
-use crate::document::numbered;
-use crate::explorer::{CheckedProperty, Counterexample, History, Model, check};
-use crate::protocol::scenarios::with_commas;
-
-/// The head of [`table`].
-const HEAD: &str =
-    "| policy | bounds | states | steps | longest shortest history |\n|---|---|---|---|---|";
-
-/// The table of what was looked at.
-///
-/// # Errors
-///
-/// What is broken.
-pub fn table() -> Result<String, Box<Counterexample<Job>>> {
-    let mut table = vec![HEAD.to_owned()];
-    for policy in [Overlap::Queue, Overlap::Replace] {
-        let found = check(&Job::whole(policy))?;
-        table.push(format!(
-            "| `{}` | three executions, two schedulers, any death of a worker, any two deeds of people \
-             | {} | {} | {} |",
-            policy.as_str(),
-            with_commas(found.states as u64),
-            with_commas(found.steps),
-            found.depth
-        ));
-    }
-    Ok(table.join("\n"))
-}
-
-/// The history of each fence that is taken down.
-pub fn counterexamples() -> String {
-    let section = |fence: Fence| {
-        let job = Job::mutant(fence);
-        let (property, steps) = check(&job).err().map_or(("nothing", String::new()), |broken| {
-            (broken.property.sentence(), numbered(&job.describe(&broken.history)))
-        });
-        format!("### Without {}\n\nBroken: {property}.\n\n{steps}", fence.title())
-    };
-    Fence::ALL.map(section).join("\n")
-}
+use super::{Action, Job, World};
+use crate::explorer::History;
 
 /// One line for each action.
 pub(super) fn describe(history: &History<Job>) -> Vec<String> {
