@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model counts counts-record bench-graveyard bench-migrate bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-graveyard bench-migrate bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -48,20 +48,7 @@ measure: ## Measure firing lag, memory, what commands, cancels and output cost, 
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --report docs/internals/reliability.md
 
 bench-model: ## Measure how long cron expressions, planning and the other pure parts of an execution take
-	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan
-	@$(CARGO) bench -q -p sexton-counts --bench cases
-
-# A machine without valgrind, and where it cannot be installed, is told so and counts nothing: that is no failure.
-# A minute and a half for the first build, five seconds each time after it.
-counts: ## Count the instructions of hot pure functions, and fail if one grew by more than 3 % (valgrind)
-	@if sh bench/counts/valgrind.sh; then \
-		$(CARGO) build -q --release -p sexton-counts && $(target)/release/counts compare; \
-	fi
-
-counts-record: ## Record what `make counts` compares with; say in the commit why a number changed
-	@sh bench/counts/valgrind.sh
-	@$(CARGO) build -q --release -p sexton-counts
-	@$(target)/release/counts record
+	@$(CARGO) bench -q -p sexton-model --bench cron --bench plan --bench execution
 
 # Ten million executions need half an hour and 12 GB, a million parked messages half an hour, and a hundred thousand
 # requeues ten minutes more; SCALE=100000 SWEEPS=1000 REQUEUES=1000 needs minutes, most of them for the build.

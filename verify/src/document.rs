@@ -1,45 +1,99 @@
-//! The parts of `docs/internals/proof.md` that are written by the checker.
+//! What the checker writes: the numbers of `docs/internals/proof.md`, and a page of traces for each model.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::fences::Fence;
-use crate::graph::{Counterexample, Graph, Keep};
-use crate::scenarios::mutant;
-use crate::trace::render;
+use crate::explorer::{CheckedProperty, Counterexample, Model, Mutant, Report, check};
 
-/// Where the document is.
+/// The head of a table of [`row`]s.
+pub const HEAD: &str = "| model | check | bounds | states | steps | longest shortest history | refused |\n\
+                        |---|---|---|---|---|---|---|\n";
+
+/// A row of the tables of numbers.
+pub fn row<M: Model>(model: &M, report: &Report) -> String {
+    let Report { states, steps, depth, refused } = report;
+    let [states, steps, refused] = [*states as u64, *steps, *refused].map(with_commas);
+    format!(
+        "| {} | {} | {} | {states} | {steps} | {depth} | {refused} |\n",
+        M::NAME,
+        model.check_name(),
+        model.bounds_text(),
+    )
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Where the page with the numbers is.
 pub fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/internals/proof.md")
+    root().join("docs/internals/proof.md")
 }
 
-/// A shortest history that `fence` alone holds off.
-pub fn counterexample(fence: Fence) -> Option<Box<Counterexample>> {
-    Graph::explore(&mutant(fence).0, Keep::States).err()
+/// Where the traces of a model are.
+pub fn traces_path<M: Model>() -> PathBuf {
+    root().join(format!("verify/traces/{}.md", M::NAME.replace(' ', "-")))
 }
 
-/// The history as a numbered list.
-pub fn trace(fence: Fence, found: &Counterexample) -> String {
-    let lines = render(&mutant(fence).0, &found.history);
+/// The begin of a page of traces: a table of what is missing, and what breaks then.
+pub fn traces_head<M: Model>(mutants: &[Mutant<M>]) -> String {
+    let title = M::NAME[..1].to_uppercase() + &M::NAME[1..];
+    let mut head = format!(
+        "# {title}: what goes wrong without each fence\n\n\
+         `cargo run -p sexton-verify -- --write` writes this page, and the tests of `verify` compare it. Each history is a \
+         shortest one; [how to read it](../README.md#how-to-read-a-trace).\n\n\
+         | missing | breaks |\n|---|---|\n"
+    );
+    for Mutant { heading, breaks, .. } in mutants {
+        let anchor = heading.to_lowercase().replace(' ', "-");
+        head += &format!("| [{heading}](#{anchor}) | {} |\n", breaks.sentence());
+    }
+    head
+}
+
+/// The section of a page of traces in which `mutant` breaks.
+pub fn trace<M: Model>(mutant: &Mutant<M>, found: &Counterexample<M>) -> String {
+    format!(
+        "\n## {}\n\n{}\n\nBroken: {}.\n\n{}",
+        mutant.heading,
+        mutant.explanation,
+        found.property.sentence(),
+        numbered(&mutant.model.describe(&found.history))
+    )
+}
+
+/// The lines as a numbered list.
+pub fn numbered(lines: &[String]) -> String {
     let numbered = lines.iter().enumerate().map(|(at, line)| format!("{}. {line}\n", at + 1));
     numbered.collect()
 }
 
-/// The table of fences and the history of each.
-pub fn counterexamples() -> String {
-    let mut table = vec!["| without | breaks |\n|---|---|\n".to_owned()];
-    let mut traces = Vec::new();
-    for fence in Fence::ALL {
-        let title = fence.title();
-        let link = title.replace(' ', "-");
-        let (broken, steps) = counterexample(fence).map_or_else(
-            || ("nothing", String::new()),
-            |found| (found.property.sentence(), trace(fence, &found)),
-        );
-        table.push(format!("| [{title}](#without-{link}) | {broken} |\n"));
-        traces.push(format!("\n### Without {title}\n\nBroken: {broken}.\n\n{steps}"));
+/// Writes the page of traces of a model.
+///
+/// # Errors
+///
+/// If a mutant breaks nothing, or the file cannot be written.
+pub fn write_traces<M: Model>(mutants: &[Mutant<M>]) -> io::Result<()> {
+    let mut page = traces_head(mutants);
+    for mutant in mutants {
+        let Err(found) = check(&mutant.model) else {
+            return Err(io::Error::other(format!("{} breaks nothing", mutant.heading)));
+        };
+        page += &trace(mutant, &found);
     }
-    table.concat() + &traces.concat()
+    fs::write(traces_path::<M>(), page)
 }
 
 /// What stands between `<!-- name -->` and `<!-- /name -->`.
@@ -48,7 +102,7 @@ pub fn block<'a>(document: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.split_once(&format!("<!-- /{name} -->"))?.0)
 }
 
-/// Replaces a block of the document.
+/// Replaces a block of the page with the numbers.
 ///
 /// # Errors
 ///
@@ -57,7 +111,6 @@ pub fn replace(name: &str, text: &str) -> io::Result<()> {
     let document = fs::read_to_string(path())?;
     let old = block(&document, name)
         .ok_or_else(|| io::Error::other(format!("docs/internals/proof.md has no block {name}")))?;
-    let new = format!("{}\n", text.trim_end());
     let marked = |inside: &str| format!("<!-- {name} -->\n{inside}<!-- /{name} -->");
-    fs::write(path(), document.replace(&marked(old), &marked(&new)))
+    fs::write(path(), document.replace(&marked(old), &marked(text)))
 }

@@ -11,18 +11,20 @@
 //! without a look is the longest that is no jump. What is a jump is asked of
 //! [`sexton_model::time_jump::detect_jump`], what becomes of firings of [`sexton_model::plan`]; see [`Plans`].
 
-mod explore;
+mod model;
 mod operator;
 mod planner;
 mod plans;
-mod report;
+pub mod scenarios;
 mod time;
+mod trace;
 
 use sexton_model::job::MisfirePolicy;
 
-pub use explore::{Broken, Found, explore};
-pub use plans::Plans;
-pub use report::{LARGE, SMALL, counterexample, counterexamples, limit, render, table};
+use crate::explorer::CheckedProperty;
+
+pub use model::HeldCatchUp;
+use plans::Plans;
 pub use time::Action;
 
 /// How many firings each job has: one each hour from the first on.
@@ -94,7 +96,30 @@ impl Fence {
         }
     }
 
-    /// What it holds off.
+    /// What the fence is.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::OneLook => "A planner reads the clock and the hold in one statement.",
+            Self::JudgeAgain => "A planner judges a jump again under the lock of the clock's row.",
+            Self::Together => "A planner writes the hold and the new instant in one transaction.",
+            Self::HoldAgain => "A planner that finds its hold ended begins another.",
+            Self::KeepHold => {
+                "A planner that keeps to a hold locks it against its end until the commit."
+            }
+            Self::OneHold => "The unique index of holds without an end.",
+            Self::WithCursor => {
+                "A planner sets firings aside in the transaction that moves the cursor."
+            }
+            Self::Delete => {
+                "The transaction that decides a firing deletes it from what is set aside."
+            }
+            Self::ReadLocked => "An operator reads what is set aside after the lock on the job.",
+            Self::Look => "A hold ends only if nothing is set aside.",
+            Self::LockHold => "An operator makes that look under the hold's lock.",
+        }
+    }
+
+    /// What it prevents.
     pub const fn breaks(self) -> Property {
         match self {
             Self::OneLook | Self::Together | Self::HoldAgain => Property::NothingLateUnasked,
@@ -126,9 +151,8 @@ pub enum Property {
     EndReachable,
 }
 
-impl Property {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
+impl CheckedProperty<World> for Property {
+    const ALL: &'static [Self] = &[
         Self::OneDisposition,
         Self::NothingLost,
         Self::NothingLateUnasked,
@@ -137,28 +161,27 @@ impl Property {
         Self::OneHoldAJump,
         Self::EndReachable,
     ];
+    const END_REACHABLE: Self = Self::EndReachable;
 
-    /// As the documentation says it.
-    pub const fn sentence(self) -> &'static str {
+    fn sentence(self) -> &'static str {
         match self {
             Self::OneDisposition => {
-                "a firing is an execution, or in a gap, or set aside, and no two of these"
+                "a firing is an execution, or in a gap, or held, and no two of these"
             }
             Self::NothingLost => "every firing that a cursor has passed is one of these",
             Self::NothingLateUnasked => {
                 "no planner decides what a jump made late before an operator has ended the hold"
             }
-            Self::SomebodyIsAsked => "while anything is set aside there is a hold",
+            Self::SomebodyIsAsked => "while a firing is held there is a hold",
             Self::OneHold => "at most one hold has no end",
             Self::OneHoldAJump => "no hold begins for a jump that was noticed before",
             Self::EndReachable => {
-                "everything can get its disposition, and the hold its end, without further faults"
+                "every firing can get its disposition, and the hold its end, without further faults"
             }
         }
     }
 
-    /// Whether `world` breaks it; `false` for what a single state cannot show.
-    pub fn is_broken(self, world: &World) -> bool {
+    fn is_broken(self, world: &World) -> bool {
         let any = |such: fn(&Job) -> bool| world.jobs.iter().any(such);
         match self {
             Self::OneDisposition => any(|job| {
@@ -357,36 +380,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The smallest in which `fence` is needed.
-    pub const fn mutant(fence: Fence) -> Self {
-        let operators = if matches!(fence, Fence::ReadLocked) { 2 } else { 1 };
-        let deaths = if matches!(fence, Fence::WithCursor) { 1 } else { 0 };
-        Self { without: Some(fence), operators, deaths, ..report::WHOLE }
-    }
-
     fn has(&self, fence: Fence) -> bool {
         self.without != Some(fence)
-    }
-
-    /// The one state in which a history begins.
-    pub fn start(&self) -> World {
-        let nothing =
-            Job { cursor: FIRINGS as u8, executed: u8::MAX >> (8 - FIRINGS), ..Job::default() };
-        let mut jobs = [nothing; JOBS];
-        jobs[..self.jobs].fill(Job::default());
-        World {
-            clock: 0,
-            high: 0,
-            seen: 0,
-            holds: 0,
-            jobs,
-            planners: [Planner::default(); PLANNERS],
-            operators: [Operator::default(); OPERATORS],
-            jumps: self.jumps,
-            deaths: self.deaths,
-            owed: false,
-            needless: false,
-            unasked: false,
-        }
     }
 }

@@ -1,44 +1,26 @@
-//! The protocol of `docs/internals/architecture.md`, checked exhaustively within bounds.
+//! The protocol of `docs/internals/architecture.md`, checked exhaustively within bounds: see `docs/internals/proof.md`.
 //!
-//! A model of one execution with everybody who acts on it: two workers, one or two schedulers, the
-//! rescuer, the reconciler, the sweep, the three kinds of queue, operators, and people with AMQP
-//! tools. Every state that any order of their steps can lead to, with crashes and other faults at any
-//! place, is looked at. What is modelled, what is left out and why that is sound stands in
-//! `docs/internals/proof.md`.
+//! Three models: [`protocol`] follows one execution with everybody who acts on it, [`overlap`] the executions of one job
+//! among one another, [`hold`] catch-up after a jump of the database's time. One [`explorer`] visits every state that
+//! any order of their actions leads to, with crashes and other faults at any place.
 //!
-//! **Not a copy.** Decisions are asked of `sexton_model`: the transition table, the answer to a ticket
-//! that opened nothing, what follows an attempt's end, what becomes of a parked message. What is
-//! modelled here are the statements and effects around them: what `shared/store`, `worker` and
-//! `scheduler` do, in their order.
+//! **Not a copy.** Decisions come from `sexton_model`: the transition table, the answer to a ticket that opened
+//! nothing, what follows an attempt's end, what becomes of a parked message. The models add the statements and
+//! effects around them: what `shared/store`, `worker` and `scheduler` do, in their order.
 //!
-//! **It can fail.** Each fence of the protocol can be taken down ([`fences`]), and a test asserts that
-//! each then yields a counterexample.
+//! **It can fail.** A test takes down each fence of the protocol and asserts that a counterexample follows;
+//! `verify/traces` shows them.
 //!
-//! **The checker.** `stateright` checks the same model in a test and must see the same states. It is
-//! not what the rest is built on, because it keeps no edges, and the questions that matter most here
-//! (is an end still reachable, can an exchange go on for ever) are about edges; see [`graph`].
+//! **The checker.** `stateright` checks the same models in a test and must see the same states. The rest is not built
+//! on it, because it keeps no edges, and liveness (is an end still reachable, can an exchange go on for ever) is a
+//! question to the edges.
 //!
-//! It does not show that the code does what the model says: the tests on real servers do that.
+//! The models do not show that the code does what they say: the tests on real servers do that.
 
-pub mod action;
-mod canonical;
 pub mod document;
-pub mod fences;
-pub mod graph;
-mod hasher;
+pub mod explorer;
 pub mod hold;
-pub mod liveness;
 pub mod overlap;
-pub mod parts;
-pub mod properties;
 pub mod protocol;
-mod queues;
-pub mod scenarios;
-mod statements;
-mod steps;
 #[cfg(test)]
 mod tests;
-pub mod trace;
-pub mod world;
-
-pub use queues::Full;

@@ -1,15 +1,18 @@
 //! Checks the protocol from the command line: `sexton-verify [--large] [--write]`.
 //!
 //! Without arguments it makes the checks of the test build, with `--large` those that take minutes.
-//! `--write` puts the numbers and the counterexamples into `docs/internals/proof.md`; otherwise numbers that
-//! are not there are an error, so that the document cannot drift from the code.
+//! `--write` puts the numbers into `docs/internals/proof.md` and the counterexamples into `verify/traces`; otherwise
+//! numbers that are not there are an error, so that the page cannot drift from the code.
 
 use std::time::Instant;
 use std::{env, fs};
 
 use anyhow::{bail, ensure};
-use sexton_verify::scenarios::{HEAD, LARGE, SMALL};
-use sexton_verify::{document, hold, overlap, trace};
+use sexton_verify::document::{self, HEAD};
+use sexton_verify::explorer::{CheckedProperty, Model, check};
+use sexton_verify::hold::HeldCatchUp;
+use sexton_verify::overlap::Job;
+use sexton_verify::{hold, protocol};
 
 fn main() -> anyhow::Result<()> {
     let (mut large, mut write) = (false, false);
@@ -20,47 +23,45 @@ fn main() -> anyhow::Result<()> {
             other => bail!("unknown argument {other}; there are --large and --write"),
         }
     }
-    let (scenarios, name) =
-        if large { (&LARGE[..], "large numbers") } else { (&SMALL[..], "numbers") };
-    let mut table = HEAD.to_owned();
-    for protocol in scenarios {
-        let began = Instant::now();
-        match protocol.check() {
-            Ok(report) => {
-                println!("{} ({:.1} s)", report.row(), began.elapsed().as_secs_f64());
-                table += "\n";
-                table += &report.row();
-            }
-            Err(found) => {
-                for line in trace::render(protocol, &found.history) {
-                    println!("  {line}");
-                }
-                bail!("{}: not so: {}", protocol.bounds.name, found.property.sentence());
-            }
-        }
-    }
-    let (bounds, holds_name) =
-        if large { (&hold::LARGE[..], "large holds") } else { (&hold::SMALL[..], "holds") };
-    let holds = hold::table(bounds).map_err(|broken| {
-        anyhow::anyhow!("not so: {}\n{}", broken.property.sentence(), hold::render(&broken))
-    })?;
-    println!("{holds}");
+    let (name, table) = if large {
+        let protocols = rows(&protocol::scenarios::LARGE)?;
+        ("large numbers", protocols + &rows(&hold::scenarios::LARGE.map(HeldCatchUp::new))?)
+    } else {
+        let protocols = rows(&protocol::scenarios::SMALL)?;
+        let holds = rows(&hold::scenarios::SMALL.map(HeldCatchUp::new))?;
+        ("numbers", protocols + &rows(&Job::BOTH)? + &holds)
+    };
+    let table = HEAD.to_owned() + &table;
     if write {
         document::replace(name, &table)?;
-        document::replace(holds_name, &holds)?;
-        document::replace("hold counterexamples", &hold::counterexamples())?;
-        document::replace("hold limit", &hold::limit())?;
-        let overlaps = overlap::table().map_err(|broken| anyhow::anyhow!("{broken:?}"))?;
-        document::replace("overlaps", &overlaps)?;
-        document::replace("overlap counterexamples", &overlap::counterexamples())?;
-        return Ok(document::replace("counterexamples", &document::counterexamples())?);
+        document::write_traces(&protocol::scenarios::mutants())?;
+        document::write_traces(&Job::mutants())?;
+        return Ok(document::write_traces(&hold::scenarios::mutants())?);
     }
     let text = fs::read_to_string(document::path())?;
-    let written = document::block(&text, name).unwrap_or_default();
-    let written_holds = document::block(&text, holds_name).unwrap_or_default();
     ensure!(
-        written.trim_end() == table && written_holds.trim_end() == holds,
+        document::block(&text, name) == Some(&table),
         "docs/internals/proof.md has other numbers; run the same with --write and look at the difference"
     );
     Ok(())
+}
+
+/// Checks each model and prints its row as soon as it is known.
+fn rows<M: Model>(models: &[M]) -> anyhow::Result<String> {
+    let mut table = String::new();
+    for model in models {
+        let began = Instant::now();
+        match check(model) {
+            Ok(report) => {
+                let row = document::row(model, &report);
+                println!("{} ({:.1} s)", row.trim_end(), began.elapsed().as_secs_f64());
+                table += &row;
+            }
+            Err(found) => {
+                print!("{}", document::numbered(&model.describe(&found.history)));
+                bail!("{}: not so: {}", model.check_name(), found.property.sentence());
+            }
+        }
+    }
+    Ok(table)
 }

@@ -11,16 +11,15 @@
 //! a lock and what is done on the strength of it are two steps, and so are the settlement of a task
 //! with effects in its own transaction and its commit.
 
-mod explore;
-mod report;
+mod model;
 mod steps;
+mod trace;
 
 use sexton_model::job::Overlap;
 use sexton_model::overlap::{UnderWay, WaitReason};
 use sexton_model::state::State;
 
-pub use explore::{Broken, Found, explore};
-pub use report::{counterexamples, table};
+use crate::explorer::{CheckedProperty, Mutant};
 
 /// How many executions a history has.
 pub const EXECUTIONS: usize = 3;
@@ -61,7 +60,23 @@ impl Fence {
         }
     }
 
-    /// What it holds off.
+    /// What the fence is.
+    pub const fn explanation(self) -> &'static str {
+        match self {
+            Self::JobLock => "A claim looks and writes under the lock of the job's row.",
+            Self::AskAgain => {
+                "An admission asks again, under that lock, whether the job is free: the look before may be old."
+            }
+            Self::Free => "An admission asks at all whether the job is free.",
+            Self::PutOff => {
+                "A claim that replaces waits while somebody has locked a row of what it replaces."
+            }
+            Self::Replaced => "`replaced_by IS NULL`, in the settlement of a success.",
+            Self::Waiter => "No copy of a ticket opens a waiter.",
+        }
+    }
+
+    /// What it prevents.
     pub const fn breaks(self) -> Property {
         match self {
             Self::PutOff | Self::Replaced => Property::ReplacedNeverSucceeds,
@@ -93,31 +108,29 @@ pub enum Property {
     EndReachable,
 }
 
-impl Property {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
+impl CheckedProperty<World> for Property {
+    const ALL: &'static [Self] = &[
         Self::OneLetGo,
         Self::OneTask,
         Self::OneFiringWaits,
         Self::ReplacedNeverSucceeds,
         Self::EndReachable,
     ];
+    const END_REACHABLE: Self = Self::EndReachable;
 
-    /// As the documentation says it.
-    pub const fn sentence(self) -> &'static str {
+    fn sentence(self) -> &'static str {
         match self {
-            Self::OneLetGo => "at most one execution of the job is let go and has not ended",
+            Self::OneLetGo => "at most one execution of the job is admitted and has not ended",
             Self::OneTask => "the tasks of two executions never run at the same time",
             Self::OneFiringWaits => "at most one firing waits",
             Self::ReplacedNeverSucceeds => {
-                "what was replaced never succeeds after the claim that replaced it"
+                "a replaced execution never succeeds after the claim that replaced it"
             }
             Self::EndReachable => "every execution can come to its end without further faults",
         }
     }
 
-    /// Whether `world` breaks it; `false` for what a single state cannot show.
-    pub fn is_broken(self, world: &World) -> bool {
+    fn is_broken(self, world: &World) -> bool {
         let count =
             |such: fn(&Execution) -> bool| world.executions.iter().filter(|one| such(one)).count();
         match self {
@@ -237,23 +250,22 @@ impl Job {
         Self { policy, without: None, admits: true, faults: 1, people: 2 }
     }
 
-    /// Without a fence.
-    pub const fn mutant(fence: Fence) -> Self {
-        Self { without: Some(fence), ..Self::whole(fence.policy()) }
+    /// The two policies that keep executions apart.
+    pub const BOTH: [Self; 2] = [Self::whole(Overlap::Queue), Self::whole(Overlap::Replace)];
+
+    /// Without each fence.
+    pub fn mutants() -> Vec<Mutant<Self>> {
+        let without = |fence: Fence| Mutant {
+            heading: format!("Without {}", fence.title()),
+            explanation: fence.explanation(),
+            model: Self { without: Some(fence), ..Self::whole(fence.policy()) },
+            breaks: fence.breaks(),
+        };
+        Fence::ALL.map(without).into()
     }
 
     fn has(self, fence: Fence) -> bool {
         self.without != Some(fence)
-    }
-
-    /// The one state in which a history begins.
-    pub fn start(&self) -> World {
-        World {
-            executions: [Execution::NONE; EXECUTIONS],
-            planners: [Planner::Idle; PLANNERS],
-            faults: self.faults,
-            people: self.people,
-        }
     }
 }
 

@@ -1,14 +1,25 @@
-//! The checked model: where it begins, and what each action does.
+//! The model of one execution: where it begins, and what each action does.
+
+pub mod action;
+mod canonical;
+pub mod fences;
+pub mod properties;
+mod queues;
+pub mod scenarios;
+mod statements;
+mod steps;
+mod trace;
+pub mod world;
 
 use sexton_model::state::State;
 
-use crate::action::{Action, Clock};
-use crate::fences::{Fence, Fences};
-use crate::parts::Part;
-use crate::queues::{Full, take};
-use crate::world::{
+use self::action::{Action, Actor, Clock};
+use self::fences::{Fence, Fences, Part};
+use self::properties::Property;
+use self::world::{
     FailedQueue, Holder, Number, Row, Scheduler, Step, Sweep, Tickets, UsedBudgets, Worker, World,
 };
+use crate::explorer::{Graph, History, Id, Model, Refused, liveness, take};
 
 /// How far a check looks.
 #[expect(clippy::struct_excessive_bools, reason = "each says whether one thing is looked at")]
@@ -53,9 +64,23 @@ impl Worker {
         Self { step: Step::Idle, number: Number::Current, delivery: false };
 }
 
-impl Protocol {
-    /// The one state in which a history begins.
-    pub fn start(&self) -> World {
+impl Model for Protocol {
+    type State = World;
+    type Action = Action;
+    type Actor = Actor;
+    type Property = Property;
+
+    const NAME: &'static str = "one execution";
+
+    fn check_name(&self) -> String {
+        self.bounds.name.to_owned()
+    }
+
+    fn bounds_text(&self) -> String {
+        self.bounds.about.to_owned()
+    }
+
+    fn initial_state(&self) -> World {
         let Bounds { foreign, schedulers, faults, people, .. } = self.bounds;
         let planned = |who| {
             if foreign || who >= schedulers { Scheduler::Idle } else { Scheduler::Planned }
@@ -93,12 +118,11 @@ impl Protocol {
         }
     }
 
-    /// What `action` makes of `world`; `None`: it cannot happen there.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] if it could but for the bound on copies.
-    pub fn step(&self, world: &World, action: Action) -> Result<Option<World>, Full> {
+    fn actions(&self) -> Vec<Action> {
+        Action::all()
+    }
+
+    fn step(&self, world: &World, action: Action) -> Result<Option<World>, Refused> {
         let mut next = *world;
         let done = match action {
             Action::Scheduler(who, step) => self.scheduler(&mut next, usize::from(who), step)?,
@@ -121,6 +145,45 @@ impl Protocol {
         Ok(done.then_some(next))
     }
 
+    fn canonical(&self, world: World) -> World {
+        self.without_names(self.without_spent_steps(world))
+    }
+
+    fn without_ineffective(&self, world: World) -> World {
+        self.without_spent_steps(world)
+    }
+
+    fn is_disturbance(action: Action) -> bool {
+        action.is_disturbance()
+    }
+
+    fn allows_disturbance(&self, world: &World) -> bool {
+        world.faults > 0 || world.people > 0
+    }
+
+    fn actor(action: Action) -> Actor {
+        action.actor()
+    }
+
+    fn has_ended(world: &World) -> bool {
+        world.is_ended()
+    }
+
+    fn liveness_violation(&self, graph: &Graph<Self>) -> Option<(Property, Id)> {
+        if let Some(id) = liveness::first_of_a_trap(graph, &Actor::FAIR) {
+            return Some((Property::NoEndlessExchange, id));
+        }
+        let disagrees = |world: &World| world.sweep == Sweep::Idle && !world.agrees();
+        let id = liveness::first_at_rest_where(graph, disagrees)?;
+        Some((Property::FailedQueueAgrees, id))
+    }
+
+    fn describe(&self, history: &History<Self>) -> Vec<String> {
+        trace::render(self, history)
+    }
+}
+
+impl Protocol {
     fn works(&self, part: Part) -> bool {
         self.fences.works(part)
     }
@@ -167,7 +230,7 @@ impl Protocol {
         }
     }
 
-    fn release(&self, world: &mut World, number: Number) -> Result<bool, Full> {
+    fn release(&self, world: &mut World, number: Number) -> Result<bool, Refused> {
         let waits = matches!(world.row.state, State::Pending | State::Retrying);
         if number == Number::Current && waits && !world.row.due {
             return Ok(false);

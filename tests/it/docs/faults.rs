@@ -11,6 +11,9 @@ use super::{between, code_spans, files, text};
 const DOCUMENTS_NAMING_POINTS: [&str; 2] =
     ["docs/internals/architecture.md", "docs/internals/fault-points.md"];
 
+/// The folder of the tests that strike the points.
+const CRASH_TESTS: &str = "tests/it/process/crash_points";
+
 /// How the names of a program's points begin, and where it passes them.
 const PROGRAMS: [(&str, &str); 3] =
     [("scheduler", "scheduler/src"), ("worker", "worker/src"), ("console", "console/src")];
@@ -36,35 +39,42 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
     assert_eq!(passed, listed, "left: in the source; right: in the list");
 }
 
+/// The file of the test that strikes `point`. The process dies in it at that point, and what the list says of the point
+/// judges the end.
+fn crash_test_module(point: &Point) -> Option<String> {
+    let begins = format!("#[tokio::test]\nasync fn {}() {{\n", point.name.replace('.', "_"));
+    let mut modules = files(".rs").into_iter().filter(|file| {
+        let source = file.starts_with(CRASH_TESTS).then(|| text(file)).unwrap_or_default();
+        let body = source.split_once(&begins).and_then(|(_, rest)| rest.split("\n}\n").next());
+        let named = |body: &str| body.matches(&format!("\"{}\"", point.name)).count() >= 2;
+        body.is_some_and(named)
+    });
+    let module = modules.next()?.file_stem()?.to_string_lossy().into_owned();
+    modules.next().is_none().then_some(module)
+}
+
 #[test]
 fn every_fault_point_has_a_crash_test_named_after_it() {
-    let folder = "tests/it/process/crash_points";
-    let tests: Vec<_> =
-        files(".rs").into_iter().filter(|file| file.starts_with(folder)).map(text).collect();
     for point in POINTS {
-        let begins = format!("#[tokio::test]\nasync fn {}() {{\n", point.name.replace('.', "_"));
-        let bodies = tests.iter().filter_map(|source| source.split_once(&begins));
-        let bodies: Vec<_> = bodies.filter_map(|(_, rest)| rest.split("\n}\n").next()).collect();
-        // It dies there, and its end is judged by what the list says of that point.
-        let named = |body: &&str| body.matches(&format!("\"{}\"", point.name)).count() >= 2;
-        assert!(bodies.len() == 1 && bodies.iter().all(named), "no test strikes {}", point.name);
+        assert!(crash_test_module(point).is_some(), "no test strikes {}", point.name);
     }
 }
 
 #[test]
 fn the_table_of_the_fault_points_is_the_list() {
     let mut table = String::from(
-        "| point | has happened | has not | left behind, and who goes on | a task runs again |\n\
+        "| point | the last effect | the next effect | what a crash between them leaves | test in |\n\
          |---|---|---|---|---|\n",
     );
     for point in POINTS {
         let Point { name, after, before, leaves, reruns, .. } = point;
+        let test = crash_test_module(point).unwrap_or_default();
         let again = match reruns {
             Reruns::Never => "",
-            Reruns::Once => "once",
+            Reruns::Once => " (**twice**)",
         };
-        let row = format!("| `{name}` | {after} | {before} | {leaves} | {again} |\n");
-        table.push_str(&row.replace("  ", " "));
+        table
+            .push_str(&format!("| `{name}` | {after} | {before} | {leaves}{again} | `{test}` |\n"));
     }
     let document = text("docs/internals/fault-points.md");
     let there = between(&document, "points").trim();

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn the_fences_are_those_of_the_proof() {
-        let proof: Vec<_> = sexton_verify::fences::Fence::ALL
+        let proof: Vec<_> = sexton_verify::protocol::fences::Fence::ALL
             .iter()
             .map(|fence| fence.title().replace(' ', "-"))
             .filter(|name| name != NOT_INJECTED)

@@ -16,20 +16,20 @@ const HOURS: usize = FIRINGS + 1;
 
 /// What becomes of which firings.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// Executions.
-    pub executed: u8,
+    pub(super) executed: u8,
     /// Gaps.
-    pub gaps: u8,
+    pub(super) gaps: u8,
     /// Set aside.
-    pub held: u8,
+    pub(super) held: u8,
     /// The new cursor.
-    pub next: u8,
+    pub(super) next: u8,
 }
 
 /// All answers.
 #[derive(Clone, Debug)]
-pub struct Plans {
+pub(super) struct Plans {
     /// By cursor, hour, and whether catch-up is held.
     planned: [[[Outcome; 2]; HOURS]; HOURS],
     /// By first and last firing, and the hour at which they were set aside.
@@ -58,7 +58,7 @@ impl Plans {
     /// # Panics
     ///
     /// Never: an hourly schedule is a timetable.
-    pub fn new(policy: MisfirePolicy) -> Self {
+    pub(super) fn new(policy: MisfirePolicy) -> Self {
         let hourly = Schedule::Every { period: Duration::from_hours(1), phase: Duration::ZERO };
         #[expect(clippy::expect_used, reason = "a constant")]
         let timetable = Timetable::new("a", &hourly, Zone::UTC, Dst::default()).expect("hourly");
@@ -89,12 +89,12 @@ impl Plans {
     }
 
     /// What a planner decides of a job whose cursor is due.
-    pub fn planned(&self, cursor: u8, now: u8, held: bool) -> Outcome {
+    pub(super) fn planned(&self, cursor: u8, now: u8, held: bool) -> Outcome {
         self.planned[usize::from(cursor)][usize::from(now)][usize::from(held)]
     }
 
     /// What a release decides of all that is set aside of a job, run by run.
-    pub fn released(&self, held_at: &[u8; FIRINGS]) -> Outcome {
+    pub(super) fn released(&self, held_at: &[u8; FIRINGS]) -> Outcome {
         let mut all = Outcome::default();
         let mut first = 0;
         while first < FIRINGS {

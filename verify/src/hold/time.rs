@@ -2,6 +2,7 @@
 
 use super::plans::is_jump;
 use super::{Bounds, FIRINGS, Operator, Planner, Plans, Turn, Verdict, World};
+use crate::explorer::take;
 
 /// One thing that happens.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,7 +46,7 @@ impl Bounds {
     }
 
     /// What `action` makes of `world`; `None`: it cannot happen there.
-    pub fn step(&self, plans: &Plans, world: &World, action: Action) -> Option<World> {
+    pub(super) fn apply(&self, plans: &Plans, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         let done = match action {
             Action::Plan(who) => self.plan(plans, &mut next, who),
@@ -68,13 +69,6 @@ impl Bounds {
         };
         done.then_some(next)
     }
-
-    /// `world` with planners and operators in an order of their own: they differ by name only.
-    pub fn canonical(&self, mut world: World) -> World {
-        world.planners[..self.planners].sort_unstable();
-        world.operators[..self.operators].sort_unstable();
-        world
-    }
 }
 
 impl Action {
@@ -82,13 +76,6 @@ impl Action {
     pub const fn is_disturbance(self) -> bool {
         matches!(self, Self::PlannerDies(_) | Self::OperatorDies(_) | Self::Jump(_))
     }
-}
-
-/// Uses one up, if there is any.
-const fn take(left: &mut u8) -> bool {
-    let any = *left > 0;
-    *left = left.saturating_sub(1);
-    any
 }
 
 impl World {

@@ -5,10 +5,11 @@ use sexton_model::plan::Disposition;
 use sexton_model::state::{Cause, State, next};
 
 use super::{Action, Execution, Fence, Job, Planner, Task, World};
+use crate::explorer::take;
 
 impl Job {
     /// What `action` makes of `world`; `None`: it cannot happen there.
-    pub fn step(&self, world: &World, action: Action) -> Option<World> {
+    pub(super) fn apply(&self, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         let done = match action {
             Action::LookToClaim(planner) => self.look_to_claim(&mut next, planner),
@@ -130,12 +131,6 @@ impl Job {
         one.task = if refused { Task::Ended(false) } else { Task::Committing };
         true
     }
-}
-
-fn take(left: &mut u8) -> bool {
-    let some = *left > 0;
-    *left = left.saturating_sub(1);
-    some
 }
 
 /// `insert_triggered`, under the job's lock.

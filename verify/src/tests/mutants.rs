@@ -1,27 +1,14 @@
 //! The protocol without one of its fences: each has a history that goes wrong.
 
-use std::fs;
-
-use crate::document::{self, counterexample, trace};
-use crate::fences::{Fence, Fences};
-use crate::graph::{Graph, Keep};
-use crate::properties::Property;
+use super::assert_breaks;
+use crate::explorer::{Graph, Keep, Model, check};
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::properties::Property;
+use crate::protocol::scenarios::{SMALL, without_fence};
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::{SMALL, mutant};
-use crate::trace::render;
 
-/// Takes `fence` down, prints what happens, and asserts that it is what the document tells.
 fn breaks(fence: Fence) {
-    let expected: Property = mutant(fence).1;
-    let found = counterexample(fence).expect("a counterexample");
-    let steps = trace(fence, &found);
-    println!("without {}: not so: {}\n{steps}", fence.title(), found.property.sentence());
-    assert_eq!(found.property, expected);
-    let text = fs::read_to_string(document::path()).unwrap();
-    assert!(
-        text.contains(&format!("### Without {}\n", fence.title())) && text.contains(&steps),
-        "docs/internals/proof.md tells another history; run cargo run -p sexton-verify -- --write"
-    );
+    assert_breaks(&without_fence(fence));
 }
 
 #[test]
@@ -87,10 +74,10 @@ fn without_a_new_revision_a_late_mark_loses_a_ticket_that_was_handed_back() {
 /// Without the state more than one promise breaks; the first hides that what has ended begins again.
 #[test]
 fn without_the_state_a_succeeded_execution_starts_again() {
-    let (protocol, _) = mutant(Fence::State);
+    let protocol = without_fence(Fence::State).model;
     let only = [Property::FinalIsFinal];
     let found = Graph::explore_for(&protocol, Keep::States, &only).expect_err("a counterexample");
-    println!("{}", render(&protocol, &found.history).join("\n"));
+    println!("{}", protocol.describe(&found.history).join("\n"));
     assert_eq!(found.property, Property::FinalIsFinal);
     let [.., (_, before), (_, after)] = &found.history.steps[..] else {
         panic!("a longer history")
@@ -104,6 +91,6 @@ fn without_the_state_a_succeeded_execution_starts_again() {
 #[test]
 fn a_settlement_needs_only_the_token() {
     let bounds = Bounds { faults: 1, ..SMALL[0].bounds };
-    let check = |fences| Protocol { bounds, fences }.check().expect("nothing wrong");
-    assert_eq!(check(Fences::ALL.token_alone()), check(Fences::ALL));
+    let report = |fences| check(&Protocol { bounds, fences }).expect("nothing wrong");
+    assert_eq!(report(Fences::ALL.token_alone()), report(Fences::ALL));
 }

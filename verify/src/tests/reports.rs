@@ -1,39 +1,66 @@
-//! What is told to people.
+//! The pages: every property, mutant and check is on them, and nothing else.
 
 use std::fs;
 
-use crate::document::{self, block, counterexamples};
-use crate::fences::Fence;
-use crate::properties::Property;
-use crate::scenarios::{LARGE, SMALL};
+use super::WRITE;
+use crate::document::{self, block, traces_head};
+use crate::explorer::{CheckedProperty, Model, Mutant};
+use crate::hold::{self, HeldCatchUp};
+use crate::overlap::Job;
+use crate::protocol::scenarios::{LARGE, SMALL, mutants};
 
-#[test]
-fn the_counterexamples_of_the_document_are_those_that_are_found() {
-    let text = fs::read_to_string(document::path()).unwrap();
-    let written = block(&text, "counterexamples").expect("a block of counterexamples");
-    assert_eq!(
-        written.trim_end(),
-        counterexamples().trim_end(),
-        "run cargo run -p sexton-verify -- --write"
-    );
+fn page() -> String {
+    fs::read_to_string(document::path()).unwrap()
+}
+
+/// A test for each mutant compares its section, so the heads and the number of sections are left.
+fn assert_traces_are_of<M: Model>(mutants: &[Mutant<M>]) {
+    let path = document::traces_path::<M>();
+    let traces = fs::read_to_string(&path).unwrap();
+    assert!(traces.starts_with(&traces_head(mutants)), "{}: {WRITE}", path.display());
+    assert_eq!(traces.matches("\n## ").count(), mutants.len(), "{}: {WRITE}", path.display());
 }
 
 #[test]
-fn the_document_names_every_property_fence_and_check() {
-    let text = fs::read_to_string(document::path()).unwrap();
-    for property in Property::ALL {
+fn the_traces_are_those_of_the_mutants() {
+    assert_traces_are_of(&mutants());
+    assert_traces_are_of(&Job::mutants());
+    assert_traces_are_of(&hold::scenarios::mutants());
+}
+
+fn assert_lists_properties<M: Model>(page: &str) {
+    for property in M::Property::ALL {
         let sentence = property.sentence();
         let capital = sentence[..1].to_uppercase() + &sentence[1..];
-        assert!(text.contains(&capital), "no property: {capital}");
+        assert!(page.contains(&capital), "docs/internals/proof.md lists no property: {capital}");
     }
-    for fence in Fence::ALL {
-        assert!(text.contains(&format!("### Without {}\n", fence.title())));
+}
+
+#[test]
+fn the_page_lists_every_property() {
+    let page = page().replace('\n', " ").replace("  ", " ");
+    assert_lists_properties::<crate::protocol::Protocol>(&page);
+    assert_lists_properties::<Job>(&page);
+    assert_lists_properties::<HeldCatchUp>(&page);
+}
+
+fn assert_has_rows<M: Model>(table: &str, models: &[M]) {
+    for model in models {
+        let row = format!("| {} | {} | {} |", M::NAME, model.check_name(), model.bounds_text());
+        assert!(table.contains(&row), "docs/internals/proof.md has no row: {row}");
     }
-    for (name, scenarios) in [("numbers", &SMALL[..]), ("large numbers", &LARGE[..])] {
-        let table = block(&text, name).expect("a table of numbers");
-        for protocol in scenarios {
-            let row = format!("| {} | {} |", protocol.bounds.name, protocol.bounds.about);
-            assert!(table.contains(&row), "no row: {row}");
-        }
-    }
+}
+
+#[test]
+fn the_page_has_a_row_for_every_check() {
+    let page = page();
+    let numbers = block(&page, "numbers").expect("a table of numbers");
+    assert_has_rows(numbers, &SMALL);
+    assert_has_rows(numbers, &Job::BOTH);
+    assert_has_rows(numbers, &hold::scenarios::SMALL.map(HeldCatchUp::new));
+    assert_eq!(numbers.lines().count(), 2 + SMALL.len() + 2 + hold::scenarios::SMALL.len());
+    let numbers = block(&page, "large numbers").expect("a table of large numbers");
+    assert_has_rows(numbers, &LARGE);
+    assert_has_rows(numbers, &hold::scenarios::LARGE.map(HeldCatchUp::new));
+    assert_eq!(numbers.lines().count(), 2 + LARGE.len() + hold::scenarios::LARGE.len());
 }

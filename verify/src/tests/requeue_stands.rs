@@ -2,13 +2,14 @@
 //! broker that parks and the sweep that dies, with a look at the past that the model itself does not
 //! have.
 
-use stateright::{Checker, Model};
+use stateright::Checker;
 
-use crate::action::{Action, Fault, OperatorAction, SweepStep};
-use crate::fences::{Fence, Fences};
+use crate::explorer::Model;
+use crate::protocol::action::{Action, Fault, OperatorAction, SweepStep};
+use crate::protocol::fences::{Fence, Fences};
+use crate::protocol::scenarios::SMALL;
+use crate::protocol::world::{HeldMessage, Parked, Step, Sweep, World};
 use crate::protocol::{Bounds, Protocol};
-use crate::scenarios::SMALL;
-use crate::world::{HeldMessage, Parked, Step, Sweep, World};
 
 const STANDS: &str = "a requeue stands";
 
@@ -40,12 +41,12 @@ fn noted(world: &World) -> bool {
     in_hand || world.failed.noted + world.tail.noted > 0
 }
 
-impl Model for Watched {
+impl stateright::Model for Watched {
     type State = Seen;
     type Action = Action;
 
     fn init_states(&self) -> Vec<Seen> {
-        let world = self.protocol.canonical(self.protocol.start());
+        let world = self.protocol.canonical(self.protocol.initial_state());
         vec![Seen { world, from_before: false, undone: false }]
     }
 
@@ -80,7 +81,7 @@ impl Model for Watched {
 fn is_undone(fences: Fences, people: u8, hands: fn(OperatorAction) -> bool) -> bool {
     let bounds = Bounds { faults: 2, people, ..SMALL[0].bounds };
     let watched = Watched { protocol: Protocol { bounds, fences }, hands };
-    let checker = watched.checker().spawn_bfs().join();
+    let checker = stateright::Model::checker(watched).spawn_bfs().join();
     println!("{} states", checker.unique_state_count());
     checker.discovery(STANDS).is_some()
 }

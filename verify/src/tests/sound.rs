@@ -1,26 +1,12 @@
 //! The protocol as it is, in every state within the bounds.
 
-use std::fs;
+use super::assert_sound;
+use crate::protocol::scenarios::SMALL;
 
-use crate::document;
-use crate::scenarios::SMALL;
-use crate::trace::render;
-
-/// Checks one of the small scenarios, and that the document has its numbers.
+/// Checks one of the small scenarios, and that the page has its numbers.
 fn holds(name: &str) {
     let protocol = SMALL.into_iter().find(|protocol| protocol.bounds.name == name).unwrap();
-    let report = protocol.check().unwrap_or_else(|found| {
-        let lines = render(&protocol, &found.history).join("\n  ");
-        panic!("not so: {}\n  {lines}", found.property.sentence());
-    });
-    println!("{}", report.row());
-    let text = fs::read_to_string(document::path()).unwrap();
-    let numbers = document::block(&text, "numbers").expect("a block of numbers");
-    assert!(
-        numbers.lines().any(|line| line == report.row()),
-        "docs/internals/proof.md does not say {}; run cargo run -p sexton-verify -- --write",
-        report.row()
-    );
+    assert_sound(&protocol);
 }
 
 #[test]

@@ -13,11 +13,11 @@ pub struct Point {
     pub name: &'static str,
     /// The program that dies at it.
     pub program: Program,
-    /// The effect that has happened.
+    /// The last effect before the point: who does what.
     pub after: &'static str,
-    /// The effect that has not.
+    /// The next effect, which a crash at the point prevents.
     pub before: &'static str,
-    /// What a process that dies here leaves behind, and who goes on from it.
+    /// What a process that dies here leaves behind, and who continues.
     pub leaves: &'static str,
     /// Whether the death makes a task run once more.
     pub reruns: Reruns,
