@@ -5,6 +5,7 @@
 
 mod examples;
 mod faults;
+mod guarantees;
 mod limits;
 mod links;
 mod names;
