@@ -68,14 +68,14 @@ counts-record: ## Record what `make counts` compares with; say in the commit why
 bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
-		--report docs/operations/failed.md --limit-ms $(or $(LIMIT_MS),100)
+		--report bench/failed-executions.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(CARGO) build -q -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --sweeps $(or $(SWEEPS),100000,1000000) \
-		--report docs/operations/failed.md
+		--report bench/failed-executions.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
-		--report docs/operations/failed.md
+		--report bench/failed-executions.md
 
 # Twenty million rows need 12 GB, and most of an hour to be filled in; KEPT=1000000 needs minutes.
 bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
