@@ -103,7 +103,7 @@ bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROU
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \
 		--rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
-	@python3 bench/report.py --page docs/internals/performance.md --plots docs/internals/performance \
+	@python3 bench/report.py --page docs/internals/performance.md --page bench/measured.md --plots docs/internals/performance \
 		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
 
 # With the programs that the tests run, so it costs seconds. What it measures means nothing.
@@ -114,7 +114,8 @@ bench-smoke: test-programs ## See that the measurements of `make bench` run, wit
 	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
 		--smoke --only sexton --only bare --lines $(target)/bench/smoke.jsonl
 	@cp docs/internals/performance.md $(target)/bench/smoke.md
-	@python3 bench/report.py --page $(target)/bench/smoke.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
+	@cp bench/measured.md $(target)/bench/smoke-measured.md
+	@python3 bench/report.py --page $(target)/bench/smoke.md --page $(target)/bench/smoke-measured.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
 	@python3 bench/report.py $(target)/bench/smoke.jsonl
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows

@@ -10,7 +10,7 @@ use sexton_counts::circumstances::Circumstances;
 use sexton_counts::{callgrind, cases, page, verdict};
 
 const BASELINE: &str = "bench/counts/baseline.toml";
-const PAGE: &str = "docs/internals/performance.md";
+const PAGE: &str = "bench/measured.md";
 
 fn main() -> Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,4 +1,4 @@
-//! The table for people: a marked section of `docs/internals/performance.md`.
+//! The table for people: a marked section of `bench/measured.md`.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn the_page_shows_the_recorded_counts() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let page = std::fs::read_to_string(root.join("docs/internals/performance.md")).unwrap();
+        let page = std::fs::read_to_string(root.join("bench/measured.md")).unwrap();
         let counts = Baseline::read(&root.join("bench/counts/baseline.toml")).unwrap();
         assert_eq!(with_section(&page, &counts).unwrap(), page, "make counts-record");
         assert!(with_section("# A page", &counts).is_err());
