@@ -21,10 +21,13 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
         ("README.md", 2),
         ("docs/reference/jobs.md", 1),
         ("docs/reference/tasks.md", 4),
+        ("docs/guides/exactly-once.md", 1),
         ("docs/guides/from-celery-beat.md", 1),
         ("docs/guides/from-crontab.md", 2),
         ("docs/guides/from-sidekiq-cron.md", 1),
         ("docs/guides/from-spring-shedlock.md", 1),
+        ("docs/guides/several-teams.md", 1),
+        ("docs/guides/timeouts-and-leases.md", 1),
         ("docs/tutorial/first-job.md", 2),
     ] {
         let (jobs, tasks) =
