@@ -138,7 +138,7 @@ verify: test promised simulate model fuzz ## Everything that shows the guarantee
 # SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the
 # programs without that fence of the protocol first, and must end with status 3.
 torture: test-programs ## Strike a thousand faults under load within an hour, write docs/internals/reliability.md
-	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/internals/reliability.md
+	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/internals/reliability.md --record tests/long-runs.md
 
 torture-fences: test-programs ## Show that torture finds out a build without any one fence
 	@$(target)/debug/torture fences
