@@ -83,7 +83,7 @@ fn the_limits_of_the_page_are_those_of_the_code() {
     // Settings say themselves what they allow; that page is written by the program.
     assert!(page.contains("| slots of a worker | 1,000 |"));
     let configuration = text("docs/reference/settings.md");
-    assert!(configuration.contains("Unit: tasks. Allowed: a whole number from 1 to 1000."));
+    assert!(configuration.contains("Allowed: a whole number from 1 to 1000 (tasks)."));
 }
 
 #[test]
