@@ -14,6 +14,7 @@ mod reliability;
 mod retention;
 mod servers;
 mod shape;
+mod tutorial;
 mod words;
 
 use std::fs;
