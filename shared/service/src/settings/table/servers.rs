@@ -59,7 +59,7 @@ pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
 pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "DB_POOL_SIZE",
-        meaning: "The most connections that one process opens to PostgreSQL for its common work.",
+        meaning: "The most connections that one process opens to PostgreSQL for its own work.",
         unit: "connections",
         fallback: Fallback::Text("8"),
         trade_off: "Few suffice, because the programs batch their writes. Each process has one \
