@@ -55,14 +55,14 @@ bench-model: ## Measure how long cron expressions, planning and the other pure p
 bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (10000000) executions, SWEEPS and REQUEUES
 	@$(CARGO) build -q --release -p sexton-tests --bin bench-graveyard
 	@$(with_servers) $(target)/release/bench-graveyard --scale $(or $(SCALE),10000000) \
-		--report docs/operations/failed.md --limit-ms $(or $(LIMIT_MS),100)
+		--report bench/failed-executions.md --limit-ms $(or $(LIMIT_MS),100)
 	@$(CARGO) build -q --release -p sexton-scheduler -p sexton-worker -p sexton-console
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(CARGO) build -q -p sexton-tests --bin measure
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --sweeps $(or $(SWEEPS),100000,1000000) \
-		--report docs/operations/failed.md
+		--report bench/failed-executions.md
 	@TEST_BIN_DIR=$(abspath $(target))/release $(target)/debug/measure --requeues $(or $(REQUEUES),100000) \
-		--report docs/operations/failed.md
+		--report bench/failed-executions.md
 
 # Twenty million rows need 12 GB, and most of an hour to be filled in; KEPT=1000000 needs minutes.
 bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
@@ -90,7 +90,7 @@ bench: with-servers ## Measure Sexton, the bare limit and the peers in turn, ROU
 	@$(CARGO) build -q --release -p sexton-worker --example nothing
 	@$(with_servers) --durable python3 bench/run.py --programs $(target)/release --installed $(target)/bench/peers \
 		--rounds $(or $(ROUNDS),3) --lines $(target)/bench/lines-$$(date +%Y%m%d-%H%M%S).jsonl
-	@python3 bench/report.py --page docs/internals/performance.md --plots docs/internals/performance \
+	@python3 bench/report.py --page docs/internals/performance.md --page bench/measured.md --plots docs/internals/performance \
 		$$(ls -t $(target)/bench/lines-*.jsonl | head -1)
 
 # With the programs that the tests run, so it costs seconds. What it measures means nothing.
@@ -101,7 +101,8 @@ bench-smoke: test-programs ## See that the measurements of `make bench` run, wit
 	@$(with_servers) python3 bench/run.py --programs $(target)/debug --installed $(target)/bench/peers \
 		--smoke --only sexton --only bare --lines $(target)/bench/smoke.jsonl
 	@cp docs/internals/performance.md $(target)/bench/smoke.md
-	@python3 bench/report.py --page $(target)/bench/smoke.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
+	@cp bench/measured.md $(target)/bench/smoke-measured.md
+	@python3 bench/report.py --page $(target)/bench/smoke.md --page $(target)/bench/smoke-measured.md --plots $(target)/bench/smoke $(target)/bench/smoke.jsonl
 	@python3 bench/report.py $(target)/bench/smoke.jsonl
 
 soak: test-programs ## Feed at half the drain rate for SOAK_MINUTES (20) and see that nothing grows
@@ -124,7 +125,7 @@ verify: test promised simulate model fuzz ## Everything that shows the guarantee
 # SEED=2 begins another run; the same seed goes on where it was stopped. FENCE_OFF=<fence> builds the
 # programs without that fence of the protocol first, and must end with status 3.
 torture: test-programs ## Strike a thousand faults under load within an hour, write docs/internals/reliability.md
-	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/internals/reliability.md
+	@$(target)/debug/torture --seed $(or $(SEED),1) --report docs/internals/reliability.md --record tests/long-runs.md
 
 torture-fences: test-programs ## Show that torture finds out a build without any one fence
 	@$(target)/debug/torture fences

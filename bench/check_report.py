@@ -22,7 +22,7 @@ class Sums(unittest.TestCase):
         lines.insert(1, line("sexton", 9000, prefetch=1))
         [figure] = of(lines, "celery", "drain-1")
         self.assertEqual((figure.median, min(figure.values), max(figure.values)), (2900, 1000, 3000))
-        self.assertIn("| 2,900 | 1,000 – 3,000 | 3 |", report.sections(lines)["drain-1"])
+        self.assertIn("| 2,900 | 1,000–3,000 | 3 |", report.sections(lines)["drain-1"])
 
     def test_a_drain_at_another_prefetch_is_another_work(self):
         lines = [line("celery", 1, prefetch=1), line("celery", 2, prefetch=16)]
@@ -35,6 +35,24 @@ class Sums(unittest.TestCase):
             ours, other = rounds.figures(lines)
             self.assertEqual(rounds.ratio(ours, other), 2.5)
             self.assertEqual([figure.peer for figure in rounds.ranked([other, ours])], ["sexton", other.peer])
+
+    def test_the_comparison_says_who_is_faster_and_how_many_times(self):
+        def compared(value, other, work, unit):
+            ours, its = rounds.figures([line("sexton", value, work, unit), line("celery", other, work, unit)])
+            return rounds.comparison(ours, its)
+
+        self.assertEqual(compared(3125, 446, "burst", "ms"), "7.0× slower")
+        self.assertEqual(compared(5531, 441, "drain", "tasks/s"), "13× faster")
+        self.assertEqual(compared(100, 102, "lag", "ms"), "as fast")
+        self.assertEqual(compared(14, 42, "memory", "MB"), "3.0× less")
+        made = report.sections([line("sexton", 3125, "burst", "ms"), line("pg-boss", 625, "burst", "ms")])["burst"]
+        self.assertTrue(made.splitlines()[2].endswith("| 5.0× slower |"), made)
+
+    def test_works_of_sexton_alone_are_one_table(self):
+        lines = [line("sexton", value, "memory-worker", "MB") for value in (13, 15)] + [line("sexton", 9, "lag", "ms")]
+        made = report.sections(lines)["resources"].splitlines()
+        self.assertEqual(made[2:], ["| memory of an idle worker | 14.0 MB | 13.0–15.0 | 2 |"])
+        self.assertNotIn("resources", report.sections(lines[2:]))
 
     def test_the_best_variant_of_each_peer_counts(self):
         lines = [line("sexton", value, prefetch=1, slots=slots) for slots, value in ((1, 10), (64, 90), (128, 80))]

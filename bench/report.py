@@ -2,11 +2,12 @@
 """Sums up the lines that the measuring programs printed: tables, plots, and the marked sections of a page.
 
     python bench/report.py target/bench/*.jsonl                                   # prints the tables
-    python bench/report.py --page docs/internals/performance.md --plots docs/internals/performance target/bench/*.jsonl
+    python bench/report.py --page docs/internals/performance.md --page bench/measured.md \
+        --plots docs/internals/performance target/bench/*.jsonl
     python bench/report.py --check                                                # checks the sums themselves
 
-Between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of the page stands what is generated. NAME is a work
-(burst, lag, drain-1, drain-16 or any other in the lines), `missing`, `settings` or `versions`.
+The program replaces what stands between `<!-- bench:NAME -->` and `<!-- /bench:NAME -->` of a page. NAME is a work
+(burst, lag, drain-1, drain-16 or any other in the lines), `resources`, `missing`, `settings` or `versions`.
 """
 
 import argparse
@@ -28,6 +29,13 @@ TITLES = {
     "drain-1": "Drain of no-op tasks, prefetch 1",
     "drain-16": "Drain of no-op tasks, prefetch 16",
     "drain": "Drain of no-op tasks, peers without prefetch",
+}
+# Works that no peer can be compared in: their best figures are one table.
+RESOURCES = {
+    "memory-scheduler": "memory of an idle scheduler",
+    "memory-worker": "memory of an idle worker",
+    "recovery-again": "recovery, the worker restarts under its name",
+    "recovery-other": "recovery by another worker",
 }
 MARKED = re.compile(r"(<!-- bench:([a-z0-9-]+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
 
@@ -66,29 +74,42 @@ def ours(shown):
     return next((figure for figure in rounds.ranked(shown) if figure.peer == rounds.OURS), None)
 
 
+def spread(figure):
+    return f"{number(min(figure.values))}–{number(max(figure.values))}" if figure.values else ""
+
+
 def table(found):
-    """The best of each peer with each record, ranked, with the ratio to Sexton in the last column."""
+    """The best of each peer with each record, ranked; the last column compares Sexton with it in plain words."""
     shown = rounds.ranked(rounds.best(found))
     unit, tails = shown[0].unit, any(figure.p99 for figure in shown)
     head = ["", f"{'p50' if tails else 'median'}, {unit}", *([f"p99, {unit}"] if tails else [])]
-    rows = [[*head, "least – most", "rounds", "record", "Sexton is better by"]]
+    rows = [[*head, "least–most", "rounds", "record", "Sexton is"]]
     for figure in shown:
-        spread = f"{number(min(figure.values))} – {number(max(figure.values))}" if figure.values else ""
         like = ours(shown)
         of_as_much = like is None or like.settings.get("scale") == figure.settings.get("scale")
-        ratio = rounds.ratio(like, figure) if of_as_much else None
-        times = "" if figure.peer == rounds.OURS else "–" if ratio is None else f"{ratio:.2f} ×"
+        compared = rounds.comparison(like, figure) if of_as_much else None
+        words = "" if figure.peer == rounds.OURS else compared or "–"
         tail = [number(figure.p99_median)] if tails else []
         done = str(len(figure.values) + len(figure.unfinished))
         record = str(figure.settings.get("record", ""))
-        rows.append([label(figure), value(figure), *tail, spread, done, record, times])
+        rows.append([label(figure), value(figure), *tail, spread(figure), done, record, words])
+    return lines_of(rows, 1)
+
+
+def resources(found):
+    """One row for each of the works that only Sexton is measured in."""
+    rows = [["", "median", "least–most", "rounds"]]
+    for work, of_work in rounds.by_work(found).items():
+        for figure in rounds.ranked(rounds.best(of_work))[:1] if work in RESOURCES else []:
+            rows.append([RESOURCES[work], f"{value(figure)} {figure.unit}", spread(figure), str(len(figure.values))])
     return lines_of(rows, 1)
 
 
 def lines_of(rows, text_columns):
     """A Markdown table; the columns after the first ones are numbers."""
     bar = ["---"] * text_columns + ["---:"] * (len(rows[0]) - text_columns)
-    return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], bar, *rows[1:]])
+    head, *body = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([head, f"|{'|'.join(bar)}|", *body])
 
 
 def settings(found):
@@ -110,13 +131,15 @@ def absent(lines):
     for peer, works, why in rounds.missing(lines):
         of_works = f" ({', '.join(works)})" if works else ""
         said.append(f"- {peer}{of_works}: {why}")
-    return "\n".join(said) or "None of those that were asked for."
+    return "\n".join(said) or "No peer is missing."
 
 
 def sections(lines):
     """The text of each section that can stand in a page."""
     found = rounds.figures(lines)
     made = {work: table(of_work) for work, of_work in rounds.by_work(found).items()}
+    if any(work in RESOURCES for work in made):
+        made["resources"] = resources(found)
     return made | {"missing": absent(lines), "settings": settings(found), "versions": versions(found)}
 
 
@@ -153,7 +176,7 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="*", help="files of JSON lines")
-    parser.add_argument("--page", help="a Markdown page whose marked sections are replaced")
+    parser.add_argument("--page", action="append", help="a Markdown page whose marked sections are replaced")
     parser.add_argument("--plots", help="a folder for NAME.svg of each work")
     parser.add_argument("--check", action="store_true", help="run the tests of the sums")
     asked = parser.parse_args()
@@ -166,11 +189,11 @@ def main():
         os.makedirs(asked.plots, exist_ok=True)
         for work, found in rounds.by_work(rounds.figures(lines)).items():
             write(os.path.join(asked.plots, f"{work}.svg"), plot(work, found))
-    if asked.page:
-        with open(asked.page) as file:
+    for path in asked.page or []:
+        with open(path) as file:
             page = file.read()
-        write(asked.page, fill(page, made))
-    else:
+        write(path, fill(page, made))
+    if not asked.page:
         print("\n\n".join(f"## {TITLES.get(name, name)}\n\n{text}" for name, text in made.items()))
 
 

@@ -36,6 +36,11 @@ class Figure:
         return self.unit.endswith("/s")
 
     @property
+    def is_speed(self):
+        """A rate or a time, not a size."""
+        return self.higher_is_better or self.unit in ("ms", "s")
+
+    @property
     def variant(self):
         return tuple((name, self.settings[name]) for name in VARIANT if self.settings.get(name) is not None)
 
@@ -124,6 +129,17 @@ def ratio(ours, other):
         return None
     over, under = (ours.median, other.median) if ours.higher_is_better else (other.median, ours.median)
     return over / under if under > 0 else None
+
+
+def comparison(ours, other):
+    """In plain words how Sexton compares with the other: `7.0× slower`, `13× faster`, `as fast`."""
+    times = ratio(ours, other)
+    if not times:
+        return None
+    better, worse, same = ("faster", "slower", "as fast") if ours.is_speed else ("less", "more", "as much")
+    factor = max(times, 1 / times)
+    shown = f"{factor:.1f}" if factor < 9.95 else f"{factor:.0f}"
+    return same if shown == "1.0" else f"{shown}× {better if times > 1 else worse}"
 
 
 def by_work(found):

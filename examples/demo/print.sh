@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints if there is paper: a file called `paper` in the worker's working directory.
+# Fails until a file `paper` stands in the worker's working directory.
 if [ ! -e paper ]; then
     echo 'the printer is out of paper' >&2
     exit 1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Something that takes its time.
+# Works for six seconds.
 for part in 1 2 3 4 5 6; do
     echo "part $part of 6"
     sleep 1

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Work of a given length that fails a given number of times.
-#   seconds     how long it works
-#   fail_times  the first so many attempts fail
-# Exit 0 is success, 75 asks for a retry, 65 says that no retry can help.
+# Works for a while, and fails at the first attempts, as the params say:
+#   seconds     how long each attempt works
+#   fail_times  how many attempts fail
+# Exit status 0 means success, 75 asks for a retry, 65 means that no retry can help.
 set -eu
 params=$(cat)
 
-# The number called $1 in the params; 0 if there is none. Good enough for flat params.
+# Prints the number called $1 in the params, or 0. Reads flat params only.
 number() {
     found=$(printf '%s' "$params" | sed -n "s/.*\"$1\" *: *\([0-9][0-9]*\).*/\1/p")
     echo "${found:-0}"
@@ -27,6 +27,6 @@ if [ "$SEXTON_ATTEMPT" -le "$fail_times" ]; then
     echo "the other system did not answer" >&2
     exit 75
 fi
-# What it has done, for people and programs to look up.
+# The result, which people and programs can read later.
 echo "{\"seconds\": $seconds}" >"$SEXTON_RESULT_FILE"
 echo "done"

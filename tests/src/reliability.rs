@@ -1,4 +1,5 @@
-//! `docs/internals/reliability.md`: one document, of which each long run writes its own section.
+//! Documents of which each long run writes its own section: `docs/internals/reliability.md` has the summaries,
+//! `tests/long-runs.md` the whole records.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +10,9 @@ use anyhow::{Context as _, Result, bail};
 const HEADER: &str = "\
 # Reliability
 
-What the long runs of this code have shown, as they measured it: `make torture`, `make soak` and
-`make measure` write their sections themselves. What must hold stands in [the guarantees](../reference/guarantees.md),
-how it is shown otherwise in [proof](proof.md).
+What long runs of this code have shown, for people who decide whether to trust it. `make torture`, `make soak`, `make
+measure` and `make bench-refusals` write the sections. The [guarantees](../reference/guarantees.md) state the promises,
+[proof](proof.md) shows them for the protocol.
 ";
 
 /// Puts `text` between the markers of the section `name`, and leaves the rest as it is. A document

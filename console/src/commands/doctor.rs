@@ -67,7 +67,8 @@ fn render(session: &Session, findings: &[Finding], fixed: &[Repair]) -> Result<(
         session.out.print(format!("{severity} {code}: {what}"))?;
         // The evidence was made safe when it was written.
         session.out.print(format!("    {evidence}"))?;
-        let by = if *fix { " (--fix does)" } else { "" };
+        let by = one.code.entry().fix.filter(|_| *fix);
+        let by = by.map_or_else(String::new, |does| format!(" `--fix` {does}."));
         session.out.print(format!("    {remedy}{by}"))?;
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! The list of findings: each with how bad it is, what it means, what to do, and what `--fix` does.
+//! The list of findings: for each its severity, what is wrong, what to do, and what `--fix` does.
 //!
-//! Codes are part of the documented interface: scripts may ask for them, so none is renamed.
+//! Names of findings are part of the documented interface: scripts match them, so none is renamed.
 
 use std::fmt::Write as _;
 
@@ -10,15 +10,15 @@ use sexton_model::lint::Severity::{self, Error, Note, Warning};
 /// An entry of the list.
 #[derive(Clone, Copy, Debug)]
 pub struct CodeEntry {
-    /// What scripts call it.
+    /// The name that scripts match.
     pub name: &'static str,
-    /// How bad it is, at the worst.
+    /// The severity, at the worst.
     pub severity: Severity,
-    /// A sentence.
+    /// What is wrong: whole sentences.
     pub what: &'static str,
-    /// What to do.
+    /// What an operator does about it: whole sentences.
     pub remedy: &'static str,
-    /// What `--fix` does, if anything.
+    /// What `--fix` does: a verb with its object, which the subject `--fix` precedes.
     pub fix: Option<&'static str>,
 }
 
@@ -50,16 +50,16 @@ macro_rules! findings {
 findings! {
     DatabaseUnreachable "database_unreachable" Error
         "PostgreSQL cannot be reached, or refuses the login."
-        "Check `DATABASE_URL` and that PostgreSQL runs; until then nothing is claimed and no task begins."
+        "Check `DATABASE_URL` and that PostgreSQL runs. Until then no firing is claimed and no task begins."
         None;
     DatabaseReadOnly "database_read_only" Error
         "PostgreSQL takes no writes."
-        "Point `DATABASE_URL` at the primary, or end what made it read-only (a standby, a full disk, \
-         `default_transaction_read_only`)."
+        "Point `DATABASE_URL` at the primary, or end what makes it read-only: a standby, a full disk, \
+         `default_transaction_read_only`."
         None;
     DatabaseVersion "database_version" Error
-        "PostgreSQL is older than 13, or of a release that Sexton was not tried with."
-        "Upgrade PostgreSQL; a newer release than the tried ones is only a note."
+        "PostgreSQL is older than 13; a release newer than the tested ones is a note."
+        "Upgrade PostgreSQL."
         None;
     DatabaseNotEncrypted "database_not_encrypted" Warning
         "The connection to PostgreSQL leaves this host unencrypted."
@@ -67,15 +67,15 @@ findings! {
         None;
     DatabaseSlow "database_slow" Warning
         "A round trip to PostgreSQL takes long."
-        "Run schedulers and workers near the database; every attempt takes several round trips."
+        "Run schedulers and workers near it; each attempt needs several round trips."
         None;
     BrokerUnreachable "broker_unreachable" Error
         "RabbitMQ cannot be reached, or refuses the login."
-        "Check `AMQP_URL` and that RabbitMQ runs; firings are claimed meanwhile and published afterwards."
+        "Check `AMQP_URL` and that RabbitMQ runs. Schedulers claim firings meanwhile and publish them afterwards."
         None;
     BrokerVersion "broker_version" Error
-        "RabbitMQ is older than 3.10, or of a release that Sexton was not tried with."
-        "Upgrade RabbitMQ; a newer release than the tried ones is only a note."
+        "RabbitMQ is older than 3.10; a release newer than the tested ones is a note."
+        "Upgrade RabbitMQ."
         None;
     BrokerNotEncrypted "broker_not_encrypted" Warning
         "The connection to RabbitMQ leaves this host unencrypted."
@@ -83,79 +83,70 @@ findings! {
         None;
     BrokerSlow "broker_slow" Warning
         "A round trip to RabbitMQ takes long."
-        "Run schedulers and workers near the broker, or look for what keeps it busy."
+        "Run schedulers and workers near it, or find what keeps it busy."
         None;
     BrokerFlagUnseen "broker_flag_unseen" Note
-        "Whether the feature flag `stream_queue` is enabled cannot be seen over AMQP, and RabbitMQ 3.10 and \
-         3.11 have it off on nodes that were upgraded; dead-lettering is at most once then."
-        "On a node: `rabbitmqctl list_feature_flags`, and if it is disabled \
-         `rabbitmqctl enable_feature_flag stream_queue`. From 3.12 on it is always enabled."
+        "RabbitMQ 3.10 and 3.11 may lack the feature flag `stream_queue`; without it, dead-lettering is at most once."
+        "Run `rabbitmqctl enable_feature_flag stream_queue` on a node."
         None;
     MigrationsMissing "migrations_missing" Error
         "The database's schema is older than this program."
-        "`sexton migrate`, then start the new schedulers and workers."
+        "Run `sexton migrate`, then start the new schedulers and workers."
         None;
     MigrationsUnknown "migrations_unknown" Warning
         "The database's schema is newer than this program."
-        "Use the version of `sexton` that the database was migrated with."
+        "Use the version of `sexton` that migrated the database."
         None;
     MigrationsChanged "migrations_changed" Error
-        "A migration was applied from another text than this program's."
+        "The text of an applied migration differs from this program's."
         "Use the version of `sexton` that migrated the database, and find out who changed the file."
         None;
     IndexInvalid "index_invalid" Warning
-        "The build of an index was interrupted: writes maintain it, and no question uses it."
-        "`sexton migrate` builds it again, while the platform works."
+        "An interrupted build left an index that writes maintain and no query uses."
+        "Run `sexton migrate`, also while the platform runs."
         None;
     RowsUnread "rows_unread" Error
-        "The rows cannot be asked, so what depends on them was not looked at."
-        "Grant what is withheld (see `database_privileges`), or run `sexton migrate`, and ask again."
+        "The tables cannot be read, so the checks that need them were left out."
+        "See `database_privileges`, or run `sexton migrate`; then run the doctor again."
         None;
     DatabasePrivileges "database_privileges" Error
-        "The role may not work with all tables."
-        "As their owner: `sexton migrate --grant …`, or `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN \
-         SCHEMA public TO …`; of `operator_actions` only SELECT and INSERT, and EXECUTE on the function \
-         `forget_operator_actions`."
+        "The role lacks privileges on the tables."
+        "Run `sexton migrate --grant ROLE` as the tables' owner."
         None;
     DatabaseDeaf "database_deaf" Warning
-        "Notifications of the database do not arrive, so requeues, triggers and cancels wait for the next \
-         poll."
-        "Connect without a pooler that gives sessions out by the transaction, or grant EXECUTE on \
-         `pg_notify`."
+        "PostgreSQL's notifications do not arrive, so requeues, triggers and cancels wait for the next poll."
+        "Connect without a pooler in transaction mode, or grant EXECUTE on `pg_notify`."
         None;
     BrokerPermissions "broker_permissions" Error
-        "The user may not do on the broker what schedulers and workers do."
-        "`rabbitmqctl set_permissions -p VHOST USER CONFIGURE WRITE READ`, with expressions that match the \
-         names in docs/reference/messages.md; `amq.default` must match WRITE."
+        "The user lacks permissions on RabbitMQ that schedulers and workers need."
+        "Run `rabbitmqctl set_permissions -p VHOST USER CONFIGURE WRITE READ`; the expressions must match the names \
+         in docs/reference/messages.md, and WRITE also `amq.default`."
         None;
     TopologyMissing "topology_missing" Error
         "Queues or exchanges of the namespace do not exist."
-        "Check `SEXTON_NAMESPACE`; start a scheduler, which declares them, or `sexton doctor --fix`. If they were \
-         there, a policy of RabbitMQ with `expires` may have deleted them, see docs/operations/servers.md."
-        Some("declares what is missing, as a scheduler does when it connects");
+        "Check `SEXTON_NAMESPACE` and start a scheduler, which declares them. If they existed before, see \
+         `queues_vanished`."
+        Some("declares what is missing");
     TopologyMismatch "topology_mismatch" Error
         "A queue or exchange exists with other arguments."
-        "Choose another namespace, or stop everything that uses this one, drain the queue, delete it and \
-         start again."
+        "Choose another namespace; or stop all that use this one, drain the queue, delete it and start again."
         None;
     MessagesExpired "messages_expired" Warning
-        "Messages expired in a main queue, or vanished from the failed queue again and again, within the last day: \
-         probably a policy of RabbitMQ sets `message-ttl`."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says; rows \
-         publish what was lost again."
+        "Messages expired in a main queue, or vanished from the failed queue repeatedly, within a day. Probably a \
+         policy sets `message-ttl`."
+        "Exclude the namespace's queues from the policy: docs/operations/servers.md. Schedulers publish lost \
+         tickets again."
         None;
     MessagesRefused "messages_refused" Warning
-        "A queue refused, dropped or did not confirm messages within the last day: probably a policy of RabbitMQ \
-         sets `max-length` or `max-length-bytes`, or the queue has no leader."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says. Without \
-         such a policy see RabbitMQ's log, and bring the queue's nodes back. What was refused waits in rows and \
-         delay queues and is published again."
+        "A queue refused, dropped or did not confirm messages within a day. Probably a policy sets `max-length` or \
+         `max-length-bytes`, or the queue has no leader."
+        "Exclude the namespace's queues from the policy: docs/operations/servers.md. Or bring the queue's nodes \
+         back. Schedulers publish the refused messages again."
         None;
     QueuesVanished "queues_vanished" Warning
-        "Queues vanished within the last day that a program had declared: probably a policy of RabbitMQ sets \
-         `expires`, or somebody deleted them."
-        "`rabbitmqctl list_policies -p VHOST`, and exclude the namespace's queues as docs/operations/servers.md says. They were \
-         declared again; rows publish what was in them again, once it is long overdue."
+        "Declared queues vanished within a day. Probably a policy sets `expires`, or somebody deleted them."
+        "Exclude the namespace's queues from the policy: docs/operations/servers.md. Schedulers declare the queues \
+         and publish long overdue tickets again."
         None;
     ConnectionsExceed "connections_exceed" Warning
         "The processes may open more connections than PostgreSQL allows."
@@ -166,11 +157,11 @@ findings! {
         "Raise its `DB_POOL_SIZE`, or lower `WORKER_SLOTS`."
         None;
     PoolWithoutWorkers "pool_without_workers" Warning
-        "Jobs or executions are in a pool that no worker takes tasks from."
+        "Jobs or executions are in a pool that no worker serves."
         "Start a worker with the pool in `WORKER_POOLS`, or correct the jobs' `pool`."
         None;
     ClockOffset "clock_offset" Warning
-        "This host's clock differs from the database's, which alone decides what is due."
+        "This host's clock differs from the database's, which decides what is due."
         "Set up time synchronisation (NTP) on both hosts."
         None;
     TimeZonesDiffer "time_zones_differ" Warning
@@ -179,62 +170,58 @@ findings! {
         None;
     CatchUpHeld "catch_up_held" Warning
         "The database's time jumped, and late firings wait for an operator."
-        "`sexton jobs catch-up --dry-run`, then `--release` or `--discard`."
+        "Run `sexton jobs catch-up --dry-run`, then `--release` or `--discard`."
         None;
     NoScheduler "no_scheduler" Error
-        "No scheduler is at work: nothing fires, and nothing that is owed is published."
-        "Start a scheduler, or see in its log why it is not ready."
+        "No scheduler is at work: no job fires, and no unpublished ticket is published."
+        "Start a scheduler, or find in its log why it is not ready."
         None;
     TicketsOwed "tickets_owed" Warning
-        "Tickets have been owed for a while."
-        "See `broker_unreachable` and `no_scheduler`, then the schedulers' logs for what the broker refuses."
+        "Tickets have been unpublished for more than a minute."
+        "See `broker_unreachable` and `no_scheduler`, then the schedulers' logs."
         None;
     TicketsLost "tickets_lost" Warning
         "Tickets were published, are long overdue, and seem lost."
-        "A scheduler publishes them again within half a minute; without one, `sexton doctor --fix` owes \
-         them."
-        Some("owes them again, by the reconciler's own statement");
+        "Keep a scheduler running; it publishes them again within half a minute."
+        Some("marks them unpublished");
     LeasesOverdue "leases_overdue" Warning
-        "Attempts are open whose lease is over by the database's clock."
-        "Keep a scheduler running: its rescuer ends them as lost when it has seen nobody renew them for a \
-         whole lease. If the database's clock was set ahead, nothing is to be done."
+        "Attempts are open whose lease has run out by the database's clock."
+        "Keep a scheduler running; it ends them as lost after a whole lease without a renewal. If the database's \
+         clock was set ahead, do nothing."
         None;
     FailedWithoutMessages "failed_without_messages" Warning
         "Failed executions lack their message in the failed queue."
-        "A scheduler's sweep publishes them again within half a minute; without one, and if the queue is \
-         empty, `sexton doctor --fix` owes them."
-        Some("owes them again if the failed queue is empty, by the sweep's own statement");
+        "Keep a scheduler running; its sweep publishes them again within half a minute."
+        Some("marks them unpublished if the failed queue is empty");
     MessagesWithoutRows "messages_without_rows" Note
-        "Messages are in the failed queue that no row knows."
-        "`sexton failed raw list` shows them; export or discard them."
+        "The failed queue holds messages that no row knows."
+        "List them with `sexton failed raw list`; export or discard them."
         None;
     MessagesUncounted "messages_uncounted" Note
-        "There are more messages in the failed queue than rows and known raw messages."
-        "A scheduler's sweep looks through the queue within half a minute; ask again then."
+        "The failed queue holds more messages than failed executions and listed unknown messages."
+        "Run the doctor again after the next sweep, half a minute later."
         None;
     ProcessSilent "process_silent" Warning
-        "A process has not been heard of and has not said goodbye."
-        "See whether it runs and reaches the database; if it is gone, nothing is to be done, or \
-         `sexton doctor --fix` once it was silent for an hour."
-        Some("marks as stopped what was silent for an hour and holds no attempt");
+        "A process has sent no heartbeat for a minute and has not signed off."
+        "Check that it runs and reaches the database. If it is gone for good, do nothing."
+        Some("marks it as stopped after an hour of silence without an open attempt");
     ProcessNotReady "process_not_ready" Warning
-        "A process is there and not ready."
-        "Ask its `/readyz`, or see its log."
+        "A process runs and is not ready."
+        "Read its `/readyz` or its log."
         None;
     VersionsDiffer "versions_differ" Note
         "Processes run another version than this program."
-        "Replace them, one by one; see the runbook for the way back."
+        "Replace them one by one; the runbook says how to roll back."
         None;
     VerifyTaskUnoffered "verify_task_unoffered" Warning
-        "A job names a verify task that no worker at work in its pool offers, so nothing of it can be requeued: \
-         questions wait, and after ten minutes are given up."
-        "Put the task into the catalogue (or among the handlers) of the pool's workers and start them again, or \
-         correct the job's `verify`; `sexton failed requeue --no-verify` asks nobody."
+        "A job names a verify task that no worker of its pool offers. Its requeues wait, and end after ten \
+         minutes."
+        "Add the task to the pool's workers and restart them, or correct the job's `verify`. \
+         `sexton failed requeue --no-verify` skips the question."
         None;
     VerifyTaskHeld "verify_task_held" Warning
-        "A worker at work is of a version that knows nothing of verify tasks; while it is, none is asked, and \
-         requeues wait."
-        "Replace it with the version of the others; what waits goes on by itself."
+        "A worker of a version without verify tasks is at work; requeues that ask a verify task wait."
+        "Replace it; the requeues go on by themselves."
         None;
 }
 
@@ -251,18 +238,22 @@ impl Serialize for Code {
     }
 }
 
-/// The table of docs/operations/doctor.md.
-pub fn table() -> String {
-    let mut table = String::from(
-        "| finding | severity | what is wrong | what to do | `--fix` |\n|---|---|---|---|---|\n",
-    );
-    for code in Code::ALL {
-        let CodeEntry { name, severity, what, remedy, fix } = code.entry();
-        let (severity, fix) = (severity.as_str(), fix.unwrap_or_default());
+/// The tables of docs/operations/doctor.md: one for each severity, the worst first.
+pub fn tables() -> String {
+    let mut tables = String::new();
+    for (severity, heading) in [(Error, "Errors"), (Warning, "Warnings"), (Note, "Notes")] {
+        let head = "| finding | what is wrong | what to do |\n|---|---|---|";
         // Writing to a String cannot fail.
-        let _ = writeln!(table, "| `{name}` | {severity} | {what} | {remedy} | {fix} |");
+        let _ = writeln!(tables, "## {heading}\n\n{head}");
+        let of_severity = Code::ALL.iter().map(|code| code.entry());
+        for entry in of_severity.filter(|entry| entry.severity == severity) {
+            let CodeEntry { name, what, remedy, fix, .. } = entry;
+            let fix = fix.map_or_else(String::new, |does| format!(" `--fix` {does}."));
+            let _ = writeln!(tables, "| `{name}` | {what} | {remedy}{fix} |");
+        }
+        tables.push('\n');
     }
-    table
+    tables
 }
 
 #[cfg(test)]

@@ -21,7 +21,14 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
         ("README.md", 2),
         ("docs/reference/jobs.md", 1),
         ("docs/reference/tasks.md", 4),
-        ("docs/guides/import.md", 2),
+        ("docs/guides/exactly-once.md", 1),
+        ("docs/guides/from-celery-beat.md", 1),
+        ("docs/guides/from-crontab.md", 2),
+        ("docs/guides/from-sidekiq-cron.md", 1),
+        ("docs/guides/from-spring-shedlock.md", 1),
+        ("docs/guides/several-teams.md", 1),
+        ("docs/guides/timeouts-and-leases.md", 1),
+        ("docs/tutorial/first-job.md", 2),
     ] {
         let (jobs, tasks) =
             (blocks(&text(document), "toml jobs"), blocks(&text(document), "toml tasks"));
@@ -40,8 +47,8 @@ fn the_jobs_and_catalogues_of_the_documents_are_accepted() {
 }
 
 #[test]
-fn the_crontab_of_the_import_page_becomes_the_jobs_and_the_catalogue_beside_it() {
-    let document = text("docs/guides/import.md");
+fn the_crontab_of_the_guide_becomes_the_jobs_and_the_catalogue_beside_it() {
+    let document = text("docs/guides/from-crontab.md");
     let [crontab] = &blocks(&document, "text crontab")[..] else { panic!("one crontab") };
     let options = crontab::Options { system: false, zone: Zone::UTC, service: None };
     let imported = crontab::import(crontab, &options, DateTime::UNIX_EPOCH).unwrap();

@@ -30,7 +30,7 @@ const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
 #[test]
-fn the_limits_of_the_readme_are_those_of_the_code() {
+fn the_limits_of_the_page_are_those_of_the_code() {
     let output = OutputLimits::default();
     let limits = [
         ("params of a job or a trigger", params_limit()),
@@ -75,15 +75,15 @@ fn the_limits_of_the_readme_are_those_of_the_code() {
         ("a caller's own key deduplicates for", format!("{OWN_KEY_RETENTION_DAYS} days")),
         ("jobs of tasks that other programs publish", with_commas(MAX_FOREIGN_JOBS as usize)),
     ];
-    let readme = text("README.md");
+    let page = text("docs/reference/limits.md");
     for (what, limit) in limits {
         let row = format!("| {what} | {limit} |");
-        assert!(readme.contains(&row), "the README does not say: {row}");
+        assert!(page.contains(&row), "docs/reference/limits.md does not say: {row}");
     }
     // Settings say themselves what they allow; that page is written by the program.
-    assert!(readme.contains("| slots of a worker | 1,000 |"));
+    assert!(page.contains("| slots of a worker | 1,000 |"));
     let configuration = text("docs/reference/settings.md");
-    assert!(configuration.contains("Unit: tasks. Allowed: a whole number from 1 to 1000."));
+    assert!(configuration.contains("Allowed: a whole number from 1 to 1000 (tasks)."));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod examples;
 mod faults;
+mod guarantees;
 mod limits;
 mod links;
 mod names;
@@ -13,6 +14,7 @@ mod reliability;
 mod retention;
 mod servers;
 mod shape;
+mod tutorial;
 mod words;
 
 use std::fs;

@@ -7,7 +7,7 @@ use super::{code_spans, files, root, text};
 
 /// The documents that name tests.
 const DOCUMENTS_NAMING_TESTS: [&str; 3] =
-    ["docs/reference/guarantees.md", "docs/operations/servers.md", "tests/README.md"];
+    ["docs/reference/guarantee-tests.md", "docs/operations/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
 const CRATES: [(&str, &str); 14] = [
@@ -86,12 +86,12 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Whether a code span is the path of a test: names joined by colons, three at least.
-fn is_path(span: &str) -> bool {
+pub(super) fn is_path(span: &str) -> bool {
     span.split("::").count() >= 3 && span.split("::").all(is_name)
 }
 
 /// Whether `path` is a test: `<crate>::<modules>::<function>`.
-fn exists(path: &str) -> bool {
+pub(super) fn exists(path: &str) -> bool {
     let parts: Vec<&str> = path.split("::").collect();
     let [krate, modules @ .., name] = &parts[..] else { return false };
     let Some((_, folder)) = CRATES.iter().find(|(known, _)| known == krate) else { return false };

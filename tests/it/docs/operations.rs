@@ -1,37 +1,61 @@
-//! The runbook, run: each command that it shows is run in the situation that it is about, and answers what
-//! it says.
+//! The runbook, run: the test of a section runs its commands and compares their answers with the page.
 //!
-//! A section of docs/operations/runbook.md is a platform of its own. In it, blocks marked `console` are run in
-//! order: a line that begins with `$ ` is a command, what follows is its answer, standard output first. In
-//! answers, `<id>`, `<time>`, `<n>` and `<any>` stand for what differs each time, a line `…` for any lines,
-//! and blanks count as one. What has to happen before stands in comments, which readers do not see:
-//! `<!-- test: … -->`, one act a line. With `RUNBOOK=1` and `--nocapture`, answers are printed, for the page.
+//! Each section of docs/operations/runbook.md gets a platform of its own. Blocks marked `console` run in order: a
+//! line that begins with `$ ` is a command, the lines below it are its answer, standard output first. In answers,
+//! `<id>`, `<time>`, `<n>` and `<any>` stand for values that differ each time, a line `…` stands for any lines, and
+//! several blanks count as one. Acts stand in comments, which readers do not see: `<!-- test: … -->` holds them, one
+//! a line, and `<!-- setup: NAME -->` runs those that `operations/setups.txt` lists under the name. With `RUNBOOK=1`
+//! and `--nocapture`, the tests print all answers, for the page.
 
 mod answer_template;
 mod scenarios;
 
+use std::collections::{BTreeSet, HashMap};
+
 use answer_template::differs;
-use scenarios::Scene;
+pub(super) use scenarios::Scene;
 
 use super::text;
 
 /// Commands that are shown in one run, at least: an empty runbook would pass, too.
 const MIN_COMMANDS: usize = 20;
 
-/// What stands in a section, in order.
+/// The acts of each setup: a name in brackets, then one act a line.
+const SETUPS: &str = include_str!("operations/setups.txt");
+
+fn setups() -> HashMap<&'static str, Vec<&'static str>> {
+    let mut setups: HashMap<_, Vec<_>> = HashMap::new();
+    let mut name = "";
+    for line in SETUPS.lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(heading) => name = heading,
+            None => setups.entry(name).or_default().push(line),
+        }
+    }
+    setups
+}
+
+/// A part of a section, in order.
 #[derive(Debug)]
-enum Step {
+pub(super) enum Step {
     Act(String),
     Command { line: String, answer: Vec<String> },
 }
 
 #[derive(Debug)]
-struct Section {
+pub(super) struct Section {
     title: String,
-    steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
 }
 
-fn sections(document: &str) -> Vec<Section> {
+/// The name in a comment that runs a setup.
+fn setup_name(line: &str) -> Option<&str> {
+    line.strip_prefix("<!-- setup: ")?.strip_suffix(" -->")
+}
+
+/// The sections of a page that begin with `## `.
+pub(super) fn sections(document: &str) -> Vec<Section> {
+    let setups = setups();
     let mut sections: Vec<Section> = Vec::new();
     let (mut in_block, mut in_comment) = (false, false);
     for line in document.lines() {
@@ -53,7 +77,11 @@ fn sections(document: &str) -> Vec<Section> {
                 (None, Some(Step::Command { answer, .. })) => answer.push(shown.to_owned()),
                 (None, _) => panic!("an answer without a command: {shown}"),
             },
-            _ => {}
+            prose => {
+                let Some(name) = setup_name(prose) else { continue };
+                let acts = setups.get(name).unwrap_or_else(|| panic!("no setup {name}"));
+                section.steps.extend(acts.iter().map(|act| Step::Act((*act).to_owned())));
+            }
         }
     }
     sections
@@ -63,13 +91,21 @@ async fn run(title: &str) {
     let document = text("docs/operations/runbook.md");
     let section = sections(&document).into_iter().find(|section| section.title == title);
     let section = section.unwrap_or_else(|| panic!("the runbook has no section {title:?}"));
-    let mut scene = Scene::new().await;
+    run_steps(title, &section.steps, &mut Scene::new().await).await;
+}
+
+/// Runs the steps in order.
+///
+/// # Panics
+///
+/// If a command answers something else than what is shown; all of those are in the message.
+pub(super) async fn run_steps(title: &str, steps: &[Step], scene: &mut Scene) {
     let mut wrong = Vec::new();
-    for step in &section.steps {
+    for step in steps {
         match step {
             Step::Act(act) => scene.act(act).await,
             Step::Command { line, answer } => {
-                let said = scene.command(line).await;
+                let said = scene.run(line).await;
                 if std::env::var_os("RUNBOOK").is_some() {
                     println!("[{title}]\n$ {line}\n{said}");
                 }
@@ -96,16 +132,16 @@ macro_rules! runbook {
 
 runbook! {
     the_first_look "A first look";
-    a_billing_task_is_run_again_safely "A billing task failed: run it again without charging twice";
-    many_that_failed_alike_are_run_again "Many failed alike: run them again, a few first";
-    a_queue_that_is_stuck "Nothing runs: a queue is stuck";
-    the_broker_is_away "The broker was restarted, or is away";
+    a_failed_task_is_run_again_safely "A task failed: run it again without charging twice";
+    many_that_failed_alike_are_run_again "Many tasks failed with one error";
+    nothing_runs "Executions are pending and nothing runs";
+    the_broker_is_away "RabbitMQ is down or was restarted";
     a_worker_is_silent "A worker is silent";
-    a_message_that_nobody_can_read "A message that nobody can read";
-    a_restored_backup "A backup was restored, or the clock jumped";
-    a_database_that_takes_no_writes "The database takes no writes: a full disk";
-    a_migration_that_is_missing "A migration failed, or was forgotten";
-    the_way_back "The way back from a deploy";
+    an_unknown_message "Unknown messages in the failed queue";
+    catch_up_is_held "Catch-up is held: a restored backup or a clock jump";
+    a_database_that_takes_no_writes "PostgreSQL takes no writes";
+    a_migration_that_is_missing "A migration failed or is missing";
+    a_deploy_is_rolled_back "Roll back a deploy";
 }
 
 #[test]
@@ -121,4 +157,8 @@ fn every_section_of_the_runbook_runs() {
     let commands = sections.iter().flat_map(|section| &section.steps);
     let commands = commands.filter(|step| matches!(step, Step::Command { .. })).count();
     assert!(commands >= MIN_COMMANDS, "only {commands} commands are shown");
+    let tutorial = text(super::tutorial::PAGE);
+    let lines = document.lines().chain(tutorial.lines());
+    let named: BTreeSet<&str> = lines.filter_map(setup_name).collect();
+    assert_eq!(named, setups().into_keys().collect(), "the two pages run every setup");
 }

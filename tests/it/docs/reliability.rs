@@ -1,6 +1,7 @@
 //! The reliability page: what it records is whole, and about faults that there are.
 //!
-//! It is of the commit that it names. A kind of fault that is newer may be missing from it until the next
+//! The page has the summaries of the long runs; tests/long-runs.md has each kind of fault and each quantity.
+//! They are of the commit that the page names. A kind of fault that is newer may be missing from it until the next
 //! run; one that is no longer there may not be on it.
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use sexton_tests::torture::fault::Fault;
 use super::{between, text};
 
 const PAGE: &str = "docs/internals/reliability.md";
+const RECORD: &str = "tests/long-runs.md";
 /// Of each kind, in a whole run.
 const EACH: usize = 10;
 
@@ -19,43 +21,68 @@ fn rows(section: &str) -> Vec<Vec<&str>> {
     lines.map(|line| line.split(" | ").map(str::trim).collect()).collect()
 }
 
+/// What the rows of two cells say.
+fn facts(section: &str) -> BTreeMap<&str, &str> {
+    let rows = rows(section).into_iter();
+    rows.filter(|row| row.len() == 2).map(|row| (row[0], row[1])).collect()
+}
+
+fn count(text: &str) -> usize {
+    text.replace(',', "").parse().unwrap_or_else(|_| panic!("{text} is no count"))
+}
+
 #[test]
 fn the_recorded_torture_run_injected_every_fault_often_enough_without_a_violation() {
-    let page = text(PAGE);
-    let section = between(&page, "torture");
-    let told: BTreeMap<&str, &str> = rows(section)
-        .into_iter()
-        .filter(|row| row.len() == 2)
-        .map(|row| (row[0], row[1]))
-        .collect();
+    let (page, record) = (text(PAGE), text(RECORD));
+    let (section, record) = (between(&page, "torture"), between(&record, "torture"));
+    let told = facts(section);
     for zero in ["lost executions", "attempts opened twice", "overlapping runs"] {
         assert_eq!(told.get(zero), Some(&"0"), "{zero}");
     }
-    for field in ["seed", "versions", "executions", "re-runs"] {
+    for field in ["day", "executions", "re-runs"] {
         assert!(told.contains_key(field), "{field} is not told");
     }
+    let of_record = facts(record);
+    for field in ["seed", "versions"] {
+        assert!(told.contains_key(field), "{field} is not told");
+        assert_eq!(
+            told.get(field),
+            of_record.get(field),
+            "page and record are of one run: {field}"
+        );
+    }
     assert!(!told["versions"].contains("with changes"), "it must be of a commit");
-    let struck: usize = told["faults struck"].replace(',', "").parse().unwrap();
+    let struck = count(told["faults struck"]);
     assert!(struck >= 1_000, "{struck}");
     let kinds: Vec<Vec<&str>> =
-        rows(section).into_iter().filter(|row| row.len() == 4 && row[0] != "fault").collect();
+        rows(record).into_iter().filter(|row| row.len() == 4 && row[0] != "fault").collect();
     assert_eq!(kinds.len().to_string(), told["kinds of faults"]);
-    for kind in kinds {
+    for kind in &kinds {
         let fault = Fault::named(kind[0]).unwrap_or_else(|| panic!("no fault is {}", kind[0]));
-        let times: usize = kind[1].parse().unwrap();
+        let times = count(kind[1]);
         assert!(times >= fault.least(EACH), "{fault} was struck {times} times");
     }
+    assert_eq!(kinds.iter().map(|kind| count(kind[1])).sum::<usize>(), struck);
+    let classes = rows(section).into_iter().filter(|row| row.len() == 5 && row[1] != "kinds");
+    let summed = classes
+        .fold((0, 0), |(kinds, struck), row| (kinds + count(row[1]), struck + count(row[2])));
+    assert_eq!(summed, (kinds.len(), struck), "the classes are the sums of the record");
 }
 
 #[test]
 fn the_recorded_soak_was_fed_and_grew_nowhere() {
-    let page = text(PAGE);
-    let section = between(&page, "soak");
-    assert!(!section.contains("**"), "the recorded soak failed");
-    assert!(!section.contains("with changes"), "it must be of a commit");
-    let judged = rows(section).into_iter().filter(|row| row.last() == Some(&"bounded")).count();
+    let (page, record) = (text(PAGE), text(RECORD));
+    let (section, record) = (between(&page, "soak"), between(&record, "soak"));
+    for part in [section, record] {
+        assert!(!part.contains("**"), "the recorded soak failed");
+        assert!(!part.contains("with changes"), "it must be of a commit");
+    }
+    let circumstances = |part: &str| part.split(" processors").next().map(str::to_owned);
+    assert_eq!(circumstances(section), circumstances(record), "page and record are of one run");
+    let judged = rows(record).into_iter().filter(|row| row.last() == Some(&"bounded")).count();
     for what in ["RSS", "descriptors", "executions: size", "main: queue", "ladder: queue", "owed"] {
-        assert!(section.contains(what), "{what} was not judged");
+        assert!(record.contains(what), "{what} was not judged");
     }
     assert!(judged >= 12, "{judged} quantities were judged");
+    assert!(section.contains(&format!("All {judged} quantities are bounded.")), "{judged}");
 }

@@ -1,6 +1,6 @@
 //! The list of findings, the page about them, and the tests that create them.
 
-use sexton_console::doctor::code::{Code, table};
+use sexton_console::doctor::code::{Code, tables};
 
 use crate::docs::{between, files, text};
 
@@ -8,8 +8,8 @@ use crate::docs::{between, files, text};
 fn the_doctor_page_lists_the_findings_of_the_code() {
     let document = text("docs/operations/doctor.md");
     let there = between(&document, "findings").trim();
-    let table = table();
-    assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");
+    let tables = tables();
+    assert_eq!(there, tables.trim(), "replace the block between the markers:\n{tables}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ struct Arguments {
     /// Feed with at most so many executions a second, on a machine whose load changes
     #[arg(long, default_value_t = 1_000)]
     at_most: usize,
-    /// Do not write the section of docs/internals/reliability.md
+    /// Do not write the sections of docs/internals/reliability.md and tests/long-runs.md
     #[arg(long)]
     no_document: bool,
 }
@@ -54,9 +54,11 @@ async fn main() -> Result<ExitCode> {
     report::append(&log, &outcome)?;
     report::append(&log, &growths)?;
     let section = report::section(&circumstances, &outcome, &growths);
-    println!("{section}\n{}", log.display());
+    let record = report::record(&circumstances, &outcome, &growths);
+    println!("{section}\n{record}\n{}", log.display());
     if !arguments.no_document {
         reliability::write(&root.join("docs/internals/reliability.md"), "soak", &section)?;
+        reliability::write(&root.join("tests/long-runs.md"), "soak", &record)?;
     }
     tokio::try_join!(database.end(), broker.end())?;
     let bounded = !growths.is_empty() && growths.iter().all(soak::verdict::Growth::is_bounded);

@@ -76,9 +76,12 @@ struct RunArguments {
     /// Where the progress is kept; by default below the target folder
     #[arg(long)]
     folder: Option<PathBuf>,
-    /// Where the report is written
-    #[arg(long)]
+    /// Write the summary into this page
+    #[arg(long, requires = "record")]
     report: Option<PathBuf>,
+    /// Write the faults of each kind into this page
+    #[arg(long, requires = "report")]
+    record: Option<PathBuf>,
 }
 
 /// Does what is asked.
@@ -209,8 +212,11 @@ fn verdict(ended: &Ended, arguments: &RunArguments) -> Result<ExitCode> {
         }
         Verdict::Kept => {
             println!("torture: every fault was struck, and every promise was kept");
-            if let Some(path) = &arguments.report {
-                reliability::write(path, "torture", &Report::of(&ended.lines).section())?;
+            if let (Some(page), Some(record)) = (&arguments.report, &arguments.record) {
+                let report = Report::of(&ended.lines);
+                let day = sexton_service::clock::now().format("%Y-%m-%d").to_string();
+                reliability::write(page, "torture", &report.section(&day))?;
+                reliability::write(record, "torture", &report.record())?;
             }
         }
     }

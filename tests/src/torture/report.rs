@@ -48,14 +48,15 @@ impl Report {
         report
     }
 
-    /// As a section of the documentation.
-    pub fn section(&self) -> String {
+    /// The summary, a section of the documentation; `day` is that of the report, as in 2026-01-01.
+    pub fn section(&self, day: &str) -> String {
         let mut page = String::from(HEAD);
         let faults: usize = self.recoveries.values().map(Vec::len).sum();
         let Counts { executions, attempts, runs, reruns } = self.counts;
         let broken =
             |kind: &str| self.broken.iter().filter(|broken| *broken == kind).count() as u64;
         let rows = [
+            ("day", day.to_owned()),
             ("seed", self.seed.to_string()),
             ("versions", self.versions.join(", ")),
             ("time", format!("{} min", self.time.as_secs().div_ceil(60))),
@@ -68,28 +69,56 @@ impl Report {
             ("attempts opened twice", number(broken("opened twice"))),
             ("overlapping runs", number(broken("overlapping runs"))),
             ("re-runs", number(reruns)),
+            ("tries that struck no execution", number(self.missed as u64)),
         ];
         page.push_str("| | |\n|---|---|\n");
         for (what, value) in rows {
             let _ = writeln!(page, "| {what} | {value} |");
         }
-        let _ = write!(page, "\n{}", meanings(self.missed));
-        let all = Fault::all();
-        let mut families: Vec<_> = all.iter().map(|fault| fault.family()).collect();
-        families.dedup();
-        for family in families {
+        page.push_str(MEANINGS);
+        for family in families() {
+            self.summarize(&mut page, family);
+        }
+        page
+    }
+
+    /// Every kind of fault, for the record.
+    pub fn record(&self) -> String {
+        let mut page = format!(
+            "## Torture\n\n<!-- Written by `make torture`; not to be edited by hand. -->\n\n\
+             | | |\n|---|---|\n| seed | {} |\n| versions | {} |\n\n{JUDGED}",
+            self.seed,
+            self.versions.join(", ")
+        );
+        for family in families() {
             self.table(&mut page, family);
         }
         page
     }
 
+    /// A row for a class of faults: the spread of the medians of its kinds, and the slowest of all.
+    fn summarize(&self, page: &mut String, family: &str) {
+        let of_class = self.recoveries.iter().filter(|(fault, _)| fault.family() == family);
+        let strikes: Vec<_> = of_class.map(|(_, strikes)| strikes).collect();
+        let at = |percent| {
+            let times = strikes.iter().map(|kind| sorted(kind));
+            times.filter_map(move |times| percentile(&times, percent))
+        };
+        let medians = match (at(50).min(), at(50).max()) {
+            (Some(least), Some(most)) => format!("{:.1}–{}", least.as_secs_f64(), seconds(most)),
+            _ => "–".to_owned(),
+        };
+        let slowest = at(99).max().map_or("–".to_owned(), seconds);
+        let (kinds, struck) = (strikes.len(), strikes.iter().map(|kind| kind.len()).sum::<usize>());
+        let _ = writeln!(page, "| {family} | {kinds} | {struck} | {medians} | {slowest} |");
+    }
+
     fn table(&self, page: &mut String, family: &str) {
-        let _ = write!(page, "\n#### {}\n\n", heading(family));
+        let _ = write!(page, "\n### {}\n\n", heading(family));
         page.push_str("| fault | struck | recovery p50 | p99 |\n|---|---|---|---|\n");
         for fault in Fault::all().into_iter().filter(|fault| fault.family() == family) {
             let strikes = self.recoveries.get(&fault).map_or(&[][..], Vec::as_slice);
-            let mut times: Vec<Duration> = strikes.iter().flatten().copied().collect();
-            times.sort_unstable();
+            let times = sorted(strikes);
             let at = |percent| percentile(&times, percent).map_or("–".to_owned(), seconds);
             let struck = strikes.len();
             let _ = writeln!(page, "| {fault} | {struck} | {} | {} |", at(50), at(99));
@@ -102,40 +131,56 @@ const HEAD: &str = "\
 
 <!-- Written by `make torture`; not to be edited by hand. -->
 
-`make torture` runs many platforms side by side on real PostgreSQL and RabbitMQ servers, keeps all of them
-under load, and strikes faults: it kills processes between any two effects, kills, freezes and wipes servers,
-cuts, slows and swallows what they say to each other, moves messages by hand, and has operators requeue what
-failed in bulks whose questions a worker answers. A fault counts only if an
-execution was inside the step that it struck. What must hold afterwards stands in
-[the guarantees](../reference/guarantees.md); a ledger that the tasks write themselves, outside of the platform, says
-whether it did. The seed decides which faults come in which order.
+`make torture` loads many platforms on real servers and strikes faults: it kills processes between any two effects,
+kills, freezes and wipes servers, cuts, delays and swallows their traffic, moves messages by hand, and interrupts bulks. A
+fault counts only if an execution was inside the step that it struck. Tasks write a ledger of their own, outside the
+platform; the judge compares it with the rows. The seed decides the order of the faults.
 
 ";
 
-fn meanings(missed: usize) -> String {
-    format!(
-        "\
-*Lost* is an execution that came to no end. *Opened twice* is an attempt whose task was begun more than
-once. *Overlapping* is a run that began while another run of the same idempotency key was alive: each holds a
-lock that the kernel releases when its last process is gone. A *re-run* is a run of an attempt that was
-ended as lost, so that the next attempt did its work again: at least once, as promised. Besides, no attempt
-was opened before it was due, after a success, or after an operator had ended its execution, no failed
-execution ran that nobody had moved, no key had two executions, no attempt was marked as succeeded without
-its task's end in the ledger, no task ran without an attempt, every second of the job that fires each second
-has an execution or a gap, nothing whose effect the ledger had when it failed was run again by a bulk, nothing
-was resolved whose effect it had not, every bulk came to its end, counted what its items say, recorded once what
-it did to each and left no question, no program ended by itself or panicked, and in the end the failed rows and the
-parked messages were the same. Only what was judged in the end counts.
+const MEANINGS: &str = "
+*Lost* is an execution without an end, *opened twice* an attempt whose task began more than once, *overlapping* a run beside
+another one of the same idempotency key. A *re-run* repeats the work of an attempt that ended as lost, as promised. No other
+[promise that the judge checks](../../tests/long-runs.md#torture) was broken.
 
-{missed} further tries found no execution inside and do not count.
+Recovery is the time from the strike to the end of the last execution inside, with the rest of its task and a retry's delay of
+one second; leases last four seconds. Each [kind of fault](../../tests/long-runs.md#torture) is in the record.
 
-### Recovery by kind
+| class of faults | kinds | struck | recovery p50 by kind | slowest p99 |
+|---|---|---|---|---|
+";
 
-From the strike to the end of the last execution that was inside, the rest of its task and its retry's delay
-of one second included (eight for a ticket that comes before it is due). Leases last four seconds.
-Where an execution had come to its end before the strike there is no such time. *Wiped* includes the patience of the reconciler, shortened by hand from five minutes: the rows are aged.
-"
-    )
+const JUDGED: &str = "\
+The judge ends a run at the first broken promise. It checks that
+
+- no execution is lost, no attempt opened twice, and no runs of one idempotency key overlap: each run holds a lock that the
+  kernel releases when its last process is gone;
+- no attempt opens before it is due, after a success, or after an operator ended its execution;
+- no failed execution runs that nobody moved, no key has two executions, and no task runs without an attempt;
+- each success has its task's end in the ledger;
+- every second of the job that fires each second has an execution or a gap;
+- no bulk repeats an effect that the ledger had at the failure, or resolves an execution without one;
+- every bulk ends, counts what its items say, records each action once, and leaves no verify execution;
+- no program ends by itself or panics;
+- in the end, failed rows and parked messages are the same.
+
+Recovery is the time from the strike to the end of the last execution that was inside, with the rest of its task and its
+retry's delay of one second (eight for a ticket that comes before it is due). Leases last four seconds. There is no time where
+every execution had ended before the strike. *Wiped* includes the reconciler's wait of five minutes, shortened by ageing the
+rows.
+";
+
+/// The classes of faults, in the order of the list.
+fn families() -> Vec<&'static str> {
+    let mut families: Vec<_> = Fault::all().iter().map(|fault| fault.family()).collect();
+    families.dedup();
+    families
+}
+
+fn sorted(strikes: &[Option<Duration>]) -> Vec<Duration> {
+    let mut times: Vec<Duration> = strikes.iter().flatten().copied().collect();
+    times.sort_unstable();
+    times
 }
 
 fn heading(family: &str) -> String {
@@ -204,22 +249,33 @@ mod tests {
             Line::Broken { kind: "overlapping runs".to_owned(), what: "two".to_owned() },
             Line::Closed { session: 1, arena: 0, counts, seconds: 61 },
         ];
-        let page = Report::of(&lines).section();
+        let report = Report::of(&lines);
+        let page = report.section("2026-01-01");
         for row in [
             "| seed | 42 |",
             "| versions | Sexton 1, RabbitMQ 2 |",
+            "| day | 2026-01-01 |",
             "| time | 2 min |",
             "| faults struck | 2 |",
-            "| scheduler.pruned | 1 | – | – |",
             "| executions | 12,345 |",
             "| lost executions | 0 |",
             "| overlapping runs | 1 |",
             "| re-runs | 2 |",
+            "| tries that struck no execution | 1 |",
+            "| fault points | 2 | 2 | 1.2–1.2 s | 1.2 s |",
+            "| servers | 0 | 0 | – | – |",
+        ] {
+            assert!(page.contains(row), "{row}\n{page}");
+        }
+        let record = report.record();
+        for row in [
+            "| seed | 42 |",
+            "| scheduler.pruned | 1 | – | – |",
             "| worker.opened | 1 | 1.2 s | 1.2 s |",
             "| worker.ran | 0 | – | – |",
             "| RabbitMQ wiped | 0 | – | – |",
         ] {
-            assert!(page.contains(row), "{row}\n{page}");
+            assert!(record.contains(row), "{row}\n{record}");
         }
     }
 }

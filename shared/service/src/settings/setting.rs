@@ -27,12 +27,12 @@ impl Program {
     pub(crate) fn purpose(self) -> &'static str {
         match self {
             Self::Scheduler => {
-                "Claims every firing of every active job, once however many schedulers run, and \
+                "Claims each firing of every active job once, however many schedulers run, and \
                  hands it to the workers."
             }
             Self::Worker => {
-                "Runs the tasks of the pools it works in, retries what may be retried and parks \
-                 the rest."
+                "Runs the tasks of its pools, retries failed attempts and parks executions that \
+                 have failed."
             }
             Self::Console => "Shows and steers the platform: jobs, executions, failed tasks.",
         }

@@ -57,7 +57,7 @@ pub(crate) static GROUPS: &[Group] = &[
             &WORKER_MASK,
         ],
     ),
-    ("What failed", &[&FAILED_WARN_COUNT, &FAILED_WARN_AGE_MS, &FAILED_WARN_PER_HOUR]),
+    ("Warnings about failures", &[&FAILED_WARN_COUNT, &FAILED_WARN_AGE_MS, &FAILED_WARN_PER_HOUR]),
     ("Running as a service", &[&SHUTDOWN_GRACE_MS, &HEALTH_ADDR, &LOG_FORMAT, &RUST_LOG]),
 ];
 

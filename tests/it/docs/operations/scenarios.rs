@@ -1,4 +1,4 @@
-//! What happens between the commands of the runbook.
+//! The acts between the commands of the runbook.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sexton_broker::names::failed_queue;
 use sexton_tests::platform::{Platform, Program};
 use sqlx::{AssertSqlSafe, Row as _};
 
-/// For what only has to happen in the end.
+/// For events that only have to happen in the end.
 const FINAL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A task that fails until there is a file, and one that never ends.
@@ -21,7 +21,7 @@ command = ["/bin/sh", "-c", "sleep 3000"]
 "#;
 
 /// A platform, and what the commands say of it.
-pub(super) struct Scene {
+pub(in crate::docs) struct Scene {
     platform: Platform,
     programs: HashMap<String, Program>,
     /// Variables of the commands, and of their environment.
@@ -30,7 +30,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) async fn new() -> Self {
+    pub(in crate::docs) async fn new() -> Self {
         let mut platform = Platform::new().await.unwrap();
         platform.catalogue(TASKS);
         let (programs, variables, environment) = Default::default();
@@ -56,6 +56,17 @@ impl Scene {
                 let said = self.command(act).await;
                 assert!(!said.contains("(exit status"), "{act}: {said}");
             }
+            "trigger" => {
+                let (job, keys) = rest.split_once(' ').unwrap();
+                for key in keys.split_whitespace() {
+                    let said =
+                        self.command(&format!("sexton jobs trigger {job} --key {key}")).await;
+                    assert!(!said.contains("(exit status"), "{act}: {said}");
+                }
+            }
+            // Failed, with their messages in the failed queue.
+            "failed" => self.until_executions(rest, "ticket_published_at IS NOT NULL", word).await,
+            "succeeded" => self.until_executions(rest, "true", word).await,
             "until" => self.until(rest).await,
             "let" => {
                 let (name, sql) = rest.split_once(" = ").unwrap();
@@ -71,7 +82,7 @@ impl Scene {
                 let all = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
                 sqlx::raw_sql(all).execute(self.platform.store().pool()).await.unwrap();
             }
-            other => panic!("the runbook asks for an act that nobody knows: {other}"),
+            other => panic!("no act is called {other}"),
         }
     }
 
@@ -115,8 +126,63 @@ impl Scene {
         self.platform.eventually(query, FINAL_TIMEOUT, look).await;
     }
 
+    /// Waits until `count` executions are in `state` and meet `condition`.
+    async fn until_executions(&self, count: &str, condition: &str, state: &str) {
+        // The quotient of two integers is 0 below `count`.
+        let query = format!(
+            "SELECT count(*) / {count} FROM executions WHERE state = '{state}' AND {condition}"
+        );
+        self.until(&query).await;
+    }
+
+    /// Writes a file into the folder in which the commands run.
+    pub(in crate::docs) fn file(&self, name: &str, content: &str) {
+        std::fs::write(self.platform.folder().join(name), content).unwrap();
+    }
+
+    /// Runs a line of a page: `sexton`, a program in the background (`NAME=value … worker &`), the assignment
+    /// of a variable that an act has set, or anything else by a shell. Answers as [`Self::command`].
+    pub(super) async fn run(&mut self, line: &str) -> String {
+        if line.starts_with("sexton ") {
+            return self.command(line).await;
+        }
+        if let Some(program) = line.strip_suffix(" &") {
+            self.start_in_background(program).await;
+            return String::new();
+        }
+        match line.split_once('=') {
+            Some((name, _)) if self.variables.contains_key(name) => String::new(),
+            _ => self.shell(line),
+        }
+    }
+
+    /// Starts the program as the line says, under the name in its `SEXTON_INSTANCE`.
+    async fn start_in_background(&mut self, line: &str) {
+        // The log is the platform's own, so that failures show it.
+        let line = line.split(" 2>").next().unwrap_or_default();
+        let (env, program) = line.rsplit_once(' ').unwrap();
+        let env: Vec<(&str, &str)> =
+            env.split_whitespace().map(|set| set.split_once('=').unwrap()).collect();
+        let (_, name) = env.iter().find(|(name, _)| *name == "SEXTON_INSTANCE").unwrap();
+        let start = match program {
+            "worker" => Platform::start_worker,
+            "scheduler" => Platform::start_scheduler,
+            other => panic!("a page starts a program that nobody knows: {other}"),
+        };
+        let mut started = start(&self.platform, name, &env).unwrap();
+        started.ready().await;
+        self.programs.insert((*name).to_owned(), started);
+    }
+
+    fn shell(&self, line: &str) -> String {
+        let mut shell = std::process::Command::new("/bin/sh");
+        let output = shell.args(["-c", line]).current_dir(self.platform.folder()).output().unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Runs a command of the runbook; answers what it says, and its exit status if that is not 0.
-    pub(super) async fn command(&self, line: &str) -> String {
+    async fn command(&self, line: &str) -> String {
         let words = self.words(line);
         let [program, args @ ..] = &words[..] else { panic!("no command: {line}") };
         assert_eq!(program, "sexton", "only sexton is run: {line}");

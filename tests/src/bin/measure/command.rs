@@ -64,12 +64,12 @@ pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Resul
     let as_task = Spread::new(as_tasks(platform, "measure.plain").await?);
     let nothing = Spread::new(as_tasks(platform, "measure.nothing").await?);
     figures.add("fork and exec of `/bin/true` alone", alone.render());
-    figures.add("the same as a task, from its open to its record", as_task.render());
-    figures.add("a handler that does nothing, from its open to its record", nothing.render());
+    figures.add("the same as a task, from open to settlement", as_task.render());
+    figures.add("a handler that does nothing, from open to settlement", nothing.render());
     let all = as_task.at(0.5) - alone.at(0.5);
-    figures.add("what a command takes beside fork and exec", format!("{all:.1} ms (p50)"));
+    figures.add("overhead of a command, without fork and exec", format!("{all:.1} ms (p50)"));
     let own = all - nothing.at(0.5);
-    figures.add("of that, what only a command takes", format!("{own:.1} ms (p50)"));
+    figures.add("the same, without a handler's overhead", format!("{own:.1} ms (p50)"));
 
     let mut cancels = Vec::with_capacity(CANCELS);
     for _ in 0..CANCELS {
@@ -77,7 +77,7 @@ pub(super) async fn measure(platform: &Platform, figures: &mut Figures) -> Resul
     }
     handlers.terminate();
     handlers.exit(DEADLINE).await;
-    figures.add("from `sexton executions cancel` to the TERM", Spread::new(cancels).render());
+    figures.add("from `sexton executions cancel` to SIGTERM", Spread::new(cancels).render());
     Ok(())
 }
 

@@ -51,7 +51,7 @@ pub(super) async fn measure(
     let mb = FLOOD_BYTES as f64 / 1e6;
     let speed = mb / seconds;
     figures.add("one task's output", format!("{mb:.0} MB in {seconds:.1} s: {speed:.0} MB/s"));
-    figures.add("another task, while nobody writes", format!("p50 {quiet:.1} ms"));
+    figures.add("another task, while no task writes", format!("p50 {quiet:.1} ms"));
     figures.add("another task, meanwhile", format!("p50 {busy:.1} ms"));
 
     let idle = resident_mb(worker)?;

@@ -67,8 +67,8 @@ impl Rule for PoolList {
 
     fn allowed(&self) -> String {
         format!(
-            "1 to {} names separated by commas, each {}; with a number of slots behind each, like \
-             default:4,reports:2, {} to {} and at most {} together, or behind none",
+            "1 to {} names separated by commas, each {}; all or none with slots, like \
+             default:4,reports:2, {} to {} each and at most {} together",
             self.max_pools,
             self.name.allowed(),
             self.slots.min,

@@ -7,11 +7,11 @@ use crate::settings::setting::{Fallback, Setting, SettingInfo};
 pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "FAILED_WARN_COUNT",
-        meaning: "With more failed executions than this waiting for an operator, `sexton status` warns.",
+        meaning: "`sexton status` warns when more failed executions than this wait for an \
+                  operator.",
         unit: "executions",
         fallback: Fallback::Text("100"),
-        trade_off: "Nothing failed is ever dropped, so it is a matter of whom it wakes up. As many as \
-                    you are used to look through.",
+        trade_off: "Choose what you usually review.",
         programs: &[Console],
         secret: false,
     },
@@ -21,10 +21,11 @@ pub(crate) static FAILED_WARN_COUNT: Setting<Whole> = Setting {
 pub(crate) static FAILED_WARN_AGE_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "FAILED_WARN_AGE_MS",
-        meaning: "When the oldest failed execution has waited for longer than this, `sexton status` warns.",
+        meaning: "`sexton status` warns when the oldest failed execution has waited longer than \
+                  this.",
         unit: "milliseconds",
         fallback: Fallback::Text("86400000"),
-        trade_off: "Longer than people take to look at what failed, weekends included if nobody does then.",
+        trade_off: "Choose more than people need to look, weekends included.",
         programs: &[Console],
         secret: false,
     },
@@ -34,11 +35,11 @@ pub(crate) static FAILED_WARN_AGE_MS: Setting<Milliseconds> = Setting {
 pub(crate) static FAILED_WARN_PER_HOUR: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "FAILED_WARN_PER_HOUR",
-        meaning: "When more executions than this failed within the last hour and still wait, `sexton \
-                  status` warns.",
+        meaning: "`sexton status` warns when more executions than this failed within the last hour \
+                  and still wait.",
         unit: "executions",
         fallback: Fallback::Text("60"),
-        trade_off: "Below what a broken dependency causes, above what an ordinary hour does.",
+        trade_off: "Choose less than a broken dependency causes, more than an ordinary hour.",
         programs: &[Console],
         secret: false,
     },

@@ -9,12 +9,12 @@ const SERVICES: &[Program] = &[Scheduler, Worker];
 pub(crate) static SEXTON_SERVICE: Setting<Name> = Setting {
     about: SettingInfo {
         name: "SEXTON_SERVICE",
-        meaning: "What is put before the names of the jobs in `CRON_JOBS`, with a dot: \
-                  `dailyReport` becomes `billing.dailyReport`.",
+        meaning: "The prefix for names of jobs in `CRON_JOBS`: with `billing`, `dailyReport` \
+                  becomes `billing.dailyReport`.",
         unit: "name",
-        fallback: Fallback::Without("the jobs keep the names they have there"),
-        trade_off: "Services that share a database each need one, or two jobs of the same name would \
-                    be taken for one.",
+        fallback: Fallback::Without("names stay as they are"),
+        trade_off: "Services that share a database each need a prefix: two jobs of the same name \
+                    are one job.",
         programs: &[Scheduler],
         secret: false,
     },
@@ -28,14 +28,12 @@ pub(crate) static SEXTON_SERVICE: Setting<Name> = Setting {
 pub(crate) static CRON_JOBS: Setting<Text> = Setting {
     about: SettingInfo {
         name: "CRON_JOBS",
-        meaning: "Jobs to have, as JSON: `{\"dailyReport\": {\"schedule\": \"0 8 * * *\", \
-                  \"lockKey\": 1301}}`. The task type is the job's name, what `SEXTON_SERVICE` \
-                  puts before it included. They are checked and \
-                  applied at every start.",
+        meaning: "Jobs as JSON: `{\"dailyReport\": {\"schedule\": \"0 8 * * *\", \"lockKey\": \
+                  1301}}`. The scheduler checks and applies them at every start. The task type is \
+                  the job's full name, prefix included.",
         unit: "JSON",
-        fallback: Fallback::Without("jobs come from `sexton jobs apply` alone"),
-        trade_off: "Good for a handful of jobs that live with one deployment. A jobs file knows \
-                    more settings and shows what it would change.",
+        fallback: Fallback::Without("jobs come only from `sexton jobs apply`"),
+        trade_off: "A jobs file has more fields and a preview of its changes.",
         programs: &[Scheduler],
         secret: false,
     },
@@ -45,13 +43,12 @@ pub(crate) static CRON_JOBS: Setting<Text> = Setting {
 pub(crate) static CRON_MAX_RETRIES: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "CRON_MAX_RETRIES",
-        meaning: "Retries after a failed first attempt, for jobs that do not say. Then the task \
-                  is parked in the failed queue.",
+        meaning: "Retries after the first attempt, unless the job or its task type sets them. Then \
+                  the execution fails and its ticket is parked.",
         unit: "retries",
         fallback: Fallback::Text("3"),
-        trade_off: "More rides out longer disturbances of what the tasks depend on; fewer tells \
-                    the operators sooner. 0 parks after the first failure. Schedulers and workers \
-                    should agree on it: either may have to record a failure.",
+        trade_off: "More survive longer outages; fewer inform operators sooner. Give schedulers \
+                    and workers the same value.",
         programs: SERVICES,
         secret: false,
     },
@@ -61,11 +58,10 @@ pub(crate) static CRON_MAX_RETRIES: Setting<Whole> = Setting {
 pub(crate) static CRON_RETRY_DELAY_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "CRON_RETRY_DELAY_MS",
-        meaning: "The wait before the first retry, for jobs that do not say.",
+        meaning: "The delay before the first retry, unless the job or its task type sets it.",
         unit: "milliseconds",
         fallback: Fallback::Text("30000"),
-        trade_off: "Shorter recovers sooner from a passing fault; longer is kinder to a service \
-                    that is struggling.",
+        trade_off: "A shorter delay recovers sooner; a longer one spares a struggling service.",
         programs: SERVICES,
         secret: false,
     },
@@ -75,11 +71,11 @@ pub(crate) static CRON_RETRY_DELAY_MS: Setting<Milliseconds> = Setting {
 pub(crate) static CRON_RETRY_DELAY_MULTIPLIER: Setting<Decimal> = Setting {
     about: SettingInfo {
         name: "CRON_RETRY_DELAY_MULTIPLIER",
-        meaning: "The factor from one wait to the next, for jobs that do not say: with 30000 ms \
-                  and 2.0 the waits are 30 s, 60 s, 120 s.",
+        meaning: "The factor between retry delays, unless the job or its task type sets it: 30000 \
+                  ms and 2.0 give 30 s, 60 s, 120 s.",
         unit: "factor",
         fallback: Fallback::Text("2.0"),
-        trade_off: "1.0 keeps the wait the same. Larger factors reach far with few retries.",
+        trade_off: "1.0 keeps the delay constant.",
         programs: SERVICES,
         secret: false,
     },
@@ -89,15 +85,14 @@ pub(crate) static CRON_RETRY_DELAY_MULTIPLIER: Setting<Decimal> = Setting {
 pub(crate) static CATCH_UP_HOLD_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "CATCH_UP_HOLD_MS",
-        meaning: "After the database's time has jumped by more than this against the last instant \
-                  that a scheduler saw (or back by more than a minute), late firings are set aside \
-                  until an operator decides with `sexton jobs catch-up`. What is on time goes on.",
+        meaning: "Schedulers hold late firings for `sexton jobs catch-up` if the database's clock \
+                  is ahead of the last instant that a scheduler saw by more than this, or behind \
+                  it by more than a minute.",
         unit: "milliseconds",
         fallback: Fallback::Text("43200000"),
-        trade_off: "An absence of all schedulers looks like a clock that was set forward or a backup \
-                    that was restored. Longer than the longest absence after which firings are to be \
-                    caught up without a person; shorter than the age of the backups that you would \
-                    restore. All schedulers should agree on it.",
+        trade_off: "Choose more than the longest absence that schedulers may catch up alone, and \
+                    less than the age of a backup that you would restore. Give all schedulers the \
+                    same value.",
         programs: &[Scheduler],
         secret: false,
     },
@@ -107,11 +102,11 @@ pub(crate) static CATCH_UP_HOLD_MS: Setting<Milliseconds> = Setting {
 pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "RETENTION_DAYS",
-        meaning: "How long finished executions are kept. Failed ones are never removed by age, \
-                  and keys that a caller chose go on deduplicating.",
+        meaning: "How long Sexton keeps finished executions. Failed ones stay until an operator \
+                  acts; a caller's own keys deduplicate for 400 days.",
         unit: "days",
         fallback: Fallback::Text("30"),
-        trade_off: "Longer answers older questions and takes disk space in proportion.",
+        trade_off: "Disk space grows in proportion.",
         programs: &[Scheduler],
         secret: false,
     },
@@ -121,12 +116,11 @@ pub(crate) static RETENTION_DAYS: Setting<Whole> = Setting {
 pub(crate) static AUDIT_DAYS: Setting<Days> = Setting {
     about: SettingInfo {
         name: "AUDIT_DAYS",
-        meaning: "How long the audit is kept: what operators did, to what, when and why. `sexton audit \
-                  export` writes it down before.",
+        meaning: "How long Sexton keeps the audit of operators' actions.",
         unit: "days",
         fallback: Fallback::Text("400"),
-        trade_off: "Longer answers older questions, and the table grows with each action. What is \
-                    younger than 30 days the database keeps, whatever it is asked for.",
+        trade_off: "`sexton audit export` prints it for an archive. The database never removes \
+                    entries younger than 30 days.",
         programs: &[Scheduler],
         secret: false,
     },

@@ -10,12 +10,12 @@ const SERVICES: &[Program] = &[Scheduler, Worker];
 pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "SHUTDOWN_GRACE_MS",
-        meaning: "How long running work may go on after SIGTERM or SIGINT, while nothing new is \
-                  begun. A second signal ends the wait.",
+        meaning: "How long tasks may continue after SIGTERM or SIGINT. A second signal ends the \
+                  wait.",
         unit: "milliseconds",
         fallback: Fallback::Text("30000"),
-        trade_off: "Tasks that outlast it are ended and tried again elsewhere. Whatever stops the \
-                    process must wait at least 15 s longer before it kills.",
+        trade_off: "The worker stops tasks that take longer, and they run again elsewhere. Let \
+                    your service manager wait at least 15 s longer.",
         programs: SERVICES,
         secret: false,
     },
@@ -25,12 +25,11 @@ pub(crate) static SHUTDOWN_GRACE_MS: Setting<Milliseconds> = Setting {
 pub(crate) static HEALTH_ADDR: Setting<Address> = Setting {
     about: SettingInfo {
         name: "HEALTH_ADDR",
-        meaning: "Where `/livez` and `/readyz` are answered. Port 0 takes a free one; the log \
-                  says which.",
+        meaning: "The address of `/livez` and `/readyz`. Port 0 takes a free port, which the log \
+                  names.",
         unit: "address",
         fallback: Fallback::Text("127.0.0.1:0"),
-        trade_off: "The default never clashes on a shared host. In a container use \
-                    `0.0.0.0:8080`; the answers hold no secrets, but need no public either.",
+        trade_off: "In a container use `0.0.0.0:8080`. The answers hold no secrets.",
         programs: SERVICES,
         secret: false,
     },
@@ -40,10 +39,10 @@ pub(crate) static HEALTH_ADDR: Setting<Address> = Setting {
 pub(crate) static LOG_FORMAT: Setting<Format> = Setting {
     about: SettingInfo {
         name: "LOG_FORMAT",
-        meaning: "How log lines are written to standard error.",
+        meaning: "The form of log lines on standard error.",
         unit: "word",
         fallback: Fallback::Text("pretty"),
-        trade_off: "`pretty` is for people, `json` is one object a line for a log collector.",
+        trade_off: "`json` writes one object per line for log collectors.",
         programs: ALL,
         secret: false,
     },
@@ -53,12 +52,11 @@ pub(crate) static LOG_FORMAT: Setting<Format> = Setting {
 pub(crate) static RUST_LOG: Setting<Filter> = Setting {
     about: SettingInfo {
         name: "RUST_LOG",
-        meaning: "Which log lines are written. `lapin` and `sqlx` stay at `warn` unless they are \
-                  named.",
+        meaning: "Which log lines are written. `lapin` and `sqlx` stay at `warn` unless you name \
+                  them.",
         unit: "filter",
         fallback: Fallback::Text("info"),
-        trade_off: "`debug` tells each step and may show params of tasks; `warn` is silent while \
-                    all is well.",
+        trade_off: "`debug` logs each step and may show params; `warn` logs problems only.",
         programs: ALL,
         secret: false,
     },

@@ -14,8 +14,7 @@ pub(crate) static DATABASE_URL: Setting<Server> = Setting {
         meaning: "The PostgreSQL database that holds jobs, executions and their history.",
         unit: "URL",
         fallback: Fallback::Required,
-        trade_off: "It is the record of everything: the broker can be rebuilt from it, nothing \
-                    rebuilds it. Add `?sslmode=verify-full` outside a trusted network.",
+        trade_off: "Back it up. Outside a trusted network add `?sslmode=verify-full`.",
         programs: ALL,
         secret: true,
     },
@@ -28,11 +27,10 @@ pub(crate) static AMQP_URL: Setting<Server> = Setting {
         meaning: "The RabbitMQ server and virtual host that carry tickets to the workers.",
         unit: "URL",
         fallback: Fallback::Required,
-        trade_off: "The virtual host `/` is written `/%2f` or left out. Use `amqps://` outside a \
-                    trusted network. `?heartbeat=15` sets the seconds between two heartbeats (15 if \
-                    left out; a broker that falls silent is given up after about two of them), \
-                    `?frame_max=16384` the largest frame in bytes (16384, which is 16 KiB, if left \
-                    out; at least 8192); `&` joins the two.",
+        trade_off: "Outside a trusted network use `amqps://`. Write the virtual host `/` as `/%2f` \
+                    or leave it out. Optional, joined by `&`: `?heartbeat=15` (seconds; a program \
+                    gives up a broker after about two silent ones) and `?frame_max=16384` (bytes, \
+                    at least 8192); both show the default.",
         programs: ALL,
         secret: true,
     },
@@ -42,13 +40,12 @@ pub(crate) static AMQP_URL: Setting<Server> = Setting {
 pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
     about: SettingInfo {
         name: "SEXTON_NAMESPACE",
-        meaning: "The name that every queue and exchange begins with. Schedulers, workers and \
-                  `sexton` must agree on it.",
+        meaning: "The first part of every queue's and exchange's name, the same for schedulers, \
+                  workers and `sexton`.",
         unit: "name",
         fallback: Fallback::Text("cron_scheduler"),
-        trade_off: "Another one lets a second platform use the same virtual host. Changing it \
-                    under a running platform leaves the old queues behind; what is due is \
-                    published again under the new name.",
+        trade_off: "A second platform on the same virtual host needs its own. After a change, \
+                    schedulers publish due tickets to the new queues; the old ones stay.",
         programs: ALL,
         secret: false,
     },
@@ -62,16 +59,13 @@ pub(crate) static SEXTON_NAMESPACE: Setting<Name> = Setting {
 pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "DB_POOL_SIZE",
-        meaning: "Connections that one process may hold to PostgreSQL for its own work. They are \
-                  opened when needed.",
+        meaning: "The most connections that one process opens to PostgreSQL for its own work.",
         unit: "connections",
         fallback: Fallback::Text("8"),
-        trade_off: "Writes travel in groups, so few connections carry many tasks. One of these listens. \
-                    Each process has one more: a worker for its journal, a scheduler for its planner; and \
-                    while it removes what is old a scheduler has another. \
-                    A worker's `sql` tasks have connections of their own besides, up to one a slot. \
-                    More takes memory on the server; keep the sum over all processes, slots of workers \
-                    with `sql` tasks included, below its `max_connections`.",
+        trade_off: "Few suffice, because the programs batch their writes. Each process has one \
+                    more; a scheduler opens another during retention, a worker up to one per slot \
+                    for `sql` tasks. Keep the sum over all processes below the server's \
+                    `max_connections`.",
         programs: SERVICES,
         secret: false,
     },
@@ -81,13 +75,13 @@ pub(crate) static DB_POOL_SIZE: Setting<Whole> = Setting {
 pub(crate) static SEXTON_INSTANCE: Setting<Name> = Setting {
     about: SettingInfo {
         name: "SEXTON_INSTANCE",
-        meaning: "What this process is called in `sexton status` and in the rows it writes. A \
-                  worker that starts under the name of a dead predecessor on the same host \
-                  settles the attempts of that one as lost at once.",
+        meaning: "The name of this process in `sexton status` and in rows. A worker that starts \
+                  with the name of a dead worker on its host ends that worker's attempts as lost \
+                  at once.",
         unit: "name",
         fallback: Fallback::Derived("the host name"),
-        trade_off: "Give each of several workers on one host its own stable name. Without one \
-                    nothing breaks: a dead worker's attempts then wait for the end of their lease.",
+        trade_off: "Give each worker of a host its own stable name; otherwise a dead worker's \
+                    attempts end only with their leases.",
         programs: SERVICES,
         secret: false,
     },
@@ -97,14 +91,14 @@ pub(crate) static SEXTON_INSTANCE: Setting<Name> = Setting {
 pub(crate) static SEXTON_STATE_DIR: Setting<FilePath> = Setting {
     about: SettingInfo {
         name: "SEXTON_STATE_DIR",
-        meaning: "The folder for the lock files that tell a live worker of this instance name \
-                  from a dead one. It is created when missing and stays nearly empty.",
+        meaning: "The folder of the lock files that show a worker whether its predecessor of the \
+                  same name is dead.",
         unit: "path",
         fallback: Fallback::Derived(
             "`sexton` in `XDG_RUNTIME_DIR`, or else `sexton-<user id>` in `TMPDIR` or `/tmp`",
         ),
-        trade_off: "It must be on a local disk, and the same for all workers of one host. Losing \
-                    it costs nothing but the quick recovery after a crash.",
+        trade_off: "Use one local folder for all workers of a host; the worker creates it. Its \
+                    loss only slows recovery after a crash.",
         programs: &[Worker],
         secret: false,
     },

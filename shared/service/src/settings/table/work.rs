@@ -7,11 +7,11 @@ use crate::settings::setting::{Fallback, Setting, SettingInfo};
 pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
     about: SettingInfo {
         name: "WORKER_TASKS",
-        meaning: "The task catalogue, a TOML file: what each task type runs on this worker.",
+        meaning: "The task catalogue, a TOML file that says what each task type runs.",
         unit: "path",
-        fallback: Fallback::Without("the worker refuses to start: it would have nothing to run"),
-        trade_off: "Only who can write this file decides what is run; who edits jobs merely \
-                    chooses among it.",
+        fallback: Fallback::Without("the worker does not start"),
+        trade_off: "Only people who may write this file decide what runs; editors of jobs choose \
+                    from it.",
         programs: &[Worker],
         secret: false,
     },
@@ -21,13 +21,13 @@ pub(crate) static WORKER_TASKS: Setting<FilePath> = Setting {
 pub(crate) static WORKER_POOLS: Setting<PoolList> = Setting {
     about: SettingInfo {
         name: "WORKER_POOLS",
-        meaning: "The pools this worker takes tasks from, with the slots of each, like \
-                  `default:4,reports:2`. Without numbers, like `default,reports`, the slots of \
-                  WORKER_SLOTS are dealt out to them in turn. A job without a pool is in `default`.",
+        meaning: "The pools that this worker serves, with their slots, like `default:4,reports:2`. \
+                  Without numbers the worker distributes WORKER_SLOTS over them. A job without a \
+                  pool is in `default`.",
         unit: "names",
         fallback: Fallback::Text("default"),
-        trade_off: "Pools of their own keep slow or demanding tasks from holding up the others. A \
-                    pool that no worker takes from only collects; `sexton status` warns of it.",
+        trade_off: "A separate pool keeps slow tasks from delaying others. `sexton status` warns \
+                    of a pool without workers.",
         programs: &[Worker],
         secret: false,
     },
@@ -45,12 +45,12 @@ pub(crate) static WORKER_POOLS: Setting<PoolList> = Setting {
 pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "WORKER_SLOTS",
-        meaning: "How many tasks this worker runs at the same time, where WORKER_POOLS does not say \
-                  it for each pool.",
+        meaning: "How many tasks this worker runs at the same time, unless WORKER_POOLS has \
+                  numbers.",
         unit: "tasks",
         fallback: Fallback::Text("8"),
-        trade_off: "Tasks that wait for others (HTTP calls, reports made elsewhere) allow many \
-                    more; tasks that compute want about one for each core.",
+        trade_off: "Tasks that wait (HTTP calls) allow many; tasks that compute need about one per \
+                    core.",
         programs: &[Worker],
         secret: false,
     },
@@ -60,12 +60,11 @@ pub(crate) static WORKER_SLOTS: Setting<Whole> = Setting {
 pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
     about: SettingInfo {
         name: "WORKER_PREFETCH",
-        meaning: "Tickets that the broker hands to one slot before the earlier ones are settled.",
+        meaning: "Tickets that one slot holds at once, the running one included.",
         unit: "tickets",
         fallback: Fallback::Text("1"),
-        trade_off: "1 is fair: no ticket waits behind a busy slot while another worker is idle. \
-                    More is faster for floods of tasks that end within milliseconds; from 8 on \
-                    tickets of tasks that have ended are acknowledged several at a time.",
+        trade_off: "With 1, no ticket waits behind a busy slot while another is idle. More is \
+                    faster for floods of millisecond tasks.",
         programs: &[Worker],
         secret: false,
     },
@@ -75,15 +74,12 @@ pub(crate) static WORKER_PREFETCH: Setting<Whole> = Setting {
 pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
     about: SettingInfo {
         name: "LEASE_MS",
-        meaning: "How long a running attempt stays its worker's own without a renewal, for jobs \
-                  that do not say. It is renewed every quarter of that time, however long the \
-                  task runs.",
+        meaning: "How long an attempt's lease lasts after each renewal, unless the job sets it. \
+                  The worker renews it every quarter of this time.",
         unit: "milliseconds",
         fallback: Fallback::Text("20000"),
-        trade_off: "Shorter recovers sooner from a dead worker: a scheduler waits for this long after its last \
-                    renewal, or after its own start or PostgreSQL's if that was later; a worker that is cut off from \
-                    PostgreSQL for longer than this ends its tasks, so longer survives longer \
-                    outages.",
+        trade_off: "With a shorter lease, schedulers find a dead worker sooner. With a longer one, \
+                    tasks survive a longer loss of PostgreSQL.",
         programs: &[Worker],
         secret: false,
     },
@@ -93,13 +89,11 @@ pub(crate) static LEASE_MS: Setting<Milliseconds> = Setting {
 pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
     about: SettingInfo {
         name: "WORKER_MASK",
-        meaning: "What is replaced by `***` in the output of tasks and in the reasons of their \
-                  failures, before they are stored: each match in a line. Write several patterns \
-                  as `one|other`; `(?i)` in front ignores case.",
+        meaning: "Text that the worker replaces by `***` before it stores a task's output, result, \
+                  progress or failure reason: each match within a line.",
         unit: "regular expression",
-        fallback: Fallback::Without("only the values of secrets are masked"),
-        trade_off: "A pattern that matches much hides what is needed to mend a failure. Each line \
-                    that is kept costs a search.",
+        fallback: Fallback::Without("the worker masks only the values of secrets"),
+        trade_off: "A broad pattern hides what you need to find a fault.",
         programs: &[Worker],
         secret: false,
     },
@@ -109,10 +103,15 @@ pub(crate) static WORKER_MASK: Setting<Pattern> = Setting {
 pub(crate) static WORKER_FOREIGN_TYPES: Setting<TypeList> = Setting {
     about: SettingInfo {
         name: "WORKER_FOREIGN_TYPES",
-        meaning: "Task types whose messages of other programs this worker adopts although no worker of the                   pool offers the type, like `report,billing.*`. A type that some worker of the pool offers                   needs no entry.",
+        meaning: "Task types that this worker adopts from other programs' messages although no \
+                  worker of the pool offers them, like `report,billing.*`.",
         unit: "task types",
-        fallback: Fallback::Without("only types that some worker of the pool offers are adopted"),
-        trade_off: "The tasks of a listed type wait for a worker that offers it, as executions, for up to an                     hour. Each type becomes a job, so with `*` whoever may publish can make a thousand jobs.                     All workers of a pool should agree on it.",
+        fallback: Fallback::Without(
+            "the worker adopts only types that a worker of the pool offers",
+        ),
+        trade_off: "Their executions wait up to an hour for a worker that offers the type. With \
+                    `*`, a publisher can create a thousand jobs. Give all workers of a pool the \
+                    same list.",
         programs: &[Worker],
         secret: false,
     },
