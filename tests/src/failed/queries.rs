@@ -1,9 +1,10 @@
 //! The questions, asked through the library functions that the commands call.
 
 use anyhow::{Context as _, Result};
-use sexton_console::failed::filter::FilterArguments;
-use sexton_console::failed::{details, group};
 use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
+use sexton_operations::failed::details;
+use sexton_operations::failed::filter::FilterRequest;
+use sexton_operations::groups;
 use sexton_store::Store;
 use sexton_store::failures::{
     GroupChange, GroupFilter, GroupOrder, decide, explain, list_page, search,
@@ -21,7 +22,7 @@ const PAGE_ROWS: i64 = 50;
 #[derive(Clone, Debug)]
 pub enum Query {
     /// A page of the list.
-    List(Box<FilterArguments>, Order, Start),
+    List(Box<FilterRequest>, Order, Start),
     /// All of one execution; a different one each time.
     Show,
     /// The groups, of a job if it is named.
@@ -39,8 +40,8 @@ pub enum Start {
 
 /// All questions, with their names. The last ones are asked while the largest groups are muted.
 pub fn all_queries() -> Vec<(&'static str, Query)> {
-    let list = |change: &dyn Fn(&mut FilterArguments)| {
-        let mut asked = FilterArguments::default();
+    let list = |change: &dyn Fn(&mut FilterRequest)| {
+        let mut asked = FilterRequest::default();
         change(&mut asked);
         Query::List(Box::new(asked), Order::Newest, Start::First)
     };
@@ -112,14 +113,11 @@ pub fn all_queries() -> Vec<(&'static str, Query)> {
 /// Those of the database.
 pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<QueryTimes>> {
     let mut all = all_queries();
-    let largest = group::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
-    let largest: Vec<String> =
-        largest.map_err(failed)?.into_iter().map(|told| told.group.fingerprint).collect();
+    let largest = groups::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
+    let largest: Vec<String> = largest?.into_iter().map(|told| told.group.fingerprint).collect();
     let of = |fingerprint: &String| {
-        let asked = FilterArguments {
-            fingerprint: Some(fingerprint.clone()),
-            ..FilterArguments::default()
-        };
+        let asked =
+            FilterRequest { fingerprint: Some(fingerprint.clone()), ..FilterRequest::default() };
         Query::List(Box::new(asked), Order::Newest, Start::First)
     };
     all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
@@ -152,14 +150,12 @@ async fn ask(
         rows = match question {
             Query::List(asked, order, _) => {
                 let now = status::clock(store).await?;
-                let filter = asked.read(store, false, now).await.map_err(failed)?;
+                let filter = asked.read(store, false, now).await?;
                 list_page(store, &filter, *order, start, PAGE_ROWS).await?.0.len()
             }
             Query::Show => {
                 let which = &everything[(round * 7_919) % everything.len()];
-                usize::from(
-                    details::find(store, which.execution_id).await.map_err(failed)?.is_some(),
-                )
+                usize::from(details::find(store, which.execution_id).await?.is_some())
             }
             Query::Groups(job, order) => {
                 let job = match job {
@@ -169,7 +165,7 @@ async fn ask(
                     None => None,
                 };
                 let filter = GroupFilter { job, ..GroupFilter::default() };
-                group::list(store, &filter, *order, PAGE_ROWS, None).await.map_err(failed)?.len()
+                groups::list(store, &filter, *order, PAGE_ROWS, None).await?.len()
             }
         };
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
@@ -178,7 +174,7 @@ async fn ask(
     let plans = match question {
         Query::List(asked, order, _) => {
             let now = status::clock(store).await?;
-            let filter = asked.read(store, false, now).await.map_err(failed)?;
+            let filter = asked.read(store, false, now).await?;
             explain(store, &filter, *order, start, PAGE_ROWS).await?
         }
         _ => Vec::new(),
@@ -195,8 +191,4 @@ async fn starting(store: &Store, question: &Query) -> Result<Option<PageCursor>>
     let (Some(first), Some(last)) = (first.first(), last.first()) else { return Ok(None) };
     let at = first.failed_at + (last.failed_at - first.failed_at) / 2;
     Ok(Some(PageCursor { order: *order, at, id: uuid::Uuid::nil() }))
-}
-
-fn failed(failure: sexton_console::failure::Failure) -> anyhow::Error {
-    anyhow::Error::msg(failure)
 }
