@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _};
 
 use sexton_model::ticket::truncate;
+use sexton_operations::actor::Actor;
 
 /// The longest part of a name that is recorded, in bytes.
 const MAX_PART_BYTES: usize = 100;
@@ -14,33 +15,21 @@ const MAX_PART_BYTES: usize = 100;
 /// As much of the list of users is read, in bytes.
 const MAX_USERS_BYTES: u64 = 1024 * 1024;
 
-/// `user@host`.
-pub fn actor() -> String {
-    format!("{}@{}", user_name(), host_name())
-}
-
-/// `<host>:<pid>`, as a process that claims names itself.
-pub fn claimer() -> String {
-    format!("{}:{}", host_name(), std::process::id())
-}
-
-/// The same of a trigger, with who asked for it: of a program's nothing else says so.
-pub fn trigger_claimer(actor: &str) -> String {
-    format!("{actor}:{}", std::process::id())
-}
-
-/// Whether a program asks for a trigger, and no operator: it brings a key of its own, gives no reason, and nobody sits
-/// at a terminal.
-pub fn is_program(has_key: bool, reason: Option<&str>) -> bool {
-    has_key
-        && reason.is_none()
-        && !std::io::stdin().is_terminal()
-        && !std::io::stderr().is_terminal()
+/// Who runs this process.
+pub fn from_process() -> Actor {
+    let (host, process_id) = (host_name(), std::process::id());
+    Actor {
+        name: format!("{}@{host}", user_name()),
+        origin: Some(origin(&host, process_id)),
+        is_interactive: std::io::stdin().is_terminal() || std::io::stderr().is_terminal(),
+        host,
+        process_id,
+    }
 }
 
 /// Where that one sits: `<host>:<pid>`, the terminal and where a remote shell came from, as far as they are
 /// known. `ops1:4123 pts/0 ssh 10.1.2.3`.
-pub fn origin() -> String {
+fn origin(host: &str, process_id: u32) -> String {
     let terminal = ["0", "2"].into_iter().find_map(|fd| {
         let link = std::fs::read_link(format!("/proc/self/fd/{fd}")).ok()?;
         Some(link.strip_prefix("/dev").ok()?.to_str()?.to_owned())
@@ -49,7 +38,7 @@ pub fn origin() -> String {
     let remote = std::env::var("SSH_CONNECTION").ok();
     let remote = remote.as_deref().and_then(|text| text.split_whitespace().next());
     let parts = [
-        Some(claimer()),
+        Some(format!("{host}:{process_id}")),
         terminal.map(|name| sanitized(&name)),
         remote.map(|from| format!("ssh {}", sanitized(from))),
     ];

@@ -6,8 +6,6 @@ pub mod cron;
 pub mod doctor;
 pub mod executions;
 pub mod failed;
-pub(crate) mod instant;
 pub mod jobs;
 pub mod migrate;
-mod reference;
 pub mod status;

@@ -2,8 +2,11 @@
 //!
 //! Every message tells what to do next. It is written once, by `main`.
 
+mod remedies;
+
 use serde_json::{Value, json};
 use sexton_model::jobs_file::Problem;
+use sexton_operations::connect::ConnectError;
 use sexton_service::settings::SettingsErrors;
 use sexton_store::StoreError;
 
@@ -108,6 +111,18 @@ impl From<StoreError> for Failure {
             | StoreError::Data(_)
             | StoreError::Inconsistent { .. }
             | StoreError::Statement(_) => Self::Failed(text),
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let text = error.to_string();
+        match error {
+            ConnectError::Settings(errors) => Self::Settings(errors),
+            ConnectError::Unreachable(_) => Self::Unreachable(text),
+            ConnectError::Schema(_) => Self::Schema(text),
+            ConnectError::Store(error) => error.into(),
         }
     }
 }

@@ -8,7 +8,6 @@
 //! - [`failed`] says what failed and why, for commands and for whoever else asks.
 //! - [`editor`] lets a person change a text; [`changes`] says what was changed.
 //! - [`ledger`] says what became of firings, for commands and for whoever else asks.
-//! - [`doctor`] says what is wrong with the platform, and puts right what is safe to put right.
 //! - [`mod@bench`] measures on the platform's servers, beside the platform.
 //! - [`arguments`] is the command line, [`commands`] what each command does.
 //! - [`unknown_messages`] shows and exports messages of the failed queue that no row knows.
@@ -19,22 +18,16 @@
 pub mod actor;
 pub mod arguments;
 pub mod bench;
-pub mod changes;
 pub mod commands;
 pub mod confirm;
-pub mod doctor;
 pub mod editor;
 pub mod exit;
-pub mod failed;
 pub mod failure;
 pub mod import;
-pub mod ledger;
-pub mod params_validation;
-pub mod secrets;
+mod input_files;
+mod muted;
 pub mod session;
 pub mod show;
-pub mod unknown_messages;
-pub mod verify_command;
 
 use arguments::{Arguments, Command};
 use failure::Failure;

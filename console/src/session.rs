@@ -3,19 +3,16 @@
 //! The database is connected only for commands that need it, and its schema is checked first, so
 //! that a missing table is never the message.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
+use sexton_operations::actor::Actor;
+use sexton_operations::connect::Connector;
 use sexton_service::settings::{ConsoleSettings, process_environment};
-use sexton_store::{Store, StoreError, StoreOptions, status};
-use tokio::time::timeout;
+use sexton_store::{Store, status};
 
 use crate::actor;
 use crate::failure::Failure;
 use crate::show::Output;
 
-/// How long the first connection may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// As the server lists the connection.
 const APPLICATION_NAME: &str = "sexton";
 /// One question after the other. A second connection would be opened while the first, given back, still shows
@@ -28,13 +25,13 @@ pub struct Session {
     /// Where answers go.
     pub out: Output,
     /// For the audit.
-    pub actor: String,
+    pub actor: Actor,
 }
 
 impl Session {
     /// For an answer as JSON or for people.
     pub fn new(json: bool) -> Self {
-        Self { out: Output::new(json), actor: actor::actor() }
+        Self { out: Output::new(json), actor: actor::from_process() }
     }
 
     /// The settings.
@@ -46,34 +43,19 @@ impl Session {
         Ok(ConsoleSettings::from_env(process_environment())?)
     }
 
+    /// How operations reach the servers.
+    pub const fn connector<'a>(&'a self, settings: &'a ConsoleSettings) -> Connector<'a> {
+        let (application, connections) = (APPLICATION_NAME, POOL_CONNECTIONS);
+        Connector { settings, actor: &self.actor, application, connections }
+    }
+
     /// The database, which answers, whatever its schema.
     ///
     /// # Errors
     ///
     /// [`Failure::Unreachable`] with the server's name and the reason.
     pub async fn database(&self) -> Result<Store, Failure> {
-        let settings = self.settings()?;
-        let server = settings.database_url()?;
-        let url = server.expose();
-        let options = StoreOptions {
-            pool_size: POOL_CONNECTIONS,
-            // The answer about an unreachable server is the probe's.
-            acquire_timeout: CONNECT_TIMEOUT * 2,
-            from_where: Some(actor::origin()),
-            ..StoreOptions::new(url, APPLICATION_NAME)
-        };
-        let store = Store::open(&options)?;
-        // At the same time: the pool would keep trying and hide the reason.
-        let both = async { tokio::try_join!(store.check_settings(), store.ping()) };
-        match timeout(CONNECT_TIMEOUT, both).await {
-            Ok(Ok(_)) => Ok(store),
-            Ok(Err(error)) => Err(unreachable(&server.to_string(), &error)),
-            Err(_) => Err(Failure::Unreachable(format!(
-                "the database at {server} does not answer within {} s; check DATABASE_URL and that \
-                 PostgreSQL runs",
-                CONNECT_TIMEOUT.as_secs()
-            ))),
-        }
+        Ok(self.connector(&self.settings()?).open_any_schema().await?)
     }
 
     /// The database, with a schema that this program knows.
@@ -82,13 +64,7 @@ impl Session {
     ///
     /// As [`Self::database`], and [`Failure::Schema`].
     pub async fn store(&self) -> Result<Store, Failure> {
-        let store = self.database().await?;
-        match store.check_schema().await {
-            Err(StoreError::Schema(why)) => Err(Failure::Schema(format!(
-                "the database is not ready for this program: {why}; run `sexton migrate`"
-            ))),
-            other => Ok(other.map(|()| store)?),
-        }
+        Ok(self.connector(&self.settings()?).open().await?)
     }
 
     /// The database's clock.
@@ -98,22 +74,5 @@ impl Session {
     /// Those of the database.
     pub async fn now(&self, store: &Store) -> Result<DateTime<Utc>, Failure> {
         Ok(status::clock(store).await?)
-    }
-}
-
-fn unreachable(server: &str, error: &StoreError) -> Failure {
-    match error {
-        StoreError::Unavailable(cause) => Failure::Unreachable(format!(
-            "the database at {server} does not answer: {cause}; check DATABASE_URL and that \
-             PostgreSQL runs"
-        )),
-        StoreError::Refused(cause) => Failure::Unreachable(format!(
-            "the database at {server} refuses the connection: {cause}; check user, password and \
-             database in DATABASE_URL"
-        )),
-        StoreError::SettingsNotApplied(why) => Failure::Unreachable(format!(
-            "the connection to the database at {server} is refused: {why}"
-        )),
-        other => Failure::Unreachable(other.to_string()),
     }
 }

@@ -4,10 +4,10 @@
 //! standard output is a terminal and `NO_COLOR` is not set. A reader that leaves early ends the
 //! command quietly.
 
+mod hex;
 mod progress;
-mod safe;
+mod sparkline;
 mod table;
-mod time;
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -15,10 +15,13 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+pub use hex::{hex, hex_dump};
 pub use progress::Progress;
-pub use safe::{ascii_controls, line, lines};
+pub use sexton_operations::text::{
+    ago, ascii_controls, duration, instant, line, lines, precise, roughly,
+};
+pub use sparkline::sparkline;
 pub use table::{Cell, Facts, Table, Tone};
-pub use time::{ago, duration, instant, precise, roughly};
 
 /// Where answers go.
 #[derive(Debug)]

@@ -2,14 +2,11 @@
 
 mod export;
 
-use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use sexton_store::operator::{ActionFilter, OperatorAction, PageStart, list_actions};
-use sexton_store::{Store, jobs};
+use sexton_operations::audit::{self, AuditRequest};
+use sexton_store::operator::{OperatorAction, PageStart};
 
-use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
-use crate::secrets::mask_actions;
 use crate::session::Session;
 use crate::show::{Cell, Table, line, precise};
 pub use export::{Export, Format};
@@ -66,30 +63,16 @@ pub struct List {
 }
 
 impl Selector {
-    async fn filter(&self, store: &Store, now: DateTime<Utc>) -> Result<ActionFilter, Failure> {
-        let job = match &self.job {
-            None => None,
-            Some(name) => match jobs::find_including_deleted(store, name).await? {
-                Some(job) => Some(job.id),
-                None => return Err(job_commands::missing(store, name).await),
-            },
-        };
-        let execution = match &self.execution {
-            Some(id) => Some(reference::execution(store, id).await?),
-            None => None,
-        };
-        let parse_time = |option, text: &Option<String>| {
-            text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
-        };
-        Ok(ActionFilter {
-            actor: self.actor.clone(),
-            action: self.action.clone(),
-            job,
-            execution,
+    fn request(&self) -> AuditRequest<'_> {
+        AuditRequest {
+            actor: self.actor.as_deref(),
+            action: self.action.as_deref(),
+            job: self.job.as_deref(),
+            execution: self.execution.as_deref(),
             bulk: self.bulk,
-            since: parse_time("--since", &self.since)?,
-            until: parse_time("--until", &self.until)?,
-        })
+            since: self.since.as_deref(),
+            until: self.until.as_deref(),
+        }
     }
 }
 
@@ -108,13 +91,13 @@ pub async fn run(command: AuditCommand, session: &Session) -> Result<(), Failure
 async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.selector.filter(&store, now).await?;
+    let filter = arguments.selector.request().read(&store, now).await?;
     let beginning = PageStart::Newest(arguments.before);
-    let mut found = list_actions(&store, &filter, beginning, arguments.limit).await?;
-    if session.out.is_json() {
-        if !arguments.unmasked {
-            mask_actions(&mut found);
-        }
+    let is_json = session.out.is_json();
+    // The table has no column for what an action changed.
+    let unmasked = arguments.unmasked || !is_json;
+    let found = audit::list(&store, &filter, beginning, arguments.limit, unmasked).await?;
+    if is_json {
         return session.out.document(&found);
     }
     if found.is_empty() {

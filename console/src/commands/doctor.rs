@@ -3,8 +3,10 @@
 use clap::Args;
 use serde_json::json;
 use sexton_model::lint::Severity;
+use sexton_operations::doctor::fix::{Repair, fix};
+use sexton_operations::doctor::gather::gather;
+use sexton_operations::doctor::{Finding, diagnose, worst};
 
-use crate::doctor::{self, Finding, fix::Repair};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
@@ -25,13 +27,15 @@ pub struct Doctor {
 ///
 /// [`Failure`]; servers that do not answer are findings.
 pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
-    let facts = doctor::gather::gather(session).await?;
-    let mut findings = doctor::diagnose(&facts);
+    let settings = session.settings()?;
+    let connector = session.connector(&settings);
+    let facts = gather(&connector).await?;
+    let mut findings = diagnose(&facts);
     let mut fixed = Vec::new();
     if arguments.fix {
-        fixed = doctor::fix::fix(session, &facts, &findings).await?;
+        fixed = fix(&connector, &facts, &findings).await?;
         if !fixed.is_empty() {
-            findings = doctor::diagnose(&doctor::gather::gather(session).await?);
+            findings = diagnose(&gather(&connector).await?);
         }
     }
     render(session, &findings, &fixed)?;
@@ -39,7 +43,7 @@ pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
         1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
     };
-    match doctor::worst(&findings) {
+    match worst(&findings) {
         None | Some(Severity::Note) => Ok(()),
         Some(Severity::Warning) => Err(Failure::Reported { exit: Exit::Warnings, message }),
         Some(Severity::Error) => Err(Failure::Reported { exit: Exit::Findings, message }),
@@ -49,7 +53,7 @@ pub async fn run(arguments: &Doctor, session: &Session) -> Result<(), Failure> {
 fn render(session: &Session, findings: &[Finding], fixed: &[Repair]) -> Result<(), Failure> {
     if session.out.is_json() {
         return session.out.document(&json!({
-            "worst": doctor::worst(findings),
+            "worst": worst(findings),
             "findings": findings,
             "fixed": fixed,
         }));

@@ -9,11 +9,11 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
-use sexton_service::fault;
+use sexton_operations::execution_ids;
+use sexton_operations::executions::cancel;
 use sexton_store::executions::Execution;
-use sexton_store::operator::{self, AuditContext, Cancelled, OperatorAction, OperatorError};
+use sexton_store::operator::{Cancelled, OperatorAction};
 
-use crate::commands::reference;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Table, Tone, ago, line, roughly};
@@ -133,63 +133,25 @@ pub async fn run(command: ExecutionsCommand, session: &Session) -> Result<(), Fa
         ExecutionsCommand::List(list) => list_and_show::list(&list, session).await,
         ExecutionsCommand::Show(arguments) => list_and_show::show(&arguments, session).await,
         ExecutionsCommand::Logs(logs) => logs::run(&logs, session).await,
-        ExecutionsCommand::Cancel(arguments) => cancel(&arguments, session).await,
+        ExecutionsCommand::Cancel(arguments) => cancel_execution(&arguments, session).await,
     }
 }
 
-async fn cancel(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
+async fn cancel_execution(arguments: &Cancel, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = ExecutionId::new(reference::execution(&store, &arguments.id).await?);
-    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
-    let (state, text) = match operator::cancel(&store, id, by, None).await {
-        Ok(Cancelled::Immediately) => ("cancelled", format!("{id} is cancelled.")),
-        Ok(Cancelled::Requested) => {
+    let id = ExecutionId::new(execution_ids::resolve(&store, &arguments.id).await?);
+    let reason = arguments.reason.as_deref();
+    let (state, text) = match cancel::cancel(&store, id, &session.actor, reason).await? {
+        Cancelled::Immediately => ("cancelled", format!("{id} is cancelled.")),
+        Cancelled::Requested => {
             ("running", format!("{id} is running; its worker was asked to end it."))
         }
-        Err(error) => return Err(action_failure(error, "cancelled")),
     };
-    fault::point("console.cancelled");
     if session.out.is_json() {
         let document = json!({"id": id, "state": state, "cancel_requested": state == "running"});
         return session.out.document(&document);
     }
     session.out.print(text)
-}
-
-/// Why an operator's action was not done, and what could be.
-pub(super) fn action_failure(error: OperatorError, done: &str) -> Failure {
-    match error {
-        OperatorError::Missing(id) => reference::missing(id),
-        OperatorError::Conflict { id, state, attempt } => {
-            let hint = match state {
-                State::Failed if done == "cancelled" => {
-                    "; `sexton failed discard` gives up a failed execution"
-                }
-                State::Failed if done == "requeued" => {
-                    "; it failed again since you looked, `sexton failed show` says why"
-                }
-                State::Pending | State::Running | State::Retrying if done == "requeued" => {
-                    "; it was requeued already"
-                }
-                State::Pending | State::Running | State::Retrying if done == "discarded" => {
-                    "; `sexton executions cancel` ends it"
-                }
-                State::Discarded if done != "discarded" => {
-                    "; `sexton failed restore` takes that back"
-                }
-                _ => "",
-            };
-            Failure::NothingDone(format!(
-                "execution {id} cannot be {done}: it is {} at attempt {attempt}{hint}",
-                state.as_str()
-            ))
-        }
-        error @ (OperatorError::CancelAlreadyRequested(_) | OperatorError::ParamsChanged(_)) => {
-            Failure::NothingDone(error.to_string())
-        }
-        error @ OperatorError::Locked(_) => Failure::Failed(error.to_string()),
-        OperatorError::Store(error) => error.into(),
-    }
 }
 
 /// Executions for people.

@@ -1,18 +1,14 @@
 //! `sexton failed`: what failed and waits for an operator.
 
 mod actions;
-mod blocked_questions;
 mod bulk;
 mod bulks;
 mod edit;
 mod groups;
 mod list;
-mod muted;
-mod requeue_request;
 mod selector;
 mod show;
 pub mod unknown_messages;
-mod verify_items;
 mod watch;
 
 use clap::{Args, Subcommand};

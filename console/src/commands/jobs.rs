@@ -7,13 +7,10 @@ mod control;
 mod delete;
 mod explain;
 mod import;
-pub(super) mod input_files;
 mod list_and_show;
 mod next;
 mod preview;
-mod time_argument;
 mod trigger_many;
-pub(super) mod upcoming;
 
 use std::path::PathBuf;
 
@@ -21,7 +18,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use sexton_model::rate::Rate;
 use sexton_model::zone::Zone;
 use sexton_store::ledger::MAX_FIRINGS;
-use sexton_store::{Store, jobs};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -291,15 +287,4 @@ fn parse_limit(text: &str) -> Result<usize, String> {
         Ok(limit @ 1..=MAX_FIRINGS) => Ok(limit),
         _ => Err(format!("write a number from 1 to {MAX_FIRINGS}")),
     }
-}
-
-/// There is no such job; names that are like it are offered.
-pub(crate) async fn missing(store: &Store, name: &str) -> Failure {
-    let similar = jobs::similar_names(store, name).await.unwrap_or_default();
-    let hint = if similar.is_empty() {
-        "`sexton jobs list` shows those there are".to_owned()
-    } else {
-        format!("did you mean {}?", similar.join(", "))
-    };
-    Failure::NotFound(format!("there is no job {name:?}; {hint}"))
 }

@@ -7,31 +7,21 @@
 //! The rows are the record and make up the answer; the broker is asked beside them how full its
 //! queues are, and when it does not answer, that is part of the answer too.
 
-mod queues;
-mod warnings;
-
 use chrono::{DateTime, Utc};
 use clap::Args;
-use serde_json::{Value, json};
-use sexton_service::clock;
-use sexton_store::catch_up;
-use sexton_store::instances::{self, Instance};
-use sexton_store::status::{self, Overview, PoolCounts};
-use sexton_store::unknown_messages;
+use sexton_operations::status::{self, Queues, Status as PlatformStatus, Warning};
+use sexton_store::instances::Instance;
+use sexton_store::status::{Overview, PoolCounts};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, duration, instant};
-use queues::{PoolQueues, Queues};
-use warnings::Warning;
 
 /// Processes write their heartbeat every few seconds.
 const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 /// Tickets are published within a second or so; the relay takes over after five.
 const MAX_UNPUBLISHED_MS: i64 = 15_000;
-/// The time that `FAILED_WARN_PER_HOUR` is about.
-const FAILED_WINDOW_S: i64 = 3_600;
 /// Clocks of hosts that keep time differ by less.
 const MAX_CLOCK_OFFSET_MS: i64 = 1_000;
 
@@ -50,52 +40,26 @@ pub struct Status {
 /// [`Failure`]; a broker that does not answer is none.
 pub async fn run(arguments: &Status, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let overview = status::overview(&store, None).await?;
-    let host_now = clock::now();
-    let pools = status::pools(&store, None).await?;
-    let instances = instances::list(&store, None).await?;
-    let names: Vec<&str> = pools.iter().map(|pool| pool.pool.as_str()).collect();
-    let queues = queues::read_queues(session, &names).await;
-    let held = catch_up::find_hold(&store).await?.map(Warning::held);
-    let limits = session.settings()?.failed;
-    let recent = status::failed_since(&store, FAILED_WINDOW_S, None).await?;
-    let overflow = unknown_messages::overflow(&store).await?;
-    let warnings: Vec<Warning> = held
-        .into_iter()
-        .chain(pools.iter().filter_map(Warning::of))
-        .chain(Warning::of_failed(&overview, recent, limits))
-        .chain(overflow.map(Warning::RawMessagesOverflow))
-        .collect();
+    let status = status::read(&store, &session.settings()?).await?;
     if session.out.is_json() {
-        let document = json!({
-            "database": overview,
-            "failed_last_hour": recent,
-            "instances": instances,
-            "pools": pools.iter().map(|pool| with_queue(pool, &queues)).collect::<Vec<_>>(),
-            "warnings": warnings,
-            "broker": match &queues {
-                Ok(queues) => json!({"reachable": true, "error": queues.missing(),
-                                     "failed_ready": queues.failed_ready}),
-                Err(why) => json!({"reachable": false, "error": why, "failed_ready": null}),
-            },
-        });
-        session.out.document(&document)?;
-        return arguments.judge(&warnings);
+        session.out.document(&status.document())?;
+        return arguments.judge(&status.warnings);
     }
-    let mut facts = facts(&overview, host_now, &queues);
-    for warning in &warnings {
+    let PlatformStatus { overview, host_now, instances, queues, warnings, .. } = &status;
+    let mut facts = facts(overview, *host_now, queues);
+    for warning in warnings {
         facts.cell("warning", Cell::toned(warning.to_string(), Tone::Warning));
     }
     session.out.facts(facts)?;
     session.out.print("")?;
-    session.out.table(pools_table(&pools, &queues))?;
+    session.out.table(pools_table(&status))?;
     session.out.print("")?;
     if instances.is_empty() {
         session.out.print("No scheduler and no worker has been heard of for a day.")?;
     } else {
-        session.out.table(instances_table(&instances, overview.now))?;
+        session.out.table(instances_table(instances, overview.now))?;
     }
-    arguments.judge(&warnings)
+    arguments.judge(warnings)
 }
 
 impl Status {
@@ -109,15 +73,6 @@ impl Status {
         }
         Ok(())
     }
-}
-
-fn with_queue(pool: &PoolCounts, queues: &Result<Queues, String>) -> Value {
-    let mut row = json!(pool);
-    let pool_queues = queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
-    row["queue_ready"] = json!(pool_queues.and_then(|pool_queues| pool_queues.ready));
-    row["queue_consumers"] = json!(pool_queues.and_then(|pool_queues| pool_queues.consumers));
-    row["retry_queues_ready"] = json!(pool_queues.and_then(|pool_queues| pool_queues.retry_ready));
-    row
 }
 
 fn facts(overview: &Overview, host_now: DateTime<Utc>, queues: &Result<Queues, String>) -> Facts {
@@ -178,7 +133,7 @@ fn tickets(overview: &Overview) -> Cell {
     }
 }
 
-fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
+fn pools_table(status: &PlatformStatus) -> Table {
     let mut table = Table::new(&[
         "POOL",
         "PENDING",
@@ -191,9 +146,8 @@ fn pools_table(pools: &[PoolCounts], queues: &Result<Queues, String>) -> Table {
         "DELAYED",
         "CONSUMERS",
     ]);
-    for pool in pools {
-        let pool_queues: Option<&PoolQueues> =
-            queues.as_ref().ok().and_then(|queues| queues.pools.get(&pool.pool));
+    for pool in &status.pools {
+        let pool_queues = status.queues_of(pool);
         let count = |number: Option<u64>| {
             number.map_or_else(Cell::none, |number| Cell::number(number as i64))
         };

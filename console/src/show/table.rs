@@ -4,7 +4,7 @@ use comfy_table::{
     Attribute, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Grid, presets,
 };
 
-use super::safe;
+use sexton_operations::text::line;
 
 /// The most characters of one cell.
 const MAX_CELL_CHARS: usize = 240;
@@ -44,7 +44,7 @@ impl Cell {
 
     /// A text with a tone.
     pub fn toned(text: impl AsRef<str>, tone: Tone) -> Self {
-        Self { text: safe::line(text.as_ref(), MAX_CELL_CHARS), tone, right: false }
+        Self { text: line(text.as_ref(), MAX_CELL_CHARS), tone, right: false }
     }
 
     /// A number, aligned to the right; zero is faint.
@@ -159,7 +159,7 @@ impl Table {
         // One for the ellipsis, two for the padding.
         let room = width.saturating_sub(others + 3).max(MIN_LAST_CHARS);
         for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(last)) {
-            cell.text = safe::line(&cell.text, room);
+            cell.text = line(&cell.text, room);
         }
     }
 }

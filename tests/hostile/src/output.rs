@@ -1,8 +1,9 @@
 //! What a task writes, from its pipe through the database to an operator's terminal.
 
 use chrono::{DateTime, Utc};
-use sexton_console::commands::executions::logs::{join_chunks, parse_legacy_output, render_output};
+use sexton_console::commands::executions::logs::render_output;
 use sexton_model::output::Chunk;
+use sexton_operations::executions::output::{join_chunks, parse_legacy_output};
 use sexton_worker::output::{Capture, Output, OutputLimits, Stream};
 
 use crate::error_text;

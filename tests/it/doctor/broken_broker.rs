@@ -4,7 +4,7 @@ use lapin::options::{ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOpti
 use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::PoolName;
 use sexton_broker::names::{exchange, main_queue, retry_queue};
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::Platform;
 

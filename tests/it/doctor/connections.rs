@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_servers::shared;
 use sexton_tests::proxy::Proxy;
 

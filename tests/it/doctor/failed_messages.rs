@@ -3,8 +3,8 @@
 use lapin::BasicProperties;
 use lapin::options::{BasicPublishOptions, ConfirmSelectOptions};
 use sexton_broker::names::failed_queue;
-use sexton_console::doctor::Code;
 use sexton_model::state::State;
+use sexton_operations::doctor::Code;
 
 use super::{DoctorFixture, codes, evidence};
 

@@ -1,6 +1,6 @@
 //! The list of findings, the page about them, and the tests that create them.
 
-use sexton_console::doctor::code::{Code, tables};
+use sexton_operations::doctor::code::{Code, tables};
 
 use crate::docs::{between, files, text};
 
@@ -17,7 +17,7 @@ fn each_finding_has_a_test_that_creates_it() {
     let sources: Vec<String> = files(".rs")
         .iter()
         .filter(|file| {
-            file.starts_with("tests/it/doctor") || file.starts_with("console/src/doctor")
+            file.starts_with("tests/it/doctor") || file.starts_with("shared/operations/src/doctor")
         })
         .map(text)
         .collect();

@@ -23,7 +23,7 @@ mod verify_tasks;
 use lapin::{Channel, Connection, ConnectionProperties};
 use serde_json::Value;
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_tests::platform::{CommandOutput, Platform};
 
 /// What the doctor cannot see on the releases that may have it wrong, and what a busy machine makes.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use sexton_broker::names::{failed_queue, main_queue, retry_queue};
 use sexton_broker::{Namespace, PoolName};
-use sexton_console::doctor::Code;
 use sexton_model::delay_queues::DELAY_QUEUES_MS;
+use sexton_operations::doctor::Code;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::{Platform, Program};
 use tokio::time::Instant;

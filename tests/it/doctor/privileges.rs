@@ -1,6 +1,6 @@
 //! A role that may not do what it must.
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sqlx::Connection as _;
 use sqlx::postgres::PgConnection;
 use uuid::Uuid;

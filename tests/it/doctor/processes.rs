@@ -1,6 +1,6 @@
 //! Schedulers and workers that are missing, silent, not ready, old, or too many.
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_tests::factory::NewJob;
 
 use super::{DoctorFixture, evidence};

@@ -1,9 +1,9 @@
 //! Rows that wait for somebody.
 
 use chrono::TimeDelta;
-use sexton_console::doctor::Code;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
+use sexton_operations::doctor::Code;
 use sexton_service::clock;
 use sexton_tests::factory::{NewExecution, NewJob};
 

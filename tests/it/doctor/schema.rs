@@ -1,6 +1,6 @@
 //! A schema that is not this program's.
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_servers::shared;
 use sexton_tests::platform::Platform;
 

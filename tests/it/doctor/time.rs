@@ -1,6 +1,6 @@
 //! Clocks that are off, time zones of other releases, and a jump.
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_servers::faketime_library;
 use sexton_tests::factory::NewJob;
 

@@ -1,6 +1,6 @@
 //! Verify tasks that nobody can be asked.
 
-use sexton_console::doctor::Code;
+use sexton_operations::doctor::Code;
 use sexton_tests::factory::NewJob;
 
 use super::{DoctorFixture, evidence};

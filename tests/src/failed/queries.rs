@@ -1,9 +1,10 @@
 //! The questions, asked through the library functions that the commands call.
 
 use anyhow::{Context as _, Result};
-use sexton_console::failed::filter::FilterArguments;
-use sexton_console::failed::{details, group};
 use sexton_model::failures::{FailureFilter, GroupDecision, Order, PageCursor};
+use sexton_operations::failed::details;
+use sexton_operations::failed::filter::FilterRequest;
+use sexton_operations::groups;
 use sexton_store::Store;
 use sexton_store::failures::{
     GroupChange, GroupFilter, GroupOrder, decide, explain, list_page, search,
@@ -21,7 +22,7 @@ const PAGE_ROWS: i64 = 50;
 #[derive(Clone, Debug)]
 pub enum Query {
     /// A page of the list.
-    List(Box<FilterArguments>, Order, Start),
+    List(Box<FilterRequest>, Order, Start),
     /// All of one execution; a different one each time.
     Show,
     /// The groups, of a job if it is named.
@@ -39,10 +40,10 @@ pub enum Start {
 
 /// All questions, with their names. The last ones are asked while the largest groups are muted.
 pub fn all_queries() -> Vec<(&'static str, Query)> {
-    let list = |change: &dyn Fn(&mut FilterArguments)| {
-        let mut arguments = FilterArguments::default();
-        change(&mut arguments);
-        Query::List(Box::new(arguments), Order::Newest, Start::First)
+    let list = |change: &dyn Fn(&mut FilterRequest)| {
+        let mut request = FilterRequest::default();
+        change(&mut request);
+        Query::List(Box::new(request), Order::Newest, Start::First)
     };
     let text = |text: &str| Some(text.to_owned());
     let param = |text: &str| vec![text.to_owned()];
@@ -112,18 +113,13 @@ pub fn all_queries() -> Vec<(&'static str, Query)> {
 /// Those of the database.
 pub async fn measure(store: &Store, rounds: usize) -> Result<Vec<QueryTimes>> {
     let mut all = all_queries();
-    let largest = group::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
-    let largest: Vec<String> = largest
-        .map_err(failed)?
-        .into_iter()
-        .map(|largest_group| largest_group.group.fingerprint)
-        .collect();
+    let largest = groups::list(store, &GroupFilter::default(), GroupOrder::Count, 30, None).await;
+    let largest: Vec<String> =
+        largest?.into_iter().map(|largest_group| largest_group.group.fingerprint).collect();
     let of = |fingerprint: &String| {
-        let arguments = FilterArguments {
-            fingerprint: Some(fingerprint.clone()),
-            ..FilterArguments::default()
-        };
-        Query::List(Box::new(arguments), Order::Newest, Start::First)
+        let request =
+            FilterRequest { fingerprint: Some(fingerprint.clone()), ..FilterRequest::default() };
+        Query::List(Box::new(request), Order::Newest, Start::First)
     };
     all.push(("--fingerprint, common", of(largest.first().context("there is no group")?)));
     let mut answered = Vec::with_capacity(all.len() + 1);
@@ -153,16 +149,14 @@ async fn ask(
     for round in 0..rounds.max(1) {
         let began = Instant::now();
         rows = match question {
-            Query::List(arguments, order, _) => {
+            Query::List(request, order, _) => {
                 let now = status::clock(store).await?;
-                let filter = arguments.read(store, false, now).await.map_err(failed)?;
+                let filter = request.read(store, false, now).await?;
                 list_page(store, &filter, *order, start, PAGE_ROWS).await?.0.len()
             }
             Query::Show => {
                 let execution = &everything[(round * 7_919) % everything.len()];
-                usize::from(
-                    details::find(store, execution.execution_id).await.map_err(failed)?.is_some(),
-                )
+                usize::from(details::find(store, execution.execution_id).await?.is_some())
             }
             Query::Groups(job, order) => {
                 let job = match job {
@@ -172,16 +166,16 @@ async fn ask(
                     None => None,
                 };
                 let filter = GroupFilter { job, ..GroupFilter::default() };
-                group::list(store, &filter, *order, PAGE_ROWS, None).await.map_err(failed)?.len()
+                groups::list(store, &filter, *order, PAGE_ROWS, None).await?.len()
             }
         };
         times.push(began.elapsed().as_secs_f64() * 1_000.0);
     }
     times.sort_by(f64::total_cmp);
     let plans = match question {
-        Query::List(arguments, order, _) => {
+        Query::List(request, order, _) => {
             let now = status::clock(store).await?;
-            let filter = arguments.read(store, false, now).await.map_err(failed)?;
+            let filter = request.read(store, false, now).await?;
             explain(store, &filter, *order, start, PAGE_ROWS).await?
         }
         _ => Vec::new(),
@@ -198,8 +192,4 @@ async fn starting(store: &Store, question: &Query) -> Result<Option<PageCursor>>
     let (Some(first), Some(last)) = (first.first(), last.first()) else { return Ok(None) };
     let at = first.failed_at + (last.failed_at - first.failed_at) / 2;
     Ok(Some(PageCursor { order: *order, at, id: uuid::Uuid::nil() }))
-}
-
-fn failed(failure: sexton_console::failure::Failure) -> anyhow::Error {
-    anyhow::Error::msg(failure)
 }

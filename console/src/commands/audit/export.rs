@@ -6,28 +6,18 @@
 //! take too long it ends before the first number that they may have drawn. Whoever goes on from the last number
 //! of the one before misses nothing.
 
-use std::time::Duration;
-
 use chrono::Utc;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use sexton_store::Store;
-use sexton_store::operator::{
-    OperatorAction, PageStart, first_missing, list_actions, read_frontier, still_writing,
-};
-use tokio::time::{Instant, sleep};
+use sexton_operations::audit::{self, WRITERS_TIMEOUT, wait_until_settled};
+use sexton_store::operator::{OperatorAction, PageStart};
 
 use super::Selector;
 use crate::failure::Failure;
-use crate::secrets::mask_actions;
 use crate::session::Session;
 
 /// Actions of one page.
 const PAGE_ACTIONS: i64 = 1_000;
-/// How long those are waited for who may be recording something: longer than almost any action takes.
-const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often is asked whether they have ended.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// As which text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -60,7 +50,7 @@ pub struct Export {
 pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.selector.filter(&store, now).await?;
+    let filter = arguments.selector.request().read(&store, now).await?;
     let mut after = arguments.after;
     let (through, missing) = if arguments.unsettled {
         (i64::MAX, None)
@@ -72,10 +62,8 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
     }
     loop {
         let beginning = PageStart::After { after, through };
-        let mut page = list_actions(&store, &filter, beginning, PAGE_ACTIONS).await?;
-        if !arguments.unmasked {
-            mask_actions(&mut page);
-        }
+        let page =
+            audit::list(&store, &filter, beginning, PAGE_ACTIONS, arguments.unmasked).await?;
         for action in &page {
             match arguments.format {
                 Format::Jsonl => session.out.record(action)?,
@@ -96,27 +84,6 @@ pub(super) async fn run(arguments: &Export, session: &Session) -> Result<(), Fai
         );
     }
     Ok(())
-}
-
-/// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
-/// is not the end of the audit.
-async fn wait_until_settled(store: &Store, after: i64) -> Result<(i64, Option<i64>), Failure> {
-    let seen = read_frontier(store).await?;
-    let whole = (seen.newest, None);
-    let (mut writers, deadline) = (seen.writers, Instant::now() + WRITERS_TIMEOUT);
-    // Without a number that is missing there is nothing to wait for.
-    if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
-        return Ok(whole);
-    }
-    while !writers.is_empty() {
-        if Instant::now() >= deadline {
-            let missing = first_missing(store, after, seen.newest).await?;
-            return Ok(missing.map_or(whole, |missing| (missing - 1, Some(missing))));
-        }
-        sleep(POLL_INTERVAL).await;
-        writers = still_writing(store, &writers).await?;
-    }
-    Ok(whole)
 }
 
 const COLUMNS: [&str; 12] = [

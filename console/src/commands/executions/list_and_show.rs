@@ -1,74 +1,40 @@
 //! `sexton executions list` and `sexton executions show`.
 
 use chrono::{DateTime, Utc};
-use serde_json::json;
-use sexton_store::attempts;
-use sexton_store::executions::{self, Execution, ExecutionFilter, ParamMatch};
-use sexton_store::{Store, jobs, operator};
+use sexton_operations::execution_ids;
+use sexton_operations::executions::details::{self, MAX_ATTEMPTS};
+use sexton_operations::executions::list::{self, ExecutionRequest, read_conditions};
+use sexton_store::executions::Execution;
 
 use super::{List, Show, history, render_actions, table};
-use crate::commands::{instant, jobs as job_commands, reference};
 use crate::failure::Failure;
-use crate::secrets::{mask_actions, mask_executions};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Tone, ago};
 
-/// The most attempts that are shown.
-const MAX_ATTEMPTS: i32 = 100;
-/// The most conditions on params.
-const MAX_CONDITIONS: usize = 20;
-
 pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
-    let params =
-        arguments.params.iter().map(|text| condition(text)).collect::<Result<Vec<_>, _>>()?;
-    if params.len() > MAX_CONDITIONS {
-        return Err(Failure::Usage(format!("more than {MAX_CONDITIONS} conditions on params")));
-    }
+    let params = read_conditions(&arguments.params)?;
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let parse_time = |option, text: &Option<String>| {
-        text.as_deref().map(|text| instant::parse(option, text, now)).transpose()
+    let request = ExecutionRequest {
+        job: arguments.job.as_deref(),
+        states: &arguments.state,
+        since: arguments.since.as_deref(),
+        until: arguments.until.as_deref(),
+        params: &params,
+        worker: arguments.worker.as_deref(),
+        before: arguments.before.as_deref(),
     };
-    let filter = ExecutionFilter {
-        states: arguments.state.iter().map(|state| state.as_str().to_owned()).collect(),
-        since: parse_time("--since", &arguments.since)?,
-        until: parse_time("--until", &arguments.until)?,
-        params,
-        worker: arguments.worker.clone(),
-        before: match &arguments.before {
-            Some(id) => Some(reference::execution(&store, id).await?),
-            None => None,
-        },
-        job: None,
-    };
-    render_list(&store, filter, arguments.job.as_deref(), arguments.limit, session).await
-}
-
-/// Lists what the filter finds, of one job if it is named.
-async fn render_list(
-    store: &Store,
-    mut filter: ExecutionFilter,
-    job: Option<&str>,
-    limit: i64,
-    session: &Session,
-) -> Result<(), Failure> {
-    if let Some(name) = job {
-        match jobs::find_including_deleted(store, name).await? {
-            Some(job) => filter.job = Some(job.id),
-            None => return Err(job_commands::missing(store, name).await),
-        }
-    }
-    let mut found = executions::list(store, &filter, limit).await?;
-    mask_executions(&mut found);
+    let filter = request.read(&store, now).await?;
+    let found = list::list(&store, &filter, arguments.limit).await?;
     if session.out.is_json() {
         return session.out.document(&found);
     }
     if found.is_empty() {
         return session.out.print("There are no such executions.");
     }
-    let now = session.now(store).await?;
+    let now = session.now(&store).await?;
     session.out.table(table(&found, now))?;
-    if found.len() as i64 == limit
+    if found.len() as i64 == arguments.limit
         && let Some(last) = found.last()
     {
         session.out.print(format!("There may be more: add --before {}", last.id))?;
@@ -79,34 +45,24 @@ async fn render_list(
 /// Shows one execution.
 pub(super) async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = reference::execution(&store, &arguments.id).await?;
-    let mut execution =
-        executions::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
-    let attempts = attempts::list_by_execution(&store, id, MAX_ATTEMPTS.into()).await?;
-    let mut actions = operator::list_by_execution(&store, id).await?;
-    if !arguments.unmasked {
-        mask_executions(std::slice::from_mut(&mut execution));
-        mask_actions(&mut actions);
-    }
+    let id = execution_ids::resolve(&store, &arguments.id).await?;
+    let details = details::find(&store, id, arguments.unmasked).await?;
     if session.out.is_json() {
-        let mut document = serde_json::to_value(&execution)
-            .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-        document["attempts"] = json!(attempts);
-        document["operator_actions"] = json!(actions);
-        return session.out.document(&document);
+        return session.out.document(&details.document()?);
     }
+    let (execution, attempts) = (&details.execution, &details.attempts);
     let now = session.now(&store).await?;
-    session.out.facts(facts(&execution, now))?;
-    if let Some(history) = history::table(&execution, &attempts, MAX_ATTEMPTS, now) {
+    session.out.facts(facts(execution, now))?;
+    if let Some(history) = history::table(execution, attempts, MAX_ATTEMPTS, now) {
         session.out.print("\nAttempts")?;
         session.out.table(history)?;
-    } else if history::is_removed(&execution, &attempts) {
+    } else if history::is_removed(execution, attempts) {
         session
             .out
             .print("\nIts attempts were removed by retention; the row stays for its key.")?;
     }
-    render_actions(&actions, now, session)?;
-    render_hints(&execution, !attempts.is_empty(), session)
+    render_actions(&details.actions, now, session)?;
+    render_hints(execution, !attempts.is_empty(), session)
 }
 
 /// What can be done about it. `written`: there may be output.
@@ -214,35 +170,4 @@ fn describe_wait(execution: &Execution, now: DateTime<Utc>) -> Option<String> {
         None if execution.is_waiter() => format!("{why}; it waits still"),
         None => format!("{why}; in vain"),
     })
-}
-
-/// `a.b=value`.
-fn condition(text: &str) -> Result<ParamMatch, Failure> {
-    match text.split_once('=') {
-        Some((path, value)) if !path.is_empty() && path.split('.').all(|step| !step.is_empty()) => {
-            let path = path.split('.').map(str::to_owned).collect();
-            Ok(ParamMatch { path, value: value.to_owned() })
-        }
-        _ => Err(Failure::Usage(format!(
-            "--params {text:?} is no condition; write it as in customer=4891 or order.id=7"
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_condition_is_a_path_and_a_text() {
-        let read = condition("order.id=a=b").unwrap();
-        assert_eq!(
-            read,
-            ParamMatch { path: vec!["order".into(), "id".into()], value: "a=b".into() }
-        );
-        assert_eq!(condition("a=").unwrap().value, "");
-        for text in ["", "a", "=1", "a..b=1", ".a=1"] {
-            assert!(matches!(condition(text), Err(Failure::Usage(_))), "{text}");
-        }
-    }
 }

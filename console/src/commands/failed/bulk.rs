@@ -4,20 +4,21 @@
 //! nothing was asked for, afterwards the schedulers carry it out.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use sexton_model::bulk::BulkKind;
-use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::rate::Rate;
+use sexton_operations::bulks::request::{BulkAction, Verifier, preview};
+use sexton_operations::bulks::verify::{Verification, verify_all};
+use sexton_operations::failed::selection::Selection;
 use sexton_service::fault;
-use sexton_store::bulk::{self, BulkSelector, NewBulk, Preview};
-use sexton_store::operator::AuditContext;
-use sexton_store::{Store, failures};
+use sexton_store::Store;
+use sexton_store::bulk::{MAX_PREVIEW_EXECUTIONS, Preview};
+use tokio::signal::unix::SignalKind;
 
-use super::selector::{Selection, current_attempts};
-use super::verify_items::Verification;
-use super::{muted, verify_items, watch};
+use super::watch;
 use crate::confirm::confirm;
 use crate::failure::Failure;
+use crate::muted::describe_muted;
 use crate::session::Session;
 use crate::show::{Facts, ago, line};
 
@@ -41,51 +42,6 @@ pub struct BulkOptions {
     pub detach: bool,
 }
 
-/// Who says whether an effect has happened.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verifier<'a> {
-    /// The verify tasks of the jobs that have one.
-    Tasks,
-    /// Nobody, though jobs may have one.
-    Nobody,
-    /// This command, on this machine.
-    Command(&'a str),
-}
-
-impl Verifier<'_> {
-    /// As the store has it, where `any` job has a verify task: a bulk may mean more than its preview has seen.
-    pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
-        match self {
-            Self::Command(_) => Some("command"),
-            Self::Tasks if any => Some("task"),
-            Self::Nobody if any => Some("none"),
-            Self::Tasks | Self::Nobody => None,
-        }
-    }
-}
-
-/// What is done, beside to which.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BulkAction<'a> {
-    /// The kind.
-    pub kind: BulkKind,
-    /// So many first.
-    pub canary: Option<u32>,
-    /// The pool they are sent to.
-    pub pool: Option<&'a str>,
-    /// Who is asked of each first.
-    pub verify: Verifier<'a>,
-    /// Why, for the audit.
-    pub reason: Option<&'a str>,
-}
-
-impl<'a> BulkAction<'a> {
-    /// Without any terms.
-    pub(super) const fn new(kind: BulkKind, reason: Option<&'a str>) -> Self {
-        Self { kind, canary: None, pool: None, verify: Verifier::Nobody, reason }
-    }
-}
-
 /// Previews, asks, writes the bulk, and watches it.
 ///
 /// # Errors
@@ -98,74 +54,52 @@ pub(super) async fn request_bulk(
     options: &BulkOptions,
     session: &Session,
 ) -> Result<(), Failure> {
-    if matches!(selection, Selection::Filter(_)) && !failures::is_backfilled(store).await? {
-        let text = "what failed before the migration is not all in the register yet, so a filter would miss \
-                    some; the schedulers bring it in, try again in a while, or name the ids";
-        return Err(Failure::Failed(text.to_owned()));
-    }
-    let (preview, ids) = match selection {
-        Selection::Filter(filter) => (bulk::preview(store, filter, None).await?, Vec::new()),
-        Selection::Ids(ids) => {
-            let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
-            (bulk::preview_ids(store, &raw).await?, current_attempts(store, ids).await?)
-        }
-    };
+    let bulk = preview(store, selection).await?;
+    let counts = &bulk.counts;
     if options.dry_run {
         if session.out.is_json() {
-            return session.out.document(&json!({"preview": preview, "bulk": null}));
+            return session.out.document(&json!({"preview": counts, "bulk": null}));
         }
-        return render_preview(&preview, action, session)
+        return render_preview(counts, action, session)
             .and_then(|()| session.out.print("Nothing was done."));
     }
-    if preview.count == 0 {
-        let none = "there are no such executions; nothing was done".to_owned();
-        let beside = muted::describe(&preview.muted).map(|text| format!("{none}. {text}"));
-        return Err(Failure::NothingDone(beside.unwrap_or(none)));
-    }
+    bulk.check()?;
     if !options.yes && !session.out.is_json() {
-        render_preview(&preview, action, session)?;
-    } else if let Some(text) = muted::describe(&preview.muted) {
+        render_preview(counts, action, session)?;
+    } else if let Some(text) = describe_muted(&counts.muted) {
         // Nobody sees a preview then.
         session.out.note(&text);
     }
-    confirm(&format!("{} will be {}", describe_count(&preview), action.kind.done()), options.yes)?;
-    let asked = match selection {
-        Selection::Filter(filter) => &json!(filter),
-        Selection::Ids(_) => &Value::Null,
-    };
-    let id = create_bulk(store, asked, &ids, action, options, &preview, session).await?;
+    confirm(&format!("{} will be {}", describe_count(counts), action.kind.done()), options.yes)?;
+    let id = bulk.create(store, action, &session.actor).await?;
     fault::point("console.bulk_asked");
     let mut detach = options.detach;
     if let Verifier::Command(command) = action.verify {
-        let by = AuditContext { actor: &session.actor, reason: action.reason };
-        detach |= verify_items::verify_all(store, Verification { id, command, by }).await?;
+        let by = session.actor.because(action.reason);
+        detach |= verify_until_interrupted(store, Verification { id, command, by }).await?;
     }
     watch::follow(store, id, detach, session).await
 }
 
-async fn create_bulk(
+/// Asks the command of each item, until none is left or the operator interrupts; returns whether he did. What is not
+/// answered then is asked by `failed bulk verify`.
+pub(super) async fn verify_until_interrupted(
     store: &Store,
-    filter: &Value,
-    ids: &[(ExecutionId, AttemptNumber)],
-    action: BulkAction<'_>,
-    options: &BulkOptions,
-    preview: &Preview,
-    session: &Session,
-) -> Result<i64, Failure> {
-    let any = bulk::any_job_has_verify_task(store).await?;
-    let asked =
-        if filter.is_null() { BulkSelector::Ids(ids) } else { BulkSelector::Filter(filter) };
-    let new = NewBulk {
-        kind: action.kind,
-        asked,
-        asked_at: preview.asked_at,
-        rate: options.rate,
-        canary: action.canary,
-        pool: action.pool,
-        verify: action.verify.to_store(any).filter(|_| action.kind == BulkKind::Requeue),
+    verification: Verification<'_>,
+) -> Result<bool, Failure> {
+    // The commands are process groups of their own, which no signal to this one's reaches: they end with the future.
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        .map(tokio::signal::unix::signal);
+    let [interrupt, terminate, hangup] = &mut signals;
+    let (Ok(interrupt), Ok(terminate), Ok(hangup)) = (interrupt, terminate, hangup) else {
+        return Err(Failure::Failed("signals cannot be listened for".to_owned()));
     };
-    let by = AuditContext { actor: &session.actor, reason: action.reason };
-    Ok(bulk::create(store, &new, by).await?)
+    tokio::select! {
+        done = verify_all(store, verification) => Ok(done.map(|()| false)?),
+        _ = interrupt.recv() => Ok(true),
+        _ = terminate.recv() => Ok(true),
+        _ = hangup.recv() => Ok(true),
+    }
 }
 
 fn describe_count(preview: &Preview) -> String {
@@ -203,9 +137,9 @@ fn render_preview(
     if preview.verified > 0 && kind == BulkKind::Requeue {
         facts.add_optional("asked first", describe_verification(preview.verified, action.verify));
     }
-    facts.add_optional("left out", muted::describe(&preview.muted));
+    facts.add_optional("left out", describe_muted(&preview.muted));
     if preview.more {
-        facts.add("looked at", format!("the first {} alone", bulk::MAX_PREVIEW_EXECUTIONS));
+        facts.add("looked at", format!("the first {} alone", MAX_PREVIEW_EXECUTIONS));
     }
     session.out.facts(facts)
 }

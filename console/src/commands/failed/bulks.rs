@@ -3,19 +3,18 @@
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
+use sexton_operations::bulks::blocked_questions::describe_blocked;
+use sexton_operations::bulks::control::{self, BulkDetails};
+use sexton_operations::bulks::verify::Verification;
+use sexton_operations::bulks::watch::{find, summary};
 use sexton_service::fault;
-use sexton_store::bulk::{self, BlockedQuestions, Bulk, ControlError};
-use sexton_store::operator::AuditContext;
+use sexton_store::bulk::{BlockedQuestions, Bulk};
 
-use super::blocked_questions::{describe_blocked, find_blocked};
-use super::verify_items::{self, Verification};
-use super::watch::{find, follow, summary};
+use super::bulk::verify_until_interrupted;
+use super::watch::follow;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, ago, line, precise};
-
-/// Items of one page.
-const PAGE_ITEMS: i64 = 100;
 
 /// Which bulks to list.
 #[derive(Debug, Args)]
@@ -75,12 +74,11 @@ pub struct VerifyArguments {
 
 pub(super) async fn list(arguments: &Bulks, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let bulks = bulk::list(&store, arguments.before, arguments.limit).await?;
+    let bulks = control::list(&store, arguments.before, arguments.limit).await?;
     if session.out.is_json() {
         return session.out.document(&bulks);
     }
-    let ids: Vec<i64> = bulks.iter().map(|bulk| bulk.id).collect();
-    let waits = bulk::list_blocked_questions(&store, &ids, None).await?;
+    let waits = control::list_blocked(&store, &bulks).await?;
     if bulks.is_empty() {
         return session.out.print("There are no bulks.");
     }
@@ -113,9 +111,9 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
         BulkCommand::Verify(arguments) => {
             let store = session.store().await?;
             find(&store, arguments.id).await?;
-            let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
+            let by = session.actor.because(arguments.reason.as_deref());
             let verification = Verification { id: arguments.id, command: &arguments.command, by };
-            let interrupted = verify_items::verify_all(&store, verification).await?;
+            let interrupted = verify_until_interrupted(&store, verification).await?;
             follow(&store, arguments.id, interrupted, session).await
         }
         BulkCommand::Stop(arguments) => stop(arguments, session).await,
@@ -125,9 +123,7 @@ pub(super) async fn run(command: &BulkCommand, session: &Session) -> Result<(), 
 
 async fn show(id: i64, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let bulk = find(&store, id).await?;
-    let refused = bulk::list_items(&store, id, &["refused", "left"], 0, PAGE_ITEMS).await?;
-    let waits = find_blocked(&store, id).await?;
+    let BulkDetails { bulk, refused, waits } = control::show(&store, id).await?;
     if session.out.is_json() {
         let document = json!({"bulk": bulk, "refused": refused, "waits": waits});
         return session.out.document(&document);
@@ -171,10 +167,7 @@ fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> F
 
 async fn stop(arguments: &ControlArguments, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
-    bulk::stop(&store, arguments.id, by)
-        .await
-        .map_err(|error| control_failure(error, "stopped"))?;
+    control::stop(&store, arguments.id, &session.actor, arguments.reason.as_deref()).await?;
     fault::point("console.bulk_stopped");
     let bulk = find(&store, arguments.id).await?;
     if session.out.is_json() {
@@ -185,28 +178,7 @@ async fn stop(arguments: &ControlArguments, session: &Session) -> Result<(), Fai
 
 async fn resume(arguments: &ControlArguments, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
-    bulk::resume(&store, arguments.id, by)
-        .await
-        .map_err(|error| control_failure(error, "resumed"))?;
+    control::resume(&store, arguments.id, &session.actor, arguments.reason.as_deref()).await?;
     fault::point("console.bulk_resumed");
     follow(&store, arguments.id, false, session).await
-}
-
-fn control_failure(error: ControlError, done: &str) -> Failure {
-    match error {
-        ControlError::Missing(id) => Failure::NotFound(format!(
-            "there is no bulk {id}; `sexton failed bulks` shows those there are"
-        )),
-        ControlError::WrongState(bulk) => {
-            let by = bulk.stopped_by.as_deref().map(|by| format!(" by {}", line(by, 200)));
-            Failure::NothingDone(format!(
-                "bulk {} cannot be {done}: it is {}{}",
-                bulk.id,
-                bulk.state,
-                by.unwrap_or_default()
-            ))
-        }
-        ControlError::Store(error) => error.into(),
-    }
 }

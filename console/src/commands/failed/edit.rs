@@ -1,24 +1,20 @@
 //! `sexton failed edit`: other params or another pool for a failed execution, and run it again.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_model::params::check;
 use sexton_model::pool::PoolName;
-use sexton_model::state::State;
-use sexton_service::fault;
+use sexton_operations::bulks::verified_requeue;
+use sexton_operations::failed::edit::{
+    Difference, EditOptions, EditTarget, Edited, read_params as parse,
+};
 use sexton_store::Store;
-use sexton_store::executions::{self, Execution};
-use sexton_store::operator::{self, AuditContext, OperatorError};
+use sexton_store::executions::Execution;
 
-use super::actions::{check_pool, conflict};
-use super::requeue_request;
-use crate::changes::{Change, changes};
-use crate::commands::reference;
+use super::actions::follow_verified;
 use crate::confirm::confirm;
 use crate::editor::{self, EditedText, read_limited};
 use crate::failure::Failure;
-use crate::params_validation::ParamsSchemas;
 use crate::session::Session;
 use crate::show::line;
 
@@ -63,106 +59,84 @@ pub struct Edit {
 
 pub(super) async fn run(arguments: &Edit, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = ExecutionId::new(reference::execution(&store, &arguments.id).await?);
-    let row = executions::find(&store, id.get()).await?.ok_or_else(|| reference::missing(id))?;
-    let state = State::parse(&row.state).unwrap_or(State::Pending);
-    let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
-    if state != State::Failed || arguments.attempt.is_some_and(|seen| seen != row.attempt) {
-        return Err(
-            conflict(&store, OperatorError::Conflict { id, state, attempt }, "requeued").await
-        );
-    }
-    if let Some(pool) = &arguments.pool {
-        check_pool(&store, pool, arguments.force).await?;
-    }
-    let has_verify_task =
-        !arguments.no_requeue && requeue_request::count_with_verify_task(&store, &[id]).await? > 0;
-    let (params, edited) = read_params(arguments, &row)?;
-    let found = changes(&row.params, &params);
-    let pool = arguments.pool.as_ref().map(PoolName::as_str).filter(|pool| *pool != row.pool);
-    if found.is_empty() && pool.is_none() {
-        return Err(Failure::NothingDone("nothing was changed, and nothing was done".to_owned()));
-    }
+    let options = EditOptions {
+        pool: arguments.pool.as_ref(),
+        is_pool_forced: arguments.force,
+        attempt: arguments.attempt.and_then(AttemptNumber::new),
+        requeue: !arguments.no_requeue,
+        verify: !arguments.no_verify,
+    };
+    let target = EditTarget::find(&store, &arguments.id, options).await?;
+    let (params, edited) = read_params(arguments, &target.row)?;
+    let difference = target.compare(&params)?;
     if !session.out.is_json() {
-        render_changes(&found, pool, session)?;
+        render_changes(&difference, session)?;
     }
     let keep = |failure| match edited {
         Some(edited) => edited.keep_file(failure),
         None => failure,
     };
-    if !found.is_empty()
-        && let Err(failure) =
-            check_params(&store, &row.task_type, pool.unwrap_or(&row.pool), &params, session).await
+    if !difference.params.is_empty()
+        && let Err(failure) = check_params(&store, &target, &difference, &params, session).await
     {
         return Err(keep(failure));
     }
+    let id = target.id();
     if arguments.dry_run {
-        return render_outcome(id, &found, pool, "failed", session);
+        return render_outcome(id, &difference, "failed", session);
     }
     let what = if arguments.no_requeue { "edited" } else { "edited and requeued" };
     if let Err(failure) = confirm(&format!("{id} will be {what}"), arguments.yes) {
         return Err(keep(failure));
     }
-    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
-    // Its verify task is asked before it runs again: the edit alone is done here.
-    let runs_verify_task = has_verify_task && !arguments.no_verify;
-    let change = operator::Edit {
-        seen: &row.params,
-        params: &params,
-        pool,
-        requeue: !arguments.no_requeue && !runs_verify_task,
-        unverified: has_verify_task && !runs_verify_task,
-    };
-    if let Err(error) = operator::edit(&store, id, attempt, change, by, None).await {
-        return Err(keep(conflict(&store, error, "requeued").await));
+    let reason = &arguments.reason;
+    match target.apply(&store, &params, &difference, (&session.actor, reason)).await {
+        Err(error) => Err(keep(error.into())),
+        Ok(Edited::ToVerify { id, attempt }) => {
+            let by = (&session.actor, Some(reason.as_str()));
+            let bulk = verified_requeue::requeue(&store, &[id], Some(attempt), None, by).await?;
+            follow_verified(&store, bulk, false, session).await
+        }
+        Ok(Edited::Done) if session.out.is_json() => {
+            let state = if arguments.no_requeue { "failed" } else { "pending" };
+            render_outcome(id, &difference, state, session)
+        }
+        Ok(Edited::Done) => session.out.print(format!("{id} is {what}.")),
     }
-    fault::point("console.edited");
-    if runs_verify_task {
-        let request = requeue_request::RequeueRequest {
-            ids: &[id],
-            attempt: Some(attempt),
-            pool: None,
-            detach: false,
-        };
-        return requeue_request::requeue(&store, request, by, session).await;
-    }
-    if session.out.is_json() {
-        let state = if arguments.no_requeue { "failed" } else { "pending" };
-        return render_outcome(id, &found, pool, state, session);
-    }
-    session.out.print(format!("{id} is {what}."))
 }
 
 /// Refuses params that do not fit; what could not be checked is said to people, and holds nothing up.
 async fn check_params(
     store: &Store,
-    task_type: &str,
-    pool: &str,
+    target: &EditTarget<'_>,
+    difference: &Difference<'_>,
     params: &Value,
     session: &Session,
 ) -> Result<(), Failure> {
-    let params_schemas = ParamsSchemas::load(store, task_type, pool).await?;
+    let schemas = target.schemas(store, difference).await?;
     if !session.out.is_json() {
-        params_schemas.notes().iter().try_for_each(|note| session.out.print(note))?;
+        schemas.notes().iter().try_for_each(|note| session.out.print(note))?;
     }
-    params_schemas.check(params)
+    Ok(schemas.check(params)?)
 }
 
 fn render_outcome(
     id: ExecutionId,
-    found: &[Change],
-    pool: Option<&str>,
+    difference: &Difference<'_>,
     state: &str,
     session: &Session,
 ) -> Result<(), Failure> {
     if !session.out.is_json() {
         return session.out.print("Nothing was done.");
     }
-    let places: Vec<String> = found.iter().map(ToString::to_string).collect();
-    session.out.document(&json!({"id": id, "state": state, "changes": places, "pool": pool}))
+    let places: Vec<String> = difference.params.iter().map(ToString::to_string).collect();
+    session
+        .out
+        .document(&json!({"id": id, "state": state, "changes": places, "pool": difference.pool}))
 }
 
-fn render_changes(found: &[Change], pool: Option<&str>, session: &Session) -> Result<(), Failure> {
+fn render_changes(difference: &Difference<'_>, session: &Session) -> Result<(), Failure> {
+    let Difference { params: found, pool } = difference;
     for change in found.iter().take(MAX_LISTED_CHANGES) {
         session.out.print(line(&change.to_string(), 200))?;
     }
@@ -186,7 +160,7 @@ fn read_params(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edite
         let edited = editor::edit(&(before + "\n"))?;
         return match parse(&edited.text) {
             Ok(params) => Ok((params, Some(edited))),
-            Err(failure) => Err(edited.keep_file(failure)),
+            Err(invalid) => Err(edited.keep_file(invalid.into())),
         };
     };
     let text = if text == "-" {
@@ -197,13 +171,4 @@ fn read_params(arguments: &Edit, row: &Execution) -> Result<(Value, Option<Edite
         Ok(text.clone())
     };
     Ok((parse(&text.map_err(Failure::Usage)?)?, None))
-}
-
-fn parse(text: &str) -> Result<Value, Failure> {
-    let params: Map<String, Value> = serde_json::from_str(text).map_err(|error| {
-        Failure::Usage(format!("the params are no JSON object: {error}; nothing was done"))
-    })?;
-    check(&params)
-        .map_err(|error| Failure::Usage(format!("the params {error}; nothing was done")))?;
-    Ok(Value::Object(params))
 }

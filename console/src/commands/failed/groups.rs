@@ -4,19 +4,13 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use sexton_model::failures::{GroupDecision, GroupState};
-use sexton_service::fault;
-use sexton_store::failures::{
-    self, DecideError, GroupChange, GroupFilter, GroupOrder, MAX_NOTE_CHARS,
-};
-use sexton_store::jobs;
-use sexton_store::operator::AuditContext;
+use sexton_operations::groups::{self, GroupWithTrend, Remark, check_note};
+use sexton_operations::job_names::find_optional_id;
+use sexton_store::failures::{GroupFilter, GroupOrder};
 
-use crate::commands::jobs as job_commands;
-use crate::failed::group::{self, GroupWithTrend};
-use crate::failed::sparkline::sparkline;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::show::{Cell, Facts, Table, Tone, ago, line, precise};
+use crate::show::{Cell, Facts, Table, Tone, ago, line, precise, sparkline};
 
 /// Of a note, in a table.
 const MAX_SHORT_NOTE_CHARS: usize = 40;
@@ -89,6 +83,12 @@ pub struct DecisionArguments {
     reason: Option<String>,
 }
 
+impl DecisionArguments {
+    fn remark(&self, decision: GroupDecision) -> Remark<'_> {
+        Remark::Decide(decision, self.reason.as_deref())
+    }
+}
+
 fn parse_state(text: &str) -> Result<GroupState, String> {
     GroupState::parse(text).ok_or_else(|| {
         let all: Vec<&str> = GroupState::ALL.iter().map(|state| state.as_str()).collect();
@@ -99,13 +99,7 @@ fn parse_state(text: &str) -> Result<GroupState, String> {
 pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let job = match &arguments.job {
-        None => None,
-        Some(name) => match jobs::find_including_deleted(&store, name).await? {
-            Some(job) => Some(job.id),
-            None => return Err(job_commands::missing(&store, name).await),
-        },
-    };
+    let job = find_optional_id(&store, arguments.job.as_deref()).await?;
     let filter =
         GroupFilter { job, state: arguments.state, fingerprint: None, empty: arguments.all };
     let order = match arguments.sort {
@@ -113,7 +107,7 @@ pub(super) async fn list(arguments: &List, session: &Session) -> Result<(), Fail
         Sort::Last => GroupOrder::Last,
         Sort::First => GroupOrder::First,
     };
-    let groups = group::list(&store, &filter, order, arguments.limit, None).await?;
+    let groups = groups::list(&store, &filter, order, arguments.limit, None).await?;
     if session.out.is_json() {
         return session.out.document(&groups);
     }
@@ -182,41 +176,25 @@ pub(super) fn facts(entry: &GroupWithTrend, now: DateTime<Utc>) -> Facts {
 }
 
 pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<(), Failure> {
-    let (reference, change, reason, done) = match command {
+    let (reference, remark, done) = match command {
         GroupCommand::Show(reference) => return show(reference, session).await,
         GroupCommand::Note { group, text } => {
-            if text.chars().count() > MAX_NOTE_CHARS || text.contains('\0') {
-                return Err(Failure::Usage(format!(
-                    "a note has at most {MAX_NOTE_CHARS} characters, none of them U+0000"
-                )));
-            }
-            (group, GroupChange::Note(text), None, "noted")
+            check_note(text)?;
+            (group, Remark::Note(text), "noted")
         }
-        GroupCommand::Mute(arguments) => (
-            &arguments.group,
-            GroupChange::Decide(GroupDecision::Muted),
-            arguments.reason.as_deref(),
-            "muted",
-        ),
-        GroupCommand::Resolve(arguments) => (
-            &arguments.group,
-            GroupChange::Decide(GroupDecision::Resolved),
-            arguments.reason.as_deref(),
-            "resolved",
-        ),
-        GroupCommand::Reopen(arguments) => (
-            &arguments.group,
-            GroupChange::Decide(GroupDecision::Open),
-            arguments.reason.as_deref(),
-            "open",
-        ),
+        GroupCommand::Mute(arguments) => {
+            (&arguments.group, arguments.remark(GroupDecision::Muted), "muted")
+        }
+        GroupCommand::Resolve(arguments) => {
+            (&arguments.group, arguments.remark(GroupDecision::Resolved), "resolved")
+        }
+        GroupCommand::Reopen(arguments) => {
+            (&arguments.group, arguments.remark(GroupDecision::Open), "open")
+        }
     };
     let store = session.store().await?;
-    let fingerprint = group::resolve_fingerprint(&store, &reference.fingerprint).await?.to_string();
-    let by = AuditContext { actor: &session.actor, reason };
-    let decided = failures::decide(&store, &fingerprint, change, by, None).await;
-    let decided = decided.map_err(decision_failure)?;
-    fault::point("console.grouped");
+    let (fingerprint, decided) =
+        groups::remark(&store, &reference.fingerprint, remark, &session.actor).await?;
     if session.out.is_json() {
         return session.out.document(&json!({
             "fingerprint": fingerprint, "state": decided.decision.as_str(), "note": decided.note,
@@ -227,13 +205,11 @@ pub(super) async fn decide(command: &GroupCommand, session: &Session) -> Result<
 
 async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let fingerprint = group::resolve_fingerprint(&store, &reference.fingerprint).await?.to_string();
-    let missing = || Failure::NotFound(DecideError::Missing(fingerprint.clone()).to_string());
-    let entry = group::find(&store, &fingerprint).await?.ok_or_else(missing)?;
+    let entry = groups::show(&store, &reference.fingerprint).await?;
     if session.out.is_json() {
         return session.out.document(&entry);
     }
-    let now = session.now(&store).await?;
+    let (now, fingerprint) = (session.now(&store).await?, &entry.group.fingerprint);
     session.out.facts(facts(&entry, now))?;
     let mut hints = Facts::default();
     hints.add("its executions", format!("sexton failed list --fingerprint {fingerprint}"));
@@ -243,14 +219,4 @@ async fn show(reference: &Reference, session: &Session) -> Result<(), Failure> {
     );
     session.out.print("")?;
     session.out.facts(hints)
-}
-
-fn decision_failure(error: DecideError) -> Failure {
-    let text = error.to_string();
-    match error {
-        DecideError::Missing(_) => Failure::NotFound(text),
-        DecideError::Already { .. } => Failure::NothingDone(text),
-        DecideError::Locked(_) => Failure::Failed(text),
-        DecideError::Store(error) => error.into(),
-    }
 }

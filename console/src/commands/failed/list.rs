@@ -2,14 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
-use sexton_model::failures::{Order, PageCursor, mask_secrets};
+use serde_json::Value;
+use sexton_model::failures::{FailureFilter, Order};
+use sexton_operations::failed::list::{
+    LeftOut, Page, document, is_complete, left_out, page, read_cursor,
+};
 use sexton_store::Store;
-use sexton_store::failures::{self, FailedExecution};
+use sexton_store::failures::FailedExecution;
 
-use super::muted;
-use crate::failed::filter::FilterArguments;
+use super::selector::FilterArguments;
 use crate::failure::Failure;
+use crate::muted::describe_muted;
 use crate::session::Session;
 use crate::show::{Cell, Table, ago, line};
 
@@ -51,34 +54,20 @@ impl List {
             Sort::Oldest => Order::Oldest,
         }
     }
-
-    fn cursor(&self) -> Result<Option<PageCursor>, Failure> {
-        let Some(text) = &self.after else { return Ok(None) };
-        let cursor: PageCursor = text
-            .parse()
-            .map_err(|wrong| Failure::Usage(format!("--after {:?} {wrong}", line(text, 60))))?;
-        if cursor.order != self.order() {
-            return Err(Failure::Usage(
-                "--after is the cursor of a list in the other order; give the same --sort"
-                    .to_owned(),
-            ));
-        }
-        Ok(Some(cursor))
-    }
 }
 
 pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failure> {
-    let after = arguments.cursor()?;
+    let order = arguments.order();
+    let after = arguments.after.as_deref().map(|text| read_cursor(text, order)).transpose()?;
     let store = session.store().await?;
     let now = session.now(&store).await?;
-    let filter = arguments.filter.read(&store, arguments.discarded, now).await?;
-    let order = arguments.order();
-    let (rows, next) = failures::list_page(&store, &filter, order, after, arguments.limit).await?;
+    let filter = arguments.filter.request().read(&store, arguments.discarded, now).await?;
+    let Page { rows, next } = page(&store, &filter, order, after, arguments.limit).await?;
     if session.out.is_json() {
         let documents =
             rows.iter().map(|row| document(row, order)).collect::<Result<Value, _>>()?;
         session.out.document(&documents)?;
-        return muted::print_note(&store, &filter, session).await;
+        return render_left_out(&store, &filter, session).await;
     }
     if rows.is_empty() {
         session.out.print("There are no such executions.")?;
@@ -88,29 +77,39 @@ pub(super) async fn run(arguments: &List, session: &Session) -> Result<(), Failu
     if let Some(next) = next {
         session.out.print(format!("There may be more: add --after {next}"))?;
     }
-    muted::print_note(&store, &filter, session).await?;
+    render_left_out(&store, &filter, session).await?;
     render_incomplete(&store, session).await
+}
+
+/// Says on standard error what a list leaves out because its groups are muted.
+async fn render_left_out(
+    store: &Store,
+    filter: &FailureFilter,
+    session: &Session,
+) -> Result<(), Failure> {
+    let text = match left_out(store, filter).await? {
+        LeftOut::Counted(matches) => {
+            describe_muted(&matches).map(|text| format!("left out: {text}"))
+        }
+        LeftOut::Uncounted => {
+            Some("left out: executions of muted groups; --muted selects them as well".to_owned())
+        }
+    };
+    if let Some(text) = text {
+        session.out.note(&text);
+    }
+    Ok(())
 }
 
 /// Says that lists lack what failed before the register was there, as long as they do.
 async fn render_incomplete(store: &Store, session: &Session) -> Result<(), Failure> {
-    if failures::is_backfilled(store).await? {
+    if is_complete(store).await? {
         return Ok(());
     }
     session.out.print(
         "Some older failures are missing: a scheduler of this version is still bringing them in, or none \
          runs.",
     )
-}
-
-/// The row's columns, its worker, and the cursor behind it; params without secrets.
-fn document(row: &FailedExecution, order: Order) -> Result<Value, Failure> {
-    let mut document = serde_json::to_value(row)
-        .map_err(|error| Failure::Failed(format!("the answer is no JSON: {error}")))?;
-    document["params"] = mask_secrets(&row.execution.params);
-    let cursor = row.execution.finished_at.map(|at| PageCursor { order, at, id: row.execution.id });
-    document["cursor"] = json!(cursor.map(|cursor| cursor.to_string()));
-    Ok(document)
 }
 
 fn table(rows: &[FailedExecution], now: DateTime<Utc>) -> Table {

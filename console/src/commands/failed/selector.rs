@@ -1,14 +1,90 @@
-//! What a command on many executions selects: ids, or a filter.
+//! The options that select failed executions.
+//!
+//! Every command that selects by a filter has these options and no others, so that a list shows what a requeue
+//! or discard of the same filter would take.
 
 use chrono::{DateTime, Utc};
 use clap::Args;
-use sexton_model::failures::FailureFilter;
-use sexton_model::id::{AttemptNumber, ExecutionId};
-use sexton_store::{Store, executions};
+use sexton_operations::failed::filter::FilterRequest;
+use sexton_operations::failed::selection::{Selection, SelectionRequest};
+use sexton_store::Store;
 
-use crate::commands::reference;
-use crate::failed::filter::FilterArguments;
 use crate::failure::Failure;
+
+/// Which executions; all that is given must hold. Empty: everything that failed, but for muted groups.
+#[derive(Clone, Default, PartialEq, Eq, Debug, Args)]
+pub(super) struct FilterArguments {
+    /// Of this job, even if it was deleted
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Of this task type
+    #[arg(long, value_name = "TYPE")]
+    task_type: Option<String>,
+    /// Of this pool
+    #[arg(long, value_name = "POOL")]
+    pool: Option<String>,
+    /// With this class of error, as in exit_1
+    #[arg(long, value_name = "CLASS")]
+    error_class: Option<String>,
+    /// With these words in the message, one after the other; the last one may be begun only
+    #[arg(long, value_name = "WORDS")]
+    text: Option<String>,
+    /// Of this group, also if it is muted: its fingerprint, or the beginning as far as it is unique
+    #[arg(long, visible_alias = "group", value_name = "FINGERPRINT")]
+    fingerprint: Option<String>,
+    /// Failed (or discarded) at or after this: 2025-12-01T08:00:00Z, 2025-12-01, or a duration before now, as 36h
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Failed (or discarded) before this
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// Whose last attempt ran on the worker of this name
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<String>,
+    /// Of jobs with this label; may be given several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    label: Vec<String>,
+    /// With this in their params, as in customer=4891 or order.id=7; may be given several times
+    #[arg(long, value_name = "PATH=VALUE")]
+    params: Vec<String>,
+    /// Of muted groups as well. Without it they are left out, and the command says how many
+    #[arg(long)]
+    muted: bool,
+}
+
+impl FilterArguments {
+    /// As operations take it.
+    pub(super) fn request(&self) -> FilterRequest {
+        let FilterArguments {
+            job,
+            task_type,
+            pool,
+            error_class,
+            text,
+            fingerprint,
+            since,
+            until,
+            worker,
+            label,
+            params,
+            muted,
+        } = self.clone();
+        FilterRequest {
+            job,
+            task_type,
+            pool,
+            error_class,
+            text,
+            fingerprint,
+            since,
+            until,
+            worker,
+            label,
+            params,
+            muted,
+        }
+    }
+}
 
 /// Ids, or a filter; of a filter everything that is given must hold.
 #[derive(Debug, Args, Default)]
@@ -23,70 +99,16 @@ pub struct Selector {
     all: bool,
 }
 
-/// What a [`Selector`] selects.
-#[derive(Debug)]
-pub(super) enum Selection {
-    /// These, each once.
-    Ids(Vec<ExecutionId>),
-    /// What fits.
-    Filter(Box<FailureFilter>),
-}
-
 impl Selector {
-    /// Reads it, of failed or of discarded executions; nothing is done before all of it is understood.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Usage`] when nothing is selected, or ids and a filter at once; [`Failure::NotFound`] for
-    /// an id, a job or a group that is not there.
+    /// What it selects, of failed or of discarded executions.
     pub(super) async fn select(
         &self,
         store: &Store,
         discarded: bool,
         now: DateTime<Utc>,
     ) -> Result<Selection, Failure> {
-        if !self.ids.is_empty() {
-            if self.all || !self.filter.is_empty() {
-                let text = "give ids or a filter, not both: ids select by themselves";
-                return Err(Failure::Usage(text.to_owned()));
-            }
-            return Ok(Selection::Ids(self.resolve(store).await?));
-        }
-        let filter = self.filter.read(store, discarded, now).await?;
-        if filter.matches_everything() && !self.all {
-            let text = "say which: ids, a filter (--job, --fingerprint, --error-class, … as `--help` has \
-                        them), or --all";
-            return Err(Failure::Usage(text.to_owned()));
-        }
-        Ok(Selection::Filter(Box::new(filter)))
+        let filter = self.filter.request();
+        let request = SelectionRequest { ids: &self.ids, filter: &filter, all: self.all };
+        Ok(request.read(store, discarded, now).await?)
     }
-
-    /// Every id is resolved before anything is done; one that is given twice counts once.
-    async fn resolve(&self, store: &Store) -> Result<Vec<ExecutionId>, Failure> {
-        let mut ids = Vec::with_capacity(self.ids.len());
-        for text in &self.ids {
-            let id = ExecutionId::new(reference::execution(store, text).await?);
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        Ok(ids)
-    }
-}
-
-/// The attempt numbers that these have now. Ids of which there is no execution are left out.
-///
-/// # Errors
-///
-/// Those of the database.
-pub(super) async fn current_attempts(
-    store: &Store,
-    ids: &[ExecutionId],
-) -> Result<Vec<(ExecutionId, AttemptNumber)>, Failure> {
-    let mut attempts = Vec::with_capacity(ids.len());
-    for id in ids {
-        let row = executions::find(store, id.get()).await?;
-        attempts.extend(row.and_then(|row| Some((*id, AttemptNumber::new(row.attempt)?))));
-    }
-    Ok(attempts)
 }

@@ -3,8 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::commands::executions::{self, history};
-use crate::commands::{failed::groups, reference};
-use crate::failed::details::{self, ExecutionDetails, ParkedMessage, Tail};
+use sexton_operations::error::NotFound;
+use sexton_operations::execution_ids;
+use sexton_operations::failed::details::{self, ExecutionDetails, ParkedMessage, Tail};
+
+use super::groups;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Cell, precise};
@@ -15,8 +18,9 @@ const MAX_BODY_CHARS: usize = 4_000;
 
 pub(super) async fn run(id: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let id = reference::execution(&store, id).await?;
-    let details = details::find(&store, id).await?.ok_or_else(|| reference::missing(id))?;
+    let id = execution_ids::resolve(&store, id).await?;
+    let missing = || NotFound::Execution(id.to_string());
+    let details = details::find(&store, id).await?.ok_or_else(missing)?;
     if session.out.is_json() {
         return session.out.document(&details.document()?);
     }

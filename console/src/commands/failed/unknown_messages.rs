@@ -1,22 +1,22 @@
 //! `sexton failed raw`: messages of the failed queue that no row knows, as the last sweep met them.
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
-use sexton_service::fault;
-use sexton_store::Store;
-use sexton_store::operator::AuditContext;
-use sexton_store::unknown_messages::{self, PendingAction, UnknownMessage, UnknownMessageError};
+use serde_json::json;
+use sexton_operations::unknown_messages::{
+    self, Content, check_whole, content, describe_overflow, document, export_document, find,
+    find_ids, is_truncated, state, without_secrets,
+};
+use sexton_store::unknown_messages::{PendingAction, UnknownMessage, UnknownMessageError};
 
 use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
-use crate::show::{Cell, Facts, Table, ago, instant, lines};
-use crate::unknown_messages::{
-    content, describe_overflow, export, find, hex, hex_dump, state, without_secrets,
-};
+use crate::show::{Cell, Facts, Table, ago, hex, hex_dump, instant, lines};
 
 /// Digits of an id that a table shows.
 const SHORT_ID: usize = 12;
@@ -121,12 +121,8 @@ pub async fn run(command: UnknownMessagesCommand, session: &Session) -> Result<(
 
 async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let after = match &arguments.after {
-        Some(id) => Some(find(&store, id).await?.id),
-        None => None,
-    };
-    let found =
-        unknown_messages::list(&store, arguments.all, after.as_deref(), arguments.limit).await?;
+    let after = arguments.after.as_deref();
+    let found = unknown_messages::list(&store, arguments.all, after, arguments.limit).await?;
     let overflow = unknown_messages::overflow(&store).await?;
     if let Some(overflow) = &overflow {
         eprintln!("sexton: {}", describe_overflow(overflow));
@@ -157,12 +153,6 @@ async fn list(arguments: &List, session: &Session) -> Result<(), Failure> {
     session.out.table(table)
 }
 
-fn document(message: &UnknownMessage) -> Value {
-    let mut document = json!(message);
-    document["state"] = json!(state(message));
-    document
-}
-
 async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let message = find(&store, &arguments.id).await?;
@@ -188,7 +178,7 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
     facts.add("id", &message.id);
     facts.add("state", state(&message));
     facts.add("kind", format!("{}: {}", message.kind, message.reason));
-    let whole = if i64::from(message.kept_bytes) < message.body_bytes {
+    let whole = if is_truncated(&message) {
         format!("{}, of which the first {} are kept", message.body_bytes, message.kept_bytes)
     } else {
         message.body_bytes.to_string()
@@ -217,12 +207,8 @@ async fn show(arguments: &Show, session: &Session) -> Result<(), Failure> {
 async fn write_files(arguments: &Export, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let message = find(&store, &arguments.id).await?;
-    if i64::from(message.kept_bytes) < message.body_bytes && !arguments.cut {
-        return Err(Failure::NothingDone(format!(
-            "only the first {} of its {} bytes are kept: take the message out of the queue with an \
-             AMQP tool, or add --cut for what is kept",
-            message.kept_bytes, message.body_bytes
-        )));
+    if !arguments.cut {
+        check_whole(&message)?;
     }
     let stored = content(&store, &message.id).await?;
     let beside = export(&message, &stored, &arguments.to)?;
@@ -236,30 +222,51 @@ async fn write_files(arguments: &Export, session: &Session) -> Result<(), Failur
     session.out.print(lines(&text))
 }
 
-/// Every id is understood before anything is done; one that is given twice is meant once.
-async fn resolve_ids(store: &Store, texts: &[String]) -> Result<Vec<String>, Failure> {
-    let mut ids = Vec::with_capacity(texts.len());
-    for text in texts {
-        let id = find(store, text).await?.id;
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
+/// Writes the body, byte for byte, to `path`, and what else is known to `<path>.json`. Neither may
+/// exist. Returns the second path.
+///
+/// A crash in between leaves the first file without the second; the command again says that it exists.
+///
+/// # Errors
+///
+/// [`Failure::Failed`] with the path and the reason.
+fn export(message: &UnknownMessage, content: &Content, path: &Path) -> Result<PathBuf, Failure> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".json");
+    let beside = PathBuf::from(beside);
+    if beside.exists() {
+        return Err(write_failure(&beside, &"it exists already"));
     }
-    Ok(ids)
+    write_new(path, &content.body)?;
+    let document = export_document(message, content);
+    write_new(&beside, format!("{document:#}\n").as_bytes())?;
+    Ok(beside)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(|error| write_failure(path, &error))?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(|error| write_failure(path, &error))
+}
+
+fn write_failure(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::Failed(format!("{} cannot be written: {why}; nothing is lost", path.display()))
 }
 
 async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolve_ids(&store, &arguments.ids).await?;
+    let ids = find_ids(&store, &arguments.ids).await?;
     let noun = if ids.len() == 1 { "message" } else { "messages" };
     confirm(&format!("{} {noun} will be removed from the failed queue", ids.len()), arguments.yes)?;
-    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
+    let by = (&session.actor, arguments.reason.as_str());
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
-        let done = unknown_messages::discard(&store, &id, arguments.lose_the_rest, by, None).await;
-        if done.is_ok() {
-            fault::point("console.raw_discarded");
-        }
+        let done = unknown_messages::discard(&store, &id, arguments.lose_the_rest, by).await;
         results.push((id, done));
     }
     render_results(session, &results)
@@ -267,14 +274,11 @@ async fn discard(arguments: &Discard, session: &Session) -> Result<(), Failure> 
 
 async fn restore(arguments: &Restore, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let ids = resolve_ids(&store, &arguments.ids).await?;
-    let by = AuditContext { actor: &session.actor, reason: arguments.reason.as_deref() };
+    let ids = find_ids(&store, &arguments.ids).await?;
+    let by = (&session.actor, arguments.reason.as_deref());
     let mut results = Vec::with_capacity(ids.len());
     for id in ids {
-        let done = unknown_messages::restore(&store, &id, by, None).await;
-        if done.is_ok() {
-            fault::point("console.raw_restored");
-        }
+        let done = unknown_messages::restore(&store, &id, by).await;
         results.push((id, done));
     }
     render_results(session, &results)

@@ -3,23 +3,19 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sexton_store::bulk::{self, Bulk};
-use sexton_store::{Store, instances};
-use tokio::time::{Instant, sleep};
+use sexton_operations::bulks::blocked_questions::{BlockedNotice, describe_blocked};
+use sexton_operations::bulks::watch::{Watch, is_scheduler_running, summary};
+use sexton_store::Store;
+use sexton_store::bulk::Bulk;
+use tokio::time::sleep;
 
-use super::blocked_questions;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::show::{Progress, lines};
-use crate::verify_command::COMMAND_TIMEOUT;
 
 /// Between two looks.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// When no answer has come for so long, nobody's command is being asked.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(COMMAND_TIMEOUT.as_secs() + 5);
-/// A scheduler that was not heard of for so long is not at work, in milliseconds.
-const MAX_HEARTBEAT_AGE_MS: i64 = 30_000;
 
 /// Watches until the bulk has ended, and says how; an interrupt ends the watching alone. Without a
 /// scheduler at work nobody waits, nor when nothing is left to do but what a command has to be asked of.
@@ -33,69 +29,42 @@ pub(super) async fn follow(
     detach: bool,
     session: &Session,
 ) -> Result<(), Failure> {
-    let mut bulk = find(store, id).await?;
+    let mut watch = Watch::new(id);
+    let mut seen = watch.poll(store).await?;
     if detach || !is_scheduler_running(store).await? {
-        return match count_unanswered(store, &bulk).await? {
-            0 => render_detached(&bulk, detach, session),
-            left => render_unanswered(&bulk, left, session),
+        return match seen.unanswered {
+            0 => render_detached(&seen.bulk, detach, session),
+            left => render_unanswered(&seen.bulk, left, session),
         };
     }
     let progress = Progress::new(usize::MAX);
     let interrupt = tokio::signal::ctrl_c();
     tokio::pin!(interrupt);
-    let mut waiting = (0, Instant::now());
-    let mut notice = blocked_questions::BlockedNotice::default();
-    while matches!(bulk.state.as_str(), "preparing" | "running") {
-        let left = count_unanswered(store, &bulk).await?;
-        if left != waiting.0 {
-            waiting = (left, Instant::now());
-        }
-        let only_unanswered_left = bulk.prepared_at.is_some() && left >= bulk.remaining() as u64;
-        if left > 0 && only_unanswered_left && waiting.1.elapsed() > ANSWER_TIMEOUT {
+    let mut notice = BlockedNotice::default();
+    while seen.is_running() {
+        let (bulk, left) = (&seen.bulk, seen.unanswered);
+        if seen.is_stalled {
             drop(progress);
-            return render_unanswered(&bulk, left, session);
+            return render_unanswered(bulk, left, session);
         }
-        notice.update(store, &bulk, &progress).await?;
+        if let Some(blocked) = notice.poll(store, bulk).await? {
+            progress.warn(&format!("bulk {}: {}", bulk.id, describe_blocked(blocked)));
+        }
         progress.set((bulk.selected - bulk.remaining()) as u64, bulk.selected as u64);
         tokio::select! {
             _ = &mut interrupt => {
                 drop(progress);
                 return match left {
-                    0 => render_detached(&bulk, true, session),
-                    left => render_unanswered(&bulk, left, session),
+                    0 => render_detached(bulk, true, session),
+                    left => render_unanswered(bulk, left, session),
                 };
             }
             () = sleep(POLL_INTERVAL) => {}
         }
-        bulk = find(store, id).await?;
+        seen = watch.poll(store).await?;
     }
     drop(progress);
-    render_end(&bulk, session)
-}
-
-/// One bulk.
-///
-/// # Errors
-///
-/// [`Failure::NotFound`].
-pub(super) async fn find(store: &Store, id: i64) -> Result<Bulk, Failure> {
-    bulk::find(store, id).await?.ok_or_else(|| {
-        Failure::NotFound(format!(
-            "there is no bulk {id}; `sexton failed bulks` shows those there are"
-        ))
-    })
-}
-
-async fn is_scheduler_running(store: &Store) -> Result<bool, Failure> {
-    let all = instances::list(store, None).await?;
-    Ok(all.iter().any(|it| it.kind == "scheduler" && it.silent_ms < MAX_HEARTBEAT_AGE_MS))
-}
-
-/// How many of a bulk that goes on wait for a command's answer.
-async fn count_unanswered(store: &Store, bulk: &Bulk) -> Result<u64, Failure> {
-    let waits = matches!(bulk.state.as_str(), "preparing" | "running")
-        && bulk.verify.as_deref() == Some("command");
-    if waits { Ok(bulk::count_unasked(store, bulk.id).await?) } else { Ok(0) }
+    render_end(&seen.bulk, session)
 }
 
 fn render_unanswered(bulk: &Bulk, left: u64, session: &Session) -> Result<(), Failure> {
@@ -158,27 +127,4 @@ fn render_end(bulk: &Bulk, session: &Session) -> Result<(), Failure> {
         _ if session.out.is_json() => Ok(()),
         _ => session.out.print(format!("Bulk {id}: {progress_text}.")),
     }
-}
-
-/// How far it is, in words.
-pub(super) fn summary(bulk: &Bulk) -> String {
-    let done = match bulk.kind.as_str() {
-        "discard" => "discarded",
-        "restore" => "restored",
-        _ => "requeued",
-    };
-    let mut parts = vec![format!("{} of {} {done}", bulk.done, bulk.selected)];
-    if bulk.refused > 0 {
-        parts.push(format!("{} were not, somebody else was faster", bulk.refused));
-    }
-    if bulk.resolved > 0 {
-        parts.push(format!("{} had happened already", bulk.resolved));
-    }
-    if bulk.left_alone > 0 {
-        parts.push(format!("{} left as they are", bulk.left_alone));
-    }
-    if bulk.remaining() > 0 {
-        parts.push(format!("{} to go", bulk.remaining()));
-    }
-    parts.join(", ")
 }

@@ -1,22 +1,18 @@
 //! `sexton jobs apply`: read and check everything, then one transaction.
 
-use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use sexton_model::id::JobId;
-use sexton_model::job::JobSpec;
-use sexton_model::jobs_file::{self, Problem};
-use sexton_service::fault;
-use sexton_store::Store;
-use sexton_store::jobs::{self, Applied, ApplyError};
-use uuid::Uuid;
+use sexton_model::jobs_file::Problem;
+use sexton_operations::jobs::apply::{ApplyOptions, apply};
+use sexton_operations::jobs::files::JobsFiles;
+use sexton_operations::params_schemas::{JobMismatch, validate_jobs};
+use sexton_store::jobs::Applied;
 
 use super::Apply;
-use super::input_files::{find_name_lines, read_text};
 use crate::confirm::confirm;
 use crate::failure::Failure;
-use crate::params_validation::{self, JobMismatch};
+use crate::input_files::read_text;
 use crate::session::Session;
 use crate::show::{line, lines};
 
@@ -26,16 +22,14 @@ const MAX_NAMED: usize = 50;
 const MAX_CHANGE_CHARS: usize = 300;
 
 pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Failure> {
-    let files = Files::read(&arguments.files)?;
+    let files = JobsFiles::read(&read_files(&arguments.files)?)?;
     let store = session.store().await?;
-    let request = |dry_run| jobs::Apply {
-        specs: &files.specs,
-        actor: &session.actor,
-        dry_run,
-        prune: arguments.prune,
+    let &Apply { dry_run, prune, .. } = arguments;
+    let apply = async |dry_run| {
+        apply(&store, &files, ApplyOptions { dry_run, prune }, &session.actor).await
     };
-    if arguments.prune && !arguments.dry_run {
-        let preview = call(&store, request(true), &files).await?;
+    if prune && !dry_run {
+        let preview = apply(true).await?;
         let count = preview.paused.len();
         if count > 0 {
             let what = format!(
@@ -45,23 +39,30 @@ pub(super) async fn run(arguments: &Apply, session: &Session) -> Result<(), Fail
             confirm(&what, arguments.yes)?;
         }
     }
-    let mismatches = params_validation::validate_jobs(&store, &files.specs).await?;
+    let mismatches = validate_jobs(&store, &files.specs).await?;
     let problems: Vec<Problem> =
         mismatches.iter().map(|mismatch| files.mismatch_problem(mismatch)).collect();
     if arguments.strict && !problems.is_empty() {
         return Err(Failure::Problems(problems));
     }
-    let applied = call(&store, request(arguments.dry_run), &files).await?;
-    let changed = [applied.created.len(), applied.changed.len(), applied.paused.len()];
-    if !arguments.dry_run && changed.iter().sum::<usize>() > 0 {
-        fault::point("console.applied");
-    }
+    let applied = apply(dry_run).await?;
     if session.out.is_json() {
-        return session.out.document(&document(&applied, &mismatches, arguments.dry_run));
+        return session.out.document(&document(&applied, &mismatches, dry_run));
     }
-    render(&applied, arguments.dry_run, session)?;
+    render(&applied, dry_run, session)?;
     warn(&problems);
     Ok(())
+}
+
+/// The files' names and texts.
+fn read_files(paths: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    let read = |path: &PathBuf| -> Result<(String, String), Failure> {
+        let name = path.display().to_string();
+        let text = read_text(path)
+            .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
+        Ok((name, text))
+    };
+    paths.iter().map(read).collect()
 }
 
 /// On standard error, since what was asked for is done.
@@ -71,86 +72,6 @@ fn warn(problems: &[Problem]) {
     }
     if problems.len() > MAX_NAMED {
         eprintln!("sexton: warning: … and {} more", problems.len() - MAX_NAMED);
-    }
-}
-
-async fn call(store: &Store, request: jobs::Apply<'_>, files: &Files) -> Result<Applied, Failure> {
-    let fresh_id = || JobId::new(Uuid::now_v7());
-    jobs::apply(store, request, fresh_id, None).await.map_err(|error| match error {
-        ApplyError::Problems(problems) => {
-            Failure::Problems(problems.into_iter().map(|problem| files.locate(problem)).collect())
-        }
-        ApplyError::TooMany(_) => Failure::Usage(format!("{error}; apply them in several calls")),
-        ApplyError::Locked => Failure::Failed(error.to_string()),
-        ApplyError::Store(error) => error.into(),
-    })
-}
-
-/// What the files hold.
-#[derive(Default)]
-struct Files {
-    specs: Vec<JobSpec>,
-    /// By job, for problems that are found later: file and line.
-    places: HashMap<String, (String, Option<usize>)>,
-}
-
-impl Files {
-    /// Reads all files and reports the problems of all of them.
-    fn read(paths: &[impl AsRef<Path>]) -> Result<Self, Failure> {
-        let mut files = Self::default();
-        let mut problems = Vec::new();
-        for path in paths {
-            let name = path.as_ref().display().to_string();
-            let text = read_text(path.as_ref())
-                .map_err(|error| Failure::Failed(format!("{name} cannot be read: {error}")))?;
-            match jobs_file::parse(&name, &text) {
-                Ok(specs) => problems.extend(files.add(&name, &text, specs)),
-                Err(found) => problems.extend(found),
-            }
-        }
-        if problems.is_empty() { Ok(files) } else { Err(Failure::Problems(problems)) }
-    }
-
-    /// Takes in one file's jobs; returns those that another file has too, as problems.
-    fn add(&mut self, file: &str, text: &str, specs: Vec<JobSpec>) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let lines = find_name_lines(text);
-        for spec in specs {
-            let line = lines.get(spec.name.as_str()).copied();
-            if let Some((other, _)) = self.places.get(&spec.name) {
-                problems.push(Problem {
-                    file: file.to_owned(),
-                    line,
-                    job: Some(spec.name),
-                    field: Some("name".to_owned()),
-                    message: format!("this name is already used by a job in {other}"),
-                });
-                continue;
-            }
-            self.places.insert(spec.name.clone(), (file.to_owned(), line));
-            self.specs.push(spec);
-        }
-        problems
-    }
-
-    fn mismatch_problem(&self, mismatch: &JobMismatch) -> Problem {
-        self.locate(Problem {
-            file: String::new(),
-            line: None,
-            job: Some(mismatch.job.clone()),
-            field: Some("params".to_owned()),
-            message: format!(
-                "do not fit what a worker at work says of the task: {}",
-                mismatch.describe()
-            ),
-        })
-    }
-
-    fn locate(&self, mut problem: Problem) -> Problem {
-        if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
-            (problem.file, problem.line) = (file.clone(), *line);
-        }
-        problem
     }
 }
 

@@ -1,45 +1,27 @@
 //! `sexton jobs delete`: say what it has, ask, delete.
 
 use serde_json::json;
-use sexton_service::fault;
-use sexton_store::Store;
-use sexton_store::jobs::{self, DeleteError, Deleted, UnderWay};
-use sexton_store::operator::AuditContext;
+use sexton_operations::jobs::delete::delete;
+use sexton_store::jobs::{Delete as DeleteRequest, Deleted, UnderWay};
 
-use super::{Delete, missing};
+use super::Delete;
 use crate::confirm::confirm;
 use crate::failure::Failure;
 use crate::session::Session;
 
 pub(super) async fn run(arguments: &Delete, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let by = AuditContext { actor: &session.actor, reason: Some(&arguments.reason) };
-    let request = jobs::Delete { name: &arguments.name, cancel: arguments.cancel, dry_run: true };
-    let preview = call(&store, request, by).await?;
+    let (name, cancel) = (&arguments.name, arguments.cancel);
+    let delete = async |dry_run| {
+        let request = DeleteRequest { name, cancel, dry_run };
+        delete(&store, request, &session.actor, &arguments.reason).await
+    };
+    let preview = delete(true).await?;
     if arguments.dry_run {
         return render(&preview, arguments, session);
     }
     confirm(&question(&preview.under_way, arguments), arguments.yes)?;
-    let done = call(&store, jobs::Delete { dry_run: false, ..request }, by).await?;
-    fault::point("console.deleted");
-    render(&done, arguments, session)
-}
-
-async fn call(
-    store: &Store,
-    request: jobs::Delete<'_>,
-    by: AuditContext<'_>,
-) -> Result<Deleted, Failure> {
-    match jobs::delete(store, request, by, None).await {
-        Ok(deleted) => Ok(deleted),
-        Err(DeleteError::Missing(name)) => Err(missing(store, &name).await),
-        Err(DeleteError::Store(error)) => Err(error.into()),
-        Err(error @ DeleteError::UnderWay { .. }) => Err(Failure::NothingDone(format!(
-            "{error}; wait for them (`sexton jobs pause` lets no others begin), or add --cancel"
-        ))),
-        Err(error @ DeleteError::Reserved(_)) => Err(Failure::Usage(error.to_string())),
-        Err(error @ DeleteError::Locked(_)) => Err(Failure::Failed(error.to_string())),
-    }
+    render(&delete(false).await?, arguments, session)
 }
 
 fn question(under_way: &UnderWay, arguments: &Delete) -> String {

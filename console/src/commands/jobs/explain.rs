@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use sexton_model::zone::Zone;
+use sexton_operations::job_names;
+use sexton_operations::ledger::{Answer, ExplainedFiring, FiringRequest, FiringSelector, explain};
 use sexton_store::ledger::zone_of;
 
-use super::{Explain, missing, time_argument};
+use super::Explain;
 use crate::failure::Failure;
-use crate::ledger::{self, Answer, ExplainedFiring, FiringSelector};
 use crate::session::Session;
 use crate::show::{Cell, Facts, Table, Tone, ago, instant, line, precise};
 
@@ -16,27 +17,17 @@ const MAX_WHY_CHARS: usize = 200;
 pub(super) async fn run(arguments: &Explain, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
     let name = &arguments.name;
-    let Some(job) = ledger::find(&store, name).await? else {
-        return Err(missing(&store, name).await);
-    };
+    let job = job_names::find_including_deleted(&store, name).await?;
     let zone = arguments.tz.unwrap_or_else(|| zone_of(&job));
-    let now = session.now(&store).await?;
-    let read = |option, text: &str| time_argument::parse(option, text, zone, now);
-    let selector = match (&arguments.at, &arguments.from) {
-        (Some(at), _) => FiringSelector::At(read("--at", at)?),
-        (None, Some(from)) => {
-            let to = arguments.to.as_deref().map(|to| read("--to", to)).transpose()?;
-            let (from, to) = (read("--from", from)?, to.unwrap_or(now));
-            if to < from {
-                return Err(Failure::Usage("--to is before --from".to_owned()));
-            }
-            FiringSelector::Between { from, to, most: arguments.limit }
-        }
-        (None, None) => return Err(Failure::Usage("say --at, or --from".to_owned())),
+    let request = FiringRequest {
+        at: arguments.at.as_deref(),
+        from: arguments.from.as_deref(),
+        to: arguments.to.as_deref(),
+        zone: Some(zone),
+        limit: arguments.limit,
     };
-    let Some(answer) = ledger::explain(&store, &job, selector, None).await? else {
-        return Err(missing(&store, name).await);
-    };
+    let selector = request.read(&job, session.now(&store).await?)?;
+    let answer = explain(&store, &job, selector, None).await?;
     if session.out.is_json() {
         return session.out.document(&answer);
     }

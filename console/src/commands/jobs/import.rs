@@ -11,7 +11,6 @@ use sexton_model::jobs_file::MAX_FILE_BYTES;
 use sexton_model::zone::Zone;
 use sexton_service::clock;
 
-use super::input_files::read_text;
 use crate::commands::cron::parse_zone;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -19,6 +18,7 @@ use crate::import::{
     ImportError, ImportOutcome, LeftOut, MAX_TASKS_BYTES, crontab, jobs_file, kubernetes,
     tasks_file,
 };
+use crate::input_files::read_text;
 use crate::session::Session;
 use crate::show::lines;
 

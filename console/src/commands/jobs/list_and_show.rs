@@ -1,23 +1,16 @@
 //! `sexton jobs list` and `sexton jobs show`.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::Value;
 use sexton_model::duration;
-use sexton_model::plan::Timetable;
-use sexton_store::jobs::{self, Job, JobFilter, LastExecution};
-use sexton_store::{executions, gaps, operator};
+use sexton_operations::jobs::details::{self, JobDetails, JobPage};
+use sexton_store::jobs::{Job, JobFilter};
 
-use super::{List, Status, missing};
+use super::{List, Status};
 use crate::commands::executions as execution_commands;
 use crate::failure::Failure;
-use crate::secrets::{mask_actions, mask_executions};
 use crate::session::Session;
 use crate::show::{self, Cell, Facts, Table, Tone, ago, instant, roughly};
-
-/// How much of a job's past and future is shown.
-const MAX_SHOWN: i64 = 5;
 
 pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
@@ -27,22 +20,11 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
     });
     let filter =
         JobFilter { names: None, containing: arguments.name, status, after: arguments.after };
-    let found = if arguments.deleted {
-        jobs::list_deleted(&store, &filter, arguments.limit).await?
-    } else {
-        jobs::list(&store, &filter, arguments.limit).await?
-    };
-    let ids: Vec<_> = found.iter().map(|job| job.id).collect();
-    let last: HashMap<_, _> = jobs::last_executions(&store, &ids)
-        .await?
-        .into_iter()
-        .map(|last| (last.job_id, last))
-        .collect();
+    let page = details::list(&store, &filter, arguments.deleted, arguments.limit).await?;
     if session.out.is_json() {
-        let rows: Vec<Value> =
-            found.iter().map(|job| with_last(job, last.get(&job.id))).collect::<Result<_, _>>()?;
-        return session.out.document(&rows);
+        return session.out.document(&page.documents()?);
     }
+    let JobPage { jobs: found, last } = page;
     if found.is_empty() {
         return session
             .out
@@ -81,26 +63,13 @@ pub(super) async fn list(arguments: List, session: &Session) -> Result<(), Failu
 
 pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
     let store = session.store().await?;
-    let Some(job) = jobs::find_including_deleted(&store, name).await? else {
-        return Err(missing(&store, name).await);
-    };
-    let filter = executions::ExecutionFilter { job: Some(job.id), ..Default::default() };
-    let mut last = executions::list(&store, &filter, MAX_SHOWN).await?;
-    mask_executions(&mut last);
-    let gaps = gaps::list_by_job(&store, job.id, MAX_SHOWN).await?;
-    let mut actions = operator::list_by_job(&store, job.id, MAX_SHOWN).await?;
-    mask_actions(&mut actions);
-    let firings = next_firings(&job);
+    let details = details::show(&store, name).await?;
     if session.out.is_json() {
-        let mut document = serde_json::to_value(&job).map_err(|error| json_failure(&error))?;
-        document["next_firings"] = json!(firings);
-        document["last_executions"] = json!(last);
-        document["gaps"] = json!(gaps);
-        document["operator_actions"] = json!(actions);
-        return session.out.document(&document);
+        return session.out.document(&details.document()?);
     }
+    let JobDetails { job, next_firings, last_executions: last, gaps, actions } = details;
     let now = session.now(&store).await?;
-    session.out.facts(facts(&job, &firings, now))?;
+    session.out.facts(facts(&job, &next_firings, now))?;
     if !last.is_empty() {
         session.out.print("\nLast executions")?;
         session.out.table(execution_commands::table(&last, now))?;
@@ -116,16 +85,6 @@ pub(super) async fn show(name: &str, session: &Session) -> Result<(), Failure> {
         session.out.table(table)?;
     }
     execution_commands::render_actions(&actions, now, session)
-}
-
-fn with_last(job: &Job, last: Option<&LastExecution>) -> Result<Value, Failure> {
-    let mut row = serde_json::to_value(job).map_err(|error| json_failure(&error))?;
-    row["last_execution"] = json!(last);
-    Ok(row)
-}
-
-fn json_failure(error: &serde_json::Error) -> Failure {
-    Failure::Failed(format!("the answer is no JSON: {error}"))
 }
 
 fn schedule_cell(job: &Job) -> Cell {
@@ -146,21 +105,6 @@ fn next_cell(job: &Job, now: DateTime<Utc>) -> Cell {
         Some(at) => Cell::new(roughly(at, now)),
         None => Cell::none(),
     }
-}
-
-/// The nominal times from the job's cursor on; empty if it never fires again by itself.
-fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
-    let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
-    let cursor = job.cursor().ok().flatten();
-    let left =
-        job.max_runs.map_or(MAX_SHOWN, |most| i64::from(most - job.runs_used).clamp(0, MAX_SHOWN));
-    let mut at = cursor.map(|cursor| cursor.nominal);
-    let firings = std::iter::from_fn(|| {
-        let firing = at?;
-        at = timetable.as_ref().and_then(|table| table.next_after(firing));
-        Some(firing)
-    });
-    firings.take(left as usize).collect()
 }
 
 fn facts(job: &Job, firings: &[DateTime<Utc>], now: DateTime<Utc>) -> Facts {

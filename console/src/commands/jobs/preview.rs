@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 use serde_json::{Value, json};
-use sexton_model::cron::{Anomaly, Dialect, Expression};
-use sexton_model::job::Schedule;
+use sexton_model::cron::Anomaly;
 use sexton_model::lint::lint_horizon;
+use sexton_operations::jobs::clock_changes;
+use sexton_operations::jobs::scheduled::{MAX_JOBS, ScheduledJob, ScheduledJobs, load_jobs};
 
-use super::upcoming::{MAX_JOBS, ScheduledJob, ScheduledJobs, load_jobs};
 use crate::commands::cron::{anomaly_document, parse_instant, wall};
 use crate::failure::Failure;
 use crate::session::Session;
@@ -34,11 +34,7 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
         None => session.now(&store).await?,
     };
     let until = lint_horizon(from);
-    let mut found: Vec<(&ScheduledJob, Anomaly)> =
-        jobs.iter().flat_map(|job| anomalies(job, from, until)).collect();
-    found.sort_by(|(job, a), (other, b)| {
-        (a.change_at, &job.row.name).cmp(&(b.change_at, &other.row.name))
-    });
+    let mut found = clock_changes::list(&jobs, from, until);
     let more = found.len().saturating_sub(MAX_SHOWN);
     found.truncate(MAX_SHOWN);
     if session.out.is_json() {
@@ -72,22 +68,6 @@ pub(super) async fn run(arguments: &Preview, session: &Session) -> Result<(), Fa
             .print(format!("Only {MAX_JOBS} jobs were looked at; name those that you mean."))?;
     }
     Ok(())
-}
-
-fn anomalies(
-    job: &ScheduledJob,
-    from: DateTime<Utc>,
-    until: DateTime<Utc>,
-) -> impl Iterator<Item = (&ScheduledJob, Anomaly)> {
-    let read = match &job.spec.schedule {
-        Schedule::Cron { expression } => {
-            Expression::parse(expression, Dialect::Any, &job.spec.name).ok()
-        }
-        _ => None,
-    };
-    let (zone, dst) = (job.spec.timezone, job.spec.dst);
-    let all = read.map(|expression| expression.anomalies(from, until, zone, dst));
-    all.unwrap_or_default().into_iter().map(move |anomaly| (job, anomaly))
 }
 
 fn table(found: &[(&ScheduledJob, Anomaly)]) -> Table {

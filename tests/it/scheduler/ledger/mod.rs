@@ -7,9 +7,10 @@ mod oracle;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sexton_console::ledger::{FiringSelector, explain, find};
 use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::job::{JobSpec, Misfire, MisfirePolicy, Overlap, Schedule};
+use sexton_operations::job_names::find_including_deleted;
+use sexton_operations::ledger::{FiringSelector, explain};
 use sexton_scheduler::background_loop::BackgroundLoop;
 use sexton_store::backfill::{self, Backfill};
 use sexton_store::jobs::{Apply, Delete, apply, delete, pause, resume};
@@ -194,13 +195,12 @@ impl<'a> Story<'a> {
 
     /// What the ledger says of everything up to an hour ahead, page by page.
     async fn explain_all(&self) -> Vec<ExplainedFiring> {
-        let job = find(self.f.db.store(), &self.name).await.unwrap().unwrap();
+        let job = find_including_deleted(self.f.db.store(), &self.name).await.unwrap();
         let (mut from, to) = (self.oracle.begin() - TimeDelta::days(1), self.horizon());
         let mut all = Vec::new();
         loop {
             let when = FiringSelector::Between { from, to, most: 777 };
-            let answer =
-                explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap().unwrap();
+            let answer = explain(self.f.db.store(), &job, when, Some(self.now)).await.unwrap();
             all.extend(answer.firings.into_iter().map(|firing| ExplainedFiring {
                 at: firing.scheduled_for,
                 behind: firing.into_key.or(firing.actor),
@@ -224,13 +224,12 @@ impl<'a> Story<'a> {
         }
         assert_eq!(told.len(), walk.len(), "story {seed}");
         // One instant says the same as the range, and what is none is told as such.
-        let job = find(self.f.db.store(), &self.name).await.unwrap().unwrap();
+        let job = find_including_deleted(self.f.db.store(), &self.name).await.unwrap();
         for _ in 0..20 {
             let span = (self.horizon() - self.oracle.begin()).num_seconds() as u64;
             let at = self.oracle.begin() + TimeDelta::seconds(self.draw.below(span) as i64);
             let answer = explain(self.f.db.store(), &job, FiringSelector::At(at), Some(self.now))
                 .await
-                .unwrap()
                 .unwrap();
             let place = walk.partition_point(|told| told.at < at);
             if let Some(told) = walk.get(place).filter(|told| told.at == at) {

@@ -7,14 +7,15 @@ use chrono::{DateTime, Utc};
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::jobs_file::{self, Problem};
 use sexton_model::lint::{Code, Finding, RunTimes, Severity, of_job, same_minute};
+use sexton_operations::jobs::files::find_name_lines;
+use sexton_operations::jobs::scheduled::{ScheduledJobs, load_jobs};
 use sexton_store::jobs::list_run_times;
 use uuid::Uuid;
 
 use super::{Lint, LocatedFinding};
-use crate::commands::jobs::input_files::{find_name_lines, read_text};
-use crate::commands::jobs::upcoming::{ScheduledJobs, load_jobs};
 use crate::failure::Failure;
 use crate::import::{self, crontab};
+use crate::input_files::read_text;
 use crate::session::Session;
 
 /// Jobs of one question for run times.

@@ -1,0 +1,123 @@
+//! What operators did: who, when, from where, why.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sexton_store::Store;
+use sexton_store::operator::{
+    ActionFilter, OperatorAction, PageStart, first_missing, list_actions, read_frontier,
+    still_writing,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::error::{InvalidRequest, OperationError};
+use crate::secrets::mask_actions;
+use crate::{execution_ids, instants, job_names};
+
+/// How long those are waited for who may be recording something: longer than almost any action takes.
+pub const WRITERS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often is asked whether they have ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Which actions, as a person writes it; all that is given must hold.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct AuditRequest<'a> {
+    /// By this operator: as the audit has it, or only what stands before the @.
+    pub actor: Option<&'a str>,
+    /// This action, in a word.
+    pub action: Option<&'a str>,
+    /// On this job or its executions.
+    pub job: Option<&'a str>,
+    /// On the execution whose id begins so.
+    pub execution: Option<&'a str>,
+    /// By this bulk, or on it.
+    pub bulk: Option<i64>,
+    /// At or after this; see [`crate::instants::parse`].
+    pub since: Option<&'a str>,
+    /// Before this.
+    pub until: Option<&'a str>,
+}
+
+impl AuditRequest<'_> {
+    /// Reads the request; `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] for an instant or an id that cannot be read, [`crate::error::NotFound`] for a job or an
+    /// execution that is not there.
+    pub async fn read(
+        self,
+        store: &Store,
+        now: DateTime<Utc>,
+    ) -> Result<ActionFilter, OperationError> {
+        let job = job_names::find_optional_id(store, self.job).await?;
+        let execution = match self.execution {
+            Some(text) => Some(execution_ids::resolve(store, text).await?),
+            None => None,
+        };
+        let instant = |field, text: Option<&str>| {
+            text.map(|text| instants::parse(text, now))
+                .transpose()
+                .map_err(|error| InvalidRequest::field(field, error.to_string()))
+        };
+        Ok(ActionFilter {
+            actor: self.actor.map(str::to_owned),
+            action: self.action.map(str::to_owned),
+            job,
+            execution,
+            bulk: self.bulk,
+            since: instant("since", self.since)?,
+            until: instant("until", self.until)?,
+        })
+    }
+}
+
+/// Lists at most `limit` actions; unless `unmasked`, without what looks like a secret.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(
+    store: &Store,
+    filter: &ActionFilter,
+    start: PageStart,
+    limit: i64,
+    unmasked: bool,
+) -> Result<Vec<OperatorAction>, OperationError> {
+    let mut found = list_actions(store, filter, start, limit).await?;
+    if !unmasked {
+        mask_actions(&mut found);
+    }
+    Ok(found)
+}
+
+/// Up to which number, from `after`, nothing can appear any more; and the first number behind that, if it
+/// is not the end of the audit.
+///
+/// Numbers are drawn before a transaction commits: an action may appear later than one with a higher number. So this
+/// waits, for at most [`WRITERS_TIMEOUT`], for those who may be recording something below what can be seen.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn wait_until_settled(
+    store: &Store,
+    after: i64,
+) -> Result<(i64, Option<i64>), OperationError> {
+    let seen = read_frontier(store).await?;
+    let whole = (seen.newest, None);
+    let (mut writers, deadline) = (seen.writers, Instant::now() + WRITERS_TIMEOUT);
+    // Without a number that is missing there is nothing to wait for.
+    if writers.is_empty() || first_missing(store, after, seen.newest).await?.is_none() {
+        return Ok(whole);
+    }
+    while !writers.is_empty() {
+        if Instant::now() >= deadline {
+            let missing = first_missing(store, after, seen.newest).await?;
+            return Ok(missing.map_or(whole, |missing| (missing - 1, Some(missing))));
+        }
+        sleep(POLL_INTERVAL).await;
+        writers = still_writing(store, &writers).await?;
+    }
+    Ok(whole)
+}

@@ -1,0 +1,104 @@
+//! Lists bulks, shows one, stops one or lets it go on.
+
+use std::collections::HashMap;
+
+use sexton_store::Store;
+use sexton_store::bulk::{self, BlockedQuestions, Bulk, ControlError, Item};
+
+use super::blocked_questions::find_blocked;
+use super::watch::find;
+use crate::actor::Actor;
+use crate::error::{BulkAction, Conflict, NotFound, OperationError};
+
+/// Executions that were not done, of one answer.
+const MAX_REFUSED: i64 = 100;
+
+/// All that is known of a bulk.
+#[derive(Debug)]
+pub struct BulkDetails {
+    /// The bulk.
+    pub bulk: Bulk,
+    /// The first hundred executions that were not done, and why.
+    pub refused: Vec<Item>,
+    /// What its questions wait for; `None`: for nothing but schedulers and workers that are there.
+    pub waits: Option<BlockedQuestions>,
+}
+
+/// Lists at most `limit` bulks with smaller numbers than `before`, the newest first.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(
+    store: &Store,
+    before: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Bulk>, OperationError> {
+    Ok(bulk::list(store, before, limit).await?)
+}
+
+/// What the questions of these bulks wait for, by the bulk's number.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list_blocked(
+    store: &Store,
+    bulks: &[Bulk],
+) -> Result<HashMap<i64, BlockedQuestions>, OperationError> {
+    let ids: Vec<i64> = bulks.iter().map(|bulk| bulk.id).collect();
+    Ok(bulk::list_blocked_questions(store, &ids, None).await?)
+}
+
+/// Shows one bulk.
+///
+/// # Errors
+///
+/// [`NotFound::Bulk`].
+pub async fn show(store: &Store, id: i64) -> Result<BulkDetails, OperationError> {
+    let bulk = find(store, id).await?;
+    let refused = bulk::list_items(store, id, &["refused", "left"], 0, MAX_REFUSED).await?;
+    let waits = find_blocked(store, id).await?;
+    Ok(BulkDetails { bulk, refused, waits })
+}
+
+/// Stops a bulk: what is done stays done, the rest is left as it is.
+///
+/// # Errors
+///
+/// [`Conflict::Bulk`] for one that has ended.
+pub async fn stop(
+    store: &Store,
+    id: i64,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<(), OperationError> {
+    let stopped = bulk::stop(store, id, actor.because(reason)).await;
+    stopped.map_err(|error| control_error(error, BulkAction::Stop))
+}
+
+/// Lets a bulk that was stopped or paused go on with the rest.
+///
+/// # Errors
+///
+/// [`Conflict::Bulk`] for one that was neither.
+pub async fn resume(
+    store: &Store,
+    id: i64,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<(), OperationError> {
+    let resumed = bulk::resume(store, id, actor.because(reason)).await;
+    resumed.map_err(|error| control_error(error, BulkAction::Resume))
+}
+
+fn control_error(error: ControlError, action: BulkAction) -> OperationError {
+    match error {
+        ControlError::Missing(id) => NotFound::Bulk(id).into(),
+        ControlError::WrongState(bulk) => {
+            let Bulk { id, state, stopped_by, .. } = *bulk;
+            Conflict::Bulk { id, action, state, stopped_by }.into()
+        }
+        ControlError::Store(error) => error.into(),
+    }
+}

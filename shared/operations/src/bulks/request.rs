@@ -1,0 +1,194 @@
+//! Previews a bulk, and writes it down.
+
+use serde_json::{Value, json};
+use sexton_model::bulk::BulkKind;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::rate::Rate;
+use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk, Preview};
+use sexton_store::{Store, failures, status};
+
+use super::watch::find;
+use crate::actor::Actor;
+use crate::error::{Conflict, InvalidRequest, OperationError};
+use crate::failed::selection::{Selection, current_attempts};
+
+/// Who says whether an effect has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verifier<'a> {
+    /// The verify tasks of the jobs that have one.
+    Tasks,
+    /// Nobody, though jobs may have one.
+    Nobody,
+    /// This command, on the operator's machine; see [`super::verify`].
+    Command(&'a str),
+}
+
+impl Verifier<'_> {
+    /// As the store has it, where `any` job has a verify task: a bulk may select more than its preview has seen.
+    pub(super) const fn to_store(self, any: bool) -> Option<&'static str> {
+        match self {
+            Self::Command(_) => Some("command"),
+            Self::Tasks if any => Some("task"),
+            Self::Nobody if any => Some("none"),
+            Self::Tasks | Self::Nobody => None,
+        }
+    }
+}
+
+/// What is done, beside to which.
+#[derive(Clone, Copy, Debug)]
+pub struct BulkAction<'a> {
+    /// The kind.
+    pub kind: BulkKind,
+    /// So many first; the rest only when all of these have ended well.
+    pub canary: Option<u32>,
+    /// The pool they are sent to.
+    pub pool: Option<&'a str>,
+    /// Who is asked of each first.
+    pub verify: Verifier<'a>,
+    /// How fast; `None`: as fast as the tickets are published.
+    pub rate: Option<Rate>,
+    /// Why, for the audit.
+    pub reason: Option<&'a str>,
+}
+
+impl<'a> BulkAction<'a> {
+    /// Without any terms.
+    pub const fn new(kind: BulkKind, rate: Option<Rate>, reason: Option<&'a str>) -> Self {
+        Self { kind, canary: None, pool: None, verify: Verifier::Nobody, rate, reason }
+    }
+}
+
+/// What a bulk would do, as of the moment at which it was looked at.
+#[derive(Debug)]
+pub struct BulkPreview {
+    /// How many executions of which jobs and pools.
+    pub counts: Preview,
+    targets: Targets,
+}
+
+#[derive(Debug)]
+enum Targets {
+    Filter(Value),
+    /// Each at the attempt that it had then, so that a bulk never takes a later failure.
+    Ids(Vec<(ExecutionId, AttemptNumber)>),
+}
+
+/// Counts what a bulk of this selection would do; changes nothing.
+///
+/// # Errors
+///
+/// [`OperationError::Failed`] for a filter while older failures are still being brought in: it would miss some.
+pub async fn preview(store: &Store, selection: &Selection) -> Result<BulkPreview, OperationError> {
+    match selection {
+        Selection::Filter(filter) => {
+            if !failures::is_backfilled(store).await? {
+                let text = "what failed before the migration is not all in the register yet, so a filter \
+                            would miss some; the schedulers bring it in, try again in a while, or name the ids";
+                return Err(OperationError::Failed(text.to_owned()));
+            }
+            let counts = bulk::preview(store, filter, None).await?;
+            Ok(BulkPreview { counts, targets: Targets::Filter(json!(filter)) })
+        }
+        Selection::Ids(ids) => {
+            let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
+            let counts = bulk::preview_ids(store, &raw).await?;
+            let targets = Targets::Ids(current_attempts(store, ids).await?);
+            Ok(BulkPreview { counts, targets })
+        }
+    }
+}
+
+impl BulkPreview {
+    /// Refuses a bulk of nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict::NoExecutions`].
+    pub fn check(&self) -> Result<(), Conflict> {
+        if self.counts.count == 0 {
+            return Err(Conflict::NoExecutions { left_out: self.counts.muted.clone() });
+        }
+        Ok(())
+    }
+
+    /// Writes a bulk of what was previewed, and returns its number. A filter selects what had failed by the preview.
+    ///
+    /// A crash before the commit leaves nothing; after it, the schedulers carry the bulk out.
+    ///
+    /// # Errors
+    ///
+    /// [`Conflict::NoExecutions`], and those of the database.
+    pub async fn create(
+        &self,
+        store: &Store,
+        action: BulkAction<'_>,
+        actor: &Actor,
+    ) -> Result<i64, OperationError> {
+        self.check()?;
+        let any = bulk::any_job_has_verify_task(store).await?;
+        let new = NewBulk {
+            kind: action.kind,
+            asked: match &self.targets {
+                Targets::Filter(filter) => BulkSelector::Filter(filter),
+                Targets::Ids(ids) => BulkSelector::Ids(ids),
+            },
+            asked_at: self.counts.asked_at,
+            rate: action.rate,
+            canary: action.canary,
+            pool: action.pool,
+            verify: action.verify.to_store(any).filter(|_| action.kind == BulkKind::Requeue),
+        };
+        Ok(bulk::create(store, &new, actor.because(action.reason)).await?)
+    }
+}
+
+/// Finds a bulk whose discards can be taken back: it discarded, and has ended.
+///
+/// # Errors
+///
+/// [`InvalidRequest`] for a bulk of another kind, [`Conflict::BulkStillDiscards`] for one that goes on.
+pub async fn find_discarding(store: &Store, id: i64) -> Result<Bulk, OperationError> {
+    let bulk = find(store, id).await?;
+    if bulk.kind != BulkKind::Discard.as_str() {
+        let text = format!("bulk {id} was a {}, there is nothing to restore", bulk.kind);
+        return Err(InvalidRequest::Other(text).into());
+    }
+    if !matches!(bulk.state.as_str(), "done" | "stopped") {
+        return Err(Conflict::BulkStillDiscards { id, state: bulk.state }.into());
+    }
+    Ok(bulk)
+}
+
+/// Refuses to restore what a bulk has not discarded.
+///
+/// # Errors
+///
+/// [`Conflict::NothingDiscarded`].
+pub const fn check_discarded(bulk: &Bulk) -> Result<(), Conflict> {
+    if bulk.done == 0 { Err(Conflict::NothingDiscarded(bulk.id)) } else { Ok(()) }
+}
+
+/// Writes a bulk that takes back what `discarding` has discarded, and returns its number.
+///
+/// # Errors
+///
+/// [`Conflict::NothingDiscarded`].
+pub async fn create_restore(
+    store: &Store,
+    discarding: &Bulk,
+    rate: Option<Rate>,
+    (actor, reason): (&Actor, Option<&str>),
+) -> Result<i64, OperationError> {
+    check_discarded(discarding)?;
+    let new = NewBulk {
+        kind: BulkKind::Restore,
+        asked: BulkSelector::Bulk(discarding.id),
+        asked_at: status::clock(store).await?,
+        rate,
+        canary: None,
+        pool: None,
+        verify: None,
+    };
+    Ok(bulk::create(store, &new, actor.because(reason)).await?)
+}

@@ -1,0 +1,58 @@
+//! Requeues of a few executions whose jobs have a verify task: a bulk of them, since the question takes a while and must
+//! survive the program that asked.
+
+use sexton_model::bulk::BulkKind;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::bulk::{self, BulkSelector, NewBulk};
+use sexton_store::{Store, status};
+
+use super::request::Verifier;
+use crate::actor::Actor;
+use crate::error::OperationError;
+use crate::failed::actions::find_failed;
+
+/// How many of these executions are of jobs that have a verify task.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn count_with_verify_task(
+    store: &Store,
+    ids: &[ExecutionId],
+) -> Result<u64, OperationError> {
+    let raw: Vec<_> = ids.iter().map(|id| id.get()).collect();
+    Ok(bulk::count_with_verify_task(store, &raw).await?)
+}
+
+/// Writes a bulk that asks the verify task of each execution, at most 1,000, and requeues those whose effect has not
+/// happened; returns its number. With `attempt`, only at that attempt number; otherwise at the one that each has now.
+///
+/// A crash before it is written leaves nothing; after it the schedulers ask and requeue.
+///
+/// # Errors
+///
+/// [`crate::error::Conflict::Execution`] for an execution that is not failed (at the attempt that was seen); nothing is
+/// written then.
+pub async fn requeue(
+    store: &Store,
+    ids: &[ExecutionId],
+    attempt: Option<AttemptNumber>,
+    pool: Option<&str>,
+    (actor, reason): (&Actor, Option<&str>),
+) -> Result<i64, OperationError> {
+    let asked_at = status::clock(store).await?;
+    let mut seen = Vec::with_capacity(ids.len());
+    for id in ids {
+        seen.push((*id, find_failed(store, *id, attempt).await?.1));
+    }
+    let new = NewBulk {
+        kind: BulkKind::Requeue,
+        asked: BulkSelector::Ids(&seen),
+        asked_at,
+        rate: None,
+        canary: None,
+        pool,
+        verify: Verifier::Tasks.to_store(true),
+    };
+    Ok(bulk::create(store, &new, actor.because(reason)).await?)
+}

@@ -1,0 +1,103 @@
+//! The connection to the database that operations run over.
+
+use std::time::Duration;
+
+use sexton_service::settings::{ConsoleSettings, SettingsErrors};
+use sexton_store::{Store, StoreError, StoreOptions};
+use tokio::time::timeout;
+
+use crate::actor::Actor;
+
+/// How long the first connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why there is no connection, or none that is of use.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The settings.
+    #[error(transparent)]
+    Settings(#[from] SettingsErrors),
+    /// The database does not answer, or refuses the connection.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The schema is older or newer than this program.
+    #[error("the database is not ready for this program: {0}; run `sexton migrate`")]
+    Schema(String),
+    /// Anything else about the database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How to reach the servers, and on whose behalf.
+#[derive(Clone, Copy, Debug)]
+pub struct Connector<'a> {
+    /// Where the servers are.
+    pub settings: &'a ConsoleSettings,
+    /// Every action over the connections is recorded with this actor's origin.
+    pub actor: &'a Actor,
+    /// As PostgreSQL lists the connections.
+    pub application: &'a str,
+    /// The most connections that are opened, at least 1.
+    pub connections: u32,
+}
+
+impl Connector<'_> {
+    /// Connects to the database, whatever its schema, and waits at most five seconds for an answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Unreachable`] with the server's name and the reason.
+    pub async fn open_any_schema(&self) -> Result<Store, ConnectError> {
+        let server = self.settings.database_url()?;
+        let options = StoreOptions {
+            pool_size: self.connections,
+            // The answer about an unreachable server is the probe's.
+            acquire_timeout: CONNECT_TIMEOUT * 2,
+            from_where: self.actor.origin.clone(),
+            ..StoreOptions::new(server.expose(), self.application)
+        };
+        let store = Store::open(&options)?;
+        // At the same time: the pool would keep trying and hide the reason.
+        let both = async { tokio::try_join!(store.check_settings(), store.ping()) };
+        match timeout(CONNECT_TIMEOUT, both).await {
+            Ok(Ok(_)) => Ok(store),
+            Ok(Err(error)) => Err(unreachable(&server.to_string(), &error)),
+            Err(_) => Err(ConnectError::Unreachable(format!(
+                "the database at {server} does not answer within {} s; check DATABASE_URL and that \
+                 PostgreSQL runs",
+                CONNECT_TIMEOUT.as_secs()
+            ))),
+        }
+    }
+
+    /// Connects as [`Self::open_any_schema`], and checks that this program knows the schema, so that a missing table
+    /// is never the message.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open_any_schema`], and [`ConnectError::Schema`].
+    pub async fn open(&self) -> Result<Store, ConnectError> {
+        let store = self.open_any_schema().await?;
+        match store.check_schema().await {
+            Err(StoreError::Schema(why)) => Err(ConnectError::Schema(why)),
+            other => Ok(other.map(|()| store)?),
+        }
+    }
+}
+
+fn unreachable(server: &str, error: &StoreError) -> ConnectError {
+    ConnectError::Unreachable(match error {
+        StoreError::Unavailable(cause) => format!(
+            "the database at {server} does not answer: {cause}; check DATABASE_URL and that \
+             PostgreSQL runs"
+        ),
+        StoreError::Refused(cause) => format!(
+            "the database at {server} refuses the connection: {cause}; check user, password and \
+             database in DATABASE_URL"
+        ),
+        StoreError::SettingsNotApplied(why) => {
+            format!("the connection to the database at {server} is refused: {why}")
+        }
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,142 @@
+//! What `--fix` does: only what is safe while the platform works, and can be done twice.
+//!
+//! Each repair is one of the platform's own statements, or what a scheduler does when it connects.
+//! Whose decision needs settings that only a scheduler has (what follows a lost attempt) is left to
+//! it. A process that dies in between leaves the audit's record and perhaps the repair.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use sexton_broker::{Link, LinkState, PoolName};
+use sexton_service::settings::ConsoleSettings;
+use sexton_service::{clock, fault};
+use sexton_store::doctor::fix as write;
+use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
+use sexton_store::parked_messages::{self, ScanPosition};
+use sexton_store::{Store, reconcile};
+use tokio::time::timeout;
+
+use super::facts::{Facts, Rows};
+use super::gather::link_settings;
+use super::{Code, Finding};
+use crate::connect::{ConnectError, Connector};
+
+/// A process that was silent for so long is not heard of again, and if it is, says so itself.
+pub const MARK_STOPPED_AFTER_MS: i64 = 3_600_000;
+
+/// Rows that are owed again in one statement.
+const BATCH_ROWS: i64 = 500;
+/// For connecting and declaring.
+const DECLARE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What became of a repair.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Repair {
+    /// The finding.
+    pub code: Code,
+    /// Whether it was done.
+    pub done: bool,
+    /// What was done, or why not.
+    pub what: String,
+}
+
+/// Puts right what can be, each finding at most once.
+///
+/// # Errors
+///
+/// The database is away. What was done before that is done.
+pub async fn fix(
+    connector: &Connector<'_>,
+    facts: &Facts,
+    findings: &[Finding],
+) -> Result<Vec<Repair>, ConnectError> {
+    let mut codes: Vec<Code> = findings.iter().filter(|one| one.fix).map(|one| one.code).collect();
+    codes.dedup();
+    let (Some(rows), false) = (facts.rows(), codes.is_empty()) else { return Ok(Vec::new()) };
+    let store = connector.open().await?;
+    let by = connector.actor.because(Some("sexton doctor --fix"));
+    let mut all = Vec::with_capacity(codes.len());
+    for code in codes {
+        write::record(&store, code.as_str(), by, None).await?;
+        fault::point("console.fix_recorded");
+        let outcome = match code {
+            Code::TopologyMissing => declare_topology(connector.settings, rows).await,
+            Code::TicketsLost => republish_tickets(&store, facts, rows).await,
+            Code::FailedWithoutMessages => republish_parked(&store, facts).await,
+            Code::ProcessSilent => mark_stopped(&store).await,
+            other => Err(format!("nothing is known that puts {} right", other.as_str())),
+        };
+        let done = outcome.is_ok();
+        let what = outcome.unwrap_or_else(|why| why);
+        all.push(Repair { code, done, what });
+    }
+    Ok(all)
+}
+
+/// As a scheduler does when it connects.
+async fn declare_topology(settings: &ConsoleSettings, rows: &Rows) -> Result<String, String> {
+    let named = rows.pools.iter().filter_map(|counts| counts.pool.parse::<PoolName>().ok());
+    let pools: Vec<PoolName> = named.collect();
+    let link = Link::start(link_settings(settings, &pools)?);
+    let up = timeout(DECLARE_TIMEOUT, link.up()).await;
+    let state = link.state().borrow().clone();
+    link.close().await;
+    match (up, state) {
+        (Ok(Some(_)), _) => Ok(format!("declared the topology of {} pools", pools.len())),
+        (_, LinkState::Fatal(error)) => Err(error.to_string()),
+        (_, LinkState::Down { reason: Some(reason) }) => Err(reason),
+        _ => Err("the broker does not answer".to_owned()),
+    }
+}
+
+async fn republish_tickets(store: &Store, facts: &Facts, rows: &Rows) -> Result<String, String> {
+    let broker = facts.broker.as_ref().map_err(Clone::clone)?;
+    let mut unpublished = 0;
+    for overdue in &rows.overdue {
+        let pool = overdue.pool.as_str();
+        // Of a queue that was not looked at nothing is known.
+        let empty = broker.examined.main_ready.get(pool).is_some_and(|ready| *ready == 0);
+        loop {
+            let again = reconcile::mark_unpublished(store, &overdue.pool, empty, BATCH_ROWS, None);
+            let again = again.await.map_err(|error| error.to_string())?;
+            unpublished += again;
+            if again < BATCH_ROWS as u64 {
+                break;
+            }
+        }
+    }
+    Ok(format!("{unpublished} tickets are owed again; a scheduler's relay publishes them"))
+}
+
+async fn republish_parked(store: &Store, facts: &Facts) -> Result<String, String> {
+    let broker = facts.broker.as_ref().map_err(Clone::clone)?;
+    if broker.examined.failed_ready.is_some_and(|ready| ready > 0) {
+        return Err("the failed queue is not empty any more; a sweep tells what is missing".into());
+    }
+    // A queue whose messages a sweep holds looks empty.
+    let lock = ExclusiveLock::try_acquire(store, ExclusiveTask::Sweep, None).await;
+    match lock.map_err(|error| error.to_string())? {
+        Some(free) => free.release().await.map_err(|error| error.to_string())?,
+        None => return Err("a sweep is under way, and tells what is missing".into()),
+    }
+    let (mut unpublished, mut after) = (0, ScanPosition::START);
+    // What is published from now on is not missing.
+    let before = facts.rows().map_or_else(clock::now, |rows| rows.overview.now);
+    loop {
+        let again =
+            parked_messages::mark_unseen_unpublished(store, before, true, after, BATCH_ROWS, None);
+        let Some(again) = again.await.map_err(|error| error.to_string())? else {
+            return Ok(format!(
+                "{unpublished} failed executions owe their message again; a scheduler's relay publishes it"
+            ));
+        };
+        unpublished += again.unpublished;
+        after = again.upto;
+    }
+}
+
+async fn mark_stopped(store: &Store) -> Result<String, String> {
+    let stopped = write::mark_silent_stopped(store, MARK_STOPPED_AFTER_MS, None).await;
+    let names = stopped.map_err(|error| error.to_string())?;
+    Ok(format!("marked as stopped: {}", names.join(", ")))
+}

@@ -1,0 +1,62 @@
+//! All that the rows say of one execution.
+
+use serde_json::{Value, json};
+use sexton_store::Store;
+use sexton_store::attempts::{self, Attempt};
+use sexton_store::executions::{self, Execution};
+use sexton_store::operator::{self, OperatorAction};
+use uuid::Uuid;
+
+use crate::error::OperationError;
+use crate::execution_ids;
+use crate::secrets::{mask_actions, mask_executions};
+
+/// The most attempts of one answer.
+pub const MAX_ATTEMPTS: i32 = 100;
+
+/// An execution, its attempts and what was done to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ExecutionDetails {
+    /// The row.
+    pub execution: Execution,
+    /// The newest [`MAX_ATTEMPTS`], oldest first.
+    pub attempts: Vec<Attempt>,
+    /// What operators did, oldest first.
+    pub actions: Vec<OperatorAction>,
+}
+
+/// Reads an execution; unless `unmasked`, without what looks like a secret.
+///
+/// # Errors
+///
+/// [`crate::error::NotFound::Execution`].
+pub async fn find(
+    store: &Store,
+    id: Uuid,
+    unmasked: bool,
+) -> Result<ExecutionDetails, OperationError> {
+    let mut execution =
+        executions::find(store, id).await?.ok_or_else(|| execution_ids::missing(id))?;
+    let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS.into()).await?;
+    let mut actions = operator::list_by_execution(store, id).await?;
+    if !unmasked {
+        mask_executions(std::slice::from_mut(&mut execution));
+        mask_actions(&mut actions);
+    }
+    Ok(ExecutionDetails { execution, attempts, actions })
+}
+
+impl ExecutionDetails {
+    /// As one document: the row's columns, and besides `attempts` and `operator_actions`.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::Failed`], which never happens: every part is JSON.
+    pub fn document(&self) -> Result<Value, OperationError> {
+        let mut document = serde_json::to_value(&self.execution)
+            .map_err(|error| OperationError::Failed(format!("the answer is no JSON: {error}")))?;
+        document["attempts"] = json!(self.attempts);
+        document["operator_actions"] = json!(self.actions);
+        Ok(document)
+    }
+}

@@ -1,0 +1,97 @@
+//! What an attempt wrote.
+
+use serde_json::Value;
+use sexton_model::output::{Chunk, Output};
+use sexton_store::attempts::{self, AttemptOutput};
+use sexton_store::{Store, executions, output};
+use uuid::Uuid;
+
+use crate::error::{NotFound, OperationError};
+use crate::execution_ids;
+use crate::text::line;
+
+/// More chunks than a worker leaves of one attempt.
+const MAX_CHUNKS: i64 = 1_000;
+/// Of what is wrong with output that cannot be read.
+const MAX_ERROR_CHARS: usize = 200;
+
+/// An attempt and its output.
+#[derive(Debug)]
+pub struct WrittenOutput {
+    /// The attempt's number.
+    pub number: i32,
+    /// How it ended; `None`: it runs.
+    pub outcome: Option<String>,
+    /// All that is kept; `None`: it wrote nothing.
+    pub output: Option<Output>,
+}
+
+/// Reads what an attempt wrote; without a number, the last one.
+///
+/// # Errors
+///
+/// [`NotFound`] for an execution, or an attempt of it, that is not there; [`OperationError::Failed`] for output that
+/// cannot be read.
+pub async fn read(
+    store: &Store,
+    id: Uuid,
+    number: Option<i32>,
+) -> Result<WrittenOutput, OperationError> {
+    let Some(found) = attempts::output(store, id, number).await? else {
+        return Err(no_attempt(store, id, number).await);
+    };
+    let output = read_attempt(store, &found).await?;
+    Ok(WrittenOutput { number: found.number, outcome: found.outcome, output })
+}
+
+/// Why an execution has no such attempt.
+pub(crate) async fn no_attempt(store: &Store, id: Uuid, number: Option<i32>) -> OperationError {
+    let execution = match executions::find(store, id).await {
+        Ok(Some(execution)) => execution,
+        Ok(None) => return execution_ids::missing(id),
+        Err(error) => return error.into(),
+    };
+    match number {
+        Some(number) => NotFound::Attempt { execution: id, number }.into(),
+        None => NotFound::AnyAttempt { execution: id, state: execution.state }.into(),
+    }
+}
+
+async fn read_attempt(
+    store: &Store,
+    attempt: &AttemptOutput,
+) -> Result<Option<Output>, OperationError> {
+    let (id, number) = (attempt.execution_id, attempt.number);
+    let chunks = output::list_chunks(store, id, number, 0, MAX_CHUNKS).await?;
+    if !chunks.is_empty() {
+        return join_chunks(number, &chunks).map(Some).map_err(OperationError::Failed);
+    }
+    let before = attempt.output.clone().map(|value| parse_legacy_output(number, value));
+    before.transpose().map_err(OperationError::Failed)
+}
+
+/// The output that an attempt's chunks hold.
+///
+/// # Errors
+///
+/// What to do about a row that no worker of this version wrote.
+pub fn join_chunks(number: i32, chunks: &[Chunk]) -> Result<Output, String> {
+    Output::of(chunks).map_err(|error| unreadable(number, "attempt_output", &error.to_string()))
+}
+
+/// The output as workers before the chunks kept it, in the column `attempts.output`.
+///
+/// # Errors
+///
+/// What to do about a value that no worker wrote.
+pub fn parse_legacy_output(number: i32, value: Value) -> Result<Output, String> {
+    serde_json::from_value(value)
+        .map_err(|error| unreadable(number, "attempts.output", &error.to_string()))
+}
+
+fn unreadable(number: i32, place: &str, error: &str) -> String {
+    let error = line(error, MAX_ERROR_CHARS);
+    format!(
+        "the output of attempt {number} cannot be read ({error}); look at {place} in the database"
+    )
+}

@@ -1,0 +1,163 @@
+//! Requeue, discard and restore, of one execution each.
+//!
+//! Each call is one transaction with its record in the audit. Of several executions each is done by itself: what can be
+//! done is done, and doing it again does only the rest.
+
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_model::pool::PoolName;
+use sexton_model::state::State;
+use sexton_service::fault;
+use sexton_store::executions::{self, Execution};
+use sexton_store::operator::{self, OperatorError, RequeueOptions};
+use sexton_store::{Store, instances};
+
+use crate::actor::Actor;
+use crate::error::{Conflict, ExecutionAction, NotFound, OperationError, action_error};
+use crate::execution_ids;
+use crate::text::ago;
+
+/// Runs a failed execution again. With the attempt number that the operator `seen`, never a later failure than the one
+/// that was looked at; without, whichever there is now.
+///
+/// # Errors
+///
+/// [`Conflict::Execution`] unless it is failed at that attempt, with what was done to it last.
+pub async fn requeue(
+    store: &Store,
+    id: ExecutionId,
+    seen: Option<AttemptNumber>,
+    terms: RequeueOptions<'_>,
+    (actor, reason): (&Actor, Option<&str>),
+) -> Result<(), OperationError> {
+    let seen = if let Some(seen) = seen {
+        seen
+    } else {
+        let row = find(store, id).await?;
+        AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST)
+    };
+    let done = operator::requeue_with(store, id, seen, terms, actor.because(reason), None).await;
+    let done = or_conflict(store, done, ExecutionAction::Requeue).await;
+    if done.is_ok() {
+        fault::point("console.requeued");
+    }
+    done
+}
+
+/// Gives a failed execution up. It can be restored until retention removes it.
+///
+/// # Errors
+///
+/// [`Conflict::Execution`] unless it is failed, with what was done to it last.
+pub async fn discard(
+    store: &Store,
+    id: ExecutionId,
+    actor: &Actor,
+    reason: &str,
+) -> Result<(), OperationError> {
+    let done = operator::discard(store, id, actor.because(Some(reason)), None).await;
+    let done = or_conflict(store, done, ExecutionAction::Discard).await;
+    if done.is_ok() {
+        fault::point("console.discarded");
+    }
+    done
+}
+
+/// Takes a discard back: the execution is failed again.
+///
+/// # Errors
+///
+/// [`Conflict::Execution`] unless it is discarded, with what was done to it last.
+pub async fn restore(
+    store: &Store,
+    id: ExecutionId,
+    actor: &Actor,
+    reason: Option<&str>,
+) -> Result<(), OperationError> {
+    let done = operator::restore(store, id, actor.because(reason), None).await;
+    let done = or_conflict(store, done, ExecutionAction::Restore).await;
+    if done.is_ok() {
+        fault::point("console.restored");
+    }
+    done
+}
+
+/// Checks that a worker consumes from a pool, unless somebody insists on it.
+///
+/// # Errors
+///
+/// [`NotFound::ServedPool`] with the pools from which some worker consumes.
+pub async fn check_pool(
+    store: &Store,
+    pool: &PoolName,
+    is_forced: bool,
+) -> Result<(), OperationError> {
+    let all = instances::list(store, None).await?;
+    let mut served: Vec<String> = all.into_iter().flat_map(|it| it.pools).collect();
+    if is_forced || served.iter().any(|one| one == pool.as_str()) {
+        return Ok(());
+    }
+    served.sort_unstable();
+    served.dedup();
+    Err(NotFound::ServedPool { pool: pool.to_string(), served }.into())
+}
+
+/// The execution, which must be failed, at the attempt that was seen if one was.
+///
+/// # Errors
+///
+/// [`NotFound::Execution`]; [`Conflict::Execution`], with what was done to it last.
+pub(crate) async fn find_failed(
+    store: &Store,
+    id: ExecutionId,
+    seen: Option<AttemptNumber>,
+) -> Result<(Execution, AttemptNumber), OperationError> {
+    let row = find(store, id).await?;
+    let state = State::parse(&row.state).unwrap_or(State::Pending);
+    let attempt = AttemptNumber::new(row.attempt).unwrap_or(AttemptNumber::FIRST);
+    if state != State::Failed || seen.is_some_and(|seen| seen != attempt) {
+        let moved = OperatorError::Conflict { id, state, attempt };
+        return Err(conflict(store, moved, ExecutionAction::Requeue).await);
+    }
+    Ok((row, attempt))
+}
+
+async fn find(store: &Store, id: ExecutionId) -> Result<Execution, OperationError> {
+    executions::find(store, id.get()).await?.ok_or_else(|| execution_ids::missing(id))
+}
+
+async fn or_conflict(
+    store: &Store,
+    done: Result<(), OperatorError>,
+    action: ExecutionAction,
+) -> Result<(), OperationError> {
+    match done {
+        Ok(()) => Ok(()),
+        Err(error) => Err(conflict(store, error, action).await),
+    }
+}
+
+/// Why it was not done, and if somebody else was faster, who that was and when.
+pub(crate) async fn conflict(
+    store: &Store,
+    error: OperatorError,
+    action: ExecutionAction,
+) -> OperationError {
+    let OperatorError::Conflict { id, .. } = error else {
+        return action_error(error, action);
+    };
+    let error = action_error(error, action);
+    let actions = operator::list_by_execution(store, id.get()).await.unwrap_or_default();
+    let now = sexton_store::status::clock(store).await;
+    match (error, actions.into_iter().last(), now) {
+        (
+            OperationError::Conflict(Conflict::Execution { id, action, state, attempt, .. }),
+            Some(last),
+            Ok(now),
+        ) => {
+            let when = ago(last.at, now);
+            let last = Some((Box::new(last), when));
+            Conflict::Execution { id, action, state, attempt, last }.into()
+        }
+        (error, ..) => error,
+    }
+}

@@ -1,0 +1,216 @@
+//! The request for a selection of failed executions, and the filter that it is read into.
+//!
+//! Every operation that selects by a filter takes this request and no other, so that a list shows what a requeue or
+//! discard of the same filter would take. Everything that is wrong with a filter is reported at once.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use sexton_model::failures::{
+    FailureFilter, MAX_TEXT_CHARS, MAX_WORDS, ParamCondition, text_query,
+};
+use sexton_model::id::JobId;
+use sexton_store::Store;
+
+use crate::error::{InvalidRequest, OperationError};
+use crate::text::line;
+use crate::{groups, instants, job_names};
+
+/// The longest value, in characters: longer ones are nowhere.
+const MAX_VALUE_CHARS: usize = 200;
+/// The most conditions on params, and the most labels.
+const MAX_CONDITIONS: usize = 10;
+/// Of what was written, in a problem.
+const MAX_ECHO_CHARS: usize = 60;
+
+/// Which executions, as a person writes it; all that is given must hold. Empty: everything that failed, but for muted
+/// groups.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct FilterRequest {
+    /// Of this job, even if it was deleted.
+    pub job: Option<String>,
+    /// Of this task type.
+    pub task_type: Option<String>,
+    /// Of this pool.
+    pub pool: Option<String>,
+    /// With this class of error, as in `exit_1`.
+    pub error_class: Option<String>,
+    /// With these words in the message, one after the other; the last one may be begun only.
+    pub text: Option<String>,
+    /// Of this group, also if it is muted: its fingerprint, or the beginning as far as it is unique.
+    pub fingerprint: Option<String>,
+    /// Failed (or discarded) at or after this; see [`crate::instants::parse`].
+    pub since: Option<String>,
+    /// Failed (or discarded) before this.
+    pub until: Option<String>,
+    /// Whose last attempt ran on the worker of this name.
+    pub worker: Option<String>,
+    /// Of jobs with these labels, each as in `team=billing`.
+    pub label: Vec<String>,
+    /// With these in their params, each as in `customer=4891` or `order.id=7`.
+    pub params: Vec<String>,
+    /// Of muted groups as well.
+    pub muted: bool,
+}
+
+impl FilterRequest {
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Reads the request, of failed or of discarded executions; `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::Several`] with everything that is wrong; one thing as it is, which is
+    /// [`crate::error::NotFound`] for a job or group that is not there, with near ones.
+    pub async fn read(
+        &self,
+        store: &Store,
+        discarded: bool,
+        now: DateTime<Utc>,
+    ) -> Result<FailureFilter, OperationError> {
+        let mut reader = FilterReader::default();
+        let mut filter = FailureFilter {
+            discarded,
+            muted: self.muted,
+            task_type: reader.value("task_type", self.task_type.as_deref()),
+            pool: reader.value("pool", self.pool.as_deref()),
+            error_class: reader.value("error_class", self.error_class.as_deref()),
+            worker: reader.value("worker", self.worker.as_deref()),
+            text: reader.text(self.text.as_deref()),
+            since: reader.instant("since", self.since.as_deref(), now),
+            until: reader.instant("until", self.until.as_deref(), now),
+            labels: reader.labels(&self.label),
+            params: reader.params(&self.params),
+            ..FailureFilter::default()
+        };
+        if let (Some(since), Some(until)) = (filter.since, filter.until)
+            && since >= until
+        {
+            reader.problems.push(InvalidRequest::EmptyRange.into());
+        }
+        if let Some(name) = reader.value("job", self.job.as_deref()) {
+            let found = job_names::find_including_deleted(store, &name).await;
+            filter.job = reader.collect(found)?.map(|job| JobId::new(job.id));
+        }
+        if let Some(text) = &self.fingerprint {
+            let found = groups::resolve_fingerprint(store, text).await;
+            filter.fingerprint = reader.collect(found)?;
+        }
+        reader.finish(filter)
+    }
+}
+
+/// What is wrong so far.
+#[derive(Default)]
+struct FilterReader {
+    problems: Vec<OperationError>,
+}
+
+impl FilterReader {
+    fn add_problem(&mut self, field: &'static str, problem: impl Into<String>) {
+        self.problems.push(InvalidRequest::field(field, problem).into());
+    }
+
+    /// Notes what is wrong with the request; what is wrong with the database ends the reading.
+    fn collect<T>(&mut self, read: Result<T, OperationError>) -> Result<Option<T>, OperationError> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error @ (OperationError::Store(_) | OperationError::Failed(_))) => Err(error),
+            Err(problem) => {
+                self.problems.push(problem);
+                Ok(None)
+            }
+        }
+    }
+
+    fn value(&mut self, field: &'static str, value: Option<&str>) -> Option<String> {
+        let value = value?;
+        if value.is_empty() || value.contains('\0') || value.chars().count() > MAX_VALUE_CHARS {
+            let echo = line(value, MAX_ECHO_CHARS);
+            let problem = format!("{echo:?} is none; give 1 to {MAX_VALUE_CHARS} characters");
+            self.add_problem(field, problem);
+            return None;
+        }
+        Some(value.to_owned())
+    }
+
+    fn text(&mut self, text: Option<&str>) -> Option<String> {
+        let text = text?;
+        if text_query(text).is_none() {
+            let problem = format!(
+                "{:?} cannot be looked for; give 1 to {MAX_WORDS} words, at most \
+                 {MAX_TEXT_CHARS} characters",
+                line(text, MAX_ECHO_CHARS)
+            );
+            self.add_problem("text", problem);
+            return None;
+        }
+        Some(text.to_owned())
+    }
+
+    fn instant(
+        &mut self,
+        field: &'static str,
+        text: Option<&str>,
+        now: DateTime<Utc>,
+    ) -> Option<DateTime<Utc>> {
+        instants::parse(text?, now)
+            .map_err(|problem| self.add_problem(field, problem.to_string()))
+            .ok()
+    }
+
+    fn check_count(&mut self, field: &'static str, given: usize) {
+        if given > MAX_CONDITIONS {
+            let problem = format!("is given {given} times, at most {MAX_CONDITIONS} can be");
+            self.add_problem(field, problem);
+        }
+    }
+
+    fn labels(&mut self, given: &[String]) -> BTreeMap<String, String> {
+        self.check_count("label", given.len());
+        let mut labels = BTreeMap::new();
+        for text in given {
+            match text.split_once('=') {
+                Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
+                    let before = labels.insert(name.to_owned(), value.to_owned());
+                    if before.is_some_and(|before| before != value) {
+                        let name = line(name, MAX_ECHO_CHARS);
+                        self.add_problem("label", format!("{name} has two values"));
+                    }
+                }
+                _ => {
+                    let echo = line(text, MAX_ECHO_CHARS);
+                    let problem = format!("{echo:?} is none; write it as in team=billing");
+                    self.add_problem("label", problem);
+                }
+            }
+        }
+        labels
+    }
+
+    fn params(&mut self, given: &[String]) -> Vec<ParamCondition> {
+        self.check_count("params", given.len());
+        let mut params = Vec::new();
+        for text in given.iter().take(MAX_CONDITIONS) {
+            match text.parse() {
+                Ok(condition) => params.push(condition),
+                Err(problem) => {
+                    let echo = line(text, MAX_ECHO_CHARS);
+                    self.add_problem("params", format!("{echo:?} {problem}"));
+                }
+            }
+        }
+        params
+    }
+
+    fn finish(mut self, filter: FailureFilter) -> Result<FailureFilter, OperationError> {
+        match self.problems.len() {
+            0 => Ok(filter),
+            1 => Err(self.problems.remove(0)),
+            _ => Err(InvalidRequest::Several(self.problems).into()),
+        }
+    }
+}

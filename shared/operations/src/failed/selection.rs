@@ -1,0 +1,86 @@
+//! What a request on many executions selects: ids, or a filter.
+
+use chrono::{DateTime, Utc};
+use sexton_model::failures::FailureFilter;
+use sexton_model::id::{AttemptNumber, ExecutionId};
+use sexton_store::{Store, executions};
+
+use super::filter::FilterRequest;
+use crate::error::{InvalidRequest, OperationError};
+use crate::execution_ids;
+
+/// Ids, or a filter; of a filter everything that is given must hold.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectionRequest<'a> {
+    /// Ids, or their beginnings as far as they are unique.
+    pub ids: &'a [String],
+    /// The filter.
+    pub filter: &'a FilterRequest,
+    /// Everything that is not of a muted group; needed where nothing else selects any.
+    pub all: bool,
+}
+
+/// What a [`SelectionRequest`] selects.
+#[derive(Debug)]
+pub enum Selection {
+    /// These, each once.
+    Ids(Vec<ExecutionId>),
+    /// What fits.
+    Filter(Box<FailureFilter>),
+}
+
+impl SelectionRequest<'_> {
+    /// Reads it, of failed or of discarded executions; nothing is done before all of it is understood.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] when nothing is selected, or ids and a filter at once; [`crate::error::NotFound`] for an id,
+    /// a job or a group that is not there.
+    pub async fn read(
+        self,
+        store: &Store,
+        discarded: bool,
+        now: DateTime<Utc>,
+    ) -> Result<Selection, OperationError> {
+        if !self.ids.is_empty() {
+            if self.all || !self.filter.is_empty() {
+                return Err(InvalidRequest::IdsAndFilter.into());
+            }
+            return Ok(Selection::Ids(self.resolve(store).await?));
+        }
+        let filter = self.filter.read(store, discarded, now).await?;
+        if filter.matches_everything() && !self.all {
+            return Err(InvalidRequest::NothingSelected.into());
+        }
+        Ok(Selection::Filter(Box::new(filter)))
+    }
+
+    /// Every id is resolved before anything is done; one that is given twice counts once.
+    async fn resolve(&self, store: &Store) -> Result<Vec<ExecutionId>, OperationError> {
+        let mut ids = Vec::with_capacity(self.ids.len());
+        for text in self.ids {
+            let id = ExecutionId::new(execution_ids::resolve(store, text).await?);
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }
+}
+
+/// The attempt numbers that these have now. Ids of which there is no execution are left out.
+///
+/// # Errors
+///
+/// Those of the database.
+pub(crate) async fn current_attempts(
+    store: &Store,
+    ids: &[ExecutionId],
+) -> Result<Vec<(ExecutionId, AttemptNumber)>, OperationError> {
+    let mut attempts = Vec::with_capacity(ids.len());
+    for id in ids {
+        let row = executions::find(store, id.get()).await?;
+        attempts.extend(row.and_then(|row| Some((*id, AttemptNumber::new(row.attempt)?))));
+    }
+    Ok(attempts)
+}

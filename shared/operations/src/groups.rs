@@ -1,0 +1,180 @@
+//! Groups of what failed alike: found by a part of their fingerprint, listed with their trends, and decided about.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use sexton_model::failures::GroupDecision;
+use sexton_model::fingerprint::{FINGERPRINT_DIGITS, Fingerprint};
+use sexton_service::fault;
+use sexton_store::failures::{
+    self, DecideError, Group, GroupChange, GroupFilter, GroupOrder, GroupStatus, MAX_NOTE_CHARS,
+    TREND_HOURS, known_fingerprints, list_groups, trends,
+};
+use sexton_store::{Now, Store};
+
+use crate::actor::Actor;
+use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::text::line;
+
+/// Fewer digits of a fingerprint name too many.
+pub const MIN_DIGITS: usize = 4;
+/// How many near ones are told.
+const MAX_SUGGESTIONS: i64 = 3;
+
+/// A group, with how many executions of it failed in each of the last hours.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct GroupWithTrend {
+    /// The group.
+    #[serde(flatten)]
+    pub group: Group,
+    /// The oldest hour first; the last is not over yet.
+    pub trend: [u64; TREND_HOURS],
+}
+
+/// The groups that a filter means, with their trends.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(
+    store: &Store,
+    filter: &GroupFilter,
+    order: GroupOrder,
+    limit: i64,
+    now: Now,
+) -> Result<Vec<GroupWithTrend>, OperationError> {
+    let groups = list_groups(store, filter, order, limit).await?;
+    let fingerprints: Vec<String> = groups.iter().map(|group| group.fingerprint.clone()).collect();
+    let mut trends: HashMap<_, _> = trends(store, &fingerprints, now).await?;
+    let with_trends = groups.into_iter().map(|group| {
+        let trend = trends.remove(&group.fingerprint).unwrap_or_default();
+        GroupWithTrend { group, trend }
+    });
+    Ok(with_trends.collect())
+}
+
+/// One group; `None`: it is forgotten, or there was never one.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn find(
+    store: &Store,
+    fingerprint: &str,
+) -> Result<Option<GroupWithTrend>, OperationError> {
+    let filter = GroupFilter {
+        fingerprint: Some(fingerprint.to_owned()),
+        empty: true,
+        ..GroupFilter::default()
+    };
+    Ok(list(store, &filter, GroupOrder::Count, 1, None).await?.pop())
+}
+
+/// Finds the fingerprint that `text` means: a whole one, or its beginning as far as it is unique.
+///
+/// # Errors
+///
+/// [`InvalidRequest`] for what cannot be one or means several, [`NotFound::Group`] for one that no group has, with
+/// those that begin alike.
+pub async fn resolve_fingerprint(store: &Store, text: &str) -> Result<Fingerprint, OperationError> {
+    let digits = text.to_ascii_lowercase();
+    let fits = (MIN_DIGITS..=FINGERPRINT_DIGITS).contains(&digits.len());
+    if !fits || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(InvalidRequest::Fingerprint(line(text, 60)).into());
+    }
+    let found = known_fingerprints(store, &digits, MAX_SUGGESTIONS).await?;
+    match found.as_slice() {
+        [] => {
+            let similar = similar(store, &digits).await?;
+            Err(NotFound::Group { digits, similar }.into())
+        }
+        [one] => {
+            one.parse().map_err(|_| OperationError::Failed(format!("{one} is no fingerprint")))
+        }
+        several => {
+            let several = several.to_vec();
+            Err(InvalidRequest::AmbiguousFingerprint { digits, several }.into())
+        }
+    }
+}
+
+/// Those that share the longest beginning.
+async fn similar(store: &Store, digits: &str) -> Result<Vec<String>, OperationError> {
+    for length in (2..digits.len()).rev() {
+        let found = known_fingerprints(store, &digits[..length], MAX_SUGGESTIONS).await?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Finds the group whose fingerprint `text` means, with its trend.
+///
+/// # Errors
+///
+/// As [`resolve_fingerprint`], and [`NotFound::Group`] for a group that is forgotten meanwhile.
+pub async fn show(store: &Store, text: &str) -> Result<GroupWithTrend, OperationError> {
+    let digits = resolve_fingerprint(store, text).await?.to_string();
+    let missing = || NotFound::Group { digits: digits.clone(), similar: Vec::new() };
+    Ok(find(store, &digits).await?.ok_or_else(missing)?)
+}
+
+/// What an operator says of a group.
+#[derive(Clone, Copy, Debug)]
+pub enum Remark<'a> {
+    /// A note for whoever looks next; an empty text takes the note away.
+    Note(&'a str),
+    /// Muted, resolved or open, and why.
+    Decide(GroupDecision, Option<&'a str>),
+}
+
+/// Notes or decides something about the group whose fingerprint `text` means, and returns its fingerprint and how it
+/// stands then. One transaction, with its record in the audit.
+///
+/// # Errors
+///
+/// As [`resolve_fingerprint`]; [`InvalidRequest`] for a note that is too long, [`Conflict`] when it is so already.
+pub async fn remark(
+    store: &Store,
+    text: &str,
+    remark: Remark<'_>,
+    actor: &Actor,
+) -> Result<(String, GroupStatus), OperationError> {
+    let (change, reason) = match remark {
+        Remark::Note(note) => {
+            check_note(note)?;
+            (GroupChange::Note(note), None)
+        }
+        Remark::Decide(decision, reason) => (GroupChange::Decide(decision), reason),
+    };
+    let fingerprint = resolve_fingerprint(store, text).await?.to_string();
+    let by = actor.because(reason);
+    let decided =
+        failures::decide(store, &fingerprint, change, by, None).await.map_err(decision_error)?;
+    fault::point("console.grouped");
+    Ok((fingerprint, decided))
+}
+
+/// Checks that a text can be a note.
+///
+/// # Errors
+///
+/// [`InvalidRequest`] with what it may have.
+pub fn check_note(note: &str) -> Result<(), InvalidRequest> {
+    if note.chars().count() > MAX_NOTE_CHARS || note.contains('\0') {
+        return Err(InvalidRequest::Other(format!(
+            "a note has at most {MAX_NOTE_CHARS} characters, none of them U+0000"
+        )));
+    }
+    Ok(())
+}
+
+fn decision_error(error: DecideError) -> OperationError {
+    match error {
+        DecideError::Missing(digits) => NotFound::Group { digits, similar: Vec::new() }.into(),
+        DecideError::Already { .. } => Conflict::Other(error.to_string()).into(),
+        DecideError::Locked(_) => OperationError::Failed(error.to_string()),
+        DecideError::Store(error) => error.into(),
+    }
+}

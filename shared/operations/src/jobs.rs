@@ -1,0 +1,15 @@
+//! Jobs: applied from files, listed and shown, triggered, paused and resumed, deleted; their firings of the past
+//! backfilled or caught up with, and those to come computed.
+
+pub mod apply;
+pub mod backfill;
+pub mod catch_up;
+pub mod clock_changes;
+pub mod delete;
+pub mod details;
+pub mod files;
+pub mod next_firings;
+pub mod pause;
+pub mod scheduled;
+pub mod trigger;
+pub mod trigger_many;

@@ -1,0 +1,201 @@
+//! Runs firings of the past that have no execution, by the schedule's own keys: none runs twice.
+
+use chrono::{DateTime, Utc};
+use sexton_model::id::ExecutionId;
+use sexton_model::rate::Rate;
+use sexton_model::zone::Zone;
+use sexton_service::fault;
+use sexton_store::Store;
+use sexton_store::backfill::{
+    Backfill, BackfillError, BackfilledFiring, BatchStart, MAX_BACKFILL_EXECUTIONS, create_batch,
+};
+use sexton_store::jobs::Job;
+use sexton_store::ledger::zone_of;
+use sexton_store::operator::AuditContext;
+use uuid::Uuid;
+
+use crate::actor::Actor;
+use crate::error::{InvalidRequest, OperationError};
+use crate::{instants, job_names};
+
+/// The most firings that are looked at.
+const MAX_FIRINGS: u64 = 100_000;
+/// The most firings that are listed one by one.
+const MAX_LISTED: usize = 1_000;
+
+/// What to backfill, in texts as [`crate::instants`] reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct BackfillRequest<'a> {
+    /// The job's name.
+    pub job: &'a str,
+    /// Firings at or after this.
+    pub from: &'a str,
+    /// Firings at or before this, not after the present; `None`: until now.
+    pub to: Option<&'a str>,
+    /// The zone in which times without an offset are meant; `None`: the job's.
+    pub zone: Option<Zone>,
+    /// How many become due in a time; `None`: all at once.
+    pub rate: Option<Rate>,
+    /// Whether they run beside each other and beside others, whatever the job's overlap policy.
+    pub allow_overlap: bool,
+    /// Why, for the audit.
+    pub reason: Option<&'a str>,
+}
+
+/// The firings of a range of one job.
+#[derive(Clone, Copy, Debug)]
+pub struct BackfillRange<'a> {
+    /// The first instant.
+    pub from: DateTime<Utc>,
+    /// The last instant, included.
+    pub to: DateTime<Utc>,
+    request: BackfillRequest<'a>,
+}
+
+impl<'a> BackfillRequest<'a> {
+    /// Reads the texts; `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] for an instant that cannot be read.
+    pub fn read(self, job: &Job, now: DateTime<Utc>) -> Result<BackfillRange<'a>, InvalidRequest> {
+        let zone = self.zone.unwrap_or_else(|| zone_of(job));
+        let read = |field, text: &str| {
+            instants::parse_in_zone(text, zone, now)
+                .map_err(|error| InvalidRequest::field(field, error.to_string()))
+        };
+        let to = self.to.map(|to| read("to", to)).transpose()?;
+        Ok(BackfillRange { from: read("from", self.from)?, to: to.unwrap_or(now), request: self })
+    }
+}
+
+impl BackfillRange<'_> {
+    /// Counts what a backfill would run; changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] for a range that is too long, lies ahead, or has more than 20,000 firings without an
+    /// execution, and for executions that the job's policy would let wait for one another.
+    pub async fn preview(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
+        let preview = self.run_batches(store, actor, true).await?;
+        if preview.made > MAX_BACKFILL_EXECUTIONS {
+            let text = format!(
+                "{} firings have no execution; {MAX_BACKFILL_EXECUTIONS} at most at once: narrow the range",
+                preview.made
+            );
+            return Err(InvalidRequest::Other(text).into());
+        }
+        Ok(preview)
+    }
+
+    /// Claims them, batch by batch, each in its own transaction with its record in the audit. After a crash the same
+    /// request goes on where this one ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::preview`].
+    pub async fn run(&self, store: &Store, actor: &Actor) -> Result<Totals, OperationError> {
+        self.run_batches(store, actor, false).await
+    }
+
+    async fn run_batches(
+        &self,
+        store: &Store,
+        actor: &Actor,
+        dry_run: bool,
+    ) -> Result<Totals, OperationError> {
+        let claimed_by = actor.process();
+        let request = Backfill {
+            job: self.request.job,
+            from: self.from,
+            to: self.to,
+            rate: self.request.rate,
+            allow_overlap: self.request.allow_overlap,
+            claimed_by: &claimed_by,
+            dry_run,
+        };
+        run_batches(store, request, actor.because(self.request.reason)).await
+    }
+}
+
+/// What was done, or would be.
+#[derive(Debug, Default)]
+pub struct Totals {
+    /// Executions that were made, or would be.
+    pub made: u64,
+    /// Firings that had an execution before.
+    pub known: u64,
+    /// When the first execution is due.
+    pub first_due_at: Option<DateTime<Utc>>,
+    /// When the last one is due.
+    pub last_due_at: Option<DateTime<Utc>>,
+    /// The first 1,000 firings.
+    pub listed: Vec<BackfilledFiring>,
+}
+
+impl Totals {
+    fn add(&mut self, firings: Vec<BackfilledFiring>) {
+        for firing in firings {
+            match firing.due_at {
+                Some(due) => {
+                    self.made += 1;
+                    self.first_due_at.get_or_insert(due);
+                    self.last_due_at = Some(due);
+                }
+                None => self.known += 1,
+            }
+            if self.listed.len() < MAX_LISTED {
+                self.listed.push(firing);
+            }
+        }
+    }
+
+    /// How many firings the range has.
+    pub const fn firing_count(&self) -> u64 {
+        self.made + self.known
+    }
+}
+
+/// Batch by batch, to the end.
+async fn run_batches(
+    store: &Store,
+    request: Backfill<'_>,
+    by: AuditContext<'_>,
+) -> Result<Totals, OperationError> {
+    let mut sum = Totals::default();
+    let mut position: Option<BatchStart> = None;
+    loop {
+        let fresh_id = || ExecutionId::new(Uuid::now_v7());
+        let batch = match create_batch(store, request, position, fresh_id, by, None).await {
+            Ok(batch) => batch,
+            Err(BackfillError::Missing(name)) => return Err(job_names::missing(store, &name).await),
+            Err(error) => return Err(backfill_error(error, sum.made)),
+        };
+        sum.add(batch.firings);
+        if sum.firing_count() > MAX_FIRINGS {
+            let text = format!("the range has more than {MAX_FIRINGS} firings: narrow it");
+            return Err(InvalidRequest::Other(text).into());
+        }
+        position = batch.next;
+        if !request.dry_run && sum.made > 0 {
+            fault::point("console.backfilled");
+        }
+        if position.is_none() {
+            return Ok(sum);
+        }
+    }
+}
+
+fn backfill_error(error: BackfillError, made: u64) -> OperationError {
+    match error {
+        BackfillError::Overlap(_) => InvalidRequest::OverlapForbidden(error.to_string()).into(),
+        BackfillError::Backwards | BackfillError::Ahead { .. } => {
+            InvalidRequest::Other(error.to_string()).into()
+        }
+        BackfillError::Locked(_) if made > 0 => OperationError::Failed(format!(
+            "{error}; the same command goes on where this one ended"
+        )),
+        BackfillError::Store(error) => error.into(),
+        _ => OperationError::Failed(error.to_string()),
+    }
+}

@@ -1,0 +1,134 @@
+//! Jobs, as lists and pages show them.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Value, json};
+use sexton_model::plan::Timetable;
+use sexton_store::Store;
+use sexton_store::executions::{self, Execution, ExecutionFilter};
+use sexton_store::gaps::{self, Gap};
+use sexton_store::jobs::{self, Job, JobFilter, LastExecution};
+use sexton_store::operator::{self, OperatorAction};
+use uuid::Uuid;
+
+use crate::error::OperationError;
+use crate::job_names;
+use crate::secrets::{mask_actions, mask_executions};
+
+/// How much of a job's past and future is shown.
+const MAX_SHOWN: i64 = 5;
+
+/// A page of jobs.
+#[derive(Debug)]
+pub struct JobPage {
+    /// The jobs, by name; of deleted ones those that were deleted last come first.
+    pub jobs: Vec<Job>,
+    /// The last execution of each, by the job's id.
+    pub last: HashMap<Uuid, LastExecution>,
+}
+
+/// Lists at most `limit` jobs, or deleted jobs.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn list(
+    store: &Store,
+    filter: &JobFilter,
+    deleted: bool,
+    limit: i64,
+) -> Result<JobPage, OperationError> {
+    let jobs = if deleted {
+        jobs::list_deleted(store, filter, limit).await?
+    } else {
+        jobs::list(store, filter, limit).await?
+    };
+    let ids: Vec<_> = jobs.iter().map(|job| job.id).collect();
+    let last = jobs::last_executions(store, &ids).await?;
+    let last = last.into_iter().map(|last| (last.job_id, last)).collect();
+    Ok(JobPage { jobs, last })
+}
+
+impl JobPage {
+    /// Each job's columns, and `last_execution`.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::Failed`], which never happens: every part is JSON.
+    pub fn documents(&self) -> Result<Vec<Value>, OperationError> {
+        let document = |job: &Job| -> Result<Value, OperationError> {
+            let mut row = serde_json::to_value(job).map_err(|error| json_error(&error))?;
+            row["last_execution"] = json!(self.last.get(&job.id));
+            Ok(row)
+        };
+        self.jobs.iter().map(document).collect()
+    }
+}
+
+/// A job, with a little of its past and future.
+#[derive(Debug)]
+pub struct JobDetails {
+    /// The row.
+    pub job: Job,
+    /// Its next firings, if it is not paused; empty: it never fires again by itself.
+    pub next_firings: Vec<DateTime<Utc>>,
+    /// Its last executions, their params masked.
+    pub last_executions: Vec<Execution>,
+    /// The last firings that were not executed.
+    pub gaps: Vec<Gap>,
+    /// What operators did to it last.
+    pub actions: Vec<OperatorAction>,
+}
+
+/// Shows the job of that name: the one that lives, or else the one that was deleted last.
+///
+/// # Errors
+///
+/// [`crate::error::NotFound::Job`] with names that are like it.
+pub async fn show(store: &Store, name: &str) -> Result<JobDetails, OperationError> {
+    let job = job_names::find_including_deleted(store, name).await?;
+    let filter = ExecutionFilter { job: Some(job.id), ..ExecutionFilter::default() };
+    let mut last_executions = executions::list(store, &filter, MAX_SHOWN).await?;
+    mask_executions(&mut last_executions);
+    let gaps = gaps::list_by_job(store, job.id, MAX_SHOWN).await?;
+    let mut actions = operator::list_by_job(store, job.id, MAX_SHOWN).await?;
+    mask_actions(&mut actions);
+    Ok(JobDetails { next_firings: next_firings(&job), job, last_executions, gaps, actions })
+}
+
+impl JobDetails {
+    /// As one document: the row's columns, and besides `next_firings`, `last_executions`, `gaps` and
+    /// `operator_actions`.
+    ///
+    /// # Errors
+    ///
+    /// [`OperationError::Failed`], which never happens: every part is JSON.
+    pub fn document(&self) -> Result<Value, OperationError> {
+        let mut document = serde_json::to_value(&self.job).map_err(|error| json_error(&error))?;
+        document["next_firings"] = json!(self.next_firings);
+        document["last_executions"] = json!(self.last_executions);
+        document["gaps"] = json!(self.gaps);
+        document["operator_actions"] = json!(self.actions);
+        Ok(document)
+    }
+}
+
+fn json_error(error: &serde_json::Error) -> OperationError {
+    OperationError::Failed(format!("the answer is no JSON: {error}"))
+}
+
+/// The nominal times from the job's cursor on; empty if it never fires again by itself.
+fn next_firings(job: &Job) -> Vec<DateTime<Utc>> {
+    let timetable = job.spec().ok().and_then(|spec| Timetable::of(&spec).ok());
+    let cursor = job.cursor().ok().flatten();
+    let left =
+        job.max_runs.map_or(MAX_SHOWN, |most| i64::from(most - job.runs_used).clamp(0, MAX_SHOWN));
+    let mut at = cursor.map(|cursor| cursor.nominal);
+    let firings = std::iter::from_fn(|| {
+        let firing = at?;
+        at = timetable.as_ref().and_then(|table| table.next_after(firing));
+        Some(firing)
+    });
+    firings.take(left as usize).collect()
+}

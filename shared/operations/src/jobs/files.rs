@@ -1,0 +1,103 @@
+//! The jobs that jobs files hold, with the places at which they stand there.
+
+use std::collections::HashMap;
+
+use sexton_model::job::JobSpec;
+use sexton_model::jobs_file::{self, Problem};
+
+use crate::error::InvalidRequest;
+use crate::params_schemas::JobMismatch;
+
+/// What the files hold.
+#[derive(Debug, Default)]
+pub struct JobsFiles {
+    /// The jobs, each name once.
+    pub specs: Vec<JobSpec>,
+    /// By job, for problems that are found later: file and line.
+    places: HashMap<String, (String, Option<usize>)>,
+}
+
+impl JobsFiles {
+    /// Reads files, each by its name and its text, and reports the problems of all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest::JobsFile`] with every problem and its place; also for a name that two files have.
+    pub fn read(files: &[(String, String)]) -> Result<Self, InvalidRequest> {
+        let mut all = Self::default();
+        let mut problems = Vec::new();
+        for (name, text) in files {
+            match jobs_file::parse(name, text) {
+                Ok(specs) => problems.extend(all.add(name, text, specs)),
+                Err(found) => problems.extend(found),
+            }
+        }
+        if problems.is_empty() { Ok(all) } else { Err(InvalidRequest::JobsFile(problems)) }
+    }
+
+    /// Takes in one file's jobs; returns those that another file has too, as problems.
+    fn add(&mut self, file: &str, text: &str, specs: Vec<JobSpec>) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let lines = find_name_lines(text);
+        for spec in specs {
+            let line = lines.get(spec.name.as_str()).copied();
+            if let Some((other, _)) = self.places.get(&spec.name) {
+                problems.push(Problem {
+                    file: file.to_owned(),
+                    line,
+                    job: Some(spec.name),
+                    field: Some("name".to_owned()),
+                    message: format!("this name is already used by a job in {other}"),
+                });
+                continue;
+            }
+            self.places.insert(spec.name.clone(), (file.to_owned(), line));
+            self.specs.push(spec);
+        }
+        problems
+    }
+
+    /// A mismatch of a job's params, as a problem with its place.
+    pub fn mismatch_problem(&self, mismatch: &JobMismatch) -> Problem {
+        self.locate(Problem {
+            file: String::new(),
+            line: None,
+            job: Some(mismatch.job.clone()),
+            field: Some("params".to_owned()),
+            message: format!(
+                "do not fit what a worker at work says of the task: {}",
+                mismatch.describe()
+            ),
+        })
+    }
+
+    /// A problem of a job, with the file and line at which the job stands.
+    pub(super) fn locate(&self, mut problem: Problem) -> Problem {
+        if let Some((file, line)) = problem.job.as_ref().and_then(|job| self.places.get(job)) {
+            (problem.file, problem.line) = (file.clone(), *line);
+        }
+        problem
+    }
+}
+
+/// The lines in which jobs are named, counted from 1. Enough to lead the reader there; a name
+/// written in an unusual way has none.
+pub fn find_name_lines(text: &str) -> HashMap<&str, usize> {
+    let named = text.lines().enumerate().filter_map(|(index, line)| {
+        let value = line.trim().strip_prefix("name")?.trim_start().strip_prefix('=')?.trim_start();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        Some((value[1..].split(quote).next()?, index + 1))
+    });
+    named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_in_its_line() {
+        let text = "[[job]]\nname = \"a.b\"\n\n[[job]]\n  name='c.d' # there\nnames = \"e\"\n";
+        assert_eq!(find_name_lines(text), HashMap::from([("a.b", 2), ("c.d", 5)]));
+    }
+}

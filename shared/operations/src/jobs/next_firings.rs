@@ -1,0 +1,80 @@
+//! When jobs fire next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use chrono::{DateTime, Utc};
+use sexton_model::plan::Timetable;
+use sexton_store::Store;
+use sexton_store::jobs;
+
+use super::scheduled::{ScheduledJob, ScheduledJobs, load_jobs, load_jobs_by_name};
+use crate::error::OperationError;
+
+/// One firing to come.
+#[derive(Debug)]
+pub struct UpcomingFiring<'j> {
+    /// The job.
+    pub job: &'j ScheduledJob,
+    /// Its nominal time.
+    pub at: DateTime<Utc>,
+}
+
+/// The jobs among which the next `count` firings are: those of these names, or, if there are none, of the whole
+/// database.
+///
+/// # Errors
+///
+/// [`crate::error::NotFound::Job`] for a name that no job has, and those of the database.
+pub async fn load_candidates(
+    store: &Store,
+    names: &[String],
+    from: Option<DateTime<Utc>>,
+    count: usize,
+) -> Result<ScheduledJobs, OperationError> {
+    if !names.is_empty() || from.is_some() {
+        return load_jobs(store, names).await;
+    }
+    // Each firing that is among the soonest is of a job that is.
+    let names = jobs::list_upcoming(store, count as i64).await?;
+    let jobs = if names.is_empty() { Vec::new() } else { load_jobs_by_name(store, &names).await? };
+    Ok(ScheduledJobs { jobs, complete: true })
+}
+
+/// The first `count` firings over all of these jobs: each job waits with its next one. Strictly after `from`; `None`: those
+/// that are not planned yet, and of a paused job those after `now`.
+pub fn soonest(
+    jobs: &[ScheduledJob],
+    from: Option<DateTime<Utc>>,
+    count: usize,
+    now: DateTime<Utc>,
+) -> Vec<UpcomingFiring<'_>> {
+    let tables: Vec<Option<Timetable>> =
+        jobs.iter().map(|job| Timetable::of(&job.spec).ok()).collect();
+    let after =
+        |index: usize, from| tables[index].as_ref().and_then(|table| table.next_after(from));
+    let first = |index: usize| match (from, jobs[index].row.status.as_str()) {
+        (Some(from), _) => after(index, from),
+        // What passed while it was paused does not fire when it is resumed.
+        (None, "paused") => after(index, now),
+        (None, _) => jobs[index].row.cursor().ok().flatten().map(|cursor| cursor.nominal),
+    };
+    let mut left: Vec<Option<u32>> = jobs
+        .iter()
+        .map(|job| job.spec.constraints.runs_left(job.row.runs_used.max(0) as u32))
+        .collect();
+    let mut heap: BinaryHeap<Reverse<(DateTime<Utc>, usize)>> =
+        (0..jobs.len()).filter_map(|index| Some(Reverse((first(index)?, index)))).collect();
+    let mut firings = Vec::new();
+    while firings.len() < count
+        && let Some(Reverse((at, index))) = heap.pop()
+    {
+        if let Some(left) = &mut left[index] {
+            let Some(fewer) = left.checked_sub(1) else { continue };
+            *left = fewer;
+        }
+        firings.push(UpcomingFiring { job: &jobs[index], at });
+        heap.extend(after(index, at).map(|next| Reverse((next, index))));
+    }
+    firings
+}

@@ -1,0 +1,314 @@
+//! The ledger: what became of each firing of a job, as an answer for people and programs.
+//!
+//! [`FiringRequest::read`] reads which firings are asked about. [`explain`] reads a part of a job's ledger in one
+//! snapshot, decides with [`sexton_model::explain`] and says it in words. It only reads; of a single firing it adds the
+//! timeline of its execution.
+
+mod sentences;
+pub mod timeline;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use sexton_model::explain::{
+    Disposition, GapRecord, NotAFiring, classify_instant, nominal_disposition,
+};
+use sexton_model::zone::Zone;
+use sexton_store::jobs::Job;
+use sexton_store::ledger::{FiringExecution, LedgerPage, LedgerQuery, read_page, zone_of};
+use sexton_store::{Store, StoreError, attempts, executions, operator};
+use uuid::Uuid;
+
+use crate::error::{InvalidRequest, OperationError};
+use crate::instants;
+use crate::job_names;
+use timeline::{Event, timeline};
+
+/// The most attempts that a timeline tells of.
+const MAX_ATTEMPTS: i64 = 200;
+
+/// Which firings are asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FiringSelector {
+    /// The one at this instant.
+    At(DateTime<Utc>),
+    /// Those between two instants, both included, the oldest so many.
+    Between {
+        /// The first instant.
+        from: DateTime<Utc>,
+        /// The last instant.
+        to: DateTime<Utc>,
+        /// At most so many.
+        most: usize,
+    },
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Answer {
+    /// The job's name.
+    pub job_name: String,
+    /// Its id.
+    pub job_id: Uuid,
+    /// Its zone.
+    pub timezone: String,
+    /// When it was deleted.
+    pub deleted_at: Option<DateTime<Utc>>,
+    /// The first instant that was asked about.
+    pub from: DateTime<Utc>,
+    /// The last one, included.
+    pub to: DateTime<Utc>,
+    /// By the database's clock.
+    pub now: DateTime<Utc>,
+    /// The firings, oldest first.
+    pub firings: Vec<ExplainedFiring>,
+    /// What the one instant is, if it is no firing.
+    pub no_firing: Option<NotFiring>,
+    /// Where to go on, if there are more.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// A firing and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ExplainedFiring {
+    /// Its nominal time.
+    pub scheduled_for: DateTime<Utc>,
+    /// Its execution key.
+    pub execution_key: String,
+    /// The revision of the job that had it; `None`: it was claimed, and none that is known has it, by today's
+    /// data of the zones.
+    pub revision: Option<i32>,
+    /// What became of it, in a word.
+    pub disposition: String,
+    /// And in a sentence.
+    pub why: String,
+    /// Who paused, changed or deleted the job, where that is why it did not run.
+    pub actor: Option<String>,
+    /// What he said.
+    pub reason: Option<String>,
+    /// Where coalesced: the key of the firing that ran for it.
+    pub into_key: Option<String>,
+    /// Where it lies ahead: when it is due.
+    pub due_at: Option<DateTime<Utc>>,
+    /// Its execution.
+    pub execution: Option<ExecutionSummary>,
+    /// What happened to that, oldest first; only of a single firing.
+    pub timeline: Option<Vec<Event>>,
+}
+
+/// An execution in short; the fields bear the columns' names.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[expect(missing_docs, reason = "the schema comments every column")]
+pub struct ExecutionSummary {
+    pub id: Uuid,
+    pub state: String,
+    pub attempt: i32,
+    pub claimed_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub finished_at: Option<DateTime<Utc>>,
+    pub next_attempt_at: Option<DateTime<Utc>>,
+    pub outcome: Option<String>,
+    pub error_class: Option<String>,
+    pub error_message: Option<String>,
+    /// Who backfilled it.
+    pub backfilled_by: Option<String>,
+    /// Why.
+    pub backfill_reason: Option<String>,
+}
+
+/// An instant that is no firing.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct NotFiring {
+    /// What it is, in a word.
+    pub disposition: &'static str,
+    /// And in a sentence.
+    pub why: String,
+    /// The firing before.
+    pub before: Option<DateTime<Utc>>,
+    /// The firing after.
+    pub after: Option<DateTime<Utc>>,
+}
+
+/// What became of firings of `job`. `now` is the instant of the answer; `None`: the database's.
+///
+/// # Errors
+///
+/// Those of the database, and [`crate::error::NotFound::Job`] if the job's row was removed meanwhile.
+pub async fn explain(
+    store: &Store,
+    job: &Job,
+    selector: FiringSelector,
+    now: Option<DateTime<Utc>>,
+) -> Result<Answer, OperationError> {
+    let (from, to, most) = match selector {
+        FiringSelector::At(at) => (at, at, 1),
+        FiringSelector::Between { from, to, most } => (from, to, most),
+    };
+    let query = LedgerQuery { job: job.id, from, to, max_firings: most };
+    let Some(page) = read_page(store, query, now).await? else {
+        return Err(job_names::missing(store, &job.name).await);
+    };
+    let mut firings: Vec<ExplainedFiring> = page
+        .stretch
+        .firings
+        .iter()
+        .map(|firing| {
+            let execution = page.executions.get(&firing.key);
+            let place = (firing.at, firing.key.clone(), firing.revision);
+            explain_firing(&page, place, execution)
+        })
+        .collect();
+    let not_firing = match selector {
+        FiringSelector::At(at) if firings.is_empty() => Some(explain_no_firing(&page, at)),
+        _ => None,
+    };
+    if let (FiringSelector::At(_), [firing]) = (selector, firings.as_mut_slice())
+        && let Some(execution) = &firing.execution
+    {
+        firing.timeline = read_timeline(store, execution.id).await?;
+    }
+    Ok(Answer {
+        job_name: job.name.clone(),
+        job_id: job.id,
+        timezone: job.timezone.clone(),
+        deleted_at: job.deleted_at,
+        from,
+        to,
+        now: page.now,
+        firings,
+        no_firing: not_firing,
+        next: page.stretch.next,
+    })
+}
+
+async fn read_timeline(store: &Store, id: Uuid) -> Result<Option<Vec<Event>>, StoreError> {
+    let Some(execution) = executions::find(store, id).await? else { return Ok(None) };
+    let attempts = attempts::list_by_execution(store, id, MAX_ATTEMPTS).await?;
+    let actions = operator::list_by_execution(store, id).await?;
+    Ok(Some(timeline(&execution, &attempts, &actions)))
+}
+
+fn explain_firing(
+    page: &LedgerPage,
+    (at, key, revision): (DateTime<Utc>, String, Option<i32>),
+    execution: Option<&FiringExecution>,
+) -> ExplainedFiring {
+    let recorded = execution.map(|execution| &execution.recorded);
+    let found = nominal_disposition(at, &page.history, recorded, &page.gaps, (&page.job, page.now));
+    // The gap of an excluded day may lie within a longer one.
+    let is_such = |gap: &&GapRecord| (gap.reason == "excluded") == (found.word() == "excluded");
+    let mut gaps = page.gaps.iter().filter(is_such);
+    let gap = gaps.find(|gap| (gap.first..=gap.last).contains(&at));
+    let (mut actor, mut reason) = match (&found, gap) {
+        (Disposition::Paused(pause), _) => (pause.actor.clone(), pause.why.clone()),
+        (Disposition::NotRun(_), Some(gap)) => (gap.actor.clone(), gap.why.clone()),
+        _ => (None, None),
+    };
+    if let Disposition::Skipped(why) = &found {
+        reason = Some(why.clone());
+    }
+    if let (Disposition::NotYet, Some(pause)) = (&found, &page.job.paused) {
+        (actor, reason) = (pause.actor.clone(), pause.why.clone());
+    }
+    ExplainedFiring {
+        scheduled_for: at,
+        execution_key: key,
+        revision,
+        why: sentences::describe_firing(
+            &found,
+            at,
+            execution,
+            actor.as_deref(),
+            reason.as_deref(),
+            page,
+        ),
+        disposition: found.word().to_owned(),
+        actor,
+        reason,
+        into_key: match &found {
+            Disposition::Coalesced(into) => into.clone(),
+            _ => None,
+        },
+        due_at: match &found {
+            Disposition::NotYet | Disposition::Due => {
+                page.job.due_at.filter(|_| page.job.next_fire_at == Some(at)).or(Some(at))
+            }
+            Disposition::Running(_) => execution.and_then(|execution| execution.next_attempt_at),
+            _ => None,
+        },
+        execution: execution.map(ExecutionSummary::new),
+        timeline: None,
+    }
+}
+
+fn explain_no_firing(page: &LedgerPage, at: DateTime<Utc>) -> NotFiring {
+    let what: NotAFiring = classify_instant(at, &page.history);
+    let (before, after) = (page.history.before(at), page.history.after(at));
+    NotFiring {
+        disposition: what.word(),
+        why: sentences::describe_no_firing(what, page),
+        before,
+        after,
+    }
+}
+
+impl ExecutionSummary {
+    fn new(execution: &FiringExecution) -> Self {
+        let backfill = execution.backfill.as_ref();
+        Self {
+            id: execution.id,
+            state: execution.recorded.state.as_str().to_owned(),
+            attempt: execution.attempt,
+            claimed_at: execution.claimed_at,
+            started_at: execution.started_at,
+            finished_at: execution.finished_at,
+            next_attempt_at: execution.next_attempt_at,
+            outcome: execution.outcome.clone(),
+            error_class: execution.error_class.clone(),
+            error_message: execution.error_message.clone(),
+            backfilled_by: backfill.and_then(|backfill| backfill.actor.clone()),
+            backfill_reason: backfill.and_then(|backfill| backfill.why.clone()),
+        }
+    }
+}
+
+/// Which firings a request names, in texts as [`crate::instants`] reads them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FiringRequest<'a> {
+    /// The firing at this instant.
+    pub at: Option<&'a str>,
+    /// Or those at or after this.
+    pub from: Option<&'a str>,
+    /// Those at or before this; `None`: until now.
+    pub to: Option<&'a str>,
+    /// The zone in which times without an offset are meant; `None`: the job's.
+    pub zone: Option<Zone>,
+    /// The most firings of a range.
+    pub limit: usize,
+}
+
+impl FiringRequest<'_> {
+    /// Reads the texts; `now` is the database's clock.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`].
+    pub fn read(self, job: &Job, now: DateTime<Utc>) -> Result<FiringSelector, InvalidRequest> {
+        let zone = self.zone.unwrap_or_else(|| zone_of(job));
+        let read = |field, text: &str| {
+            instants::parse_in_zone(text, zone, now)
+                .map_err(|error| InvalidRequest::field(field, error.to_string()))
+        };
+        match (self.at, self.from) {
+            (Some(at), _) => Ok(FiringSelector::At(read("at", at)?)),
+            (None, Some(from)) => {
+                let to = self.to.map(|to| read("to", to)).transpose()?;
+                let (from, to) = (read("from", from)?, to.unwrap_or(now));
+                if to < from {
+                    return Err(InvalidRequest::BackwardRange);
+                }
+                Ok(FiringSelector::Between { from, to, most: self.limit })
+            }
+            (None, None) => Err(InvalidRequest::NoInstant),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Whether params fit what the workers at work say of their task type.
+//!
+//! Who runs a task publishes what its params must hold, and no two workers have to agree: each schema is asked. An
+//! edit and a trigger run at once, so what does not fit is refused there. A jobs file is told of it and applied all
+//! the same, unless that is asked for: the workers that will run it may come after it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::Serialize;
+use serde_json::Value;
+use sexton_model::job::JobSpec;
+use sexton_model::params_schema::SchemaValidator;
+use sexton_store::{Store, offers};
+
+use crate::error::{InvalidRequest, OperationError};
+use crate::text::line;
+
+/// What is told to people.
+const MAX_LISTED_MISMATCHES: usize = 50;
+/// What is found in jobs files at the most.
+const MAX_MISMATCHES: usize = 1_000;
+/// The most characters of one.
+const MAX_MISMATCH_CHARS: usize = 400;
+
+/// A place at which params do not fit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SchemaMismatch {
+    /// JSON Pointer into the params; `/`: the params themselves.
+    pub at: String,
+    /// What is wanted there, without what stands there.
+    pub what: String,
+    /// Who wants it, where workers disagree; at most ten of them.
+    pub workers: Vec<String>,
+}
+
+impl SchemaMismatch {
+    /// In words.
+    pub fn describe(&self) -> String {
+        let by = match self.workers.as_slice() {
+            [] => String::new(),
+            workers => format!(" (by {})", workers.join(", ")),
+        };
+        line(&format!("{}: {}{by}", self.at, self.what), MAX_MISMATCH_CHARS)
+    }
+}
+
+/// The schemas that the workers at work in a pool have for a task type.
+#[derive(Debug)]
+pub struct ParamsSchemas {
+    task_type: String,
+    /// Whether any worker at work offers it.
+    is_offered: bool,
+    has_several: bool,
+    schemas: Vec<(SchemaValidator, Vec<String>)>,
+    /// Whose schema this version cannot read.
+    unreadable: Vec<String>,
+}
+
+impl ParamsSchemas {
+    /// Asks the database.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database.
+    pub async fn load(store: &Store, task_type: &str, pool: &str) -> Result<Self, OperationError> {
+        let in_use = offers::list_current_schemas(store, task_type, pool, None).await?;
+        let (is_offered, has_several) = (!in_use.is_empty(), in_use.len() > 1);
+        let (mut schemas, mut unreadable) = (Vec::new(), Vec::new());
+        for offer in in_use {
+            match offer.schema.as_ref().map(SchemaValidator::new) {
+                Some(Ok(checker)) => schemas.push((checker, offer.workers)),
+                Some(Err(_)) => unreadable.extend(offer.workers),
+                None => {}
+            }
+        }
+        Ok(Self { task_type: task_type.to_owned(), is_offered, has_several, schemas, unreadable })
+    }
+
+    /// What people should know beside: that nothing is validated, or not by all.
+    pub fn notes(&self) -> Vec<String> {
+        let task = &self.task_type;
+        let mut notes = Vec::new();
+        if !self.unreadable.is_empty() {
+            let names = self.unreadable.join(", ");
+            notes.push(format!("The schema of {names} is of a version that this one cannot read."));
+        } else if self.schemas.is_empty() {
+            let why = if self.is_offered {
+                "no catalogue has a params_schema for"
+            } else {
+                "no worker at work offers"
+            };
+            notes.push(format!("The params were not validated: {why} {task}."));
+        }
+        if self.has_several && !self.schemas.is_empty() {
+            let text = "Workers disagree about what these params must hold; they are validated against each.";
+            notes.push(text.to_owned());
+        }
+        notes.iter().map(|note| line(note, 500)).collect()
+    }
+
+    /// Every place at which `params` do not fit.
+    pub fn mismatches(&self, params: &Value) -> Vec<SchemaMismatch> {
+        let each = self.schemas.iter().flat_map(|(checker, workers)| {
+            checker.violations(params).into_iter().map(|found| SchemaMismatch {
+                at: if found.at.is_empty() { "/".to_owned() } else { found.at },
+                what: found.what,
+                workers: if self.has_several { workers.clone() } else { Vec::new() },
+            })
+        });
+        each.collect()
+    }
+
+    /// Refuses params that do not fit.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`] with every place.
+    pub fn check(&self, params: &Value) -> Result<(), InvalidRequest> {
+        let mismatches = self.mismatches(params);
+        if mismatches.is_empty() {
+            return Ok(());
+        }
+        let mut texts: Vec<String> =
+            mismatches.iter().take(MAX_LISTED_MISMATCHES).map(SchemaMismatch::describe).collect();
+        if mismatches.len() > MAX_LISTED_MISMATCHES {
+            texts.push(format!("and {} more", mismatches.len() - MAX_LISTED_MISMATCHES));
+        }
+        Err(InvalidRequest::Other(format!(
+            "the params do not fit what a worker's catalogue says of {}; nothing was done:\n  {}",
+            line(&self.task_type, 100),
+            texts.join("\n  ")
+        )))
+    }
+}
+
+/// A place at which the params of a job in a file do not fit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct JobMismatch {
+    /// The job's name.
+    pub job: String,
+    /// Where and what.
+    #[serde(flatten)]
+    pub mismatch: SchemaMismatch,
+}
+
+impl JobMismatch {
+    /// In words.
+    pub fn describe(&self) -> String {
+        self.mismatch.describe()
+    }
+}
+
+/// The mismatches of all jobs, in their order; at most 1,000.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn validate_jobs(
+    store: &Store,
+    specs: &[JobSpec],
+) -> Result<Vec<JobMismatch>, OperationError> {
+    let mut params_schemas: BTreeMap<(&str, &str), ParamsSchemas> = BTreeMap::new();
+    let mut found = Vec::new();
+    for spec in specs {
+        let (task, pool) = (spec.task_type.as_str(), spec.pool.as_str());
+        let params_schemas = match params_schemas.entry((task, pool)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => unknown.insert(ParamsSchemas::load(store, task, pool).await?),
+        };
+        let mismatches = params_schemas.mismatches(&spec.params);
+        found.extend(
+            mismatches.into_iter().map(|mismatch| JobMismatch { job: spec.name.clone(), mismatch }),
+        );
+        if found.len() >= MAX_MISMATCHES {
+            found.truncate(MAX_MISMATCHES);
+            break;
+        }
+    }
+    Ok(found)
+}

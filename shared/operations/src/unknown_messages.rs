@@ -1,0 +1,238 @@
+//! Messages of the failed queue that no row knows: found by a part of their id, shown without secrets, discarded and
+//! restored.
+//!
+//! The sweep of the failed queue records them and carries out what is decided here.
+
+use serde_json::{Value, json};
+use sexton_model::failures::mask_secrets;
+use sexton_service::fault;
+use sexton_store::unknown_messages::{
+    self, Overflow, PendingAction, UnknownMessage, UnknownMessageError,
+};
+use sexton_store::{Store, StoreError};
+
+use crate::actor::Actor;
+use crate::error::{Conflict, InvalidRequest, NotFound, OperationError};
+use crate::text::line;
+
+/// The shortest beginning of an id that is looked up, in hexadecimal digits.
+pub const MIN_ID_DIGITS: usize = 4;
+/// All of one.
+const ID_DIGITS: usize = 64;
+
+/// Lists at most `limit` messages, oldest first, from behind the one whose id begins with `after`; with `all`, those
+/// that are gone from the queue as well.
+///
+/// # Errors
+///
+/// As [`find`].
+pub async fn list(
+    store: &Store,
+    all: bool,
+    after: Option<&str>,
+    limit: i64,
+) -> Result<Vec<UnknownMessage>, OperationError> {
+    let after = match after {
+        Some(text) => Some(find(store, text).await?.id),
+        None => None,
+    };
+    Ok(unknown_messages::list(store, all, after.as_deref(), limit).await?)
+}
+
+/// How many messages there was no room to record; `None`: there was room for all.
+///
+/// # Errors
+///
+/// Those of the database.
+pub async fn overflow(store: &Store) -> Result<Option<Overflow>, OperationError> {
+    Ok(unknown_messages::overflow(store).await?)
+}
+
+/// Finds the one message whose id begins with `text`.
+///
+/// # Errors
+///
+/// [`InvalidRequest`] if that cannot be an id, or stands for several; [`NotFound::UnknownMessage`].
+pub async fn find(store: &Store, text: &str) -> Result<UnknownMessage, OperationError> {
+    let digits = text.len() <= ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !digits || text.len() < MIN_ID_DIGITS {
+        return Err(InvalidRequest::MessageId(line(text, 80)).into());
+    }
+    let mut found = unknown_messages::find(store, &text.to_ascii_lowercase()).await?;
+    match found.len() {
+        0 => Err(NotFound::UnknownMessage(text.to_owned()).into()),
+        1 => Ok(found.remove(0)),
+        _ => Err(InvalidRequest::AmbiguousMessageId(text.to_owned()).into()),
+    }
+}
+
+/// Finds each of these messages, each once; nothing is done before all are found.
+///
+/// # Errors
+///
+/// As [`find`].
+pub async fn find_ids(store: &Store, texts: &[String]) -> Result<Vec<String>, OperationError> {
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        let id = find(store, text).await?.id;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// Has the next sweep remove a message; [`restore`] takes it back. Of a message of which only the first part is kept, a
+/// restore could not put back the rest, so it is refused unless `allow_truncated`.
+///
+/// # Errors
+///
+/// [`UnknownMessageError`]; nothing was changed then.
+pub async fn discard(
+    store: &Store,
+    id: &str,
+    allow_truncated: bool,
+    (actor, reason): (&Actor, &str),
+) -> Result<PendingAction, UnknownMessageError> {
+    let by = actor.because(Some(reason));
+    let done = unknown_messages::discard(store, id, allow_truncated, by, None).await;
+    if done.is_ok() {
+        fault::point("console.raw_discarded");
+    }
+    done
+}
+
+/// Takes a discard back: the next sweep publishes what was removed.
+///
+/// # Errors
+///
+/// [`UnknownMessageError`]; nothing was changed then.
+pub async fn restore(
+    store: &Store,
+    id: &str,
+    (actor, reason): (&Actor, Option<&str>),
+) -> Result<PendingAction, UnknownMessageError> {
+    let done = unknown_messages::restore(store, id, actor.because(reason), None).await;
+    if done.is_ok() {
+        fault::point("console.raw_restored");
+    }
+    done
+}
+
+/// Refuses to hand out a message of which only the first part is kept.
+///
+/// # Errors
+///
+/// [`Conflict::TruncatedMessage`].
+pub fn check_whole(message: &UnknownMessage) -> Result<(), Conflict> {
+    let UnknownMessage { kept_bytes, body_bytes, .. } = *message;
+    if is_truncated(message) {
+        return Err(Conflict::TruncatedMessage { kept_bytes, body_bytes });
+    }
+    Ok(())
+}
+
+/// Whether only the first part of a message is kept.
+pub fn is_truncated(message: &UnknownMessage) -> bool {
+    i64::from(message.kept_bytes) < message.body_bytes
+}
+
+/// A message as one document, with its state.
+pub fn document(message: &UnknownMessage) -> Value {
+    let mut document = json!(message);
+    document["state"] = json!(state(message));
+    document
+}
+
+/// What is known of a message beside its body, for a file of its own.
+pub fn export_document(message: &UnknownMessage, content: &Content) -> Value {
+    json!({
+        "id": message.id,
+        "kind": message.kind,
+        "reason": message.reason,
+        "body_bytes": message.body_bytes,
+        "kept_bytes": message.kept_bytes,
+        "first_seen": message.first_seen,
+        "properties": content.properties,
+    })
+}
+
+/// What is kept of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Content {
+    /// The body, perhaps cut.
+    pub body: Vec<u8>,
+    /// The properties that Sexton keeps.
+    pub properties: Value,
+}
+
+/// Reads what is kept of a message.
+///
+/// # Errors
+///
+/// [`NotFound::ForgottenMessage`] when retention was faster.
+pub async fn content(store: &Store, id: &str) -> Result<Content, OperationError> {
+    let stored: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
+    let (body, properties) = stored.ok_or_else(|| NotFound::ForgottenMessage(id.to_owned()))?;
+    let properties = serde_json::from_str(&properties).map_err(|_| StoreError::Inconsistent {
+        place: "raw_messages.properties",
+        value: line(&properties, 80),
+    })?;
+    Ok(Content { body, properties })
+}
+
+/// Where a message lies in its queue, in a word.
+pub const fn state(message: &UnknownMessage) -> &'static str {
+    match (message.gone_at.is_some(), message.discard_at.is_some(), message.restore_at.is_some()) {
+        (_, _, true) => "restoring",
+        (false, true, _) => "discarding",
+        (true, true, _) => "discarded",
+        (false, false, _) => "parked",
+        (true, false, _) => "taken",
+    }
+}
+
+/// The body without what looks like a secret, by the rule for params; `None`: it is no JSON, or holds
+/// nothing of that kind, and can be shown as it is.
+pub fn without_secrets(body: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(body).ok()?;
+    let mut decoded = value.clone();
+    // Other programs may write their params as a text of JSON.
+    if let Some(params) = decoded.get_mut("params_scheduler")
+        && let Some(Ok(object @ Value::Object(_))) = params.as_str().map(serde_json::from_str)
+        && mask_secrets(&object) != object
+    {
+        *params = object;
+    }
+    let shown = mask_secrets(&decoded);
+    (shown != value).then(|| shown.to_string())
+}
+
+/// What is said of messages that there was no room for.
+pub fn describe_overflow(overflow: &Overflow) -> String {
+    let at_least = if overflow.at_least { "at least " } else { "" };
+    format!(
+        "{at_least}{} more messages of the failed queue ({} bytes) are nobody's, and there is no room to write \
+         them down; they stay in the queue. Take out what is not wanted with an AMQP tool; what was written \
+         down makes room when it has been gone for as long as retention keeps it",
+        overflow.messages, overflow.bytes
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_hidden_also_where_params_are_a_text_of_json() {
+        let shown = |body: &str| without_secrets(body.as_bytes());
+        assert_eq!(shown(r#"{"type":"a","params_scheduler":"{\"n\":1}"}"#), None);
+        for params in [r#"{"password":"x"}"#, r#""{\"password\":\"x\"}""#] {
+            let body = format!(r#"{{"type":"a","params_scheduler":{params}}}"#);
+            let decoded: Value =
+                serde_json::from_str(&shown(&body).unwrap_or_default()).unwrap_or_default();
+            assert_eq!(decoded["params_scheduler"]["password"], "***", "{params}");
+        }
+        assert_eq!(shown("password: x"), None, "it is no JSON");
+    }
+}
