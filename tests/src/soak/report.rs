@@ -35,7 +35,9 @@ pub fn append(log: &Path, line: &impl Serialize) -> Result<()> {
 /// The summary, a section of the documentation.
 pub fn section(of: &Circumstances, outcome: &Outcome, growths: &[Growth]) -> String {
     let mut text = heading(of, outcome);
-    text += &format!(
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
         "Two schedulers and two workers drained {:.0} executions a second, and then got {:.0} a second, at\n\
          most half of that.\n\n",
         outcome.drained_per_s, outcome.fed_per_s
@@ -57,9 +59,9 @@ pub fn section(of: &Circumstances, outcome: &Outcome, growths: &[Growth]) -> Str
         text += "\n**Fewer than 95 % of what was to be fed became executions.**\n";
     }
     let growing = growths.iter().filter(|growth| !growth.is_bounded()).count();
-    text += &match growing {
-        0 => format!("\nAll {} quantities are bounded.\n", growths.len()),
-        _ => format!("\n**{growing} of {} quantities grow.**\n", growths.len()),
+    let _ = match growing {
+        0 => writeln!(text, "\nAll {} quantities are bounded.", growths.len()),
+        _ => writeln!(text, "\n**{growing} of {} quantities grow.**", growths.len()),
     };
     text += "Growth and limit are those of the quantity that came nearest to its limit; the\n\
              [record](../../tests/long-runs.md#soak) has each of them, and the rule.\n\n";
