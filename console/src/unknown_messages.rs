@@ -64,7 +64,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Content, Failure> {
         .ok_or_else(|| Failure::NotFound(format!("there is no raw message {id} any more")))?;
     let properties = serde_json::from_str(&properties).map_err(|_| {
         Failure::from(StoreError::Inconsistent {
-            place: "raw_messages.properties",
+            place: "unknown_messages.properties",
             value: crate::show::line(&properties, 80),
         })
     })?;

@@ -114,8 +114,8 @@ findings! {
     DatabasePrivileges "database_privileges" Error
         "The role may not work with all tables."
         "As their owner: `sexton migrate --grant …`, or `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN \
-         SCHEMA public TO …`; of `operator_actions` only SELECT and INSERT, and EXECUTE on the function \
-         `forget_operator_actions`."
+         SCHEMA sexton TO …`; of `operator_actions` only SELECT and INSERT, and EXECUTE on the function \
+         `delete_old_operator_actions`."
         None;
     DatabaseDeaf "database_deaf" Warning
         "Notifications of the database do not arrive, so requeues, triggers and cancels wait for the next \

@@ -232,8 +232,8 @@ async fn restore_bulk(
     confirm(&format!("{} executions will be restored", bulk.done), arguments.options.yes)?;
     let new = NewBulk {
         kind: BulkKind::Restore,
-        asked: BulkSelector::Bulk(id),
-        asked_at: session.now(store).await?,
+        selector: BulkSelector::Bulk(id),
+        previewed_at: session.now(store).await?,
         rate: arguments.options.rate,
         canary: None,
         pool: None,

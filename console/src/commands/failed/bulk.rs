@@ -153,12 +153,12 @@ async fn create_bulk(
     session: &Session,
 ) -> Result<i64, Failure> {
     let any = bulk::any_job_has_verify_task(store).await?;
-    let asked =
+    let selector =
         if filter.is_null() { BulkSelector::Ids(ids) } else { BulkSelector::Filter(filter) };
     let new = NewBulk {
         kind: action.kind,
-        asked,
-        asked_at: preview.asked_at,
+        selector,
+        previewed_at: preview.previewed_at,
         rate: options.rate,
         canary: action.canary,
         pool: action.pool,
@@ -183,7 +183,7 @@ fn render_preview(
     session: &Session,
 ) -> Result<(), Failure> {
     let kind = action.kind;
-    let now = preview.asked_at;
+    let now = preview.previewed_at;
     let mut facts = Facts::default();
     facts.add("what", format!("{} will be {}", describe_count(preview), kind.done()));
     facts.add_optional("first", preview.oldest.map(|at| ago(at, now)));

@@ -53,7 +53,7 @@ pub(super) async fn requeue(
     by: AuditContext<'_>,
     session: &Session,
 ) -> Result<(), Failure> {
-    let asked_at = session.now(store).await?;
+    let previewed_at = session.now(store).await?;
     let mut seen = Vec::with_capacity(request.ids.len());
     for id in request.ids {
         let row =
@@ -68,8 +68,8 @@ pub(super) async fn requeue(
     }
     let new = NewBulk {
         kind: BulkKind::Requeue,
-        asked: BulkSelector::Ids(&seen),
-        asked_at,
+        selector: BulkSelector::Ids(&seen),
+        previewed_at,
         rate: None,
         canary: None,
         pool: request.pool,

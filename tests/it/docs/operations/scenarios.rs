@@ -68,8 +68,10 @@ impl Scene {
                 self.environment.insert(name.to_owned(), value.to_owned());
             }
             "unmigrated" => {
-                let all = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
-                sqlx::raw_sql(all).execute(self.platform.store().pool()).await.unwrap();
+                sqlx::raw_sql("DROP SCHEMA sexton CASCADE")
+                    .execute(self.platform.store().pool())
+                    .await
+                    .unwrap();
             }
             other => panic!("the runbook asks for an act that nobody knows: {other}"),
         }
@@ -81,8 +83,10 @@ impl Scene {
         let mut program = start(&self.platform, name, &[("LEASE_MS", "60000")]).unwrap();
         program.ready().await;
         self.programs.insert(name.to_owned(), program);
-        self.until(&format!("SELECT count(*) FROM instances WHERE name = '{name}' AND ready"))
-            .await;
+        self.until(&format!(
+            "SELECT count(*) FROM sexton.instances WHERE name = '{name}' AND ready"
+        ))
+        .await;
     }
 
     async fn apply(&self, name_and_fields: &str) {
