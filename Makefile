@@ -10,7 +10,7 @@ with_servers := $(target)/debug/with-servers
 fault_points := --features sexton-service/fault-points
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-graveyard bench-migrate bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
+.PHONY: help demo up down test simulate test-next measure bench bench-smoke bench-model bench-graveyard bench-refusals bench-retention soak fuzz model promised verify torture torture-fences lint unused-dependencies fmt sqlx-check sqlx-prepare programs test-programs with-servers
 # Targets share cargo's lock and the machine's cores: side by side they only wait for one another.
 .NOTPARALLEL:
 
@@ -68,12 +68,6 @@ bench-graveyard: with-servers ## Measure the graveyard: questions among SCALE (1
 bench-retention: with-servers ## Measure retention: KEPT (20000000) rows before OLD (100000) that are to go
 	@$(CARGO) build -q -p sexton-tests --bin bench-retention
 	@$(with_servers) $(target)/debug/bench-retention --kept $(or $(KEPT),20000000) --old $(or $(OLD),100000)
-
-# Ten million executions need 8 GB and ten minutes to be filled in; JOBS=100000 EXECUTIONS=100000 needs seconds.
-bench-migrate: with-servers ## Measure how late claims are while JOBS (1000000) and EXECUTIONS (10000000) are migrated
-	@$(CARGO) build -q --release -p sexton-tests --bin bench-migrate
-	@$(with_servers) $(target)/release/bench-migrate --jobs $(or $(JOBS),1000000) \
-		--executions $(or $(EXECUTIONS),10000000) --report migrations/README.md
 
 # About five minutes, most of them for the build.
 bench-refusals: with-servers ## Measure triggers while REFUSED (100000) tickets of another pool are refused

@@ -216,7 +216,7 @@ fn introduction(instance: &str, db_pool_size: u32) -> InstanceRegistration {
         pools: Vec::new(),
         slots: 0,
         pool_slots: None,
-        seat: None,
+        instance_lock: None,
         // And the planner's and the pruner's; the one that listens is counted.
         db_connections: db_pool_size + 2,
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use sexton_store::{Store, StoreOptions};
+use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool};
 use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::sync::OnceCell;
@@ -114,6 +115,18 @@ impl Drop for TestDatabase {
         // A server that the test has killed takes its databases along.
         let _ = dropping.join();
     }
+}
+
+/// The migrations' files with sqlx's own migrator, which can go down.
+///
+/// # Errors
+///
+/// They cannot be read.
+pub async fn migrator() -> Result<Migrator> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
+    let mut migrator = Migrator::new(folder).await?;
+    migrator.dangerous_set_table_name("sexton._sqlx_migrations");
+    Ok(migrator)
 }
 
 /// Begins with the hour of its birth, for the sweep.

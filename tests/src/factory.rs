@@ -71,7 +71,7 @@ impl NewJob {
     pub async fn insert(&self, pool: &PgPool) -> Result<JobId> {
         let id = Uuid::now_v7();
         sqlx::query(
-            "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
+            "INSERT INTO sexton.jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
                                overlap, misfire_policy, misfire_window_ms, misfire_limit, timeout_ms,
                                next_fire_at, created_at, updated_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 86400000, 100, 60000, $10, now(), now())",
@@ -162,7 +162,7 @@ impl NewExecution {
         let worker = running.then(|| ProcessId::new(Uuid::new_v4()).get());
         let skipped = self.state == State::Skipped;
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, own_key, scheduled_for, state,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state,
                 attempt, task_type, pool, target, params, idempotency_key, claimed_by, claimed_at,
                 ticket_published_at, relay_after, next_attempt_at, crashes_used, started_at,
                 finished_at, worker_id, open_token, lease_until, cancel_requested, outcome,
@@ -176,7 +176,7 @@ impl NewExecution {
                 CASE WHEN $6 = 'failed' THEN 'error' END, CASE WHEN $6 = 'failed' THEN 'exit_1' END,
                 CASE WHEN $6 = 'failed' THEN 'it said no' END,
                 CASE WHEN $17 THEN 'overlap' END
-             FROM jobs j WHERE j.id = $2",
+             FROM sexton.jobs j WHERE j.id = $2",
         )
         .bind(id)
         .bind(self.job.get())
@@ -199,7 +199,7 @@ impl NewExecution {
         .await?;
         if let Some(worker) = worker {
             sqlx::query(
-                "INSERT INTO attempts (execution_id, number, worker_id, opened_at, lease_ms)
+                "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, lease_ms)
                  VALUES ($1, $2, $3, $4, $5)",
             )
             .bind(id)

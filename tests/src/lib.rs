@@ -15,7 +15,6 @@
 //! - [`commit`] and [`reliability`] are for the records that long runs leave in the documents.
 //! - [`relaying`] takes what the relay would take.
 //! - [`retention`] removes what is old, without the pruner's rests.
-//! - [`upgrade`] migrates a large database while something claims.
 //! - [`soak`] is what `make soak` does: a steady load, and a judgement of what grows.
 //! - [`servers`] finds, starts, kills and stops the two servers. The binary `with-servers` is its face
 //!   on the command line: it runs a command, such as `cargo test`, with both servers in its
@@ -39,4 +38,3 @@ pub mod simulation;
 pub use sexton_servers as servers;
 pub mod soak;
 pub mod torture;
-pub mod upgrade;

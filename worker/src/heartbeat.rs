@@ -56,7 +56,7 @@ impl InstanceHeartbeat {
     /// seat left open. To be called, and called again if it fails, before the first ticket is taken:
     /// a successor can only settle what was opened under a recorded seat.
     pub(crate) async fn introduce(&mut self) -> Result<(), StoreError> {
-        if self.registration.seat.is_none() {
+        if self.registration.instance_lock.is_none() {
             self.try_instance_lock();
         }
         let context = Arc::clone(&self.context);
@@ -108,7 +108,7 @@ impl InstanceHeartbeat {
                 _ = checks.tick() => false,
             };
             let ready = self.readiness.is_ready();
-            let locked = self.registration.seat.is_none() && self.try_instance_lock();
+            let locked = self.registration.instance_lock.is_none() && self.try_instance_lock();
             if beat || locked || ready != reported_ready {
                 reported_ready = ready;
                 // The gate is told of a failure; the next beat tries again.
@@ -124,7 +124,7 @@ impl InstanceHeartbeat {
         let Some(lock) = &self.instance_lock else { return false };
         match lock.take() {
             Ok(true) => {
-                self.registration.seat = Some(lock.id());
+                self.registration.instance_lock = Some(lock.id());
                 self.has_predecessors_to_settle = true;
                 true
             }
@@ -139,9 +139,9 @@ impl InstanceHeartbeat {
 
     /// Ends the attempts of dead predecessors as lost.
     async fn settle_predecessors(&self) -> Result<(), StoreError> {
-        let Some(seat) = self.registration.seat else { return Ok(()) };
+        let Some(instance_lock) = self.registration.instance_lock else { return Ok(()) };
         let (store, policy) = (&self.context.store, &self.context.retry);
-        let dead = predecessors(store, seat, self.registration.id).await?;
+        let dead = predecessors(store, instance_lock, self.registration.id).await?;
         if dead.is_empty() {
             return Ok(());
         }

@@ -301,7 +301,7 @@ fn heartbeat(
             pools: options.pools.iter().map(|(pool, _)| pool.to_string()).collect(),
             pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
             slots: options.slots(),
-            seat: None,
+            instance_lock: None,
             // And the one that listens, which the store's do not count, and the journal's.
             db_connections: context.store.connections() + 2,
         },

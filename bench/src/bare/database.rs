@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 2;
 pub(super) async fn recorded(arguments: &Arguments, database_url: &str) -> Result<f64> {
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
-    sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
+    sqlx::query("VACUUM ANALYZE sexton.executions").execute(database.pool()).await?;
     let began = Instant::now();
     let share = ids.len().div_ceil(CONNECTIONS).max(1);
     let both: Vec<_> = ids
@@ -34,11 +34,11 @@ pub(super) async fn recorded(arguments: &Arguments, database_url: &str) -> Resul
 async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
     for batch in ids.chunks(BATCH) {
         sqlx::query(
-            "WITH u AS (UPDATE executions SET state = 'running', rev = rev + 1, worker_id = $2,
+            "WITH u AS (UPDATE sexton.executions SET state = 'running', rev = rev + 1, worker_id = $2,
                  open_token = gen_random_uuid(), lease_until = now() + interval '20 seconds',
                  started_at = now(), next_attempt_at = NULL
              WHERE id = ANY ($1) RETURNING id, attempt)
-             INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+             INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
              SELECT id, attempt, $2, now() FROM u",
         )
         .bind(batch)
@@ -46,11 +46,11 @@ async fn open_and_settle(pool: PgPool, ids: Vec<Uuid>) -> Result<()> {
         .execute(&pool)
         .await?;
         sqlx::query(
-            "WITH u AS (UPDATE executions SET state = 'succeeded', rev = rev + 1,
+            "WITH u AS (UPDATE sexton.executions SET state = 'succeeded', rev = rev + 1,
                  outcome = 'succeeded', worker_id = NULL, open_token = NULL, lease_until = NULL,
                  finished_at = now()
              WHERE id = ANY ($1) RETURNING id, attempt)
-             UPDATE attempts SET finished_at = now(), outcome = 'succeeded'
+             UPDATE sexton.attempts SET finished_at = now(), outcome = 'succeeded'
              FROM u WHERE execution_id = u.id AND number = u.attempt",
         )
         .bind(batch)
@@ -70,7 +70,7 @@ pub(super) async fn inserted(arguments: &Arguments, database_url: &str) -> Resul
 /// Executions whose tickets are published; their ids, and how many seconds it took.
 pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> {
     sqlx::query(
-        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
             misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
          VALUES ($1, 'bench.bare', 'none', 'nothing', '{}', 'default', 'allow', 'skip', 0, 1, 60000, '{}',
             now(), now())",
@@ -82,7 +82,7 @@ pub(crate) async fn fill(pool: &PgPool, count: i64) -> Result<(Vec<Uuid>, f64)> 
     let mut ids = Vec::with_capacity(count as usize);
     for first in (0..count).step_by(1_000) {
         let made: Vec<Uuid> = sqlx::query_scalar(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
                 pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after,
                 next_attempt_at)
              SELECT (lpad(to_hex(n), 12, '0') || '70008' || lpad(to_hex(n), 15, '0'))::uuid, $3,

@@ -34,13 +34,13 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
             .await?;
     measurement::copy_job(platform.store(), "bench.first", u32::try_from(arguments.count)?, due)
         .await?;
-    sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
-    let begun = "SELECT (SELECT count(*) FROM jobs) - 1
-        = (SELECT count(*) FROM executions WHERE started_at IS NOT NULL)";
+    sqlx::query("VACUUM ANALYZE sexton.jobs").execute(platform.store().pool()).await?;
+    let begun = "SELECT (SELECT count(*) FROM sexton.jobs) - 1
+        = (SELECT count(*) FROM sexton.executions WHERE started_at IS NOT NULL)";
     until(platform, "every job has begun", begun).await?;
     let late: Vec<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
-         FROM executions ORDER BY started_at",
+         FROM sexton.executions ORDER BY started_at",
     )
     .fetch_all(platform.store().pool())
     .await?;

@@ -42,7 +42,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let scheduler = used_by(programs[0].pid())?.saturating_sub(scheduler);
     let mut lags: Vec<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
-         FROM executions WHERE started_at IS NOT NULL AND scheduled_for > $1",
+         FROM sexton.executions WHERE started_at IS NOT NULL AND scheduled_for > $1",
     )
     .bind(since)
     .fetch_all(pool)
@@ -75,11 +75,11 @@ async fn define(platform: &Platform, count: i64) -> Result<()> {
         (1..=FIRING).map(|number| job(&format!("bench.firing.{number}"), "* * * * * *")).collect();
     platform.apply(&(firing + &job("bench.yearly", "0 0 1 1 *"))).await?;
     let pool = platform.store().pool();
-    let due = "SELECT next_fire_at FROM jobs WHERE name = 'bench.yearly'";
+    let due = "SELECT next_fire_at FROM sexton.jobs WHERE name = 'bench.yearly'";
     let due = sqlx::query_scalar(due).fetch_one(pool).await?;
     measurement::copy_job(platform.store(), "bench.yearly", u32::try_from(count)?, due).await?;
     // What the insert left to be vacuumed and written is not the firings' business.
-    sqlx::query("VACUUM ANALYZE jobs, job_revisions").execute(pool).await?;
+    sqlx::query("VACUUM ANALYZE sexton.jobs, sexton.job_revisions").execute(pool).await?;
     sqlx::query("CHECKPOINT").execute(pool).await?;
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let most_mb = timeout(DEADLINE, watch(platform, &mut workers)).await??;
     let (ended, seconds): (i64, f64) = sqlx::query_as(
         "SELECT count(*), extract(epoch FROM max(finished_at) - min(started_at))::float8
-         FROM executions WHERE state = 'succeeded'",
+         FROM sexton.executions WHERE state = 'succeeded'",
     )
     .fetch_one(platform.store().pool())
     .await?;
@@ -52,7 +52,7 @@ async fn fill(platform: &Platform, count: i64) -> Result<()> {
         run(platform, &command).await?;
         (upto, left) = (from - chrono::Duration::seconds(1), left - some);
     }
-    let published = "SELECT count(*) = 0 FROM executions
+    let published = "SELECT count(*) = 0 FROM sexton.executions
         WHERE state = 'pending' AND ticket_published_at IS NULL";
     until(platform, "every ticket is published", published).await
 }
@@ -71,7 +71,7 @@ async fn watch(platform: &Platform, workers: &mut [Program]) -> Result<f64> {
         for worker in workers.iter() {
             most_mb = most_mb.max(resident_mb(worker)?);
         }
-        let open = "SELECT EXISTS (SELECT FROM executions
+        let open = "SELECT EXISTS (SELECT FROM sexton.executions
             WHERE state IN ('pending', 'running', 'retrying'))";
         let open = sqlx::query_scalar::<_, bool>(open);
         if !open.fetch_one(platform.store().pool()).await? {

@@ -29,10 +29,11 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let began = Instant::now();
     run(platform, &["jobs", "trigger", JOB, "--each", &file]).await?;
     let seconds = began.elapsed().as_secs_f64();
-    let rows =
-        sqlx::query_scalar::<_, i64>("SELECT count(*) FROM executions WHERE state = 'pending'")
-            .fetch_one(platform.store().pool())
-            .await?;
+    let rows = sqlx::query_scalar::<_, i64>(
+        "SELECT count(*) FROM sexton.executions WHERE state = 'pending'",
+    )
+    .fetch_one(platform.store().pool())
+    .await?;
     ensure!(rows == arguments.count, "{rows} of {} were triggered", arguments.count);
     let value = arguments.count as f64 / seconds;
     Line { value, unit: "/s", ..line(arguments, "enqueue") }.print();

@@ -30,7 +30,7 @@ const LEASE: Duration = Duration::from_secs(20);
 pub(super) async fn measure(arguments: &Arguments, database_url: &str) -> Result<()> {
     let database = TestDatabase::create_on(database_url).await?;
     let ids = fill(database.pool(), arguments.count).await?.0;
-    sqlx::query("VACUUM ANALYZE executions").execute(database.pool()).await?;
+    sqlx::query("VACUUM ANALYZE sexton.executions").execute(database.pool()).await?;
     let mut own = DedicatedConnection::for_key_lookups(database.store());
     let server = sqlx::query_scalar::<_, i32>("SELECT pg_backend_pid()");
     let mut lent = own.acquire().await?;

@@ -22,7 +22,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     apply_tick(platform, "bench.lag").await?;
     let wanted = WARM_UP + i64::from(arguments.seconds);
     let enough = async || {
-        let count = "SELECT count(*) FROM executions WHERE state = 'succeeded'";
+        let count = "SELECT count(*) FROM sexton.executions WHERE state = 'succeeded'";
         let count: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await.ok()?;
         (count >= wanted).then_some(())
     };
@@ -30,7 +30,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     platform.eventually("as many firings as seconds", deadline, enough).await;
     let mut samples: Vec<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
-         FROM executions WHERE started_at IS NOT NULL ORDER BY scheduled_for OFFSET $1",
+         FROM sexton.executions WHERE started_at IS NOT NULL ORDER BY scheduled_for OFFSET $1",
     )
     .bind(WARM_UP)
     .fetch_all(platform.store().pool())

@@ -17,7 +17,7 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let mut first = platform.start_worker("first", &[])?;
     first.ready().await;
     run(platform, &["jobs", "trigger", "bench.again"]).await?;
-    let running = "SELECT count(*) = 1 FROM executions WHERE state = 'running'";
+    let running = "SELECT count(*) = 1 FROM sexton.executions WHERE state = 'running'";
     until(platform, "it runs", running).await?;
     let killed = clock::now();
     first.kill();
@@ -30,7 +30,8 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
     let mut alone = platform.start_worker("alone", &[])?;
     alone.ready().await;
     run(platform, &["jobs", "trigger", "bench.other"]).await?;
-    let running = "SELECT count(*) = 1 FROM executions e JOIN jobs j ON j.id = e.job_id
+    let running =
+        "SELECT count(*) = 1 FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE e.state = 'running' AND j.name = 'bench.other'";
     until(platform, "it runs", running).await?;
     let mut other = platform.start_worker("other", &[])?;
@@ -47,8 +48,8 @@ pub(super) async fn measure(platform: &Platform, arguments: &Arguments) -> Resul
 /// From the kill to the open of attempt 2, in milliseconds.
 async fn second_attempt(platform: &Platform, job: &str, killed: DateTime<Utc>) -> Result<f64> {
     let again = async || {
-        let opened = "SELECT a.opened_at FROM attempts a JOIN executions e ON e.id = a.execution_id
-            JOIN jobs j ON j.id = e.job_id WHERE j.name = $1 AND a.number = 2";
+        let opened = "SELECT a.opened_at FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+            JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = $1 AND a.number = 2";
         let opened = sqlx::query_scalar::<_, DateTime<Utc>>(opened).bind(job);
         opened.fetch_optional(platform.store().pool()).await.ok()?
     };

@@ -175,7 +175,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Content, OperationError>
     let stored: Option<(Vec<u8>, String)> = unknown_messages::content(store, id).await?;
     let (body, properties) = stored.ok_or_else(|| NotFound::ForgottenMessage(id.to_owned()))?;
     let properties = serde_json::from_str(&properties).map_err(|_| StoreError::Inconsistent {
-        place: "raw_messages.properties",
+        place: "unknown_messages.properties",
         value: line(&properties, 80),
     })?;
     Ok(Content { body, properties })

@@ -51,7 +51,7 @@ pub async fn list_by_execution(
         SELECT a.execution_id, a.number, a.worker_id, i.name AS "worker_name?", a.opened_at,
                a.finished_at, a.outcome, a.error_class, a.error_message, a.exit_code, a.signal,
                a.result, a.progress, a.late_outcome, a.late_at
-        FROM attempts a LEFT JOIN instances i ON i.id = a.worker_id
+        FROM sexton.attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
         WHERE a.execution_id = $1 ORDER BY a.number DESC LIMIT $2"#,
         id,
         limit
@@ -71,7 +71,7 @@ pub async fn output(
     Ok(sqlx::query_as!(
         AttemptOutput,
         "-- attempt_output
-        SELECT execution_id, number, outcome, output FROM attempts
+        SELECT execution_id, number, outcome, output FROM sexton.attempts
         WHERE execution_id = $1 AND ($2::int IS NULL OR number = $2)
         ORDER BY number DESC LIMIT 1",
         id,

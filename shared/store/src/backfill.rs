@@ -210,21 +210,21 @@ async fn lock_job(
 ) -> Result<Option<JobColumns>, sqlx::Error> {
     sqlx::query_scalar!(
         "-- lock_job_to_backfill
-        SELECT id FROM jobs WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE",
+        SELECT id FROM sexton.jobs WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE",
         name
     )
     .fetch_optional(WithTimeout(&mut *connection))
     .await?;
-    sqlx::query_scalar!("-- share_retention\nSELECT one FROM retention FOR SHARE")
+    sqlx::query_scalar!("-- share_retention\nSELECT one FROM sexton.retention FOR SHARE")
         .fetch_optional(WithTimeout(&mut *connection))
         .await?;
     sqlx::query_as!(
         JobColumns,
         r#"-- job_to_backfill
         SELECT j.id, j.overlap, j.idempotency_template,
-               (SELECT r.pruned_before FROM retention r) AS pruned_before,
+               (SELECT r.pruned_before FROM sexton.retention r) AS pruned_before,
                coalesce($2, now()) AS "now!"
-        FROM jobs j WHERE j.name = $1 AND j.deleted_at IS NULL"#,
+        FROM sexton.jobs j WHERE j.name = $1 AND j.deleted_at IS NULL"#,
         name,
         now
     )
@@ -279,7 +279,7 @@ async fn find_known_keys(
     let keys: Vec<String> = firings.iter().map(|firing| firing.key.clone()).collect();
     let rows = sqlx::query!(
         "-- known_keys
-        SELECT execution_key, id FROM executions WHERE job_id = $1 AND execution_key = ANY ($2)",
+        SELECT execution_key, id FROM sexton.executions WHERE job_id = $1 AND execution_key = ANY ($2)",
         job,
         &keys
     )
@@ -315,7 +315,7 @@ async fn insert(
     });
     let action_id = sqlx::query_scalar!(
         "-- record_backfill
-        INSERT INTO operator_actions (at, actor, action, job_id, reason, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, job_id, reason, after)
         VALUES ($1, $2, 'backfill', $3, $4, $5) RETURNING id",
         job.now,
         by.actor,
@@ -334,14 +334,14 @@ async fn insert(
     let due: Vec<DateTime<Utc>> = rows.iter().map(|row| row.2).collect();
     sqlx::query!(
         "-- insert_backfilled
-        INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+        INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                 next_attempt_at, relay_after, task_type, pool, target, params,
                                 claimed_by, claimed_at, tz_version, backfill, overlap_override)
         SELECT c.id, j.id, c.key, c.idempotency_key, c.nominal, 'pending', c.due, c.due, j.task_type,
                j.pool, j.target, j.params, $7, $8, $9, $10, $11
         FROM unnest($2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
              AS c (id, key, idempotency_key, nominal, due)
-        JOIN jobs j ON j.id = $1
+        JOIN sexton.jobs j ON j.id = $1
         ON CONFLICT (job_id, execution_key) DO NOTHING",
         job.id,
         &ids,

@@ -62,8 +62,8 @@ pub const MAX_ACTIVE_BULKS: usize = 100;
 pub struct Bulk {
     pub id: i64,
     pub kind: String,
-    pub asked: Value,
-    pub asked_at: DateTime<Utc>,
+    pub selector: Value,
+    pub previewed_at: DateTime<Utc>,
     pub actor: String,
     pub from_where: Option<String>,
     pub reason: Option<String>,
@@ -97,10 +97,10 @@ pub async fn find(store: &Store, id: i64) -> Result<Option<Bulk>, StoreError> {
     Ok(sqlx::query_as!(
         Bulk,
         "-- find_bulk
-        SELECT id, kind, asked, asked_at, actor, from_where, reason, rate, canary, pool, verify, state,
+        SELECT id, kind, selector, previewed_at, actor, from_where, reason, rate, canary, pool, verify, state,
                why, stopped_by, prepared_at, canary_passed, selected, done, refused, resolved, left_alone,
                created_at, ended_at
-        FROM bulks WHERE id = $1",
+        FROM sexton.bulks WHERE id = $1",
         id
     )
     .fetch_optional(store.with_timeout())
@@ -112,10 +112,10 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
     Ok(sqlx::query_as!(
         Bulk,
         "-- list_bulks
-        SELECT id, kind, asked, asked_at, actor, from_where, reason, rate, canary, pool, verify, state,
+        SELECT id, kind, selector, previewed_at, actor, from_where, reason, rate, canary, pool, verify, state,
                why, stopped_by, prepared_at, canary_passed, selected, done, refused, resolved, left_alone,
                created_at, ended_at
-        FROM bulks WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2",
+        FROM sexton.bulks WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2",
         before,
         limit
     )
@@ -129,11 +129,11 @@ pub async fn list(store: &Store, before: Option<i64>, limit: i64) -> Result<Vec<
 pub async fn list_active(store: &Store, after: i64) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_alive
-        SELECT id FROM bulks b
+        SELECT id FROM sexton.bulks b
         WHERE state IN ('preparing', 'running')
           AND (state = 'preparing' OR verify IS DISTINCT FROM 'command'
-               OR EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'waiting')
-               OR NOT EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'unasked'))
+               OR EXISTS (SELECT FROM sexton.bulk_items WHERE bulk_id = b.id AND state = 'waiting')
+               OR NOT EXISTS (SELECT FROM sexton.bulk_items WHERE bulk_id = b.id AND state = 'unasked'))
         ORDER BY id <= $1, id LIMIT $2",
         after,
         MAX_ACTIVE_BULKS as i64

@@ -100,8 +100,8 @@ pub async fn find_hold(store: &Store) -> Result<Option<Hold>, StoreError> {
         Hold,
         r#"-- hold
         SELECT reason, last_seen, noticed_at, noticed_by, h.jobs AS "jobs!", h.firings AS "firings!"
-        FROM holds, (SELECT count(DISTINCT job_id) AS jobs, coalesce(sum(count), 0)::bigint AS firings
-                     FROM held_firings) h
+        FROM sexton.holds, (SELECT count(DISTINCT job_id) AS jobs, coalesce(sum(count), 0)::bigint AS firings
+                     FROM sexton.held_firings) h
         WHERE released_at IS NULL"#
     )
     .fetch_optional(store.with_timeout())
@@ -147,7 +147,7 @@ pub async fn count_held_firings(
     Ok(sqlx::query_scalar!(
         r#"-- firings_set_aside
         SELECT coalesce(sum(h.count), 0)::bigint AS "firings!"
-        FROM held_firings h JOIN jobs j ON j.id = h.job_id
+        FROM sexton.held_firings h JOIN sexton.jobs j ON j.id = h.job_id
         WHERE $1::text[] IS NULL OR j.name = ANY ($1)"#,
         names as Option<&[String]>
     )

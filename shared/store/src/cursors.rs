@@ -66,7 +66,7 @@ pub async fn recompute(
         r#"-- outdated_cursors
         SELECT id, name, schedule_kind, schedule_expression, timezone, dst, start_at, end_at, exclude,
                jitter_ms, next_nominal_at, next_fire_at AS "next_fire_at!", planned_until AS "planned_until!", tz_version
-        FROM jobs
+        FROM sexton.jobs
         WHERE schedule_kind IN ('cron', 'once') AND timezone <> 'UTC' AND next_fire_at IS NOT NULL
           AND planned_until IS NOT NULL
           AND coalesce(tz_version, '') COLLATE "C" < $1 COLLATE "C"
@@ -103,7 +103,7 @@ pub async fn recompute(
         next.iter().map(|next| next.and_then(Cursor::distinct_nominal)).collect();
     sqlx::query!(
         "-- recompute_cursors
-        UPDATE jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
+        UPDATE sexton.jobs SET next_fire_at = c.next, next_nominal_at = c.nominal, tz_version = $3
         FROM unnest($1::uuid[], $2::timestamptz[], $4::timestamptz[]) AS c (job_id, next, nominal)
         WHERE jobs.id = c.job_id",
         &ids,

@@ -81,12 +81,12 @@ pub struct Migrations {
 /// Compares what was applied with what this program brings.
 pub async fn migrations(store: &Store) -> Result<Migrations, StoreError> {
     let there: Option<bool> =
-        sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+        sqlx::query_scalar("SELECT to_regclass('sexton._sqlx_migrations') IS NOT NULL")
             .fetch_one(store.with_timeout())
             .await?;
     let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
         // Not checked at compile time: the table belongs to the migrator.
-        sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
+        sqlx::query_as("SELECT version, checksum FROM sexton._sqlx_migrations WHERE success")
             .fetch_all(store.with_timeout())
             .await?
     } else {
@@ -126,16 +126,16 @@ pub async fn list_missing_privileges(store: &Store) -> Result<Vec<MissingPrivile
         r#"-- doctor_withheld
         SELECT t.name AS "table!", array_agg(p.name ORDER BY p.place) AS "privileges!"
         FROM (SELECT c.oid, c.relname::text AS name FROM pg_class c
-              WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::text::regnamespace
+              WHERE c.relkind = 'r' AND c.relnamespace = to_regnamespace('sexton')
                 AND c.relname <> '_sqlx_migrations') t,
              (VALUES (1, 'SELECT'), (2, 'INSERT'), (3, 'UPDATE'), (4, 'DELETE')) p (place, name)
         WHERE NOT has_table_privilege(t.oid, p.name)
           AND NOT (t.name = 'operator_actions' AND p.name IN ('UPDATE', 'DELETE'))
         GROUP BY t.name
         UNION ALL
-        SELECT f, ARRAY['EXECUTE'] FROM (VALUES ('forget_operator_actions')) v (f)
+        SELECT f, ARRAY['EXECUTE'] FROM (VALUES ('delete_old_operator_actions')) v (f)
         WHERE NOT has_function_privilege(
-            to_regprocedure(f || '(timestamptz, timestamptz, integer)'), 'EXECUTE')
+            to_regprocedure('sexton.' || f || '(timestamptz, timestamptz, integer)'), 'EXECUTE')
         ORDER BY 1"#
     )
     .fetch_all(store.with_timeout())

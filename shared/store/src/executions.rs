@@ -153,7 +153,7 @@ pub async fn ids_between(
 ) -> Result<Vec<Uuid>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- execution_ids_between
-        SELECT id FROM executions WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT $3",
+        SELECT id FROM sexton.executions WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT $3",
         first,
         last,
         limit

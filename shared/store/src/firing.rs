@@ -191,7 +191,7 @@ pub async fn next_due(
     let row = sqlx::query!(
         r#"-- next_due
         SELECT coalesce($1, clock_timestamp()) AS "now!",
-               (SELECT min(next_fire_at) FROM jobs
+               (SELECT min(next_fire_at) FROM sexton.jobs
                 WHERE status = 'active' AND next_fire_at IS NOT NULL
                   AND NOT (id = ANY ($2::uuid[]))) AS at"#,
         now,
@@ -237,7 +237,7 @@ impl<'c> ClaimTransaction<'c> {
                    misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
                    next_fire_at AS "next_fire_at!",
                    coalesce($1, now()) AS "now!"
-            FROM jobs
+            FROM sexton.jobs
             WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
               AND NOT (id = ANY ($3::uuid[]))
             ORDER BY next_fire_at, id LIMIT $2
@@ -277,7 +277,7 @@ impl<'c> ClaimTransaction<'c> {
         let after: Vec<f64> = claims.iter().map(|claim| claim.after.as_millis() as f64).collect();
         let inserted = sqlx::query_scalar!(
             r#"-- insert_claims
-            INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+            INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     skip_reason, finished_at, next_attempt_at, task_type, pool, target,
                                     params, claimed_by, claimed_at, relay_after, tz_version, waits)
             SELECT c.id, c.job_id, c.key, c.idempotency_key, c.nominal,
@@ -293,7 +293,7 @@ impl<'c> ClaimTransaction<'c> {
             FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],
                         $12::text[], $13::float8[])
                  AS c (id, job_id, key, idempotency_key, nominal, skip, waits, after)
-            JOIN jobs j ON j.id = c.job_id
+            JOIN sexton.jobs j ON j.id = c.job_id
             ON CONFLICT (job_id, execution_key) DO NOTHING
             RETURNING id"#,
             &ids,
@@ -335,7 +335,7 @@ impl<'c> ClaimTransaction<'c> {
         let runs: Vec<i32> = cursors.iter().map(|moved| moved.runs as i32).collect();
         let done = sqlx::query!(
             "-- advance_cursors
-            UPDATE jobs SET next_fire_at = c.next, tz_version = $4,
+            UPDATE sexton.jobs SET next_fire_at = c.next, tz_version = $4,
                 next_nominal_at = nullif(c.nominal, c.next), runs_used = jobs.runs_used + c.runs,
                 planned_until = CASE WHEN c.next IS NULL AND jobs.schedule_kind = 'once'
                     THEN jobs.planned_until

@@ -109,7 +109,7 @@ async fn find_on<'c>(
 ) -> Result<Option<ExecutionId>, StoreError> {
     let id = sqlx::query_scalar!(
         "-- find_foreign_execution
-        SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id
+        SELECT e.id FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE j.name = $1 AND e.execution_key = $2",
         job_name,
         execution_key
@@ -154,8 +154,8 @@ impl<'a> Claim<'a> {
             .await?;
         let room = sqlx::query_scalar!(
             r#"-- room_for_foreign_job
-            SELECT EXISTS (SELECT FROM jobs WHERE name = $1)
-                OR (SELECT count(*) FROM jobs WHERE starts_with(name, 'foreign.')) < $2 AS "room!""#,
+            SELECT EXISTS (SELECT FROM sexton.jobs WHERE name = $1)
+                OR (SELECT count(*) FROM sexton.jobs WHERE starts_with(name, 'foreign.')) < $2 AS "room!""#,
             self.job_name,
             MAX_FOREIGN_JOBS
         )
@@ -166,7 +166,7 @@ impl<'a> Claim<'a> {
         }
         sqlx::query!(
             "-- insert_foreign_job
-            INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
+            INSERT INTO sexton.jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
                               misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at,
                               updated_at)
             VALUES ($1, $2, 'tasks that other systems publish', 'none', $3, '{}', $4, 'allow', 'skip', 0,
@@ -191,14 +191,14 @@ impl<'a> Claim<'a> {
         Ok(sqlx::query_as!(
             Inserted,
             "-- insert_foreign_execution
-        INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
+        INSERT INTO sexton.executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
                                 state, next_attempt_at, task_type, pool, target, params, claimed_by,
                                 claimed_at, relay_after, ticket_published_at)
         SELECT $1, j.id, $3, $4, $5, coalesce($10, now()), 'pending', coalesce($10, now()), $6, $7, $8,
                $9, $11, coalesce($10, now()),
                coalesce($10, now()) + $12 * interval '1 millisecond',
                CASE WHEN $4 THEN coalesce($10, now()) END
-        FROM (SELECT id FROM jobs WHERE name = $2 FOR NO KEY UPDATE) j
+        FROM (SELECT id FROM sexton.jobs WHERE name = $2 FOR NO KEY UPDATE) j
         ON CONFLICT (job_id, execution_key) DO NOTHING
         RETURNING id, job_id, scheduled_for",
             self.ids.execution.get(),

@@ -33,7 +33,7 @@ pub async fn list_by_job(store: &Store, job: Uuid, limit: i64) -> Result<Vec<Gap
         Gap,
         "-- gaps_of_job
         SELECT id, job_id, first_firing, last_firing, count, reason, recorded_at, actor, why, into_key
-        FROM gaps
+        FROM sexton.gaps
         WHERE job_id = $1 ORDER BY first_firing DESC, id DESC LIMIT $2",
         job,
         limit
@@ -57,9 +57,9 @@ pub(crate) async fn record_held(
     let jobs: Vec<Uuid> = jobs.iter().map(|job| job.get()).collect();
     sqlx::query!(
         "-- gaps_of_held_firings
-        WITH h AS (DELETE FROM held_firings WHERE job_id = ANY ($1)
+        WITH h AS (DELETE FROM sexton.held_firings WHERE job_id = ANY ($1)
                    RETURNING job_id, first_firing, last_firing, count)
-        INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, actor, why, recorded_at)
+        INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, actor, why, recorded_at)
         SELECT job_id, first_firing, last_firing, count, $2, $3, $4, $5 FROM h",
         &jobs,
         reason.as_str(),
@@ -91,7 +91,7 @@ pub(crate) async fn record_gaps(
     let reasons: Vec<String> = gaps.iter().map(|gap| gap.reason.clone()).collect();
     sqlx::query!(
         "-- record_gaps
-        INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, actor, why, into_key,
+        INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, actor, why, into_key,
                           recorded_at)
         SELECT g.*, coalesce($9, now())
         FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[], $5::text[], $6::text[],

@@ -87,7 +87,7 @@ pub async fn grant(store: &Store, role: &str) -> Result<(), GrantError> {
             'GRANT SELECT, INSERT ON %1$I.operator_actions TO %2$I',
             'REVOKE ALL ON %1$I._sqlx_migrations FROM %2$I, PUBLIC',
             'GRANT SELECT ON %1$I._sqlx_migrations TO %2$I',
-            'GRANT EXECUTE ON FUNCTION %1$I.forget_operator_actions(timestamptz, timestamptz, integer) TO %2$I'
+            'GRANT EXECUTE ON FUNCTION %1$I.delete_old_operator_actions(timestamptz, timestamptz, integer) TO %2$I'
          ]) WITH ORDINALITY AS t (s, i)
          WHERE r.rolname = $1 AND c.oid = $2::regclass ORDER BY i",
     )

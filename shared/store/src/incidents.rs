@@ -24,7 +24,7 @@ pub async fn record(store: &Store, seen: &[QueueIncident], now: Now) -> Result<(
     }
     sqlx::query!(
         "-- forget_queue_incidents
-        DELETE FROM queue_incidents WHERE last_at < coalesce($1, now()) - interval '30 days'",
+        DELETE FROM sexton.queue_incidents WHERE last_at < coalesce($1, now()) - interval '30 days'",
         now
     )
     .execute(store.with_timeout())
@@ -35,11 +35,11 @@ pub async fn record(store: &Store, seen: &[QueueIncident], now: Now) -> Result<(
         seen.iter().map(|one| i64::try_from(one.messages).unwrap_or(i64::MAX)).collect();
     sqlx::query!(
         "-- record_queue_incidents
-        INSERT INTO queue_incidents AS q (queue, kind, messages, times, first_at, last_at)
+        INSERT INTO sexton.queue_incidents AS q (queue, kind, messages, times, first_at, last_at)
         SELECT n.queue, n.kind, least(n.messages, 1000000000000), 1, coalesce($4, now()), coalesce($4, now())
         FROM unnest($1::text[], $2::text[], $3::bigint[]) AS n (queue, kind, messages)
-        WHERE (SELECT count(*) FROM queue_incidents) < $5
-           OR EXISTS (SELECT FROM queue_incidents k WHERE k.queue = n.queue AND k.kind = n.kind)
+        WHERE (SELECT count(*) FROM sexton.queue_incidents) < $5
+           OR EXISTS (SELECT FROM sexton.queue_incidents k WHERE k.queue = n.queue AND k.kind = n.kind)
         ORDER BY n.queue, n.kind
         ON CONFLICT (queue, kind) DO UPDATE SET
             messages = least(excluded.messages + CASE
@@ -84,7 +84,7 @@ pub struct RecordedIncident {
 pub async fn list_last_day(store: &Store, now: Now) -> Result<Vec<RecordedIncident>, StoreError> {
     let rows = sqlx::query!(
         "-- queue_incidents_of_last_day
-        SELECT queue, kind, messages, times, first_at, last_at FROM queue_incidents
+        SELECT queue, kind, messages, times, first_at, last_at FROM sexton.queue_incidents
         WHERE last_at > coalesce($1, now()) - interval '1 day'
         ORDER BY last_at DESC, queue, kind",
         now

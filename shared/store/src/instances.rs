@@ -29,7 +29,7 @@ pub struct InstanceRegistration {
     /// How many of each of `pools`, in the same order; of a worker.
     pub pool_slots: Option<Vec<i32>>,
     /// Identity of the lock file it holds.
-    pub seat: Option<Uuid>,
+    pub instance_lock: Option<Uuid>,
     /// Connections that it may hold for its own work: `DB_POOL_SIZE` and its one more.
     pub db_connections: u32,
 }
@@ -44,12 +44,12 @@ pub async fn heartbeat(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- instance_heartbeat
-        INSERT INTO instances (id, kind, name, pid, version, pools, slots, seat, started_at,
+        INSERT INTO sexton.instances (id, kind, name, pid, version, pools, slots, instance_lock, started_at,
                                heartbeat_at, ready, pool_slots, tz_version, db_connections)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, now()), coalesce($9, now()), $10, $11,
                 $12, $13)
         ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at, ready = excluded.ready,
-            seat = excluded.seat, stopped_at = NULL",
+            instance_lock = excluded.instance_lock, stopped_at = NULL",
         who.id.get(),
         who.kind,
         who.name,
@@ -57,7 +57,7 @@ pub async fn heartbeat(
         who.version,
         &who.pools,
         who.slots as i32,
-        who.seat,
+        who.instance_lock,
         now,
         ready,
         who.pool_slots.as_deref(),
@@ -78,7 +78,7 @@ pub async fn heartbeat(
 pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- probe_write
-        UPDATE instances SET heartbeat_at = now() WHERE id = $1",
+        UPDATE sexton.instances SET heartbeat_at = now() WHERE id = $1",
         id.get()
     )
     .execute(store.with_timeout())
@@ -90,7 +90,7 @@ pub async fn probe_write(store: &Store, id: ProcessId) -> Result<bool, StoreErro
 pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- instance_stopped
-        UPDATE instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
+        UPDATE sexton.instances SET stopped_at = coalesce($2, now()), ready = false WHERE id = $1",
         id.get(),
         now
     )
@@ -99,17 +99,17 @@ pub async fn mark_stopped(store: &Store, id: ProcessId, now: Now) -> Result<bool
     Ok(done.rows_affected() == 1)
 }
 
-/// The predecessors of `me` in a seat whose lock `me` holds: they are dead. They are marked as
+/// The predecessors of `me` of an instance lock that `me` holds: they are dead. They are marked as
 /// stopped by [`mark_stopped`] once their attempts are settled.
 pub async fn predecessors(
     store: &Store,
-    seat: Uuid,
+    instance_lock: Uuid,
     me: ProcessId,
 ) -> Result<Vec<ProcessId>, StoreError> {
     let rows = sqlx::query_scalar!(
         "-- instance_predecessors
-        SELECT id FROM instances WHERE seat = $1 AND id <> $2 AND stopped_at IS NULL",
-        seat,
+        SELECT id FROM sexton.instances WHERE instance_lock = $1 AND id <> $2 AND stopped_at IS NULL",
+        instance_lock,
         me.get()
     )
     .fetch_all(store.with_timeout())
@@ -155,10 +155,10 @@ pub async fn list(store: &Store, now: Now) -> Result<Vec<Instance>, StoreError> 
         Instance,
         r#"-- list_instances
         SELECT id, kind, name, pid, version, tz_version, pools, slots, started_at, heartbeat_at, ready,
-               (SELECT count(*) FROM executions e
+               (SELECT count(*) FROM sexton.executions e
                 WHERE e.state = 'running' AND e.worker_id = i.id) AS "running!",
                (extract(epoch FROM coalesce($1, now()) - heartbeat_at) * 1000)::bigint AS "silent_ms!"
-        FROM instances i
+        FROM sexton.instances i
         WHERE stopped_at IS NULL AND heartbeat_at > coalesce($1, now()) - interval '1 day'
         ORDER BY kind, name, started_at DESC LIMIT 1000"#,
         now

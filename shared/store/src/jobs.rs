@@ -238,7 +238,7 @@ pub async fn find_including_deleted(store: &Store, name: &str) -> Result<Option<
     }
     let given_up = sqlx::query_scalar!(
         "-- deleted_job
-        SELECT name FROM jobs WHERE deleted_name = $1 ORDER BY deleted_at DESC LIMIT 1",
+        SELECT name FROM sexton.jobs WHERE deleted_name = $1 ORDER BY deleted_at DESC LIMIT 1",
         name
     )
     .fetch_optional(store.with_timeout())
@@ -257,7 +257,7 @@ pub async fn list_deleted(
 ) -> Result<Vec<Job>, StoreError> {
     let internal = sqlx::query_scalar!(
         "-- deleted_jobs
-        SELECT name FROM jobs
+        SELECT name FROM sexton.jobs
         WHERE deleted_at IS NOT NULL
           AND ($1::text IS NULL OR strpos(lower(deleted_name), lower($1)) > 0)
         ORDER BY deleted_at DESC, id LIMIT $2",
@@ -286,7 +286,7 @@ pub async fn last_executions(
 pub async fn similar_names(store: &Store, text: &str) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- similar_job_names
-        SELECT name FROM jobs
+        SELECT name FROM sexton.jobs
         WHERE strpos(lower(name), lower($1)) > 0 OR strpos(lower($1), lower(name)) > 0
            OR lower(split_part(name, '.', 2)) = lower(split_part($1, '.', 2))
         ORDER BY name LIMIT 5",
@@ -311,7 +311,7 @@ async fn read(
                retry_jitter, permanent_classes, timeout_ms, lease_ms, lock_key,
                idempotency_template, expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status, paused_by,
                paused_why, paused_at, runs_used, next_fire_at, next_nominal_at, planned_until, tz_version, revision, created_at, updated_at, deleted_at
-        FROM jobs
+        FROM sexton.jobs
         WHERE ($1::text[] IS NULL OR name = ANY ($1))
           AND ($2::text IS NULL OR strpos(lower(name), lower($2)) > 0)
           AND ($3::text IS NULL OR status = $3)

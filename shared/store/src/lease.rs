@@ -47,12 +47,12 @@ pub async fn renew(
     let rows = sqlx::query!(
         r#"-- renew_leases
         WITH l AS MATERIALIZED (
-            SELECT e.id, r.lease_ms FROM executions e
+            SELECT e.id, r.lease_ms FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[], $4::bigint[])
                  AS r (id, attempt, token, lease_ms) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED)
-        UPDATE executions e
+        UPDATE sexton.executions e
         SET lease_until = coalesce($5, now()) + l.lease_ms * interval '1 millisecond'
         FROM l WHERE e.id = l.id
         RETURNING e.id, e.cancel_requested"#,
@@ -104,7 +104,7 @@ pub(crate) async fn find_still_held_on(
     let tokens: Vec<Uuid> = held.iter().map(|held| held.token.get()).collect();
     let rows = sqlx::query_scalar!(
         "-- still_held
-        SELECT e.id FROM executions e
+        SELECT e.id FROM sexton.executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
         WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'",
         &ids,

@@ -132,11 +132,11 @@ async fn read_standing(
         SELECT next_fire_at AS due_at, coalesce(next_nominal_at, next_fire_at) AS next_fire_at,
                CASE WHEN schedule_kind = 'once' AND next_fire_at IS NULL
                    THEN greatest(planned_until, (SELECT pruned_before - interval '1 microsecond'
-                                                 FROM retention))
+                                                 FROM sexton.retention))
                    ELSE planned_until END AS planned_until, status = 'paused' AS "paused!", paused_by, paused_why,
-               deleted_at, (SELECT pruned_before FROM retention) AS pruned_before,
+               deleted_at, (SELECT pruned_before FROM sexton.retention) AS pruned_before,
                coalesce($2, now()) AS "now!"
-        FROM jobs WHERE id = $1"#,
+        FROM sexton.jobs WHERE id = $1"#,
         job,
         now
     )
@@ -169,7 +169,7 @@ pub(crate) async fn read_revisions(
                to_jsonb(jsonb_populate_record(j, '{"start_at": null, "end_at": null, "exclude": [],
                    "jitter_ms": null, "max_runs": null}'::jsonb || r.definition)) || jsonb_build_object(
                    'params', '{}'::jsonb, 'name', coalesce(j.deleted_name, j.name)) AS "job!"
-        FROM job_revisions r JOIN jobs j ON j.id = r.job_id
+        FROM sexton.job_revisions r JOIN sexton.jobs j ON j.id = r.job_id
         WHERE r.job_id = $1 ORDER BY r.revision DESC LIMIT $2"#,
         job,
         MAX_REVISIONS
@@ -207,7 +207,7 @@ async fn list_claimed(
         r#"-- claimed_between
         SELECT c.scheduled_for AS "scheduled_for!", c.execution_key AS "execution_key!"
         FROM unnest($2::text[], $3::text[]) AS k (first, last), LATERAL (
-            SELECT e.scheduled_for, e.execution_key FROM executions e
+            SELECT e.scheduled_for, e.execution_key FROM sexton.executions e
             WHERE e.job_id = $1 AND e.execution_key >= k.first AND e.execution_key <= k.last
               AND e.scheduled_for >= $4 AND e.scheduled_for <= $5
               AND right(e.execution_key, 20)
@@ -237,7 +237,7 @@ async fn list_executions(
                e.skip_reason, e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL
                    AS "held!", e.replaced_by, e.backfill,
                o.actor AS "actor?", o.reason
-        FROM executions e LEFT JOIN operator_actions o ON o.id = e.backfill
+        FROM sexton.executions e LEFT JOIN sexton.operator_actions o ON o.id = e.backfill
         WHERE e.job_id = $1 AND e.execution_key = ANY ($2)"#,
         job,
         keys
@@ -285,12 +285,12 @@ async fn list_gaps(
         r#"-- gaps_between
         SELECT g.first_firing AS first, g.last_firing AS last, g.reason, g.actor, g.why,
                coalesce(g.into_key, (
-                   SELECT n.into_key FROM gaps n
+                   SELECT n.into_key FROM sexton.gaps n
                    WHERE g.reason = 'coalesced' AND n.job_id = g.job_id AND n.reason = 'coalesced'
                      AND n.first_firing > g.last_firing AND n.recorded_at >= g.recorded_at
                      AND n.into_key IS NOT NULL
                    ORDER BY n.first_firing LIMIT 1)) AS into_key
-        FROM gaps g
+        FROM sexton.gaps g
         WHERE g.job_id = $1 AND g.first_firing <= $3 AND g.last_firing >= $2
         ORDER BY g.first_firing DESC, g.id DESC LIMIT $4"#,
         job,
@@ -303,7 +303,7 @@ async fn list_gaps(
     gaps.reverse();
     let held = sqlx::query!(
         "-- held_between
-        SELECT first_firing, last_firing FROM held_firings
+        SELECT first_firing, last_firing FROM sexton.held_firings
         WHERE job_id = $1 AND first_firing <= $3 AND last_firing >= $2
         ORDER BY first_firing LIMIT $4",
         job,

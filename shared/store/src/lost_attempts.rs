@@ -77,7 +77,7 @@ pub async fn find(
             let workers: Vec<Uuid> = workers.iter().map(|worker| worker.get()).collect();
             sqlx::query_scalar!(
                 "-- find_attempts_of
-                SELECT id FROM executions WHERE state = 'running' AND worker_id = ANY ($1)
+                SELECT id FROM sexton.executions WHERE state = 'running' AND worker_id = ANY ($1)
                 ORDER BY id LIMIT $2",
                 &workers,
                 limit
@@ -92,7 +92,7 @@ pub async fn find(
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
-        FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE e.state = 'running' AND e.id = ANY ($1)
         ORDER BY e.id LIMIT $2"#,
         &ids,
@@ -176,7 +176,7 @@ pub async fn settle(
         l AS MATERIALIZED (
             SELECT r.*, CASE WHEN e.cancel_requested OR e.replaced_by IS NOT NULL THEN 'cancelled'
                              ELSE r.state END AS becomes
-            FROM executions e JOIN r ON r.id = e.id
+            FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state = 'running'
               AND CASE WHEN $6::uuid[] IS NULL THEN
                            e.open_token = r.token AND e.lease_until = r.lease_until
@@ -184,7 +184,7 @@ pub async fn settle(
                        ELSE e.worker_id = ANY ($6) END
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
-            UPDATE executions e SET
+            UPDATE sexton.executions e SET
                 state = l.becomes, rev = e.rev + 1,
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
                 worker_id = NULL, open_token = NULL, lease_until = NULL,
@@ -205,13 +205,13 @@ pub async fn settle(
                                    coalesce(i.name, t.worker_id::text),
                                    to_char(t.opened_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"'),
                                    ', signal ' || t.signal), '; ' ORDER BY t.number)
-                        FROM (SELECT * FROM attempts c WHERE c.execution_id = l.id
+                        FROM (SELECT * FROM sexton.attempts c WHERE c.execution_id = l.id
                                 AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
                               ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
-                        LEFT JOIN instances i ON i.id = t.worker_id) ELSE '' END
+                        LEFT JOIN sexton.instances i ON i.id = t.worker_id) ELSE '' END
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
-            UPDATE attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',
+            UPDATE sexton.attempts t SET finished_at = coalesce($7, now()), outcome = 'lost',
                 error_class = 'lost', error_message = $8
             FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)
         SELECT id AS "id!" FROM u"#,

@@ -40,7 +40,7 @@ pub async fn read_progress(store: &Store, prefix: &str) -> Result<Progress, Stor
                    AS "otherwise!",
                coalesce(extract(epoch FROM max(e.finished_at) - min(e.started_at)), 0)::float8
                    AS "took!"
-        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE starts_with(j.name, $1)"#,
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE starts_with(j.name, $1)"#,
         prefix
     )
     .fetch_one(store.with_timeout())
@@ -64,7 +64,7 @@ pub async fn list_start_lags(
     let lags = sqlx::query_scalar!(
         r#"-- measured_lags
         SELECT extract(epoch FROM e.started_at - e.scheduled_for)::float8 * 1000 AS "ms!"
-        FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE starts_with(j.name, $1) AND e.started_at IS NOT NULL AND e.scheduled_for > $2
         ORDER BY 1 LIMIT $3"#,
         prefix,
@@ -82,7 +82,7 @@ pub async fn count_ready(store: &Store) -> Result<(u64, u64), StoreError> {
         r#"-- measured_ready
         SELECT count(*) FILTER (WHERE kind = 'scheduler') AS "schedulers!",
                count(*) FILTER (WHERE kind = 'worker') AS "workers!"
-        FROM instances WHERE ready AND stopped_at IS NULL"#
+        FROM sexton.instances WHERE ready AND stopped_at IS NULL"#
     )
     .fetch_one(store.with_timeout())
     .await?;
@@ -115,8 +115,8 @@ async fn copy_batch(
     // A record that is made in the list of what is selected is made anew for each column: hence lateral.
     sqlx::query!(
         "-- measured_copies
-        INSERT INTO jobs SELECT made.*
-        FROM jobs j, generate_series($2::bigint, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
+        INSERT INTO sexton.jobs SELECT made.*
+        FROM sexton.jobs j, generate_series($2::bigint, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
             'id', gen_random_uuid(), 'name', j.name || '.' || n, 'next_fire_at', $4::timestamptz)) made
         WHERE j.name = $1",
         job,

@@ -29,7 +29,7 @@ pub async fn publish(
     let (types, schemas): (Vec<String>, Vec<Option<Value>>) = offered.iter().cloned().unzip();
     sqlx::query!(
         "-- publish_offers
-        INSERT INTO offers (instance_id, task_type, params_schema)
+        INSERT INTO sexton.offers (instance_id, task_type, params_schema)
         SELECT $1, o.task_type, o.schema FROM unnest($2::text[], $3::jsonb[]) AS o (task_type, schema)
         ON CONFLICT (instance_id, task_type) DO NOTHING",
         id.get(),
@@ -40,10 +40,10 @@ pub async fn publish(
     .await?;
     sqlx::query!(
         "-- forget_offers
-        DELETE FROM offers o USING (
-            SELECT id FROM instances i
+        DELETE FROM sexton.offers o USING (
+            SELECT id FROM sexton.instances i
             WHERE i.kind = 'worker' AND i.stopped_at < now() - $1 * interval '1 millisecond'
-              AND EXISTS (SELECT FROM offers WHERE instance_id = i.id)
+              AND EXISTS (SELECT FROM sexton.offers WHERE instance_id = i.id)
             LIMIT $2) gone
         WHERE o.instance_id = gone.id",
         OFFER_GRACE_MS as f64,
@@ -75,7 +75,7 @@ pub async fn list_current_schemas(
         OfferedSchema,
         r#"-- schemas_in_use
         SELECT o.params_schema AS schema, (array_agg(DISTINCT i.name ORDER BY i.name))[1:10] AS "workers!"
-        FROM offers o JOIN instances i ON i.id = o.instance_id
+        FROM sexton.offers o JOIN sexton.instances i ON i.id = o.instance_id
         WHERE o.task_type = $1 AND $4 = ANY (i.pools) AND i.stopped_at IS NULL
           AND i.heartbeat_at > coalesce($2, now()) - $3 * interval '1 millisecond'
         GROUP BY o.params_schema ORDER BY min(i.name) LIMIT 20"#,
@@ -104,7 +104,7 @@ pub async fn list_recent_schemas(
         FROM (SELECT f.params_schema, i.name,
                      i.stopped_at IS NULL
                      AND i.heartbeat_at > coalesce($2, now()) - $3 * interval '1 millisecond' AS at_work
-              FROM offers f JOIN instances i ON i.id = f.instance_id
+              FROM sexton.offers f JOIN sexton.instances i ON i.id = f.instance_id
               WHERE f.task_type = $1 AND $5 = ANY (i.pools)
                 AND i.heartbeat_at > coalesce($2, now()) - $4 * interval '1 millisecond') o
         GROUP BY o.at_work, o.params_schema ORDER BY o.at_work DESC, min(o.name) LIMIT 20"#,
@@ -144,10 +144,10 @@ pub(crate) async fn list_old_workers_on<'c>(
     Ok(sqlx::query_as!(
         OldWorker,
         "-- old_workers
-        SELECT i.name, i.version FROM instances i
+        SELECT i.name, i.version FROM sexton.instances i
         WHERE i.kind = 'worker' AND i.stopped_at IS NULL
           AND i.heartbeat_at > coalesce($1, now()) - $2 * interval '1 millisecond'
-          AND NOT EXISTS (SELECT FROM offers o WHERE o.instance_id = i.id)
+          AND NOT EXISTS (SELECT FROM sexton.offers o WHERE o.instance_id = i.id)
         ORDER BY i.name LIMIT 20",
         now,
         MAX_SILENCE_MS

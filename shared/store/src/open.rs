@@ -131,9 +131,9 @@ pub async fn open(
                    coalesce(j.max_crashes, ($9::int[])[array_position($8::text[], e.task_type)]) AS crashes,
                    j.retry_delay_ms, j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter,
                    j.permanent_classes, coalesce(j.lease_ms, $5::bigint) AS lease_ms
-            FROM executions e
+            FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
-            JOIN jobs j ON j.id = e.job_id
+            JOIN sexton.jobs j ON j.id = e.job_id
             WHERE e.attempt = r.attempt AND e.state IN ('pending', 'retrying', 'failed')
               AND coalesce(e.next_attempt_at, '-infinity') <= coalesce($6, now())
               AND e.task_type = ANY ($8::text[])
@@ -141,7 +141,7 @@ pub async fn open(
               AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
-            UPDATE executions e SET
+            UPDATE sexton.executions e SET
                 state = CASE WHEN l.stale THEN 'skipped' ELSE 'running' END, rev = e.rev + 1,
                 skip_reason = CASE WHEN l.stale THEN $10::text END,
                 worker_id = CASE WHEN NOT l.stale THEN $4::uuid END,
@@ -165,10 +165,10 @@ pub async fn open(
                       l.job_name, l.timeout_ms, l.max_retries, l.max_timeouts, l.retry_delay_ms,
                       l.retry_multiplier, l.retry_max_delay_ms, l.retry_jitter, l.permanent_classes, l.lease_ms),
         a AS (
-            INSERT INTO attempts (execution_id, number, worker_id, opened_at, lease_ms)
+            INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, lease_ms)
             SELECT u.id, u.attempt, $4, u.started_at, u.lease_ms FROM u WHERE NOT u.stale),
         o AS (
-            INSERT INTO operator_actions (at, actor, action, job_id, execution_id, before, after)
+            INSERT INTO sexton.operator_actions (at, actor, action, job_id, execution_id, before, after)
             SELECT u.started_at, $7, 'hand_requeue', u.job_id, u.id,
                    jsonb_build_object('state', 'failed', 'attempt', u.attempt),
                    jsonb_build_object('state', 'running', 'attempt', u.attempt)
@@ -176,10 +176,10 @@ pub async fn open(
         SELECT id AS "id!", stale AS "stale!", attempt AS "attempt!", token AS "token!",
                -- A question finds the job and the key of what it asks about.
                CASE WHEN asks_about IS NULL THEN job_name ELSE coalesce((
-                   SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
+                   SELECT coalesce(aj.deleted_name, aj.name) FROM sexton.executions ae JOIN sexton.jobs aj ON aj.id = ae.job_id
                    WHERE ae.id = u.asks_about), job_name) END AS "job_name!",
                CASE WHEN asks_about IS NULL THEN execution_key ELSE coalesce((
-                   SELECT ae.execution_key FROM executions ae WHERE ae.id = u.asks_about), execution_key) END
+                   SELECT ae.execution_key FROM sexton.executions ae WHERE ae.id = u.asks_about), execution_key) END
                    AS "execution_key!", task_type AS "task_type!", target, params AS "params!",
                idempotency_key AS "idempotency_key!",
                scheduled_for AS "scheduled_for!", coalesce(started_at, finished_at) AS "started_at!",
@@ -226,9 +226,9 @@ pub async fn recover(
         OpenedRow,
         r#"-- recover_attempts
         SELECT e.id, false AS "stale!", e.attempt, e.open_token AS "token!",
-               coalesce((SELECT coalesce(aj.deleted_name, aj.name) FROM executions ae JOIN jobs aj ON aj.id = ae.job_id
+               coalesce((SELECT coalesce(aj.deleted_name, aj.name) FROM sexton.executions ae JOIN sexton.jobs aj ON aj.id = ae.job_id
                          WHERE ae.id = e.asks_about), j.deleted_name, j.name) AS "job_name!",
-               coalesce((SELECT ae.execution_key FROM executions ae WHERE ae.id = e.asks_about),
+               coalesce((SELECT ae.execution_key FROM sexton.executions ae WHERE ae.id = e.asks_about),
                         e.execution_key) AS "execution_key!",
                e.task_type, e.target, e.params, e.idempotency_key, e.scheduled_for,
                e.started_at AS "started_at!", j.timeout_ms,
@@ -237,10 +237,10 @@ pub async fn recover(
                e.crashes_used, e.snoozes_used, j.max_retries, j.max_timeouts,
                coalesce(e.max_crashes, j.max_crashes) AS max_crashes, j.retry_delay_ms,
                j.retry_multiplier, j.retry_max_delay_ms, j.retry_jitter, j.permanent_classes
-        FROM executions e
+        FROM sexton.executions e
         JOIN unnest($1::uuid[], $2::int[], $3::uuid[]) AS r (id, attempt, token) ON r.id = e.id
-        JOIN jobs j ON j.id = e.job_id
-        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt
+        JOIN sexton.jobs j ON j.id = e.job_id
+        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number = e.attempt
         WHERE e.state = 'running' AND e.attempt = r.attempt AND e.open_token = r.token"#,
         &ids,
         &attempts,
@@ -270,7 +270,7 @@ pub async fn read_unopened(
                (extract(epoch FROM e.next_attempt_at - coalesce($3, now())) * 1000)::bigint AS due_in_ms,
                e.task_type = ANY ($4::text[]) AS "offered!",
                e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL AS "waits!"
-        FROM executions e JOIN unnest($1::uuid[], $2::uuid[]) AS r (id, token) ON r.id = e.id"#,
+        FROM sexton.executions e JOIN unnest($1::uuid[], $2::uuid[]) AS r (id, token) ON r.id = e.id"#,
         &ids,
         &tokens,
         now,

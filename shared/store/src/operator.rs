@@ -188,7 +188,7 @@ pub async fn cancel(
     if row.state != State::Running {
         let done = sqlx::query!(
             "-- cancel_waiting
-            UPDATE executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
+            UPDATE sexton.executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
                 finished_at = $2, outcome = 'cancelled'
             WHERE id = $1 AND state IN ('pending', 'retrying')",
             id.get(),
@@ -206,7 +206,7 @@ pub async fn cancel(
     }
     let done = sqlx::query!(
         "-- cancel_running
-        UPDATE executions SET cancel_requested = true WHERE id = $1 AND state = 'running'",
+        UPDATE sexton.executions SET cancel_requested = true WHERE id = $1 AND state = 'running'",
         id.get()
     )
     .execute(WithTimeout(&mut *row.tx))
@@ -240,7 +240,7 @@ impl LockedExecution {
                        'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
                        'snoozes_used', snoozes_used, 'cancel_requested', cancel_requested, 'pool', pool,
                        'error_class', error_class, 'error_message', error_message) AS "before!"
-            FROM executions WHERE id = $1 FOR NO KEY UPDATE"#,
+            FROM sexton.executions WHERE id = $1 FOR NO KEY UPDATE"#,
             id.get(),
             now
         )

@@ -67,11 +67,11 @@ pub async fn write(
                                  $6::jsonb[])
                  AS r (id, attempt, token, above, below, progress)),
         l AS MATERIALIZED (
-            SELECT r.* FROM executions e JOIN r ON r.id = e.id
+            SELECT r.* FROM sexton.executions e JOIN r ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         c AS (
-            INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
+            INSERT INTO sexton.attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
                                         from_at, to_at, content)
             SELECT l.id, l.attempt, c.first_line, c.lines, c.bytes_before, c.bytes, c.from_at, c.to_at,
                    c.content
@@ -81,11 +81,11 @@ pub async fn write(
                  ON c.id = l.id
             ON CONFLICT DO NOTHING),
         d AS (
-            DELETE FROM attempt_output o USING l
+            DELETE FROM sexton.attempt_output o USING l
             WHERE o.execution_id = l.id AND o.number = l.attempt
               AND o.first_line > l.above AND o.first_line < l.below),
         p AS (
-            UPDATE attempts t SET progress = l.progress FROM l
+            UPDATE sexton.attempts t SET progress = l.progress FROM l
             WHERE l.progress IS NOT NULL AND t.execution_id = l.id AND t.number = l.attempt)
         SELECT id AS "id!" FROM l"#,
         &ids,
@@ -174,7 +174,7 @@ pub async fn list_chunks(
         r#"-- output_chunks
         SELECT first_line, lines, bytes_before, bytes, from_at AS "from", to_at AS "to",
                content AS text
-        FROM attempt_output WHERE execution_id = $1 AND number = $2 AND first_line > $3
+        FROM sexton.attempt_output WHERE execution_id = $1 AND number = $2 AND first_line > $3
         ORDER BY first_line LIMIT $4"#,
         id,
         number,
@@ -206,8 +206,8 @@ pub async fn list_attempt_statuses(
     let rows = sqlx::query!(
         r#"-- output_stages
         SELECT e.state, a.number AS "number?", a.outcome
-        FROM executions e
-        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number >= $2
+        FROM sexton.executions e
+        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number >= $2
         WHERE e.id = $1 ORDER BY a.number LIMIT $3"#,
         id,
         from,

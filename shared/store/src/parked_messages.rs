@@ -41,9 +41,9 @@ pub async fn read_rows(
     let mut reading = lock.begin_savepoint().await?;
     let rows = sqlx::query!(
         r#"-- parked_rows
-        SELECT id, state, attempt, EXISTS (SELECT FROM sweep_kept
+        SELECT id, state, attempt, EXISTS (SELECT FROM sexton.sweep_kept
                WHERE pass = $2 AND execution_id = executions.id) AS "kept!"
-        FROM executions WHERE id = ANY ($1)"#,
+        FROM sexton.executions WHERE id = ANY ($1)"#,
         &ids,
         pass
     )
@@ -82,7 +82,7 @@ pub async fn fail_unopened(
     let reason = truncate(reason, MAX_REASON_BYTES);
     let done = sqlx::query!(
         "-- fail_unopened
-        UPDATE executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
+        UPDATE sexton.executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
             next_attempt_at = NULL, finished_at = coalesce($5, now()),
             ticket_published_at = NULL, relay_after = coalesce($5, now()),
             outcome = 'unopened', error_class = $3, error_message = $4, fingerprint = $6
@@ -116,12 +116,12 @@ pub async fn mark_unpublished(
     let done = sqlx::query!(
         "-- owe_taken_out
         WITH l AS MATERIALIZED (
-            SELECT e.id FROM executions e
+            SELECT e.id FROM sexton.executions e
             JOIN (SELECT DISTINCT id, attempt FROM unnest($1::uuid[], $2::int[]) AS t (id, attempt)) t
                 ON t.id = e.id AND t.attempt = e.attempt
             WHERE e.state IN ('pending', 'retrying') AND e.ticket_published_at IS NOT NULL
             ORDER BY e.id FOR NO KEY UPDATE OF e)
-        UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1, relay_after = coalesce($3, now())
+        UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1, relay_after = coalesce($3, now())
         FROM l WHERE e.id = l.id",
         &ids,
         &attempts,
@@ -152,7 +152,7 @@ pub async fn return_ticket(
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- hand_back_ticket
-        UPDATE executions SET ticket_published_at = NULL, rev = rev + 1,
+        UPDATE sexton.executions SET ticket_published_at = NULL, rev = rev + 1,
             relay_after = CASE WHEN next_attempt_at > coalesce($4, now()) THEN next_attempt_at
                 ELSE coalesce($4, now()) + $3 * interval '1 millisecond' END
         WHERE id = $1 AND attempt = $2

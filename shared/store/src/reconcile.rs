@@ -27,7 +27,7 @@ pub async fn list_overdue_pools(store: &Store, now: Now) -> Result<Vec<OverduePo
     let rows = sqlx::query!(
         r#"-- overdue_tickets
         SELECT pool, count(*) AS "tickets!", min(next_attempt_at) AS "oldest_due!"
-        FROM executions
+        FROM sexton.executions
         WHERE state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL
           AND next_attempt_at < coalesce($1, now()) - interval '5 minutes'
           AND greatest(next_attempt_at, ticket_published_at) < coalesce($1, now())
@@ -62,10 +62,10 @@ pub async fn mark_unpublished(
     let done = sqlx::query!(
         "-- owe_again
         WITH overtaken AS MATERIALIZED (
-            SELECT max(ticket_published_at) AS at FROM executions
+            SELECT max(ticket_published_at) AS at FROM sexton.executions
             WHERE pool = $1 AND state = 'running'),
         l AS MATERIALIZED (
-            SELECT id FROM executions
+            SELECT id FROM sexton.executions
             WHERE state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL AND pool = $1
               AND next_attempt_at < coalesce($4, now()) - interval '5 minutes'
               AND greatest(next_attempt_at, ticket_published_at) < coalesce($4, now())
@@ -74,7 +74,7 @@ pub async fn mark_unpublished(
                          < (SELECT at FROM overtaken) - interval '1 minute')
             ORDER BY next_attempt_at LIMIT $3
             FOR NO KEY UPDATE SKIP LOCKED)
-        UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1,
+        UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1,
             relay_after = coalesce($4, now()), reconcile_count = least(e.reconcile_count + 1, 100)
         FROM l WHERE e.id = l.id",
         pool.as_str(),

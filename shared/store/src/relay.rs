@@ -134,11 +134,11 @@ pub async fn mark_published(
     let done = sqlx::query!(
         "-- mark_published
         WITH l AS MATERIALIZED (
-            SELECT e.id FROM executions e
+            SELECT e.id FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[]) AS p (id, rev) ON p.id = e.id
             WHERE e.rev = p.rev AND e.ticket_published_at IS NULL
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED)
-        UPDATE executions e SET ticket_published_at = coalesce($3, now()) FROM l WHERE e.id = l.id",
+        UPDATE sexton.executions e SET ticket_published_at = coalesce($3, now()) FROM l WHERE e.id = l.id",
         &ids,
         &revs,
         now
@@ -179,11 +179,11 @@ pub async fn postpone(
     let done = sqlx::query!(
         "-- postpone_tickets
         WITH l AS MATERIALIZED (
-            SELECT e.id, p.wait_ms FROM executions e
+            SELECT e.id, p.wait_ms FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::bigint[]) AS p (id, rev, wait_ms) ON p.id = e.id
             WHERE e.ticket_published_at IS NULL AND e.rev = p.rev
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED)
-        UPDATE executions e
+        UPDATE sexton.executions e
         SET relay_after = coalesce($4, now()) + l.wait_ms * interval '1 millisecond'
         FROM l WHERE e.id = l.id",
         &ids,

@@ -132,7 +132,7 @@ pub async fn is_due(
         // Not "before": after a clock that was ahead, passes go on.
         r#"-- retention_due
         SELECT passed_at IS DISTINCT FROM $1 OR $2 < passed_days OR $3 < passed_audit_days AS "due!"
-        FROM retention"#,
+        FROM sexton.retention"#,
         latest,
         terms.days,
         terms.audit_days.unwrap_or(i32::MAX)
@@ -153,7 +153,7 @@ pub async fn record_pass(
 ) -> Result<(), StoreError> {
     let done = sqlx::query!(
         "-- retention_passed
-        UPDATE retention SET passed_at = $1, passed_days = $2, passed_audit_days = $3",
+        UPDATE sexton.retention SET passed_at = $1, passed_days = $2, passed_audit_days = $3",
         latest,
         terms.days,
         terms.audit_days.unwrap_or(i32::MAX)
@@ -230,7 +230,7 @@ fn days_before(now: DateTime<Utc>, days: i32) -> DateTime<Utc> {
 async fn fence(connection: &mut PgConnection, cut: DateTime<Utc>) -> Result<(), StoreError> {
     let done = sqlx::query!(
         "-- retention_fence
-        UPDATE retention SET pruned_before = greatest(pruned_before, $1)",
+        UPDATE sexton.retention SET pruned_before = greatest(pruned_before, $1)",
         cut
     )
     .execute(WithTimeout(connection))

@@ -10,7 +10,6 @@
 
 mod apply;
 mod index;
-mod job_revisions;
 mod lock;
 mod monitor;
 mod names;
@@ -30,8 +29,11 @@ pub use index::{InvalidIndex, invalid_indexes};
 
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
-/// Where the migrator of sqlx, too, writes down what was applied.
-const MIGRATIONS_TABLE: &str = "_sqlx_migrations";
+/// The schema that holds everything that migrations create, and the record of them. Statements name it; none depends on
+/// the session's `search_path`.
+const SCHEMA: &str = "sexton";
+/// The record of applied migrations, in the format of sqlx.
+const MIGRATIONS_TABLE: &str = "sexton._sqlx_migrations";
 /// The server's first version that looks after its client while a statement runs.
 const MIN_CLIENT_CHECK_VERSION: u32 = 140_000;
 
@@ -56,12 +58,12 @@ impl Store {
     /// [`StoreError::Schema`] with what to do.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let there: Option<bool> =
-            sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL")
+            sqlx::query_scalar("SELECT to_regclass('sexton._sqlx_migrations') IS NOT NULL")
                 .fetch_one(self.with_timeout())
                 .await?;
         let applied: Vec<(i64, Vec<u8>)> = if there == Some(true) {
             // Not checked at compile time: the table belongs to the migrator.
-            sqlx::query_as("SELECT version, checksum FROM _sqlx_migrations WHERE success")
+            sqlx::query_as("SELECT version, checksum FROM sexton._sqlx_migrations WHERE success")
                 .fetch_all(self.with_timeout())
                 .await?
         } else {
@@ -133,8 +135,8 @@ impl MigrationSession {
     /// # Errors
     ///
     /// [`StoreError::Schema`] when the database holds migrations this program does not know;
-    /// [`StoreError::Unsuitable`] when it holds another program's tables; [`StoreError::InUse`] when a table is
-    /// held for too long. What was applied before stays, and the next run goes on from there.
+    /// [`StoreError::Unsuitable`] when its schema `sexton` is another program's or cannot be created;
+    /// [`StoreError::InUse`] when a table is held for too long. What was applied before stays, and the next run goes on from there.
     pub async fn run(self, log: ProgressLog<'_>) -> Result<usize, StoreError> {
         self.run_migrator(&MIGRATIONS, log).await
     }
@@ -166,13 +168,12 @@ async fn run_migrations(
     log: ProgressLog<'_>,
 ) -> Result<usize, StoreError> {
     lock::acquire(connection, log).await?;
-    preflight::check_names(connection, migrator).await?;
+    preflight::prepare_schema(connection, migrator).await?;
     connection.ensure_migrations_table(MIGRATIONS_TABLE).await?;
     let applied = connection.list_applied_migrations(MIGRATIONS_TABLE).await?;
     let applied: BTreeMap<i64, _> = applied.into_iter().map(|m| (m.version, m.checksum)).collect();
     validate(&applied, migrator)?;
     index::repair(connection, migrator, log).await?;
-    job_revisions::resume(connection, log).await?;
     let mut done = 0;
     for migration in up_migrations(migrator).filter(|m| !applied.contains_key(&m.version)) {
         apply::apply_file(connection, migration, log).await?;

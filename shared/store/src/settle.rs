@@ -161,7 +161,7 @@ pub(crate) async fn settle_on(
 async fn is_replaced(connection: &mut PgConnection, id: ExecutionId) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar!(
         r#"-- is_replaced
-        SELECT EXISTS (SELECT FROM executions WHERE id = $1 AND replaced_by IS NOT NULL) AS "is!""#,
+        SELECT EXISTS (SELECT FROM sexton.executions WHERE id = $1 AND replaced_by IS NOT NULL) AS "is!""#,
         id.get()
     )
     .fetch_one(connection)
@@ -222,14 +222,14 @@ async fn run(
                    CASE WHEN x.replaced THEN format('a newer firing of its job took its place: execution %s',
                                                     e.replaced_by)
                         ELSE r.message END AS message
-            FROM executions e JOIN r ON r.id = e.id
+            FROM sexton.executions e JOIN r ON r.id = e.id
             CROSS JOIN LATERAL (SELECT e.replaced_by IS NOT NULL
                                        AND r.outcome IN ('succeeded', 'cancelled') AS replaced) x
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
               AND NOT ($29 AND e.replaced_by IS NOT NULL)
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
-            UPDATE executions e SET
+            UPDATE sexton.executions e SET
                 state = l.becomes, rev = e.rev + 1,
                 attempt = e.attempt + CASE WHEN l.becomes IN ('retrying', 'failed') THEN 1 ELSE 0 END,
                 worker_id = NULL, open_token = NULL, lease_until = NULL,
@@ -257,19 +257,19 @@ async fn run(
                                    ', signal ' || coalesce(t.signal, CASE WHEN t.number = l.attempt
                                                                      THEN l.signal END)),
                             '; ' ORDER BY t.number)
-                        FROM (SELECT * FROM attempts c WHERE c.execution_id = l.id
+                        FROM (SELECT * FROM sexton.attempts c WHERE c.execution_id = l.id
                                 AND (c.number = l.attempt OR c.outcome IN ('lost', 'out_of_memory'))
                               ORDER BY c.number DESC LIMIT least(l.crashes, 5)) t
-                        LEFT JOIN instances i ON i.id = t.worker_id) END,
+                        LEFT JOIN sexton.instances i ON i.id = t.worker_id) END,
                 result = CASE WHEN l.becomes = 'succeeded' THEN l.result END
             FROM l WHERE e.id = l.id RETURNING e.*),
         a AS (
-            UPDATE attempts t SET finished_at = coalesce($15, statement_timestamp()), outcome = l.outcome,
+            UPDATE sexton.attempts t SET finished_at = coalesce($15, statement_timestamp()), outcome = l.outcome,
                 error_class = l.class, error_message = l.message, exit_code = l.exit_code,
                 signal = l.signal, progress = coalesce(l.progress, t.progress), result = l.result
             FROM l WHERE t.execution_id = l.id AND t.number = l.attempt),
         c AS (
-            INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
+            INSERT INTO sexton.attempt_output (execution_id, number, first_line, lines, bytes_before, bytes,
                                         from_at, to_at, content)
             SELECT l.id, l.attempt, c.first_line, c.lines, c.bytes_before, c.bytes, c.from_at, c.to_at,
                    c.content
@@ -279,7 +279,7 @@ async fn run(
                  ON c.id = l.id
             ON CONFLICT DO NOTHING),
         d AS (
-            DELETE FROM attempt_output o USING l
+            DELETE FROM sexton.attempt_output o USING l
             WHERE o.execution_id = l.id AND o.number = l.attempt
               AND o.first_line > l.above AND o.first_line < l.below)
         SELECT u.id AS "id!", u.job_id AS "job_id!", coalesce(j.deleted_name, j.name) AS "job_name!", u.attempt AS "attempt!",
@@ -288,7 +288,7 @@ async fn run(
                u.idempotency_key AS "idempotency_key!", u.scheduled_for AS "scheduled_for!",
                u.next_attempt_at, u.finished_at, u.error_message, u.retries_used AS "retries_used!",
                coalesce($15, statement_timestamp()) AS "now!"
-        FROM u JOIN jobs j ON j.id = u.job_id"#,
+        FROM u JOIN sexton.jobs j ON j.id = u.job_id"#,
         &ids,
         &attempts,
         &tokens,
@@ -336,7 +336,7 @@ pub async fn record_late(
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- record_late
-        UPDATE attempts SET late_outcome = $4, late_at = coalesce($5, now())
+        UPDATE sexton.attempts SET late_outcome = $4, late_at = coalesce($5, now())
         WHERE execution_id = $1 AND number = $2 AND worker_id = $3 AND late_outcome IS NULL
           AND outcome <> $4",
         held.execution_id.get(),
@@ -358,7 +358,7 @@ pub async fn recorded_outcome(
 ) -> Result<Option<String>, StoreError> {
     let outcome = sqlx::query_scalar!(
         "-- recorded_outcome
-        SELECT outcome FROM attempts WHERE execution_id = $1 AND number = $2 AND worker_id = $3",
+        SELECT outcome FROM sexton.attempts WHERE execution_id = $1 AND number = $2 AND worker_id = $3",
         held.execution_id.get(),
         held.attempt.get(),
         worker.get()
@@ -370,9 +370,11 @@ pub async fn recorded_outcome(
 
 /// The state an execution is in, for a caller that only needs to know that.
 pub async fn find_state(store: &Store, id: ExecutionId) -> Result<Option<State>, StoreError> {
-    let text =
-        sqlx::query_scalar!("-- state_of\nSELECT state FROM executions WHERE id = $1", id.get())
-            .fetch_optional(store.with_timeout())
-            .await?;
+    let text = sqlx::query_scalar!(
+        "-- state_of\nSELECT state FROM sexton.executions WHERE id = $1",
+        id.get()
+    )
+    .fetch_optional(store.with_timeout())
+    .await?;
     text.map(|text| parse_column("executions.state", &text, State::parse)).transpose()
 }

@@ -67,7 +67,7 @@ pub async fn clock(store: &Store) -> Result<DateTime<Utc>, StoreError> {
 /// The number of the last migration; `None` before the first. The schema must be there.
 pub async fn schema_version(store: &Store) -> Result<Option<i64>, StoreError> {
     // Not checked at compile time: the table belongs to the migrator.
-    Ok(sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+    Ok(sqlx::query_scalar("SELECT max(version) FROM sexton._sqlx_migrations WHERE success")
         .fetch_one(store.with_timeout())
         .await?)
 }
@@ -85,12 +85,12 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
         FROM (SELECT count(*) FILTER (WHERE status = 'active') AS active,
                      count(*) FILTER (WHERE status = 'paused') AS paused,
                      min(next_fire_at) FILTER (WHERE status = 'active') AS next_fire_at
-              FROM jobs WHERE deleted_at IS NULL) j,
-             (SELECT min(finished_at) AS oldest FROM executions WHERE state = 'failed') f,
+              FROM sexton.jobs WHERE deleted_at IS NULL) j,
+             (SELECT min(finished_at) AS oldest FROM sexton.executions WHERE state = 'failed') f,
              (SELECT count(*) AS owed,
                      min(coalesce(finished_at, CASE WHEN state = 'retrying' THEN started_at END,
                                   next_attempt_at)) AS oldest
-              FROM executions WHERE ticket_published_at IS NULL
+              FROM sexton.executions WHERE ticket_published_at IS NULL
                 AND state IN ('pending', 'retrying', 'failed')
                 AND NOT (state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL)) o"#,
         now
@@ -114,7 +114,7 @@ pub async fn overview(store: &Store, now: Now) -> Result<Overview, StoreError> {
 pub async fn failed_since(store: &Store, seconds: i64, now: Now) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- failed_since
-        SELECT count(*) AS "failed!" FROM executions
+        SELECT count(*) AS "failed!" FROM sexton.executions
         WHERE state = 'failed' AND finished_at > coalesce($2, now()) - $1 * interval '1 second'"#,
         seconds as f64,
         now
@@ -135,20 +135,20 @@ pub async fn pools(store: &Store, now: Now) -> Result<Vec<PoolCounts>, StoreErro
                    min(next_attempt_at) FILTER (WHERE NOT waits) AS oldest
             FROM (SELECT pool, state, next_attempt_at,
                          state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS waits
-                  FROM executions WHERE state IN ('pending', 'retrying')) e
+                  FROM sexton.executions WHERE state IN ('pending', 'retrying')) e
             GROUP BY pool),
         r AS (
-            SELECT pool, count(*) AS running FROM executions WHERE state = 'running' GROUP BY pool),
+            SELECT pool, count(*) AS running FROM sexton.executions WHERE state = 'running' GROUP BY pool),
         i AS (
             -- Workers of the version before do not say how many slots they have for which pool.
             SELECT s.pool, sum(coalesce(s.slots, i.slots)) AS slots, count(*) AS workers
-            FROM instances i, unnest(i.pools, i.pool_slots) AS s (pool, slots)
+            FROM sexton.instances i, unnest(i.pools, i.pool_slots) AS s (pool, slots)
             WHERE i.stopped_at IS NULL
               AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute'
             GROUP BY s.pool),
         j AS (
             -- A question goes to the pool of what it asks about, whatever its job says.
-            SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM jobs
+            SELECT pool, count(*) FILTER (WHERE status = 'active') AS jobs FROM sexton.jobs
             WHERE deleted_at IS NULL AND name NOT LIKE 'verify.%' GROUP BY pool),
         p AS (
             SELECT 'default' AS pool UNION SELECT pool FROM j UNION SELECT pool FROM w

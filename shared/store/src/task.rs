@@ -205,14 +205,13 @@ impl TaskTransaction {
     pub async fn seal(&mut self) -> Result<(), TaskFailure> {
         let constraints = sqlx::raw_sql("-- check_task\nSET CONSTRAINTS ALL IMMEDIATE");
         constraints.execute(self.connection()?).await.map_err(|error| TaskFailure::of(&error))?;
-        // A temporary table of the task's must not stand before one of the platform's.
+        // The settlement that follows names its tables with their schema, so nothing that the task created stands before
+        // them.
         let sealed = sqlx::raw_sql(
             "-- seal_task
             RESET SESSION AUTHORIZATION; RESET ALL;
             SET LOCAL idle_in_transaction_session_timeout = 10000;
-            SELECT coalesce(pg_current_xact_id_if_assigned()::text, ''),
-                   set_config('search_path', concat_ws(', ',
-                       nullif(current_setting('search_path'), ''), 'pg_temp'), true)",
+            SELECT coalesce(pg_current_xact_id_if_assigned()::text, '')",
         );
         let connection = self.connection()?;
         let transaction: String =

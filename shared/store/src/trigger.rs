@@ -125,7 +125,7 @@ pub async fn trigger(
         "-- triggered_row
         SELECT id, state, attempt, scheduled_for,
                state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL AS \"waits!\"
-        FROM executions WHERE job_id = $1 AND execution_key = $2",
+        FROM sexton.executions WHERE job_id = $1 AND execution_key = $2",
         job.id,
         execution_key
     )
@@ -156,7 +156,7 @@ async fn lock_job(
         r#"-- lock_job_to_trigger
         SELECT id, task_type, pool, target, params, idempotency_template, overlap,
                status = 'paused' AS "paused!", coalesce($2, now()) AS "now!"
-        FROM jobs
+        FROM sexton.jobs
         WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
         name,
         now

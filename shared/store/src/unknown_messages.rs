@@ -89,10 +89,10 @@ pub async fn record_message(
     // broke off that was removing, its count goes on, since what it removed is not met again.
     let row = sqlx::query!(
         r#"-- note_raw_message
-        INSERT INTO raw_messages AS r
+        INSERT INTO sexton.unknown_messages AS r
             (digest, kind, reason, body, body_bytes, properties, copies, first_seen, last_seen)
         SELECT $1, $2, $3, $4, $5, $6, 1, coalesce($8, now()), $7
-        WHERE $9 OR EXISTS (SELECT FROM raw_messages WHERE digest = $1)
+        WHERE $9 OR EXISTS (SELECT FROM sexton.unknown_messages WHERE digest = $1)
         ON CONFLICT (digest) DO UPDATE SET
             copies = CASE WHEN r.gone_at IS NULL
                             AND (r.last_seen = excluded.last_seen OR r.discard_pass IS NOT NULL)
@@ -131,7 +131,7 @@ pub async fn record_message(
 pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- raw_messages_are_gone
-        UPDATE raw_messages SET gone_at = coalesce($2, now())
+        UPDATE sexton.unknown_messages SET gone_at = coalesce($2, now())
         WHERE gone_at IS NULL AND (discard_pass = $1 OR last_seen < $1)",
         pass,
         now
@@ -151,9 +151,9 @@ pub async fn mark_gone(store: &Store, pass: DateTime<Utc>, now: Now) -> Result<u
 pub async fn needs_sweep(store: &Store, queue_is_empty: bool) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- raw_waits
-        SELECT EXISTS (SELECT FROM raw_messages
+        SELECT EXISTS (SELECT FROM sexton.unknown_messages
                    WHERE restore_at IS NOT NULL OR (discard_at IS NOT NULL AND gone_at IS NULL))
-               OR ($1 AND EXISTS (SELECT FROM raw_messages WHERE gone_at IS NULL)) AS "waits!""#,
+               OR ($1 AND EXISTS (SELECT FROM sexton.unknown_messages WHERE gone_at IS NULL)) AS "waits!""#,
         queue_is_empty
     )
     .fetch_one(store.with_timeout())
@@ -186,7 +186,7 @@ pub async fn next_to_restore(
     Ok(sqlx::query_as!(
         MessageToRestore,
         "-- raw_to_restore
-        SELECT digest, body, properties, copies FROM raw_messages
+        SELECT digest, body, properties, copies FROM sexton.unknown_messages
         WHERE restore_at IS NOT NULL AND digest > $1 ORDER BY digest LIMIT 1",
         after
     )
@@ -199,7 +199,7 @@ pub async fn next_to_restore(
 pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- raw_restored_one
-        UPDATE raw_messages SET copies = copies - 1
+        UPDATE sexton.unknown_messages SET copies = copies - 1
         WHERE digest = $1 AND restore_at IS NOT NULL AND copies > 1",
         digest
     )
@@ -212,7 +212,7 @@ pub async fn mark_copy_restored(store: &Store, digest: &[u8]) -> Result<bool, St
 pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- raw_restored
-        UPDATE raw_messages SET restore_at = NULL, gone_at = NULL, discard_at = NULL,
+        UPDATE sexton.unknown_messages SET restore_at = NULL, gone_at = NULL, discard_at = NULL,
             discard_by = NULL, discard_reason = NULL, discard_pass = NULL,
             last_seen = coalesce($2, clock_timestamp())
         WHERE digest = $1 AND restore_at IS NOT NULL",
@@ -228,8 +228,8 @@ pub async fn mark_restored(store: &Store, digest: &[u8], now: Now) -> Result<boo
 pub async fn prune(store: &Store, days: i32, limit: i64, now: Now) -> Result<u64, StoreError> {
     let done = sqlx::query!(
         "-- prune_raw_messages
-        DELETE FROM raw_messages WHERE digest IN (
-            SELECT digest FROM raw_messages
+        DELETE FROM sexton.unknown_messages WHERE digest IN (
+            SELECT digest FROM sexton.unknown_messages
             WHERE gone_at < coalesce($1, now()) - $2 * interval '1 day' AND restore_at IS NULL
             -- Locked: a restore that is just asked for keeps its row.
             ORDER BY gone_at LIMIT $3 FOR UPDATE SKIP LOCKED)",
@@ -287,10 +287,10 @@ pub async fn list(
         SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
                length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
                discard_by, discard_reason, restore_at
-        FROM raw_messages
+        FROM sexton.unknown_messages
         WHERE (gone_at IS NULL OR $1)
           AND ($2::text IS NULL OR (first_seen, digest) >
-               (SELECT first_seen, digest FROM raw_messages WHERE digest = decode($2, 'hex')))
+               (SELECT first_seen, digest FROM sexton.unknown_messages WHERE digest = decode($2, 'hex')))
         ORDER BY first_seen, digest LIMIT $3"#,
         gone,
         after,
@@ -309,7 +309,7 @@ pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, St
         SELECT encode(digest, 'hex') AS "id!", kind, reason, body_bytes,
                length(body) AS "kept_bytes!", copies, first_seen, last_seen, gone_at, discard_at,
                discard_by, discard_reason, restore_at
-        FROM raw_messages
+        FROM sexton.unknown_messages
         WHERE digest >= decode(rpad($1, 64, '0'), 'hex') AND digest <= decode(rpad($1, 64, 'f'), 'hex')
         ORDER BY digest LIMIT 2"#,
         prefix
@@ -322,7 +322,7 @@ pub async fn find(store: &Store, prefix: &str) -> Result<Vec<UnknownMessage>, St
 pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)>, StoreError> {
     let row = sqlx::query!(
         "-- raw_content
-        SELECT body, properties FROM raw_messages WHERE digest = decode($1, 'hex')",
+        SELECT body, properties FROM sexton.unknown_messages WHERE digest = decode($1, 'hex')",
         id
     )
     .fetch_optional(store.with_timeout())
@@ -334,7 +334,7 @@ pub async fn content(store: &Store, id: &str) -> Result<Option<(Vec<u8>, String)
 pub async fn count_queued(store: &Store) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- raw_messages_there
-        SELECT coalesce(sum(copies), 0) AS "there!" FROM raw_messages WHERE gone_at IS NULL"#
+        SELECT coalesce(sum(copies), 0) AS "there!" FROM sexton.unknown_messages WHERE gone_at IS NULL"#
     )
     .fetch_one(store.with_timeout())
     .await?)

@@ -63,7 +63,7 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
     let mut tx = store.begin().await?;
     let locked = sqlx::query_scalar!(
         "-- lock_jobs_to_admit
-        SELECT id FROM jobs WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
+        SELECT id FROM sexton.jobs WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         &jobs
     )
     .fetch_all(WithTimeout(&mut *tx))
@@ -74,19 +74,19 @@ pub async fn admit(store: &Store, jobs: &[JobId], now: Now) -> Result<Admission,
         r#"-- admit_waiters
         WITH l AS MATERIALIZED (
             SELECT DISTINCT ON (w.job_id) w.id
-            FROM executions w JOIN jobs j ON j.id = w.job_id
+            FROM sexton.executions w JOIN sexton.jobs j ON j.id = w.job_id
             WHERE w.job_id = ANY ($1) AND w.state = 'pending' AND w.waits IS NOT NULL
               AND w.admitted_at IS NULL AND w.ticket_published_at IS NULL
               AND (j.overlap = 'allow' OR NOT EXISTS (
-                  SELECT FROM executions e
+                  SELECT FROM sexton.executions e
                   WHERE e.job_id = w.job_id AND e.state IN ('pending', 'running', 'retrying')
                     AND e.overlap_override IS NULL
                     AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL)))
             ORDER BY w.job_id, w.next_attempt_at, w.id)
-        UPDATE executions e SET rev = e.rev + 1, ticket_published_at = NULL,
+        UPDATE sexton.executions e SET rev = e.rev + 1, ticket_published_at = NULL,
             admitted_at = coalesce($2, now()), next_attempt_at = coalesce($2, now()),
             relay_after = coalesce($2, now()) + $3 * interval '1 millisecond'
-        FROM l, jobs j
+        FROM l, sexton.jobs j
         WHERE e.id = l.id AND j.id = e.job_id
           AND e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL
         RETURNING e.id, e.job_id, j.name AS job_name, e.attempt, e.rev, e.state, e.pool, e.task_type,

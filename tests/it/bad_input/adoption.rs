@@ -43,7 +43,7 @@ fn of_type(task_type: &str) -> Message {
 
 async fn rows(platform: &Platform) -> Vec<(String, i64)> {
     let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public'
+        "SELECT tablename::text FROM pg_tables WHERE schemaname = 'sexton'
          AND tablename NOT IN ('instances', 'offers') ORDER BY 1",
     )
     .fetch_all(platform.store().pool())
@@ -51,7 +51,7 @@ async fn rows(platform: &Platform) -> Vec<(String, i64)> {
     .unwrap();
     let mut all = Vec::new();
     for table in tables {
-        let rows = count(platform, &table).await;
+        let rows = count(platform, &format!("sexton.{table}")).await;
         all.push((table, rows));
     }
     all
@@ -100,7 +100,7 @@ async fn an_unoffered_message_is_listed_with_its_reason_and_runs_when_restored_t
     let parked = async || (wire.depth(wire.failed()).await == 1).then_some(());
     platform.eventually("it is parked", DEADLINE, parked).await;
     let _scheduler = platform.start_scheduler("s1", &[]).unwrap();
-    there(&platform, "raw_messages").await;
+    there(&platform, "sexton.unknown_messages").await;
     let listed = platform.sexton_json(&["failed", "raw", "list"]).await;
     assert_eq!(listed[0]["kind"], "foreign", "{listed}");
     let reason = listed[0]["reason"].as_str().unwrap();
@@ -124,7 +124,7 @@ async fn a_message_that_arrives_before_its_worker_waits_and_runs() {
     let wire = Wire::connect(&platform).await;
     wire.send(&[of_type("later").id("early"), of_type("report").id("behind")]).await;
     succeeded(&platform, "behind").await;
-    assert_eq!(count(&platform, "executions").await, 1, "it waits without a row");
+    assert_eq!(count(&platform, "sexton.executions").await, 1, "it waits without a row");
     platform.catalogue("[tasks.later]\ncommand = [\"/bin/true\"]\n");
     let _offering = worker(&platform, "w2", &[]).await;
     succeeded(&platform, "early").await;
@@ -151,11 +151,11 @@ async fn a_foreign_type_is_adopted_if_a_worker_offered_it_within_the_hour_or_it_
         ),
     ] {
         let introduced = format!(
-            "WITH w AS (INSERT INTO instances (id, kind, name, pid, version, pools, started_at, heartbeat_at,
+            "WITH w AS (INSERT INTO sexton.instances (id, kind, name, pid, version, pools, started_at, heartbeat_at,
                                                stopped_at)
                  VALUES (gen_random_uuid(), 'worker', '{name}', 1, '1', '{{{pool}}}', now(), {heard}, {stopped})
                  RETURNING id)
-             INSERT INTO offers (instance_id, task_type) SELECT id, '{offers}' FROM w"
+             INSERT INTO sexton.offers (instance_id, task_type) SELECT id, '{offers}' FROM w"
         );
         assert_eq!(sql(&platform, &introduced).await, 1);
     }
@@ -169,14 +169,14 @@ async fn a_foreign_type_is_adopted_if_a_worker_offered_it_within_the_hour_or_it_
     refused.sort_unstable();
     assert_eq!(refused, ["far", "listed", "past"]);
     let adopted: Vec<String> =
-        sqlx::query_scalar("SELECT e.execution_key FROM executions e JOIN jobs j ON j.id = e.job_id
+        sqlx::query_scalar("SELECT e.execution_key FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
                             WHERE j.name = 'foreign.' || e.execution_key AND e.state = 'pending' ORDER BY 1")
             .fetch_all(platform.store().pool())
             .await
             .unwrap();
     assert_eq!(adopted, ["elsewhere", "listed.charge", "restarting", "silent"]);
     // A worker says from time to time what it offers, and then forgets what nobody offers any more.
-    assert_eq!(count(&platform, "offers WHERE task_type = 'past'").await, 0);
+    assert_eq!(count(&platform, "sexton.offers WHERE task_type = 'past'").await, 0);
     assert_sound(&worker);
 }
 
@@ -184,7 +184,7 @@ async fn a_foreign_type_is_adopted_if_a_worker_offered_it_within_the_hour_or_it_
 async fn beyond_the_limit_of_foreign_jobs_a_new_type_is_parked_until_one_is_deleted() {
     let platform = platform().await;
     let filled = format!(
-        "INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
+        "INSERT INTO sexton.jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
                            misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
          SELECT gen_random_uuid(), 'foreign.fill-' || n, '', 'none', 'fill-' || n, '{{}}', 'default', 'allow',
                 'skip', 0, 1, 3600000, now(), now() FROM generate_series(1, {MAX_FOREIGN_JOBS} - 1) n"
@@ -202,12 +202,12 @@ async fn beyond_the_limit_of_foreign_jobs_a_new_type_is_parked_until_one_is_dele
     {
         assert!(reason.contains(word), "{word:?} is missing: {reason}");
     }
-    assert_eq!(count(&platform, "jobs").await, MAX_FOREIGN_JOBS);
+    assert_eq!(count(&platform, "sexton.jobs").await, MAX_FOREIGN_JOBS);
     let delete = ["jobs", "delete", "foreign.fill-1", "--reason", "unused", "--yes"];
     let done = platform.sexton(&delete).await;
     assert!(done.status.success(), "{done}");
     wire.send(&[of_type("more").id("m")]).await;
-    there(&platform, "jobs WHERE name = 'foreign.more'").await;
+    there(&platform, "sexton.jobs WHERE name = 'foreign.more'").await;
     assert_sound(&worker);
 }
 
@@ -226,15 +226,15 @@ async fn the_next_message_recreates_a_deleted_foreign_job() {
     assert_eq!(kept[0]["execution_key"], "a", "{kept}");
     wire.send(&[of_type("report").id("b")]).await;
     succeeded(&platform, "b").await;
-    assert_eq!(count(&platform, "jobs WHERE deleted_at IS NULL").await, 1);
+    assert_eq!(count(&platform, "sexton.jobs WHERE deleted_at IS NULL").await, 1);
     // Keys are those of the job that is gone.
     wire.send(&[of_type("report").id("a"), of_type("report").id("c")]).await;
     succeeded(&platform, "c").await;
-    assert_eq!(count(&platform, "executions WHERE execution_key = 'a'").await, 2);
+    assert_eq!(count(&platform, "sexton.executions WHERE execution_key = 'a'").await, 2);
     // Those of the job that is there still count.
     wire.send(&[of_type("report").id("b"), of_type("report").id("d")]).await;
     succeeded(&platform, "d").await;
-    assert_eq!(count(&platform, "attempts").await, 5);
+    assert_eq!(count(&platform, "sexton.attempts").await, 5);
     assert_eq!(wire.depth(wire.failed()).await, 0);
     assert_sound(&worker);
 }
@@ -261,7 +261,7 @@ async fn params_that_do_not_fit_the_schema_are_parked_with_all_problems_at_once_
     ])
     .await;
     succeeded(&platform, "good").await;
-    assert_eq!(count(&platform, "executions").await, 1);
+    assert_eq!(count(&platform, "sexton.executions").await, 1);
     let parked = wire.parked(&platform, 2).await;
     let reason = |at: usize| parked[at].reason.as_deref().unwrap();
     for word in ["params_schema of report", "/customer: ", "/cents: must be 0 or more"] {
@@ -288,7 +288,7 @@ async fn a_redelivered_message_finds_its_execution_after_its_type_was_withdrawn_
         // As if it had been gone for long.
         sql(
             &platform,
-            "DELETE FROM offers o USING instances i WHERE i.id = o.instance_id
+            "DELETE FROM sexton.offers o USING sexton.instances i WHERE i.id = o.instance_id
                         AND i.stopped_at IS NOT NULL",
         )
         .await;
@@ -301,5 +301,8 @@ async fn a_redelivered_message_finds_its_execution_after_its_type_was_withdrawn_
         next.terminate();
         next.exit(DEADLINE).await;
     }
-    assert_eq!((count(&platform, "executions").await, count(&platform, "attempts").await), (1, 1));
+    assert_eq!(
+        (count(&platform, "sexton.executions").await, count(&platform, "sexton.attempts").await),
+        (1, 1)
+    );
 }

@@ -33,7 +33,7 @@ async fn a_worker_whose_catalogue_names_missing_programs_refuses_to_start_and_na
         "line 11: task `folder`: `command`: the program /tmp is not a file",
     ];
     refuses(worker, &words).await;
-    let instances: i64 = sqlx::query_scalar("SELECT count(*) FROM instances")
+    let instances: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.instances")
         .fetch_one(platform.store().pool())
         .await
         .unwrap();

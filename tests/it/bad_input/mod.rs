@@ -57,7 +57,7 @@ async fn succeeded(platform: &Platform, key: &str) {
     let pool = platform.store().pool();
     let check = async || {
         let state: Option<String> =
-            sqlx::query_scalar("SELECT state FROM executions WHERE execution_key = $1")
+            sqlx::query_scalar("SELECT state FROM sexton.executions WHERE execution_key = $1")
                 .bind(key)
                 .fetch_optional(pool)
                 .await
@@ -75,7 +75,7 @@ async fn trigger(platform: &Platform, job: &str) -> Uuid {
 
 /// Executions in this state.
 async fn in_state(platform: &Platform, state: &str) -> Option<i64> {
-    sqlx::query_scalar("SELECT count(*) FROM executions WHERE state = $1")
+    sqlx::query_scalar("SELECT count(*) FROM sexton.executions WHERE state = $1")
         .bind(state)
         .fetch_one(platform.store().pool())
         .await

@@ -7,8 +7,8 @@ const GOOD: &str = "[[job]]\nname = \"billing.good\"\ntask = \"report\"\n";
 
 async fn count(platform: &Platform, table: &str) -> i64 {
     let sql = match table {
-        "jobs" => "SELECT count(*) FROM jobs",
-        _ => "SELECT count(*) FROM executions",
+        "jobs" => "SELECT count(*) FROM sexton.jobs",
+        _ => "SELECT count(*) FROM sexton.executions",
     };
     sqlx::query_scalar(sql).fetch_one(platform.store().pool()).await.unwrap()
 }
@@ -22,7 +22,11 @@ async fn is_refused(params: &str, words: &[&str]) {
     for word in [&["exit status: 1", ".toml", "billing.bad", "params"], words].concat() {
         assert!(error.contains(word), "{word:?} is missing: {error}");
     }
-    assert_eq!(count(&platform, "jobs").await, 0, "a file is applied as a whole or not at all");
+    assert_eq!(
+        count(&platform, "sexton.jobs").await,
+        0,
+        "a file is applied as a whole or not at all"
+    );
 }
 
 #[tokio::test]
@@ -47,7 +51,7 @@ async fn a_trigger_whose_params_make_the_job_s_too_large_is_refused() {
     assert_eq!(output.status.code(), Some(2), "{output}");
     assert!(output.stderr.contains("the params have"), "{output}");
     assert!(output.stderr.contains("more than 262144"), "{output}");
-    assert_eq!(count(&platform, "executions").await, 0);
+    assert_eq!(count(&platform, "sexton.executions").await, 0);
 }
 
 #[tokio::test]
@@ -66,5 +70,5 @@ async fn a_trigger_with_a_nul_or_no_object_in_its_params_is_refused_with_the_way
         assert!(output.stderr.contains("--params"), "{output}");
         assert!(output.stderr.contains(word), "{word:?} is missing: {output}");
     }
-    assert_eq!(count(&platform, "executions").await, 0);
+    assert_eq!(count(&platform, "sexton.executions").await, 0);
 }

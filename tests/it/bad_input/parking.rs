@@ -14,7 +14,7 @@ const REPORT: &str = "[[job]]\nname = \"billing.report\"\ntask = \"report\"\n";
 
 /// Beside all that the schema wants of its rows.
 async fn refuse(platform: &Platform, what: &str) {
-    let refuse = format!("ALTER TABLE executions ADD CONSTRAINT of_a_test CHECK ({what})");
+    let refuse = format!("ALTER TABLE sexton.executions ADD CONSTRAINT of_a_test CHECK ({what})");
     sqlx::query(sqlx::AssertSqlSafe(refuse)).execute(platform.store().pool()).await.unwrap();
 }
 
@@ -36,8 +36,10 @@ async fn a_parked_message_moved_to_a_pool_without_its_task_type_is_parked_again(
     assert_eq!(parked.body, moved.body);
     let reason = parked.reason.unwrap();
     assert!(reason.contains("unheard") && reason.contains("WORKER_TASKS"), "{reason}");
-    let row: (String, i32) =
-        sqlx::query_as("SELECT state, attempt FROM executions").fetch_one(pool).await.unwrap();
+    let row: (String, i32) = sqlx::query_as("SELECT state, attempt FROM sexton.executions")
+        .fetch_one(pool)
+        .await
+        .unwrap();
     assert_eq!(row, ("failed".to_owned(), 1));
     assert_eq!(wire.depth(wire.main()).await, 0);
     assert_sound(&worker);
@@ -55,7 +57,7 @@ async fn an_execution_that_the_database_refuses_to_open_fails_and_is_parked_with
     let [parked] = wire.parked(&platform, 1).await.try_into().unwrap();
     assert_eq!((parked.id, parked.attempt), (Some(id.to_string()), Some(2)));
     let row: (String, i32, String, String) =
-        sqlx::query_as("SELECT state, attempt, error_class, error_message FROM executions")
+        sqlx::query_as("SELECT state, attempt, error_class, error_message FROM sexton.executions")
             .fetch_one(platform.store().pool())
             .await
             .unwrap();

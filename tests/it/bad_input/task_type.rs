@@ -27,8 +27,8 @@ struct Row {
 async fn row(platform: &Platform, id: Uuid) -> Row {
     sqlx::query_as(
         "SELECT state, attempt, retries_used, crashes_used,
-                (SELECT count(*) FROM attempts WHERE execution_id = id) AS attempts
-         FROM executions WHERE id = $1",
+                (SELECT count(*) FROM sexton.attempts WHERE execution_id = id) AS attempts
+         FROM sexton.executions WHERE id = $1",
     )
     .bind(id)
     .fetch_one(platform.store().pool())
@@ -60,7 +60,7 @@ async fn hand_over(wire: &Wire, id: Uuid, ticket: Vec<u8>) {
 /// Lets the execution wait for more than the hour, as its row has it.
 async fn age(platform: &Platform, id: Uuid) {
     let aged = sqlx::query(
-        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '61 minutes'
+        "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '61 minutes'
          WHERE id = $1 AND state = 'pending'",
     );
     assert_eq!(aged.bind(id).execute(platform.store().pool()).await.unwrap().rows_affected(), 1);
@@ -90,7 +90,7 @@ async fn a_task_type_that_nobody_offers_waits_uncounted_and_is_parked_after_an_h
     let parked = wire.parked(&platform, 1).await;
     assert_eq!(row(&platform, id).await, Row { state: "failed".into(), attempt: 2, ..waiting });
     let (class, message): (String, String) =
-        sqlx::query_as("SELECT error_class, error_message FROM executions WHERE id = $1")
+        sqlx::query_as("SELECT error_class, error_message FROM sexton.executions WHERE id = $1")
             .bind(id)
             .fetch_one(platform.store().pool())
             .await
@@ -140,21 +140,23 @@ async fn a_stale_ticket_of_an_unoffered_type_opens_nothing_and_the_requeue_runs(
     // With one slot it has answered the copy before it receives the requeue's ticket.
     let seen = row(&platform, id).await.attempt.to_string();
     platform.sexton_json(&["failed", "requeue", &id.to_string(), "--attempt", &seen]).await;
-    let key: String = sqlx::query_scalar("SELECT execution_key FROM executions WHERE id = $1")
-        .bind(id)
-        .fetch_one(platform.store().pool())
-        .await
-        .unwrap();
-    succeeded(&platform, &key).await;
-    let opened: Vec<i32> =
-        sqlx::query_scalar("SELECT number FROM attempts WHERE execution_id = $1 ORDER BY number")
+    let key: String =
+        sqlx::query_scalar("SELECT execution_key FROM sexton.executions WHERE id = $1")
             .bind(id)
-            .fetch_all(platform.store().pool())
+            .fetch_one(platform.store().pool())
             .await
             .unwrap();
+    succeeded(&platform, &key).await;
+    let opened: Vec<i32> = sqlx::query_scalar(
+        "SELECT number FROM sexton.attempts WHERE execution_id = $1 ORDER BY number",
+    )
+    .bind(id)
+    .fetch_all(platform.store().pool())
+    .await
+    .unwrap();
     assert_eq!(opened, [2]);
     let deeds: Vec<String> = sqlx::query_scalar(
-        "SELECT action FROM operator_actions WHERE execution_id = $1 ORDER BY at, id",
+        "SELECT action FROM sexton.operator_actions WHERE execution_id = $1 ORDER BY at, id",
     )
     .bind(id)
     .fetch_all(platform.store().pool())

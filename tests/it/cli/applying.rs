@@ -216,11 +216,11 @@ async fn ten_thousand_jobs_are_written_in_a_statement_for_each_thousand() {
         "CREATE TABLE statements (what text)",
         "CREATE FUNCTION count_it() RETURNS trigger LANGUAGE plpgsql AS $$
          BEGIN INSERT INTO statements VALUES (TG_TABLE_NAME || ' ' || TG_OP); RETURN NULL; END $$",
-        "CREATE TRIGGER counted AFTER INSERT OR UPDATE ON jobs
+        "CREATE TRIGGER counted AFTER INSERT OR UPDATE ON sexton.jobs
          FOR EACH STATEMENT EXECUTE FUNCTION count_it()",
-        "CREATE TRIGGER counted AFTER INSERT ON operator_actions
+        "CREATE TRIGGER counted AFTER INSERT ON sexton.operator_actions
          FOR EACH STATEMENT EXECUTE FUNCTION count_it()",
-        "CREATE TRIGGER counted AFTER INSERT ON gaps
+        "CREATE TRIGGER counted AFTER INSERT ON sexton.gaps
          FOR EACH STATEMENT EXECUTE FUNCTION count_it()",
     ] {
         sqlx::query(statement).execute(pool).await.unwrap();

@@ -88,7 +88,7 @@ async fn an_export_misses_nothing_that_a_slow_transaction_records() {
     let id = console.failed().await.to_string();
     let mut slow = console.store().pool().begin().await.unwrap();
     let number: i64 = sqlx::query_scalar(
-        "INSERT INTO operator_actions (at, actor, action)
+        "INSERT INTO sexton.operator_actions (at, actor, action)
          VALUES (now() - interval '1 hour', 'slow', 'edit') RETURNING id",
     )
     .fetch_one(&mut *slow)
@@ -114,7 +114,8 @@ async fn an_export_misses_nothing_that_a_slow_transaction_records() {
 async fn an_export_skips_unused_sequence_numbers() {
     let console = Console::with_jobs().await;
     let mut undone = console.store().pool().begin().await.unwrap();
-    let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'nobody', 'edit')";
+    let draw =
+        "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'nobody', 'edit')";
     sqlx::query(draw).execute(&mut *undone).await.unwrap();
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
     undone.rollback().await.unwrap();
@@ -127,7 +128,7 @@ async fn an_export_skips_unused_sequence_numbers() {
 async fn an_export_starts_at_the_retention_frontier() {
     let console = Console::with_jobs().await;
     let pool = console.store().pool();
-    let old = "INSERT INTO operator_actions (at, actor, action)
+    let old = "INSERT INTO sexton.operator_actions (at, actor, action)
                SELECT now() - interval '500 days', 'ann', 'edit' FROM generate_series(1, 10) RETURNING id";
     let last: i64 = sqlx::query_scalar::<_, i64>(old).fetch_all(pool).await.unwrap()[9];
     console.run(&["jobs", "pause", "shop.mail", "--reason", "a change"]).await.expect(0);
@@ -135,7 +136,8 @@ async fn an_export_starts_at_the_retention_frontier() {
     let gone = pass(console.store(), terms, &[RetentionTarget::Audit], 4, None).await.unwrap();
     assert_eq!(gone.other, 10);
     let mut slow = pool.begin().await.unwrap();
-    let draw = "INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'slow', 'edit')";
+    let draw =
+        "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'slow', 'edit')";
     sqlx::query(draw).execute(&mut *slow).await.unwrap();
     let after = (last - 5).to_string();
     let ended = console.run(&["audit", "export", "--after", &after]).await.expect(0);

@@ -20,7 +20,7 @@ impl Console {
         console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
         console
             .execute(
-                "UPDATE jobs SET next_fire_at = date_trunc('hour', now()) - interval '9 hours'",
+                "UPDATE sexton.jobs SET next_fire_at = date_trunc('hour', now()) - interval '9 hours'",
             )
             .await;
         console
@@ -33,17 +33,17 @@ impl Console {
     /// Ten firings are set aside, as a scheduler would have done five minutes after the newest.
     async fn hold(&self) {
         self.execute(
-            "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+            "INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by)
              VALUES ('forward', now() - interval '10 hours', now(), 'test:1')",
         )
         .await;
         self.execute(
-            "INSERT INTO held_firings (job_id, first_firing, last_firing, count, held_at)
+            "INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)
              SELECT id, next_fire_at, next_fire_at + interval '9 hours', 10,
-                    next_fire_at + interval '9 hours 5 minutes' FROM jobs",
+                    next_fire_at + interval '9 hours 5 minutes' FROM sexton.jobs",
         )
         .await;
-        self.execute("UPDATE jobs SET next_fire_at = now() + interval '30 minutes'").await;
+        self.execute("UPDATE sexton.jobs SET next_fire_at = now() + interval '30 minutes'").await;
     }
 
     async fn count(&self, table: &'static str) -> i64 {
@@ -73,7 +73,10 @@ async fn a_dry_run_says_what_would_run_and_changes_nothing() {
     assert_eq!(job["spread_ms"], 60_000);
     let text = console.run(&["jobs", "catch-up", "--dry-run", "reports.hourly"]).await.expect(0);
     assert!(text.stdout.contains("reports.hourly"), "{}", text.stdout);
-    assert_eq!((console.count("executions").await, console.count("gaps").await), (0, 0));
+    assert_eq!(
+        (console.count("sexton.executions").await, console.count("sexton.gaps").await),
+        (0, 0)
+    );
 }
 
 #[tokio::test]
@@ -90,7 +93,7 @@ async fn a_release_does_what_its_dry_run_said_and_status_warns_before() {
     assert_eq!((&job["state"], job["runs"].as_array().unwrap().len()), (&json!("held"), 3));
     let refused = console.run(&["jobs", "catch-up", "--release"]).await;
     assert!(refused.code != 0 && refused.stderr.contains("--yes"), "{}", refused.stderr);
-    assert_eq!(console.count("held_firings").await, 1);
+    assert_eq!(console.count("sexton.held_firings").await, 1);
     let done = console.json(&["jobs", "catch-up", "--release", "--yes", "--reason", "seen"]).await;
     assert_eq!(
         (&done["claimed"], &done["missed"], &done["ended"]),
@@ -118,7 +121,7 @@ async fn explain_shows_held_firings_and_the_later_decision() {
     let console = Console::late().await;
     console
         .execute(
-            "UPDATE job_revisions SET valid_from = date_trunc('hour', now()) - interval '9h 5m'",
+            "UPDATE sexton.job_revisions SET valid_from = date_trunc('hour', now()) - interval '9h 5m'",
         )
         .await;
     console.hold().await;
@@ -142,7 +145,7 @@ async fn discarded_firings_become_a_gap_and_catch_up_needs_one_action() {
     let args = ["jobs", "catch-up", "--discard", "--yes", "reports.hourly"];
     let done = console.json(&args).await;
     assert_eq!((&done["missed"], &done["ended"]), (&json!(10), &json!(false)));
-    assert_eq!(console.count("gaps WHERE reason = 'held' AND count = 10").await, 1);
+    assert_eq!(console.count("sexton.gaps WHERE reason = 'held' AND count = 10").await, 1);
     let ended = console.json(&["jobs", "catch-up", "--discard", "--yes"]).await;
     assert_eq!((&ended["missed"], &ended["ended"]), (&json!(0), &json!(true)));
     console.run(&["jobs", "catch-up"]).await.expect(2);
@@ -155,7 +158,7 @@ async fn discarded_firings_become_a_gap_and_catch_up_needs_one_action() {
 async fn a_discard_that_ends_the_hold_reports_late_firings_that_were_not_held() {
     let console = Console::late().await;
     console.hold().await;
-    console.execute("UPDATE jobs SET next_fire_at = now() - interval '2 hours'").await;
+    console.execute("UPDATE sexton.jobs SET next_fire_at = now() - interval '2 hours'").await;
     let done = console.run(&["jobs", "catch-up", "--discard", "--yes"]).await.expect(0);
     let told = "1 jobs are late and no scheduler has set them aside";
     assert!(done.stdout.contains(told), "{}", done.stdout);
@@ -170,9 +173,9 @@ async fn a_truncated_answer_still_counts_everything() {
     console.hold().await;
     console
         .execute(
-            "INSERT INTO held_firings (job_id, first_firing, last_firing, count, held_at)
+            "INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)
              SELECT id, at, at, 1, at + interval '5 minutes'
-             FROM jobs, generate_series(1, 10000) AS n,
+             FROM sexton.jobs, generate_series(1, 10000) AS n,
                   LATERAL (SELECT date_trunc('hour', now()) - (n + 9) * interval '1 hour' AS at) firing",
         )
         .await;

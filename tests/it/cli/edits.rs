@@ -146,7 +146,7 @@ async fn offers_in(console: &Console, pool: &str, name: &'static str, schema: Op
         pools: vec![pool.to_owned()],
         slots: 1,
         pool_slots: Some(vec![1]),
-        seat: None,
+        instance_lock: None,
         db_connections: 1,
     };
     heartbeat(console.store(), &who, true, None).await.unwrap();

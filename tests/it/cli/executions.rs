@@ -167,7 +167,7 @@ async fn tables_count_the_attempts_that_were_made_and_not_the_next_one() {
     console.run(&["failed", "requeue", &failed]).await.expect(0);
     let table = console.run(&["executions", "list"]).await.expect(0).stdout;
     assert_eq!(cell(&table, &failed, "ATTEMPTS"), "1", "{table}");
-    sqlx::query("DELETE FROM attempts").execute(console.db.pool()).await.unwrap();
+    sqlx::query("DELETE FROM sexton.attempts").execute(console.db.pool()).await.unwrap();
     let table = console.run(&["executions", "list"]).await.expect(0).stdout;
     assert_eq!(cell(&table, &failed, "ATTEMPTS"), "-", "{table}");
     assert_eq!(cell(&table, &untried, "ATTEMPTS"), "0", "{table}");

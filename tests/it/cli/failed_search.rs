@@ -206,10 +206,11 @@ async fn groups_are_listed_noted_muted_resolved_and_reopen() {
     assert_eq!(console.json(&["failed", "group", "show", group]).await["state"], "open");
     console.run(&["failed", "group", "mute", "0000000000000000"]).await.expect(3);
     console.run(&["failed", "groups", "--job", "shop.nothing"]).await.expect(3);
-    let actors: Vec<String> =
-        sqlx::query_scalar("SELECT action FROM operator_actions WHERE job_id IS NULL ORDER BY id")
-            .fetch_all(console.store().pool())
-            .await
-            .unwrap();
+    let actors: Vec<String> = sqlx::query_scalar(
+        "SELECT action FROM sexton.operator_actions WHERE job_id IS NULL ORDER BY id",
+    )
+    .fetch_all(console.store().pool())
+    .await
+    .unwrap();
     assert_eq!(actors, ["group_note", "group_mute", "group_resolve", "group_reopen"]);
 }

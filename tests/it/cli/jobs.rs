@@ -153,7 +153,7 @@ async fn a_pause_is_one_gap_and_not_a_flood() {
     let by = AuditContext { actor: "t", reason: Some("x") };
     let name = "billing.invoices";
     pause(console.store(), name, by, at("2030-01-15T00:00:00Z")).await.unwrap();
-    sqlx::query("UPDATE jobs SET next_fire_at = '2030-02-01T01:00:00Z' WHERE name = $1")
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = '2030-02-01T01:00:00Z' WHERE name = $1")
         .bind(name)
         .execute(console.db.pool())
         .await

@@ -21,9 +21,9 @@ impl Console {
         let file = console.file("hourly.toml", &format!("{HOURLY}{more}\n"));
         console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
         for statement in [
-            "UPDATE jobs SET created_at = '2026-01-05T00:30:00Z', updated_at = '2026-01-05T00:30:00Z',
+            "UPDATE sexton.jobs SET created_at = '2026-01-05T00:30:00Z', updated_at = '2026-01-05T00:30:00Z',
                  next_fire_at = '2026-01-05T01:00:00Z', planned_until = '2026-01-05T00:30:00Z'",
-            "UPDATE job_revisions SET valid_from = '2026-01-05T00:30:00Z'",
+            "UPDATE sexton.job_revisions SET valid_from = '2026-01-05T00:30:00Z'",
         ] {
             sqlx::query(statement).execute(console.db.pool()).await.unwrap();
         }
@@ -152,7 +152,7 @@ async fn repeated_backfills_run_each_missing_firing_once() {
         (&dry["made"], &dry["known"], &dry["dry_run"]),
         (&json!(12), &json!(0), &json!(true))
     );
-    assert_eq!(console.rows("SELECT count(*) FROM executions").await, 0);
+    assert_eq!(console.rows("SELECT count(*) FROM sexton.executions").await, 0);
     console.run(&command).await.expect(7);
     let done = console.json(&[&command[..], &["--yes"]].concat()).await;
     assert_eq!(
@@ -180,7 +180,7 @@ async fn repeated_backfills_run_each_missing_firing_once() {
     assert_eq!(done["firings"][0]["execution_key"], "cron-2026-01-05T01:00:00Z");
     console.run(&[&command[..], &["--yes"]].concat()).await.expect(4);
     // Half an hour from one to the next, owed from then on and not before.
-    let spread = "SELECT count(*) FROM executions a JOIN executions b
+    let spread = "SELECT count(*) FROM sexton.executions a JOIN sexton.executions b
                   ON b.scheduled_for = a.scheduled_for + interval '1 hour'
                   AND b.next_attempt_at = a.next_attempt_at + interval '30 minutes'
                   AND b.relay_after = b.next_attempt_at AND b.ticket_published_at IS NULL";
@@ -266,10 +266,10 @@ async fn explain_covers_firings_of_forgotten_schedules_and_other_time_zone_data(
     console.run(&[&["jobs", "trigger", "shop.hourly"][..], &key].concat()).await.expect(0);
     for statement in [
         // Retention has removed the first revision, which was in force until half past two.
-        "UPDATE job_revisions SET revision = 2, valid_from = '2026-01-05T02:30:00Z'",
-        "UPDATE jobs SET revision = 2",
+        "UPDATE sexton.job_revisions SET revision = 2, valid_from = '2026-01-05T02:30:00Z'",
+        "UPDATE sexton.jobs SET revision = 2",
         // By the data of then the clocks stood elsewhere.
-        "UPDATE executions SET execution_key = 'cron-2026-01-05T03:20:00Z',
+        "UPDATE sexton.executions SET execution_key = 'cron-2026-01-05T03:20:00Z',
              scheduled_for = '2026-01-05T03:20:00Z' WHERE scheduled_for = '2026-01-05T03:00:00Z'",
     ] {
         sqlx::query(statement).execute(console.db.pool()).await.unwrap();
@@ -305,19 +305,19 @@ async fn a_backfill_is_refused_where_a_firing_could_run_twice_or_never() {
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     }
     let allowed = [&day[..], &["--overlap", "allow"]].concat();
-    sqlx::query("UPDATE retention SET pruned_before = '2026-01-05T12:00:00Z'")
+    sqlx::query("UPDATE sexton.retention SET pruned_before = '2026-01-05T12:00:00Z'")
         .execute(console.db.pool())
         .await
         .unwrap();
     let pruned = backfill(&allowed).await.expect(1);
     assert!(pruned.stderr.contains("2026-01-05 12:00:00"), "{}", pruned.stderr);
-    assert_eq!(console.rows("SELECT count(*) FROM executions").await, 0);
+    assert_eq!(console.rows("SELECT count(*) FROM sexton.executions").await, 0);
     let unknown = console.explained("2026-01-04T23:00:00Z").await;
     assert_eq!(unknown["no_firing"]["disposition"], "before_job");
     let since =
         ["--from", "2026-01-05T12:00:00Z", "--to", "2026-01-05T14:00:00Z", "--overlap", "allow"];
     backfill(&since).await.expect(0);
-    let beside = "SELECT count(*) FROM executions WHERE overlap_override = 'allow'";
+    let beside = "SELECT count(*) FROM sexton.executions WHERE overlap_override = 'allow'";
     assert_eq!(console.rows(beside).await, 3);
 }
 
@@ -360,7 +360,7 @@ async fn a_deleted_job_frees_its_name_and_can_still_be_explained() {
     let file = console.file("again.toml", HOURLY);
     console.run(&["jobs", "apply", "-f", &file]).await.expect(0);
     assert_eq!(console.json(&["executions", "list", "--job", "shop.hourly"]).await, json!([]));
-    assert_eq!(console.rows("SELECT count(*) FROM jobs").await, 2);
+    assert_eq!(console.rows("SELECT count(*) FROM sexton.jobs").await, 2);
     // Bulks need the jobs of their questions; one of other programs' tasks is like any other, and is not there.
     console.run(&["jobs", "delete", "verify.x", "--reason", "y", "--yes"]).await.expect(2);
     console.run(&["jobs", "delete", "foreign.x", "--reason", "y", "--yes"]).await.expect(3);

@@ -116,17 +116,17 @@ async fn the_findings_of_a_database_know_how_long_its_attempts_take() {
     // Ten attempts of each, of 0 to 9 minutes and of as many seconds; a lost one says nothing.
     sqlx::query(
         "WITH e AS (
-             INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+             INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                  params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
              SELECT gen_random_uuid(), j.id, n::text, now(), 'succeeded', 't', 'default', '{}', n::text,
                  't:1', now(), now(), now()
-             FROM jobs j, generate_series(0, 9) n WHERE j.name <> 'c.days' RETURNING id, job_id, execution_key)
-         INSERT INTO attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+             FROM sexton.jobs j, generate_series(0, 9) n WHERE j.name <> 'c.days' RETURNING id, job_id, execution_key)
+         INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
          SELECT e.id, number, gen_random_uuid(), now(),
              now() + e.execution_key::int * CASE WHEN number = 2 THEN '9 h'::interval
                  WHEN j.name = 'a.slow' THEN '1 min'::interval ELSE '1 s'::interval END,
              CASE number WHEN 1 THEN 'succeeded' ELSE 'lost' END
-         FROM e JOIN jobs j ON j.id = e.job_id, generate_series(1, 2) number",
+         FROM e JOIN sexton.jobs j ON j.id = e.job_id, generate_series(1, 2) number",
     )
     .execute(console.db.pool())
     .await

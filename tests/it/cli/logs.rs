@@ -184,7 +184,7 @@ async fn output_of_the_previous_worker_version_is_still_shown() {
         "lines": [{"at": "2026-01-01T00:00:00Z", "stream": "stdout", "text": "once"}],
         "head_lines": 1, "dropped_bytes": 0, "dropped_lines": 0,
     });
-    sqlx::query("UPDATE attempts SET output = $1")
+    sqlx::query("UPDATE sexton.attempts SET output = $1")
         .bind(&output)
         .execute(console.db.pool())
         .await

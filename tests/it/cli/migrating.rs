@@ -9,21 +9,25 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use tokio::process::Command;
 use tokio::time::sleep;
 
-use super::{Console, DEADLINE, run, sexton};
+use super::{Console, DEADLINE, sexton};
 
-/// A database without our tables.
+/// A database without our schema, in which these statements were run.
 async fn foreign(statements: &str) -> Console {
     let console = Console::new().await;
-    let text = format!("DROP SCHEMA public CASCADE; CREATE SCHEMA public; {statements}");
+    let text = format!("DROP SCHEMA sexton CASCADE; {statements}");
     sqlx::raw_sql(AssertSqlSafe(text)).execute(console.db.pool()).await.unwrap();
     console
 }
 
-/// Everything that has a name, and the rows of the migrations' table.
-async fn everything(db: &TestDatabase) -> Vec<String> {
-    let names = "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace
-        UNION ALL SELECT proname::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1";
-    sqlx::query_scalar(names).fetch_all(db.pool()).await.unwrap()
+/// Everything that has a name in these schemas.
+async fn everything(db: &TestDatabase, schemas: &[&str]) -> Vec<String> {
+    let names = "SELECT relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+            WHERE nspname = ANY ($1)
+        UNION ALL SELECT proname::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
+            WHERE nspname = ANY ($1)
+        UNION ALL SELECT typname::text FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace
+            WHERE nspname = ANY ($1) ORDER BY 1";
+    sqlx::query_scalar(names).bind(schemas).fetch_all(db.pool()).await.unwrap()
 }
 
 const THEIR_MIGRATIONS: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL,
@@ -32,56 +36,49 @@ const THEIR_MIGRATIONS: &str = "CREATE TABLE _sqlx_migrations (version BIGINT PR
     INSERT INTO _sqlx_migrations SELECT n, 'theirs', now(), true, '\\x01', 1 FROM generate_series(1, 200) n;";
 
 #[tokio::test]
-async fn a_database_with_tables_of_an_application_is_refused_and_not_changed() {
+async fn a_schema_sexton_of_somebody_else_s_is_refused_and_not_changed() {
+    let theirs = format!("CREATE SCHEMA sexton; SET search_path = sexton; {THEIR_MIGRATIONS}");
     for (statements, said) in [
         (
-            "CREATE TABLE jobs (id int); CREATE TABLE executions (id int)",
-            "bears its names: executions, jobs;",
+            "CREATE SCHEMA sexton; CREATE TABLE sexton.jobs (id int); CREATE TABLE sexton.executions (id int)",
+            "bear the names of Sexton's: executions, jobs;",
         ),
         (
-            "CREATE TABLE queue (id int); CREATE INDEX jobs_due ON queue (id)",
-            "bears its names: jobs_due;",
+            "CREATE SCHEMA sexton; CREATE TABLE sexton.queue (id int); CREATE INDEX jobs_due ON sexton.queue (id)",
+            "bear the names of Sexton's: jobs_due;",
         ),
-        (
-            THEIR_MIGRATIONS,
-            "the table _sqlx_migrations of the schema public holds the migrations of another",
-        ),
+        (&theirs, "the table sexton._sqlx_migrations holds the migrations of another program"),
     ] {
         let console = foreign(statements).await;
-        let before = everything(&console.db).await;
+        let before = everything(&console.db, &["public", "sexton"]).await;
         let ended = console.run(&["migrate"]).await.expect(6);
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
-        for part in
-            ["nothing was changed", "CREATE DATABASE sexton", "?options=-csearch_path%3Dsexton"]
-        {
+        for part in ["nothing was changed", "CREATE DATABASE", "ALTER SCHEMA sexton RENAME TO"] {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
-        assert_eq!(everything(&console.db).await, before);
+        assert_eq!(everything(&console.db, &["public", "sexton"]).await, before);
         // Nor is it taken for a schema that is ready, however many migrations another program has applied.
         console.run(&["status"]).await.expect(6);
     }
 }
 
 #[tokio::test]
-async fn beside_an_application_s_tables_sexton_lives_in_a_schema_of_its_own() {
-    let console = foreign(&format!("CREATE TABLE jobs (id int); {THEIR_MIGRATIONS}")).await;
-    let before = everything(&console.db).await;
-    let url = format!("{}?options=-csearch_path%3Dsexton", console.db.url());
-    let env = [("DATABASE_URL", url.as_str())];
-    let missing = run(&["migrate"], &env, "").await.expect(6);
-    assert!(missing.stderr.contains("CREATE SCHEMA"), "{}", missing.stderr);
-    sqlx::raw_sql("CREATE SCHEMA sexton").execute(console.db.pool()).await.unwrap();
-    run(&["migrate"], &env, "").await.expect(0);
-    run(&["migrate"], &env, "").await.expect(0);
-    let file = console.file("jobs.toml", super::JOBS);
-    run(&["jobs", "apply", "-f", &file], &env, "").await.expect(0);
-    run(&["jobs", "trigger", "shop.mail"], &env, "").await.expect(0);
-    let claimed: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.executions")
-        .fetch_one(console.db.pool())
-        .await
-        .unwrap();
-    assert_eq!(claimed, 1);
-    assert_eq!(everything(&console.db).await, before);
+async fn everything_that_migrate_creates_is_in_the_schema_sexton() {
+    let outside = "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE nspname NOT IN ('sexton', 'pg_catalog', 'pg_toast', 'information_schema')
+        UNION ALL SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE nspname NOT IN ('sexton', 'pg_catalog', 'information_schema')";
+    let console = Console::new().await;
+    let names: Vec<String> =
+        sqlx::query_scalar(outside).fetch_all(console.db.pool()).await.unwrap();
+    assert_eq!(names, Vec::<String>::new());
+    // A function that names nothing by the caller's search_path cannot be made to read another table.
+    let unpinned = "SELECT p.oid::regprocedure::text FROM pg_proc p
+        WHERE pronamespace = 'sexton'::regnamespace
+          AND NOT coalesce('search_path=pg_catalog, pg_temp' = ANY (proconfig), false)";
+    let names: Vec<String> =
+        sqlx::query_scalar(unpinned).fetch_all(console.db.pool()).await.unwrap();
+    assert_eq!(names, Vec::<String>::new());
 }
 
 /// Rather than leave the server at it: what the process had begun ends with it, and the next one repairs it.
@@ -89,14 +86,14 @@ async fn beside_an_application_s_tables_sexton_lives_in_a_schema_of_its_own() {
 async fn a_migrate_that_is_stopped_leaves_nothing_at_work_and_the_next_one_goes_on() {
     let console = Console::new().await;
     let pool = console.db.pool();
-    sqlx::raw_sql("DROP INDEX executions_failed").execute(pool).await.unwrap();
+    sqlx::raw_sql("DROP INDEX sexton.executions_failed").execute(pool).await.unwrap();
     let mut reader = PgConnection::connect(console.db.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM executions")
+    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM sexton.executions")
         .execute(&mut reader)
         .await
         .unwrap();
     let mut builder = PgConnection::connect(console.db.url()).await.unwrap();
-    let built = "SET statement_timeout = 500; CREATE INDEX CONCURRENTLY executions_failed ON executions (finished_at, id)
+    let built = "SET statement_timeout = 500; CREATE INDEX CONCURRENTLY executions_failed ON sexton.executions (finished_at, id)
         WHERE state = 'failed'";
     for one in built.split("; ") {
         let _ = sqlx::raw_sql(AssertSqlSafe(one.to_owned())).execute(&mut builder).await;

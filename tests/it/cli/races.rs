@@ -66,7 +66,7 @@ async fn an_operator_does_not_wait_for_ever_for_a_locked_row() {
     let id = console.failed().await;
     let other = console.db.other_store().unwrap();
     let mut tx = other.pool().begin().await.unwrap();
-    sqlx::query("SELECT id FROM executions WHERE id = $1 FOR UPDATE")
+    sqlx::query("SELECT id FROM sexton.executions WHERE id = $1 FOR UPDATE")
         .bind(id.get())
         .execute(&mut *tx)
         .await

@@ -13,7 +13,7 @@ async fn three(console: &Console) -> String {
         let id = console.trigger("shop.charge").await;
         console.fail(console.open(id, 1).await, error, None).await;
         if error.starts_with("card 4891") {
-            sqlx::query("UPDATE failures SET worker = 'w1' WHERE execution_id = $1")
+            sqlx::query("UPDATE sexton.failures SET worker = 'w1' WHERE execution_id = $1")
                 .bind(id.get())
                 .execute(console.db.pool())
                 .await

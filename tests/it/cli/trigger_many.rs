@@ -27,15 +27,15 @@ async fn each_line_triggers_one_execution_however_often_the_file_is_read() {
     let file = console.file("orders.jsonl", &format!("\n{}\n", lines(1_205)));
     let again = console.json(&[&COMMAND[..], &[&file, "--reason", "two more"]].concat()).await;
     assert_eq!((&again["created"], &again["known"]), (&json!(2), &json!(1_203)));
-    let whole = "SELECT count(*) FROM executions
+    let whole = "SELECT count(*) FROM sexton.executions
         WHERE state = 'pending' AND own_key AND ticket_published_at IS NULL AND waits IS NULL
           AND execution_key = 'order-' || (params ->> 'order') AND params ->> 'customer' = '4891'
           AND idempotency_key = 'shop.charge:' || execution_key";
     assert_eq!(console.counted(whole).await, 1_205);
     let deeds =
-        "SELECT count(DISTINCT execution_id) FROM operator_actions WHERE action = 'trigger'";
+        "SELECT count(DISTINCT execution_id) FROM sexton.operator_actions WHERE action = 'trigger'";
     assert_eq!(console.counted(deeds).await, 2, "without a reason it was a program that asked");
-    let reasons = "SELECT count(*) FROM operator_actions WHERE reason = 'two more'";
+    let reasons = "SELECT count(*) FROM sexton.operator_actions WHERE reason = 'two more'";
     assert_eq!(console.counted(reasons).await, 2);
 }
 
@@ -45,10 +45,10 @@ async fn a_command_killed_between_two_batches_can_be_repeated() {
     let args = [&COMMAND[..], &["-"]].concat();
     let dies = [("FAULT_POINT", "console.triggered")];
     console.run_with(&args, &dies, &lines(501)).await.expect(-1);
-    assert_eq!(console.counted("SELECT count(*) FROM executions").await, 500);
+    assert_eq!(console.counted("SELECT count(*) FROM sexton.executions").await, 500);
     let again = console.run_with(&args, &[], &lines(501)).await.expect(0);
     assert!(again.stdout.contains("500 keys had an execution already"), "{}", again.stdout);
-    assert_eq!(console.counted("SELECT count(*) FROM executions").await, 501);
+    assert_eq!(console.counted("SELECT count(*) FROM sexton.executions").await, 501);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn trigger_many_reports_every_problem_by_line_and_triggers_nothing() {
         let file = console.file("orders.jsonl", empty);
         console.run(&[&COMMAND[..], &[&file]].concat()).await.expect(2);
     }
-    assert_eq!(console.counted("SELECT count(*) FROM executions").await, 0);
+    assert_eq!(console.counted("SELECT count(*) FROM sexton.executions").await, 0);
     let file = console.file("orders.jsonl", &lines(1));
     let ended = console.run(&["jobs", "trigger", "shop.charg", "--each", &file]).await.expect(3);
     assert!(ended.stderr.contains("did you mean shop.charge?"), "{}", ended.stderr);
@@ -100,12 +100,13 @@ async fn triggers_of_a_non_overlapping_job_wait_after_the_first() {
     let file = console.file("orders.jsonl", &lines(501));
     let ended = console.run(&[&COMMAND[..], &[&file]].concat()).await.expect(0);
     assert!(ended.stdout.contains("500 of them wait for their turn"), "{}", ended.stdout);
-    let free = "SELECT count(*) FROM executions WHERE waits IS NULL AND execution_key = 'order-1'";
+    let free =
+        "SELECT count(*) FROM sexton.executions WHERE waits IS NULL AND execution_key = 'order-1'";
     assert_eq!(console.counted(free).await, 1);
     // As a trigger by itself makes them: in their order, before whatever comes later.
     console.trigger("shop.charge").await;
-    let waiting = "SELECT count(*) FROM executions e,
-            (SELECT * FROM executions WHERE NOT own_key) one
+    let waiting = "SELECT count(*) FROM sexton.executions e,
+            (SELECT * FROM sexton.executions WHERE NOT own_key) one
         WHERE e.waits = one.waits AND e.relay_after = one.relay_after
           AND e.next_attempt_at = e.claimed_at AND one.next_attempt_at = one.claimed_at AND e.own_key";
     assert_eq!(console.counted(waiting).await, 500);

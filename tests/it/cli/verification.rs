@@ -98,7 +98,7 @@ async fn a_bulk_verifies_wherever_a_job_has_a_verify_task() {
     let asked = ["failed", "requeue", "--job", "shop.charge", "--yes", "--detach"];
     console.run(&asked).await.expect(0);
     NewJob::new("other.job").insert(console.store().pool()).await.unwrap();
-    sqlx::query("UPDATE jobs SET verify_task = 'charged' WHERE name = 'other.job'")
+    sqlx::query("UPDATE sexton.jobs SET verify_task = 'charged' WHERE name = 'other.job'")
         .execute(console.store().pool())
         .await
         .unwrap();

@@ -49,7 +49,7 @@ async fn doctor_finds_messages_without_rows() {
     fixture.rubbish().await;
     // A real scheduler's sweep writes it down when it starts.
     let _scheduler = fixture.platform.start_scheduler("s1", &[]).unwrap();
-    crate::process::until(&fixture.platform, "raw_messages", 1).await;
+    crate::process::until(&fixture.platform, "sexton.unknown_messages", 1).await;
     let found = fixture.has(Code::MessagesWithoutRows).await;
     assert!(evidence(&found).ends_with("1 raw messages"), "{found}");
     let (output, answer) = fixture.run(&[], &[]).await;

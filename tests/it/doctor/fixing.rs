@@ -18,7 +18,7 @@ impl DoctorFixture {
     /// The findings whose repair the audit knows, in order.
     async fn recorded(&self) -> Vec<String> {
         sqlx::query_scalar(
-            "SELECT after ->> 'finding' FROM operator_actions WHERE action = 'doctor_fix' ORDER BY id",
+            "SELECT after ->> 'finding' FROM sexton.operator_actions WHERE action = 'doctor_fix' ORDER BY id",
         )
         .fetch_all(self.platform.store().pool())
         .await
@@ -57,8 +57,8 @@ async fn doctor_without_fix_changes_nothing() {
     let (channel, _connection) = fixture.channel().await;
     channel.queue_delete((*gone).into(), QueueDeleteOptions::default()).await.unwrap();
     let rows = async || -> Vec<String> {
-        let all = "SELECT e::text FROM executions e UNION ALL SELECT i::text FROM instances i
-            UNION ALL SELECT o::text FROM operator_actions o ORDER BY 1";
+        let all = "SELECT e::text FROM sexton.executions e UNION ALL SELECT i::text FROM sexton.instances i
+            UNION ALL SELECT o::text FROM sexton.operator_actions o ORDER BY 1";
         sqlx::query_scalar(all).fetch_all(fixture.platform.store().pool()).await.unwrap()
     };
     let before = rows().await;
@@ -85,7 +85,7 @@ async fn fix_republishes_lost_tickets_and_missing_messages() {
     }
     for id in [lost, failed] {
         let row = sqlx::query(
-            "SELECT ticket_published_at IS NULL, state, attempt FROM executions WHERE id = $1",
+            "SELECT ticket_published_at IS NULL, state, attempt FROM sexton.executions WHERE id = $1",
         )
         .bind(id.get())
         .fetch_one(fixture.platform.store().pool())
@@ -109,7 +109,7 @@ async fn doctor_reports_no_missing_message_during_a_sweep() {
     assert_eq!(answer["fixed"][0]["code"], "failed_without_messages", "{output}");
     assert_eq!(answer["fixed"][0]["done"], false, "{output}");
     assert!(output.stdout.contains("a sweep is under way"), "{output}");
-    let unpublished = "SELECT count(*) FROM executions WHERE ticket_published_at IS NULL";
+    let unpublished = "SELECT count(*) FROM sexton.executions WHERE ticket_published_at IS NULL";
     let unpublished = async || {
         let asking = sqlx::query_scalar::<_, i64>(unpublished);
         asking.fetch_one(fixture.platform.store().pool()).await.unwrap()
@@ -134,20 +134,20 @@ async fn fix_marks_a_dead_process_and_a_returning_process_registers_again() {
         pools: vec![],
         slots: 1,
         pool_slots: None,
-        seat: None,
+        instance_lock: None,
         db_connections: 8,
     };
     heartbeat(store, &who, true, None).await.unwrap();
     fixture.process("worker", "w5", "heartbeat_at => now() - interval '5 minutes'").await;
     fixture
-        .sql("UPDATE instances SET heartbeat_at = now() - interval '2 hours' WHERE name = 'w9'")
+        .sql("UPDATE sexton.instances SET heartbeat_at = now() - interval '2 hours' WHERE name = 'w9'")
         .await;
     let (output, answer) = fixture.run(&[], &["--fix"]).await;
     assert_eq!(answer["fixed"][0]["what"], "marked as stopped: w9", "{output}");
     // The other was silent for minutes only.
     assert_eq!(fixture.has(Code::ProcessSilent).await["fix"], false);
     heartbeat(store, &who, true, None).await.unwrap();
-    let back = "SELECT stopped_at IS NULL AND ready FROM instances WHERE name = 'w9'";
+    let back = "SELECT stopped_at IS NULL AND ready FROM sexton.instances WHERE name = 'w9'";
     assert!(sqlx::query_scalar::<_, bool>(back).fetch_one(store.pool()).await.unwrap());
 }
 

@@ -80,7 +80,7 @@ impl DoctorFixture {
         let heartbeat = if columns.contains("heartbeat_at =>") { "" } else { ", heartbeat_at" };
         let now = if heartbeat.is_empty() { "" } else { ", now()" };
         self.sql(&format!(
-            "INSERT INTO instances (id, kind, name, pid, started_at{heartbeat}{names})
+            "INSERT INTO sexton.instances (id, kind, name, pid, started_at{heartbeat}{names})
              VALUES (gen_random_uuid(), '{kind}', '{name}', 1, now() - interval '1 day'{now}{values})"
         ))
         .await;
@@ -170,7 +170,7 @@ fn evidence(found: &Value) -> &str {
 async fn a_healthy_platform_has_no_findings_and_doctor_changes_nothing() {
     let fixture = DoctorFixture::new().await;
     fixture.is_well().await;
-    let told: i64 = sqlx::query_scalar("SELECT count(*) FROM operator_actions")
+    let told: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.operator_actions")
         .fetch_one(fixture.platform.store().pool())
         .await
         .unwrap();

@@ -114,7 +114,8 @@ impl Scene {
     }
 
     async fn in_state(&self, state: &str) -> i64 {
-        let counting = sqlx::query_scalar("SELECT count(*) FROM executions WHERE state = $1");
+        let counting =
+            sqlx::query_scalar("SELECT count(*) FROM sexton.executions WHERE state = $1");
         counting.bind(state).fetch_one(self.platform().store().pool()).await.unwrap()
     }
 
@@ -141,7 +142,7 @@ impl Scene {
     }
 
     async fn unpublished(&self) -> i64 {
-        let counting = "SELECT count(*) FROM executions WHERE ticket_published_at IS NULL";
+        let counting = "SELECT count(*) FROM sexton.executions WHERE ticket_published_at IS NULL";
         sqlx::query_scalar(counting).fetch_one(self.platform().store().pool()).await.unwrap()
     }
 
@@ -231,7 +232,8 @@ async fn tickets_dropped_by_a_policy_for_all_queues_are_published_again_when_the
     scene.platform().eventually("all tickets are published", SOON, published).await;
     scene.look_past(DROP_HEAD).await;
     // Five minutes later.
-    let ageing = "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+    let ageing =
+        "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
                       ticket_published_at = ticket_published_at - interval '10 minutes'
                   WHERE state = 'pending'";
     sqlx::query(ageing).execute(scene.platform().store().pool()).await.unwrap();

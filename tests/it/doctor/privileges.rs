@@ -32,25 +32,28 @@ impl Role {
     }
 }
 
-const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ROLE;
-    GRANT EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
+const ALL: &str = "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA sexton TO ROLE;
+    GRANT EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) TO ROLE";
 
 #[tokio::test]
 async fn doctor_finds_database_privileges() {
     let fixture = DoctorFixture::new().await;
-    let role = Role::new(&fixture, &[ALL, "REVOKE UPDATE ON gaps, executions FROM ROLE"]).await;
+    let role =
+        Role::new(&fixture, &[ALL, "REVOKE UPDATE ON sexton.gaps, sexton.executions FROM ROLE"])
+            .await;
     let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
     let told = evidence(&found);
     assert!(told.contains("executions (UPDATE), gaps (UPDATE)"), "{told}");
     role.end(&fixture).await;
-    let unable = "REVOKE EXECUTE ON FUNCTION forget_operator_actions(timestamptz, timestamptz, integer) FROM ROLE";
+    let unable = "REVOKE EXECUTE ON FUNCTION sexton.delete_old_operator_actions(timestamptz, timestamptz, integer) FROM ROLE";
     let role = Role::new(&fixture, &[ALL, unable]).await;
     let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::DatabasePrivileges).await;
     let told = evidence(&found);
-    assert!(told.contains("forget_operator_actions (EXECUTE)"), "{told}");
+    assert!(told.contains("delete_old_operator_actions (EXECUTE)"), "{told}");
     role.end(&fixture).await;
     // The audit is append-only: nobody needs more there than to read and to add.
-    let role = Role::new(&fixture, &[ALL, "REVOKE UPDATE, DELETE ON operator_actions FROM ROLE"]);
+    let role =
+        Role::new(&fixture, &[ALL, "REVOKE UPDATE, DELETE ON sexton.operator_actions FROM ROLE"]);
     let role = role.await;
     let (output, answer) = fixture.run(&[("DATABASE_URL", &role.url)], &[]).await;
     assert!(!codes(&answer).contains(&"database_privileges".to_owned()), "{output}");
@@ -60,7 +63,7 @@ async fn doctor_finds_database_privileges() {
 #[tokio::test]
 async fn doctor_finds_rows_unread() {
     let fixture = DoctorFixture::new().await;
-    let role = Role::new(&fixture, &[ALL, "REVOKE SELECT ON instances FROM ROLE"]).await;
+    let role = Role::new(&fixture, &[ALL, "REVOKE SELECT ON sexton.instances FROM ROLE"]).await;
     let found = fixture.has_with(&[("DATABASE_URL", &role.url)], Code::RowsUnread).await;
     assert!(evidence(&found).contains("instances"), "{found}");
     role.end(&fixture).await;

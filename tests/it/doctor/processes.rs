@@ -9,7 +9,7 @@ use super::{DoctorFixture, evidence};
 async fn doctor_finds_no_scheduler() {
     let fixture = DoctorFixture::new().await;
     fixture.is_well().await;
-    fixture.sql("UPDATE instances SET stopped_at = now()").await;
+    fixture.sql("UPDATE sexton.instances SET stopped_at = now()").await;
     fixture.has(Code::NoScheduler).await;
     // A worker is none.
     fixture.process("worker", "w1", "ready => true").await;
@@ -77,7 +77,7 @@ async fn doctor_finds_pool_without_workers() {
 async fn a_platform_with_a_scheduler_and_a_worker_is_healthy() {
     let mut fixture = DoctorFixture::new().await;
     fixture.platform.catalogue("[tasks.work]\ncommand = [\"/bin/true\"]\n");
-    fixture.sql("UPDATE instances SET stopped_at = now()").await;
+    fixture.sql("UPDATE sexton.instances SET stopped_at = now()").await;
     let mut scheduler = fixture.platform.start_scheduler("s2", &[("DB_POOL_SIZE", "7")]).unwrap();
     let mut worker = fixture.platform.start_worker("w2", &[]).unwrap();
     scheduler.ready().await;
@@ -89,7 +89,7 @@ async fn a_platform_with_a_scheduler_and_a_worker_is_healthy() {
             crate::process::FINAL_TIMEOUT,
             async || {
                 let said = "SELECT string_agg(name || ' ' || db_connections, ', ' ORDER BY name)
-                        FROM instances WHERE ready AND stopped_at IS NULL";
+                        FROM sexton.instances WHERE ready AND stopped_at IS NULL";
                 let said: Option<String> = sqlx::query_scalar(said)
                     .fetch_one(fixture.platform.store().pool())
                     .await

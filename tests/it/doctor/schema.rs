@@ -28,7 +28,7 @@ async fn doctor_finds_migrations_unknown() {
     fixture.is_well().await;
     fixture
         .sql(
-            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+            "INSERT INTO sexton._sqlx_migrations (version, description, success, checksum, execution_time)
              VALUES (9999, 'of tomorrow', true, '', 1)",
         )
         .await;
@@ -39,8 +39,8 @@ async fn doctor_finds_migrations_unknown() {
 async fn doctor_finds_migrations_changed() {
     let fixture = DoctorFixture::new().await;
     fixture.is_well().await;
-    fixture.sql("UPDATE _sqlx_migrations SET checksum = '\\x00' WHERE version = 3").await;
-    assert!(evidence(&fixture.has(Code::MigrationsChanged).await).contains("0003"));
+    fixture.sql("UPDATE sexton._sqlx_migrations SET checksum = '\\x00' WHERE version = 1").await;
+    assert!(evidence(&fixture.has(Code::MigrationsChanged).await).contains("0001"));
 }
 
 #[tokio::test]
@@ -51,10 +51,10 @@ async fn doctor_finds_index_invalid() {
     fixture.process("worker", "w1", "ready => true").await;
     fixture.process("worker", "w1", "ready => true").await;
     let pool = fixture.platform.store().pool();
-    let build = "CREATE UNIQUE INDEX CONCURRENTLY instances_name ON instances (name)";
+    let build = "CREATE UNIQUE INDEX CONCURRENTLY instances_name ON sexton.instances (name)";
     sqlx::raw_sql(build).execute(pool).await.unwrap_err();
     assert_eq!(evidence(&fixture.has(Code::IndexInvalid).await), "instances_name of instances");
-    fixture.sql("DELETE FROM instances WHERE name = 'w1'").await;
+    fixture.sql("DELETE FROM sexton.instances WHERE name = 'w1'").await;
     let migrated = fixture.platform.sexton(&["migrate"]).await;
     assert!(migrated.stderr.contains("builds it again"), "{migrated}");
     fixture.has_no(Code::IndexInvalid).await;

@@ -26,7 +26,9 @@ async fn doctor_finds_clock_offset() {
 async fn doctor_finds_time_zones_differ() {
     let fixture = DoctorFixture::new().await;
     NewJob::new("a.b").insert(fixture.platform.store().pool()).await.unwrap();
-    fixture.sql("UPDATE jobs SET tz_version = '2026a', status = 'paused', paused_at = now()").await;
+    fixture
+        .sql("UPDATE sexton.jobs SET tz_version = '2026a', status = 'paused', paused_at = now()")
+        .await;
     fixture.process("scheduler", "new", "ready => true, tz_version => '2026a'").await;
     fixture.has_no(Code::TimeZonesDiffer).await;
     fixture.process("scheduler", "old", "ready => true, tz_version => '2025b'").await;
@@ -39,7 +41,7 @@ async fn doctor_finds_catch_up_held() {
     let fixture = DoctorFixture::new().await;
     fixture
         .sql(
-            "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+            "INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by)
              VALUES ('forward', now() - interval '2 days', now(), 'test:1')",
         )
         .await;

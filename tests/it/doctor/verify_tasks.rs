@@ -10,7 +10,7 @@ impl DoctorFixture {
     async fn job_that_asks(&self) {
         NewJob::new("shop.charge").insert(self.platform.store().pool()).await.unwrap();
         self.sql(
-            "UPDATE jobs SET verify_task = 'charged', status = 'paused', paused_at = now(), paused_by = 'ann',
+            "UPDATE sexton.jobs SET verify_task = 'charged', status = 'paused', paused_at = now(), paused_by = 'ann',
                 paused_why = 'x' WHERE name = 'shop.charge'",
         )
         .await;
@@ -18,7 +18,7 @@ impl DoctorFixture {
 
     async fn offers(&self, worker: &str, task: &str) {
         self.sql(&format!(
-            "INSERT INTO offers (instance_id, task_type) SELECT id, '{task}' FROM instances WHERE name = '{worker}'"
+            "INSERT INTO sexton.offers (instance_id, task_type) SELECT id, '{task}' FROM sexton.instances WHERE name = '{worker}'"
         ))
         .await;
     }
@@ -47,7 +47,7 @@ async fn doctor_finds_verify_task_unoffered() {
     fixture.offers("w1", "charged").await;
     fixture.has_no(Code::VerifyTaskUnoffered).await;
     // What is deleted asks nobody any more.
-    fixture.sql("DELETE FROM offers WHERE task_type = 'charged'").await;
+    fixture.sql("DELETE FROM sexton.offers WHERE task_type = 'charged'").await;
     fixture.has(Code::VerifyTaskUnoffered).await;
     let delete = ["jobs", "delete", "shop.charge", "--reason", "x", "--yes"];
     let deleted = fixture.platform.sexton(&delete).await;
@@ -65,6 +65,6 @@ async fn doctor_finds_verify_task_held() {
     fixture.job_that_asks().await;
     let found = fixture.has(Code::VerifyTaskHeld).await;
     assert!(evidence(&found).ends_with(": w2 0.0.9"), "{found}");
-    fixture.sql("UPDATE instances SET stopped_at = now() WHERE name = 'w2'").await;
+    fixture.sql("UPDATE sexton.instances SET stopped_at = now() WHERE name = 'w2'").await;
     fixture.has_no(Code::VerifyTaskHeld).await;
 }

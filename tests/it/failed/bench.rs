@@ -8,8 +8,10 @@ async fn the_benchmark_of_failed_executions_runs_every_query() {
     let db = TestDatabase::create().await.unwrap();
     let size = Size { executions: 3_000 };
     fill(db.store(), size, |_| ()).await.unwrap();
-    let failed: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM failures").fetch_one(db.pool()).await.unwrap();
+    let failed: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.failures")
+        .fetch_one(db.pool())
+        .await
+        .unwrap();
     assert_eq!(failed, size.failed());
     let answered = measure(db.store(), 2).await.unwrap();
     let rows = |name: &str| answered.iter().find(|one| one.name == name).unwrap().rows;

@@ -12,14 +12,14 @@ use uuid::Uuid;
 use super::{DISCARD, Draw, Failure, REQUEUE, RESTORE, Yard};
 
 /// What is failed, by group, as the executions themselves say.
-const COUNTED: &str = "SELECT fingerprint, count(*), count(DISTINCT job_id) FROM executions
+const COUNTED: &str = "SELECT fingerprint, count(*), count(DISTINCT job_id) FROM sexton.executions
     WHERE state = 'failed' AND fingerprint IS NOT NULL GROUP BY 1";
 /// Rows that the register lacks, has too many, or has otherwise.
 const DIFFERENCES: &str = "SELECT count(*) FROM (
         SELECT id, state = 'discarded' AS discarded, job_id, task_type, pool, finished_at, error_class,
             fingerprint, params
-        FROM executions WHERE state IN ('failed', 'discarded')) e
-    FULL JOIN failures f ON f.execution_id = e.id
+        FROM sexton.executions WHERE state IN ('failed', 'discarded')) e
+    FULL JOIN sexton.failures f ON f.execution_id = e.id
     WHERE (e.id, e.discarded, e.job_id, e.task_type, e.pool, e.finished_at, e.error_class, e.fingerprint,
            e.params)
         IS DISTINCT FROM (f.execution_id, f.discarded, f.job_id, f.task_type, f.pool, f.failed_at,
@@ -70,8 +70,11 @@ async fn the_failure_index_and_its_counts_match_the_rows_after_any_history() {
     // Nothing is left to fold, and nothing has changed by that.
     while aggregate(yard.db.store(), 50, None).await.unwrap().changes > 0 {}
     prune_groups(yard.db.store(), None).await.unwrap();
-    assert_eq!(yard.number("SELECT count(*) FROM failure_changes").await, 0);
-    assert_eq!(yard.number("SELECT count(*) FROM failure_counts WHERE standing <= 0").await, 0);
+    assert_eq!(yard.number("SELECT count(*) FROM sexton.failure_changes").await, 0);
+    assert_eq!(
+        yard.number("SELECT count(*) FROM sexton.failure_counts WHERE standing <= 0").await,
+        0
+    );
     assert_eq!(read_counts(yard.db.store()).await, counted(&yard).await);
 }
 
@@ -84,18 +87,19 @@ async fn act(yard: &Yard, draw: &mut Draw, ids: &mut Vec<Uuid>, failure: &Failur
         2 => yard.sql(DISCARD, id).await,
         3 => yard.sql(RESTORE, id).await,
         // A program of the version before knows no fingerprints.
-        4 => yard.sql("UPDATE executions SET fingerprint = NULL WHERE id = $1", id).await,
+        4 => yard.sql("UPDATE sexton.executions SET fingerprint = NULL WHERE id = $1", id).await,
         5 => {
-            yard.sql("DELETE FROM executions WHERE id = $1", id).await;
+            yard.sql("DELETE FROM sexton.executions WHERE id = $1", id).await;
             ids.remove(place);
         }
         _ => {
             yard.sql(REQUEUE, id).await;
-            let state: String = sqlx::query_scalar("SELECT state FROM executions WHERE id = $1")
-                .bind(id)
-                .fetch_one(yard.pool())
-                .await
-                .unwrap();
+            let state: String =
+                sqlx::query_scalar("SELECT state FROM sexton.executions WHERE id = $1")
+                    .bind(id)
+                    .fetch_one(yard.pool())
+                    .await
+                    .unwrap();
             if state == "pending" {
                 failure.fail(yard, id).await;
             }
@@ -124,7 +128,7 @@ async fn a_message_of_any_kind_fails_its_execution() {
         let class = "exit_1";
         Failure { class, ..yard.failure(1, message) }.insert(&yard).await;
     }
-    assert_eq!(yard.number("SELECT count(*) FROM failures").await, 7);
+    assert_eq!(yard.number("SELECT count(*) FROM sexton.failures").await, 7);
     assert_eq!(yard.number(DIFFERENCES).await, 0);
 }
 
@@ -134,16 +138,16 @@ async fn a_failure_keeps_the_name_of_its_worker_after_the_worker_is_forgotten() 
     let yard = Yard::new().await;
     let failure = Failure { worker: Some("w1"), ..yard.failure(1, "disk full") };
     let id = failure.insert(&yard).await;
-    sqlx::query("DELETE FROM instances").execute(yard.pool()).await.unwrap();
+    sqlx::query("DELETE FROM sexton.instances").execute(yard.pool()).await.unwrap();
     for deed in [
         DISCARD,
         RESTORE,
-        "UPDATE executions SET params = '{\"a\": 1}' WHERE id = $1",
-        "UPDATE executions SET fingerprint = NULL WHERE id = $1",
+        "UPDATE sexton.executions SET params = '{\"a\": 1}' WHERE id = $1",
+        "UPDATE sexton.executions SET fingerprint = NULL WHERE id = $1",
     ] {
         yard.sql(deed, id).await;
         assert_eq!(
-            yard.number("SELECT count(*) FROM failures WHERE worker = 'w1'").await,
+            yard.number("SELECT count(*) FROM sexton.failures WHERE worker = 'w1'").await,
             1,
             "{deed}"
         );

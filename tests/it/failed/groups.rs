@@ -83,7 +83,7 @@ async fn a_group_decision_is_audited_once() {
     assert!(matches!(note("ask ann").await, Err(DecideError::Already { .. })));
     assert_eq!(all(&yard).await[0].state, GroupState::Muted, "a note decides nothing");
     let deeds: Vec<(String, serde_json::Value, serde_json::Value)> =
-        sqlx::query_as("SELECT action, before, after FROM operator_actions ORDER BY id")
+        sqlx::query_as("SELECT action, before, after FROM sexton.operator_actions ORDER BY id")
             .fetch_all(yard.pool())
             .await
             .unwrap();

@@ -11,12 +11,12 @@ use super::{DISCARD, REQUEUE, Yard};
 /// As the migration leaves a database with failures in it.
 async fn as_before(yard: &Yard) {
     for sql in [
-        "ALTER TABLE executions DISABLE TRIGGER keep_changed_failure",
-        "UPDATE executions SET fingerprint = NULL",
-        "ALTER TABLE executions ENABLE TRIGGER keep_changed_failure",
-        "DELETE FROM failures",
-        "DELETE FROM failure_changes",
-        "UPDATE failures_fill SET done_at = NULL",
+        "ALTER TABLE sexton.executions DISABLE TRIGGER index_changed_failure",
+        "UPDATE sexton.executions SET fingerprint = NULL",
+        "ALTER TABLE sexton.executions ENABLE TRIGGER index_changed_failure",
+        "DELETE FROM sexton.failures",
+        "DELETE FROM sexton.failure_changes",
+        "UPDATE sexton.failures_fill SET done_at = NULL",
     ] {
         sqlx::query(sql).execute(yard.pool()).await.unwrap();
     }
@@ -36,7 +36,10 @@ async fn older_failures_are_indexed_once_in_batches() {
     let first = backfill_failures(yard.db.store(), 3).await.unwrap();
     assert_eq!((first.buried, first.done), (2, false));
     // Struck before it was noted, the portion is done again, and counts nothing twice.
-    sqlx::query("UPDATE failures_fill SET filled_to = NULL").execute(yard.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.failures_fill SET filled_to = NULL")
+        .execute(yard.pool())
+        .await
+        .unwrap();
     let mut buried = 0;
     loop {
         let filled = backfill_failures(yard.db.store(), 3).await.unwrap();
@@ -47,8 +50,8 @@ async fn older_failures_are_indexed_once_in_batches() {
     }
     assert_eq!(buried, 6);
     assert!(is_backfilled(yard.db.store()).await.unwrap());
-    assert_eq!(yard.number("SELECT count(*) FROM failures").await, 6);
-    assert_eq!(yard.number("SELECT sum(change)::bigint FROM failure_changes").await, 5);
+    assert_eq!(yard.number("SELECT count(*) FROM sexton.failures").await, 6);
+    assert_eq!(yard.number("SELECT sum(change)::bigint FROM sexton.failure_changes").await, 5);
     assert_eq!(backfill_failures(yard.db.store(), 3).await.unwrap().buried, 0);
 }
 
@@ -57,10 +60,13 @@ async fn a_failure_recorded_by_the_previous_version_is_indexed_later() {
     let yard = Yard::new().await;
     let one = yard.failure(1, "disk full; 3 crashed").insert(&yard).await;
     let other = yard.failure(2, "no route").insert(&yard).await;
-    sqlx::query("UPDATE executions SET fingerprint = NULL").execute(yard.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.executions SET fingerprint = NULL")
+        .execute(yard.pool())
+        .await
+        .unwrap();
     // Of crashes the row says more than the attempt, whose message counts.
     sqlx::query(
-        "INSERT INTO attempts (execution_id, number, worker_id, opened_at, error_class, error_message)
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, error_class, error_message)
          VALUES ($1, 1, $1, now(), 'lost', 'disk full')",
     )
     .bind(one)
@@ -74,7 +80,7 @@ async fn a_failure_recorded_by_the_previous_version_is_indexed_later() {
     yard.failure(3, "bad gateway").fail(&yard, other).await;
     assert_eq!(record_fingerprints(yard.db.store(), &found).await.unwrap(), 1);
     let read = async |id: Uuid| -> String {
-        sqlx::query_scalar("SELECT fingerprint FROM failures WHERE execution_id = $1")
+        sqlx::query_scalar("SELECT fingerprint FROM sexton.failures WHERE execution_id = $1")
             .bind(id)
             .fetch_one(yard.pool())
             .await

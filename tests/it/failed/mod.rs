@@ -94,10 +94,10 @@ impl Failure {
     async fn insert(&self, yard: &Yard) -> Uuid {
         let id = Uuid::now_v7();
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
              SELECT $1, j.id, $1::text, $3, 'pending', j.task_type, j.pool, $4, $1::text, 'test:1', $3, $3,
-                $3 FROM jobs j WHERE j.id = $2",
+                $3 FROM sexton.jobs j WHERE j.id = $2",
         )
         .bind(id)
         .bind(self.job.get())
@@ -108,9 +108,9 @@ impl Failure {
         .unwrap();
         if let Some(worker) = self.worker {
             sqlx::query(
-                "WITH w AS (INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+                "WITH w AS (INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
                             VALUES ($4, 'worker', $3, 1, 'test', $2, $2) RETURNING id)
-                 INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+                 INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
                  SELECT $1, 1, id, $2 FROM w",
             )
             .bind(id)
@@ -128,7 +128,7 @@ impl Failure {
     /// Fails one that waits.
     async fn fail(&self, yard: &Yard, id: Uuid) {
         let done = sqlx::query(
-            "UPDATE executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
+            "UPDATE sexton.executions SET state = 'failed', attempt = attempt + 1, rev = rev + 1,
                 next_attempt_at = NULL, finished_at = $2, outcome = 'error', error_class = $3,
                 error_message = $4, fingerprint = $5
              WHERE id = $1 AND state = 'pending'",
@@ -145,7 +145,7 @@ impl Failure {
     }
 }
 
-const REQUEUE: &str = "UPDATE executions SET state = 'pending', next_attempt_at = now(),
+const REQUEUE: &str = "UPDATE sexton.executions SET state = 'pending', next_attempt_at = now(),
     finished_at = NULL WHERE id = $1 AND state = 'failed'";
-const DISCARD: &str = "UPDATE executions SET state = 'discarded', finished_at = now() WHERE id = $1 AND state = 'failed'";
-const RESTORE: &str = "UPDATE executions SET state = 'failed', finished_at = now() WHERE id = $1 AND state = 'discarded'";
+const DISCARD: &str = "UPDATE sexton.executions SET state = 'discarded', finished_at = now() WHERE id = $1 AND state = 'failed'";
+const RESTORE: &str = "UPDATE sexton.executions SET state = 'failed', finished_at = now() WHERE id = $1 AND state = 'discarded'";

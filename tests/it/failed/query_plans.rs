@@ -12,7 +12,7 @@ const PART: u64 = 8;
 async fn no_query_scans_all_failed_executions_or_any_succeeded_one() {
     let db = TestDatabase::create().await.unwrap();
     fill(db.store(), Size { executions: EXECUTIONS }, |_| ()).await.unwrap();
-    let pages: i64 = sqlx::query_scalar("SELECT pg_relation_size('failures') / 8192")
+    let pages: i64 = sqlx::query_scalar("SELECT pg_relation_size('sexton.failures') / 8192")
         .fetch_one(db.pool())
         .await
         .unwrap();

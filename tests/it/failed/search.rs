@@ -23,10 +23,12 @@ const CONDITIONS: [&str; 7] =
 
 async fn yard() -> (Yard, Vec<(Uuid, Failure)>) {
     let yard = Yard::new().await;
-    sqlx::query("UPDATE jobs SET labels = '{\"team\": \"billing\"}' WHERE name = 'shop.charge'")
-        .execute(yard.pool())
-        .await
-        .unwrap();
+    sqlx::query(
+        "UPDATE sexton.jobs SET labels = '{\"team\": \"billing\"}' WHERE name = 'shop.charge'",
+    )
+    .execute(yard.pool())
+    .await
+    .unwrap();
     let mut draw = Draw(3);
     let mut rows = Vec::new();
     for _ in 0..120 {

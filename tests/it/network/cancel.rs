@@ -24,15 +24,15 @@ async fn a_cancel_notified_before_the_open_is_answered_is_not_missed() {
     worker.ready().await;
     // The statements are prepared by that one, and take one round trip from then on.
     platform.sexton_json(&["jobs", "trigger", "a.b", "--key", "first"]).await;
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
 
     proxy.delay(DELAY);
     let answer = platform.sexton_json(&["jobs", "trigger", "a.b", "--key", "second"]).await;
-    until(&platform, "executions WHERE state = 'running'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running'", 1).await;
     // What is on its way arrives late all the same, the answer to the open among it.
     proxy.pass();
     let id = answer["id"].as_str().unwrap();
     let done = platform.sexton(&["executions", "cancel", id]).await;
     assert!(done.status.success(), "{done}");
-    until(&platform, "executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
 }

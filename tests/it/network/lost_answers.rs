@@ -48,12 +48,12 @@ async fn an_open_with_a_lost_answer_runs_once_on_a_fresh_lease() {
     // parameter that says who opens.
     proxy.swallow_answers_matching(format!("w1:{}", worker.pid()).as_bytes(), 1);
     trigger(&platform, "k").await;
-    until(&platform, "executions WHERE state = 'running'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running'", 1).await;
     assert_eq!(begun(&platform), 0, "it is open, and its worker does not know");
     // There for the next attempt, should there wrongly be one.
     let _other = platform.start_worker("w2", &[]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
-    until(&platform, "attempts", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "sexton.attempts", 1).await;
     assert_eq!(begun(&platform), 1);
     assert!(worker.log().contains("no answer within"), "the answer was not lost: {}", worker.log());
 }
@@ -74,8 +74,9 @@ async fn a_settlement_with_a_lost_answer_is_recorded_once_and_blocks_nobody_for_
     for key in ["a", "b", "c", "d"] {
         trigger(&platform, key).await;
     }
-    until(&platform, "executions WHERE state = 'succeeded'", 4).await;
-    until(&platform, "attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 4).await;
+    until(&platform, "sexton.attempts WHERE outcome = 'succeeded' AND late_outcome IS NULL", 4)
+        .await;
     assert_eq!(begun(&platform), 4);
     worker.terminate();
     assert!(worker.exit(super::FINAL_TIMEOUT).await.success());
@@ -100,7 +101,7 @@ async fn a_claim_with_a_lost_answer_delays_its_job_for_ten_seconds() {
     platform.apply(&job).await.unwrap();
     let applied = Instant::now();
     let claimed = async || {
-        let statement = "SELECT count(*) FROM executions";
+        let statement = "SELECT count(*) FROM sexton.executions";
         let count = sqlx::query_scalar::<_, i64>(statement).fetch_one(platform.store().pool());
         (count.await.unwrap() > 0).then(|| applied.elapsed())
     };

@@ -20,26 +20,27 @@ async fn an_unreadable_bulk_delays_no_other_bulk() {
         (f.requeue_all().await, f.with_canary(2).await, f.requeue_all().await);
     let scheduler = f.scheduler();
     // One of a version to come, which would mean more than was asked for, and one whose pace nobody can read.
-    f.sql("UPDATE bulks SET asked = '{\"filter\": {\"mood\": \"sad\"}}' WHERE id = 1").await;
-    f.sql("ALTER TABLE bulks DROP CONSTRAINT bulks_rate_check").await;
-    f.sql("UPDATE bulks SET rate = '1/w' WHERE id = 2").await;
+    f.sql("UPDATE sexton.bulks SET selector = '{\"filter\": {\"mood\": \"sad\"}}' WHERE id = 1")
+        .await;
+    f.sql("ALTER TABLE sexton.bulks DROP CONSTRAINT bulks_rate_check").await;
+    f.sql("UPDATE sexton.bulks SET rate = '1/w' WHERE id = 2").await;
     finish(&scheduler, now(2_000)).await;
     assert_eq!(f.stands(good).await, "done 5/5/0");
     assert_eq!(f.stands(unread).await, "stopped 0/0/0");
     assert_eq!(f.stands(unknown).await, "stopped 5/0/0");
-    for (id, place) in [(unread, "bulks.asked"), (unknown, "bulks.rate")] {
+    for (id, place) in [(unread, "bulks.selector"), (unknown, "bulks.rate")] {
         let bulk = f.bulk(id).await;
         assert_eq!(bulk.stopped_by.as_deref(), Some("sexton"));
         let why = bulk.why.unwrap();
         assert!(why.contains(place), "{why}");
         let told = format!(
-            "SELECT count(*) FROM operator_actions WHERE action = 'bulk_stop' AND actor = 'sexton'
+            "SELECT count(*) FROM sexton.operator_actions WHERE action = 'bulk_stop' AND actor = 'sexton'
              AND bulk_id = {id} AND reason LIKE '%{place}%'"
         );
         assert_eq!(f.number(&told).await, 1);
     }
     // Its canary has shown nothing, so it holds the rest back when it can be read again.
-    f.sql("UPDATE bulks SET rate = NULL WHERE id = 2").await;
+    f.sql("UPDATE sexton.bulks SET rate = NULL WHERE id = 2").await;
     bulk::resume(f.store(), unknown, BY).await.unwrap();
     assert!(!f.bulk(unknown).await.canary_passed);
     assert_eq!(f.bulk(unknown).await.stopped_by, None);
@@ -77,7 +78,8 @@ async fn a_bulk_with_refused_tickets_pauses_and_delays_no_other_bulk() {
     let round = scheduler.run_once(now(2_006)).await.unwrap();
     assert_eq!((round.unpublished, round.published), (0, 1), "it is the other one's turn");
     assert_eq!(f.stands(other).await, "done 2/1/1");
-    let unpublished = "SELECT count(*) FROM executions WHERE state = 'pending' AND pool = 'full'
+    let unpublished =
+        "SELECT count(*) FROM sexton.executions WHERE state = 'pending' AND pool = 'full'
         AND ticket_published_at IS NULL";
     assert_eq!(f.number(unpublished).await, 1, "which the relay publishes when it can");
     raw.channel.queue_delete((*queue).into(), QueueDeleteOptions::default()).await.unwrap();

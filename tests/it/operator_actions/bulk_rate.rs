@@ -56,7 +56,7 @@ async fn a_bulk_does_not_exceed_its_rate_after_the_canary_wait() {
     scheduler.run_once(now(5_600)).await.unwrap();
     assert_eq!(f.bulk(id).await.done, 10);
     f.sql(
-        "UPDATE executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
+        "UPDATE sexton.executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
          WHERE state = 'pending'",
     )
     .await;
@@ -76,7 +76,7 @@ async fn locked_rows_do_not_make_a_bulk_exceed_its_rate() {
     assert_eq!(f.bulk(id).await.done, 1);
     // The second of them, so that one of every portion cannot be done.
     let mut holder = f.db.pool().begin().await.unwrap();
-    let second = "SELECT FROM executions WHERE id = lpad('2', 32, '0')::uuid FOR UPDATE";
+    let second = "SELECT FROM sexton.executions WHERE id = lpad('2', 32, '0')::uuid FOR UPDATE";
     sqlx::query(second).execute(&mut *holder).await.unwrap();
     for (second, done) in [(5_600, 500), (5_600, 500), (5_600, 500), (5_601, 549)] {
         scheduler.run_once(now(second)).await.unwrap();

@@ -16,7 +16,7 @@ async fn a_bulk_selects_the_executions_that_a_list_with_the_same_filter_shows() 
     let group = fingerprint("lost", "the worker is gone");
     // As a lost attempt is recorded: what the row says is more than what the group is called by.
     sqlx::query(
-        "UPDATE executions SET error_class = 'lost', fingerprint = $2,
+        "UPDATE sexton.executions SET error_class = 'lost', fingerprint = $2,
              error_message = 'the worker is gone; 2 crashed, no more are allowed'
          WHERE id = ANY ($1)",
     )

@@ -30,18 +30,18 @@ async fn many_schedulers_process_record_and_publish_each_bulk_item_once() {
     }
     assert_eq!(f.stands(id).await, "done 2300/2300/0");
     let right =
-        "SELECT count(*) FROM executions WHERE state = 'pending' AND attempt = 2 AND rev = 2
+        "SELECT count(*) FROM sexton.executions WHERE state = 'pending' AND attempt = 2 AND rev = 2
         AND retries_used = 0 AND snoozes_used = 0 AND finished_at IS NULL
         AND ticket_published_at IS NOT NULL";
     assert_eq!(f.number(right).await, 2_300);
     let deeds = format!(
-        "SELECT count(DISTINCT execution_id) FROM operator_actions WHERE action = 'requeue'
+        "SELECT count(DISTINCT execution_id) FROM sexton.operator_actions WHERE action = 'requeue'
          AND bulk_id = {id} AND actor = 'ann@ops1' AND reason = 'bank is back'
          AND before ->> 'state' = 'failed' AND after ->> 'state' = 'pending'"
     );
     assert_eq!(f.number(&deeds).await, 2_300);
     assert_eq!(
-        f.number("SELECT count(*) FROM operator_actions").await,
+        f.number("SELECT count(*) FROM sexton.operator_actions").await,
         2_301,
         "and the bulk itself"
     );
@@ -71,8 +71,9 @@ async fn a_bulk_item_reports_a_conflict_when_an_operator_was_faster() {
     assert_eq!(scheduler.run_once(now(2_000)).await.unwrap().selected, 4);
     // Between the selection and the deed: a discard, a later failure, and one that is gone.
     operator::discard(f.store(), ids[0], BY, now(2_001)).await.unwrap();
-    f.sql("UPDATE executions SET attempt = 3 WHERE finished_at = to_timestamp(1800000002)").await;
-    f.sql("DELETE FROM executions WHERE finished_at = to_timestamp(1800000003)").await;
+    f.sql("UPDATE sexton.executions SET attempt = 3 WHERE finished_at = to_timestamp(1800000002)")
+        .await;
+    f.sql("DELETE FROM sexton.executions WHERE finished_at = to_timestamp(1800000003)").await;
     finish(&scheduler, now(2_002)).await;
     assert_eq!(f.stands(id).await, "done 4/1/3");
     let states = [f.state(ids[0]).await, f.state(ids[1]).await, f.state(ids[3]).await];
@@ -95,7 +96,7 @@ async fn a_bulk_processes_locked_rows_once_they_are_unlocked() {
     let scheduler = f.scheduler();
     scheduler.run_once(now(2_000)).await.unwrap();
     let mut holder = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM executions WHERE id = $1 FOR UPDATE")
+    sqlx::query("SELECT FROM sexton.executions WHERE id = $1 FOR UPDATE")
         .bind(held.get())
         .execute(&mut *holder)
         .await
@@ -122,7 +123,7 @@ async fn a_second_scheduler_skips_a_bulk_in_progress_without_waiting() {
     scheduler.run_once(now(2_000)).await.unwrap();
     // As one that is in the middle of a portion: its pace and its canary are counted at the end.
     let mut holder = f.db.pool().begin().await.unwrap();
-    let lock = "SELECT FROM bulks FOR NO KEY UPDATE";
+    let lock = "SELECT FROM sexton.bulks FOR NO KEY UPDATE";
     sqlx::query(lock).execute(&mut *holder).await.unwrap();
     let round = scheduler.run_once(now(2_001)).await.unwrap();
     assert_eq!((round.alive, round.done, f.state(failed).await), (1, 0, "failed/2".into()));
@@ -164,21 +165,23 @@ async fn a_bulk_discard_can_be_restored_as_a_whole() {
     let scheduler = f.scheduler();
     finish(&scheduler, now(2_000)).await;
     assert_eq!(f.stands(discarded).await, "done 700/700/0");
-    assert_eq!(f.number("SELECT count(*) FROM executions WHERE state = 'discarded'").await, 700);
-    let deeds = "SELECT count(*) FROM operator_actions WHERE action = 'discard'
+    assert_eq!(
+        f.number("SELECT count(*) FROM sexton.executions WHERE state = 'discarded'").await,
+        700
+    );
+    let deeds = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'discard'
         AND reason = 'bank is back'";
     assert_eq!(f.number(deeds).await, 700, "each says why");
-    let one = f.number("SELECT count(*) FROM executions WHERE state = 'failed'").await;
+    let one = f.number("SELECT count(*) FROM sexton.executions WHERE state = 'failed'").await;
     assert_eq!((one, f.state(other).await), (1, "failed/2".into()));
     let restore = NewBulk {
-        asked: BulkSelector::Bulk(discarded),
+        selector: BulkSelector::Bulk(discarded),
         ..Fixture::new_bulk(BulkKind::Restore, &filter)
     };
     let restored = bulk::create(f.store(), &restore, BY).await.unwrap();
     finish(&scheduler, now(2_001)).await;
     assert_eq!(f.stands(restored).await, "done 700/700/0");
-    let unpublished =
-        "SELECT count(*) FROM executions WHERE state = 'failed' AND ticket_published_at IS NULL";
+    let unpublished = "SELECT count(*) FROM sexton.executions WHERE state = 'failed' AND ticket_published_at IS NULL";
     assert_eq!(f.number(unpublished).await, 700, "their parked messages are owed");
 }
 
@@ -189,13 +192,14 @@ async fn a_bulk_by_ids_applies_to_the_seen_attempt_and_can_change_the_pool() {
     let ids = [(one, second()), (two, AttemptNumber::FIRST)];
     let filter = json!(null);
     let asked = Fixture::new_bulk(BulkKind::Requeue, &filter);
-    let asked = NewBulk { asked: BulkSelector::Ids(&ids), pool: Some("reserve"), ..asked };
+    let asked = NewBulk { selector: BulkSelector::Ids(&ids), pool: Some("reserve"), ..asked };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
     finish(&f.scheduler(), now(2_000)).await;
     assert_eq!(f.stands(id).await, "done 2/1/1");
-    let pool = "SELECT count(*) FROM executions WHERE pool = 'reserve' AND state = 'pending'";
+    let pool =
+        "SELECT count(*) FROM sexton.executions WHERE pool = 'reserve' AND state = 'pending'";
     assert_eq!(f.number(pool).await, 1);
-    let told = "SELECT count(*) FROM operator_actions WHERE before ->> 'pool' = 'default'
+    let told = "SELECT count(*) FROM sexton.operator_actions WHERE before ->> 'pool' = 'default'
         AND after ->> 'pool' = 'reserve'";
     assert_eq!(f.number(told).await, 1);
 }
@@ -212,7 +216,8 @@ async fn requeued_executions_of_a_non_overlapping_job_wait_for_their_turn() {
     f.requeue_all().await;
     let last = finish(&f.scheduler(), now(2_000)).await;
     assert_eq!(last.published, 0, "nothing is published before its turn: {last:?}");
-    let waiters = "SELECT count(*) FROM executions WHERE state = 'pending' AND waits = 'turn'
+    let waiters =
+        "SELECT count(*) FROM sexton.executions WHERE state = 'pending' AND waits = 'turn'
         AND admitted_at IS NULL AND ticket_published_at IS NULL";
     assert_eq!(f.number(waiters).await, 3);
 }
@@ -222,13 +227,14 @@ async fn a_preview_selects_what_the_bulk_selects_and_reports_later_successes() {
     let f = Fixture::new().await;
     f.many(30).await;
     let monthly = NewJob::new("billing.run").insert(f.db.pool()).await.unwrap();
-    f.sql("UPDATE jobs SET idempotency_template = 'month-12' WHERE name = 'billing.run'").await;
+    f.sql("UPDATE sexton.jobs SET idempotency_template = 'month-12' WHERE name = 'billing.run'")
+        .await;
     f.failed_of(monthly, 5).await;
     f.failed_of(monthly, 9).await;
     let later = NewExecution::new(monthly, State::Succeeded, at(7));
     later.insert(f.db.pool()).await.unwrap();
     f.sql(
-        "UPDATE executions e SET idempotency_key = 'month-12' FROM jobs j
+        "UPDATE sexton.executions e SET idempotency_key = 'month-12' FROM sexton.jobs j
          WHERE j.id = e.job_id AND j.name = 'billing.run'",
     )
     .await;

@@ -12,13 +12,14 @@ async fn rounds(scheduler: &Bulks) {
     }
 }
 
-const PENDING: &str = "SELECT count(*) FROM executions WHERE state = 'pending'";
+const PENDING: &str = "SELECT count(*) FROM sexton.executions WHERE state = 'pending'";
 const SUCCEED: &str =
-    "UPDATE executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
+    "UPDATE sexton.executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
     WHERE state = 'pending'";
-const FAIL_ONE: &str = "UPDATE executions SET state = 'failed', attempt = 3, finished_at = now(),
+const FAIL_ONE: &str =
+    "UPDATE sexton.executions SET state = 'failed', attempt = 3, finished_at = now(),
         next_attempt_at = NULL, error_class = 'exit_9', error_message = 'still broken'
-    WHERE id = (SELECT id FROM executions WHERE state = 'pending' LIMIT 1)";
+    WHERE id = (SELECT id FROM sexton.executions WHERE state = 'pending' LIMIT 1)";
 
 #[tokio::test]
 async fn a_bulk_continues_after_every_canary_succeeded() {
@@ -30,8 +31,8 @@ async fn a_bulk_continues_after_every_canary_succeeded() {
     assert_eq!((f.stands(id).await, f.number(PENDING).await), ("running 700/10/0".into(), 10));
     // Nine of them are not enough.
     f.sql(
-        "UPDATE executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
-           WHERE id IN (SELECT id FROM executions WHERE state = 'pending' LIMIT 9)",
+        "UPDATE sexton.executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL
+           WHERE id IN (SELECT id FROM sexton.executions WHERE state = 'pending' LIMIT 9)",
     )
     .await;
     rounds(&scheduler).await;

@@ -17,7 +17,7 @@ async fn a_granted_role_works_and_cannot_change_the_audit_with_or_without_the_tr
     grant(f.store(), &role).await.unwrap();
     grant(f.store(), &role).await.unwrap();
     // The owner could switch the trigger off; what is granted holds without it.
-    f.sql("ALTER TABLE operator_actions DISABLE TRIGGER USER").await;
+    f.sql("ALTER TABLE sexton.operator_actions DISABLE TRIGGER USER").await;
     let id = f.failed(1).await;
 
     let server = f.db.url().split_once("://").unwrap().1;
@@ -29,12 +29,12 @@ async fn a_granted_role_works_and_cannot_change_the_audit_with_or_without_the_tr
     operator::restore(&store, id, BY, None).await.unwrap();
     assert_eq!(operator::list_by_execution(&store, id.get()).await.unwrap().len(), 2);
     for statement in [
-        "UPDATE operator_actions SET actor = 'nobody'",
-        "DELETE FROM operator_actions",
-        "TRUNCATE operator_actions",
-        "ALTER TABLE operator_actions DISABLE TRIGGER USER",
-        "DROP TABLE operator_actions",
-        "DELETE FROM _sqlx_migrations",
+        "UPDATE sexton.operator_actions SET actor = 'nobody'",
+        "DELETE FROM sexton.operator_actions",
+        "TRUNCATE sexton.operator_actions",
+        "ALTER TABLE sexton.operator_actions DISABLE TRIGGER USER",
+        "DROP TABLE sexton.operator_actions",
+        "DELETE FROM sexton._sqlx_migrations",
     ] {
         let error = sqlx::query(statement).execute(store.pool()).await.unwrap_err().to_string();
         let refused = error.contains("permission denied") || error.contains("must be owner");
@@ -64,7 +64,7 @@ async fn grant_is_refused_for_a_member_of_a_role_that_may_change_the_audit() {
     for role in [&role, &between, &writer] {
         run(&f, format!("CREATE ROLE {role} NOINHERIT")).await;
     }
-    run(&f, format!("GRANT UPDATE ON operator_actions TO {writer}")).await;
+    run(&f, format!("GRANT UPDATE ON sexton.operator_actions TO {writer}")).await;
     run(&f, format!("GRANT {between} TO {role}")).await;
     grant(f.store(), &role).await.unwrap();
     for of in ["pg_write_all_data", &owner, &writer] {

@@ -86,7 +86,7 @@ impl Fixture {
     /// Many, one a second.
     async fn many(&self, count: i64) {
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
                 pool, params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after,
                 finished_at, outcome, error_class, error_message, snoozes_used, retries_used)
              SELECT lpad(to_hex(n), 32, '0')::uuid, $1, n::text, at, 'failed', 2, 'work', 'default', '{}',
@@ -102,9 +102,9 @@ impl Fixture {
     }
 
     fn new_bulk(kind: BulkKind, filter: &Value) -> NewBulk<'_> {
-        let asked = BulkSelector::Filter(filter);
-        let asked_at = at(1_000);
-        NewBulk { kind, asked, asked_at, rate: None, canary: None, pool: None, verify: None }
+        let selector = BulkSelector::Filter(filter);
+        let previewed_at = at(1_000);
+        NewBulk { kind, selector, previewed_at, rate: None, canary: None, pool: None, verify: None }
     }
 
     /// A requeue of everything that had failed by second 1,000.
@@ -146,7 +146,7 @@ impl Fixture {
     }
 
     async fn state(&self, id: ExecutionId) -> String {
-        sqlx::query_scalar("SELECT state || '/' || attempt FROM executions WHERE id = $1")
+        sqlx::query_scalar("SELECT state || '/' || attempt FROM sexton.executions WHERE id = $1")
             .bind(id.get())
             .fetch_one(self.db.pool())
             .await

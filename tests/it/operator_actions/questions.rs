@@ -13,7 +13,7 @@ use super::{BY, Fixture, now};
 
 /// A requeue of everything, of a job with a verify task.
 async fn asks(f: &Fixture) -> i64 {
-    f.sql("UPDATE jobs SET verify_task = 'charged'").await;
+    f.sql("UPDATE sexton.jobs SET verify_task = 'charged'").await;
     let filter = json!(FailureFilter::default());
     let asked = NewBulk { verify: Some("task"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
     let id = bulk::create(f.store(), &asked, BY).await.unwrap();
@@ -25,7 +25,7 @@ async fn asks(f: &Fixture) -> i64 {
 }
 
 async fn items(f: &Fixture, bulk: i64) -> Vec<(String, Option<String>)> {
-    sqlx::query_as("SELECT state, note FROM bulk_items WHERE bulk_id = $1 ORDER BY ordinal")
+    sqlx::query_as("SELECT state, note FROM sexton.bulk_items WHERE bulk_id = $1 ORDER BY ordinal")
         .bind(bulk)
         .fetch_all(f.db.pool())
         .await
@@ -34,14 +34,15 @@ async fn items(f: &Fixture, bulk: i64) -> Vec<(String, Option<String>)> {
 
 /// As a worker would have it.
 async fn answered(f: &Fixture, happened: bool) {
-    let statement = "UPDATE executions SET state = 'succeeded', outcome = 'succeeded', result = $1,
+    let statement =
+        "UPDATE sexton.executions SET state = 'succeeded', outcome = 'succeeded', result = $1,
         finished_at = now(), next_attempt_at = NULL WHERE asks_about IS NOT NULL";
     let answered = sqlx::query(statement).bind(json!(happened));
     assert_eq!(answered.execute(f.db.pool()).await.unwrap().rows_affected(), 1);
 }
 
 async fn edited(f: &Fixture, id: ExecutionId) {
-    let seen: Value = sqlx::query_scalar("SELECT params FROM executions WHERE id = $1")
+    let seen: Value = sqlx::query_scalar("SELECT params FROM sexton.executions WHERE id = $1")
         .bind(id.get())
         .fetch_one(f.db.pool())
         .await
@@ -64,9 +65,9 @@ async fn an_unstarted_question_is_cancelled_and_its_execution_left() {
     // In a busy pool it is waited for.
     sqlx::query(
         "WITH w AS (
-            INSERT INTO instances (id, kind, name, pid, version, pools, started_at, heartbeat_at)
+            INSERT INTO sexton.instances (id, kind, name, pid, version, pools, started_at, heartbeat_at)
             VALUES (gen_random_uuid(), 'worker', 'busy', 1, '0.1.0', '{default}', $1, $1) RETURNING id)
-         INSERT INTO offers (instance_id, task_type) SELECT id, 'charged' FROM w",
+         INSERT INTO sexton.offers (instance_id, task_type) SELECT id, 'charged' FROM w",
     )
     .bind(super::at(2_600))
     .execute(f.db.pool())
@@ -81,8 +82,7 @@ async fn an_unstarted_question_is_cancelled_and_its_execution_left() {
         .to_owned();
     assert_eq!(items(&f, bulk).await, [("left".to_owned(), Some(note))]);
     assert_eq!(f.state(id).await, "failed/2");
-    let taken_back =
-        "SELECT count(*) FROM executions WHERE asks_about IS NOT NULL AND state = 'cancelled'";
+    let taken_back = "SELECT count(*) FROM sexton.executions WHERE asks_about IS NOT NULL AND state = 'cancelled'";
     assert_eq!(f.number(taken_back).await, 1);
     assert_eq!(f.bulk(bulk).await.state, "done");
 }
@@ -112,11 +112,12 @@ async fn an_answer_for_outdated_params_is_ignored() {
 async fn questions_wait_while_a_worker_of_the_previous_version_runs() {
     let f = Fixture::new().await;
     f.failed(10).await;
-    let old = "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+    let old =
+        "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
         VALUES (gen_random_uuid(), 'worker', 'old', 1, '0.0.1', $1, $1)";
     sqlx::query(old).bind(super::at(1_990)).execute(f.db.pool()).await.unwrap();
     let bulk = asks(&f).await;
-    let questions = "SELECT count(*) FROM bulk_questions";
+    let questions = "SELECT count(*) FROM sexton.bulk_questions";
     assert_eq!(f.number(questions).await, 0);
     assert_eq!(items(&f, bulk).await, [("unasked".to_owned(), None)]);
     let waits = bulk::list_blocked_questions(f.store(), &[bulk], now(2_000)).await.unwrap();
@@ -133,7 +134,7 @@ async fn waiting_bulks_delay_no_other_bulk() {
     let f = Fixture::new().await;
     f.failed(10).await;
     f.sql(
-        "INSERT INTO bulks (kind, asked, asked_at, actor, state, prepared_at, created_at)
+        "INSERT INTO sexton.bulks (kind, selector, previewed_at, actor, state, prepared_at, created_at)
          SELECT 'requeue', '{}', now(), 'ann', 'running', now(), now() FROM generate_series(1, 101)",
     )
     .await;
@@ -156,10 +157,10 @@ async fn stopping_a_bulk_cancels_its_questions_first() {
     let bulk = asks(&f).await;
     bulk::stop(f.store(), bulk, BY).await.unwrap();
     f.sql(
-        "UPDATE executions e SET state = s.state, next_attempt_at = NULL, finished_at = s.finished,
+        "UPDATE sexton.executions e SET state = s.state, next_attempt_at = NULL, finished_at = s.finished,
              outcome = s.outcome, ticket_published_at = now(), started_at = now(), lease_until = s.lease,
              worker_id = s.worker, open_token = s.worker
-         FROM bulk_questions q, (VALUES
+         FROM sexton.bulk_questions q, (VALUES
              (1, 'failed', now(), 'error', NULL, NULL),
              (2, 'running', NULL, NULL, now() + interval '1 hour', gen_random_uuid()))
              AS s (ordinal, state, finished, outcome, lease, worker)
@@ -168,8 +169,8 @@ async fn stopping_a_bulk_cancels_its_questions_first() {
     .await;
     let later = Some(sexton_service::clock::now() + chrono::Days::new(31));
     assert_eq!(bulk::prune(f.store(), 30, 1_000, later).await.unwrap(), 2);
-    let states = "SELECT string_agg(e.state, ' ' ORDER BY q.ordinal) FROM executions e
-        JOIN bulk_questions q ON q.question = e.id";
+    let states = "SELECT string_agg(e.state, ' ' ORDER BY q.ordinal) FROM sexton.executions e
+        JOIN sexton.bulk_questions q ON q.question = e.id";
     assert_eq!(f.text(states).await, "discarded running cancelled");
     assert_eq!(
         bulk::prune(f.store(), 30, 1_000, later).await.unwrap(),
@@ -177,13 +178,14 @@ async fn stopping_a_bulk_cancels_its_questions_first() {
         "the one that runs is its"
     );
     f.sql(
-        "UPDATE executions SET state = 'succeeded', outcome = 'succeeded', finished_at = now(),
+        "UPDATE sexton.executions SET state = 'succeeded', outcome = 'succeeded', finished_at = now(),
              worker_id = NULL, open_token = NULL, lease_until = NULL WHERE state = 'running'",
     )
     .await;
     while bulk::prune(f.store(), 30, 1_000, later).await.unwrap() > 0 {}
-    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
-    let told = "SELECT count(*) FROM operator_actions WHERE actor = 'sexton' AND bulk_id = 1";
+    assert_eq!(f.number("SELECT count(*) FROM sexton.bulks").await, 0);
+    let told =
+        "SELECT count(*) FROM sexton.operator_actions WHERE actor = 'sexton' AND bulk_id = 1";
     assert_eq!(f.number(told).await, 2);
 }
 
@@ -198,7 +200,7 @@ async fn a_command_answer_for_outdated_params_is_ignored() {
             NewBulk { verify: Some("command"), ..Fixture::new_bulk(BulkKind::Requeue, &filter) };
         let bulk = bulk::create(f.store(), &asked, BY).await.unwrap();
         f.scheduler().run_once(now(2_000)).await.unwrap();
-        let seen: Value = sqlx::query_scalar("SELECT params FROM executions WHERE id = $1")
+        let seen: Value = sqlx::query_scalar("SELECT params FROM sexton.executions WHERE id = $1")
             .bind(id.get())
             .fetch_one(f.db.pool())
             .await

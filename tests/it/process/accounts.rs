@@ -30,9 +30,9 @@ impl<'a> Transfers<'a> {
     pub(super) async fn claim(platform: &'a Platform, job: &str, task: &str, number: i64) -> Self {
         let ids: Vec<Uuid> = (0..number).map(|_| Uuid::now_v7()).collect();
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                  params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
-             SELECT id, (SELECT id FROM jobs WHERE name = $3), 'k' || n, now(), 'pending', $4, 'default',
+             SELECT id, (SELECT id FROM sexton.jobs WHERE name = $3), 'k' || n, now(), 'pending', $4, 'default',
                  jsonb_build_object('giver', n % $2, 'taker', (n * 7 + 3) % $2, 'cents', n % 977 + 1),
                  'a.b:k' || n, 'test:1', now(), now(), now()
              FROM unnest($1::uuid[]) WITH ORDINALITY AS t (id, n)",
@@ -53,7 +53,7 @@ impl<'a> Transfers<'a> {
         let mut workers = [start("w1"), start("w2")];
         let (mut killed, begun) = (0, tokio::time::Instant::now());
         loop {
-            let done = count(self.platform, "executions WHERE state = 'succeeded'").await;
+            let done = count(self.platform, "sexton.executions WHERE state = 'succeeded'").await;
             if done == self.number {
                 return killed;
             }
@@ -72,7 +72,10 @@ impl<'a> Transfers<'a> {
     /// Each has happened once, to the cent, though kills hit attempts.
     pub(super) async fn happened_once_each(&self) {
         let count = async |what| count(self.platform, what).await;
-        assert!(count("attempts WHERE outcome = 'lost'").await > 0, "no kill hit an attempt");
+        assert!(
+            count("sexton.attempts WHERE outcome = 'lost'").await > 0,
+            "no kill hit an attempt"
+        );
         assert_eq!(count("transfers").await, self.number);
         assert_eq!(count("(SELECT DISTINCT key FROM transfers) t").await, self.number);
         let sum = "(SELECT sum(cents) AS total FROM accounts) t WHERE total = 40 * 1000000";
@@ -81,6 +84,6 @@ impl<'a> Transfers<'a> {
             + coalesce((SELECT sum(cents) FROM transfers WHERE taker = a.id), 0)
             - coalesce((SELECT sum(cents) FROM transfers WHERE giver = a.id), 0)";
         assert_eq!(count(wrong).await, 0);
-        assert_eq!(count("executions WHERE result = params -> 'cents'").await, self.number);
+        assert_eq!(count("sexton.executions WHERE result = params -> 'cents'").await, self.number);
     }
 }

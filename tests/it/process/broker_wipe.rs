@@ -28,21 +28,33 @@ async fn every_execution_ends_after_a_broker_wipe_and_failed_ones_are_parked_aga
     worker.ready().await;
     trigger(&platform, "a.retrying", 70).await;
     trigger(&platform, "a.failed", 60).await;
-    until(&platform, "executions WHERE state = 'retrying' AND ticket_published_at IS NOT NULL", 70)
-        .await;
-    until(&platform, "executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL", 60)
-        .await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'retrying' AND ticket_published_at IS NOT NULL",
+        70,
+    )
+    .await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL",
+        60,
+    )
+    .await;
     worker.terminate();
     worker.exit(super::FINAL_TIMEOUT).await;
     trigger(&platform, "a.pending", 70).await;
-    until(&platform, "executions WHERE state = 'pending' AND ticket_published_at IS NOT NULL", 70)
-        .await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'pending' AND ticket_published_at IS NOT NULL",
+        70,
+    )
+    .await;
 
     rabbit.wipe().await.unwrap();
     std::fs::write(&repaired, "").unwrap();
     // Ten minutes pass, for the rows: reconcile is patient for five.
     sqlx::query(
-        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+        "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
              ticket_published_at = ticket_published_at - interval '10 minutes'",
     )
     .execute(platform.store().pool())
@@ -50,15 +62,19 @@ async fn every_execution_ends_after_a_broker_wipe_and_failed_ones_are_parked_aga
     .unwrap();
     let _worker = platform.start_worker("w2", &[]).unwrap();
     scheduler.ready().await;
-    until(&platform, "executions WHERE state = 'succeeded'", 140).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 140).await;
     // The rows said so before the wipe; whether it is true again only the queue can tell.
     let parked = names::failed_queue(platform.namespace());
     let parked_again = async || (depth(&platform, &parked).await == 60).then_some(());
     platform.eventually("60 parked messages", super::FINAL_TIMEOUT, parked_again).await;
-    until(&platform, "executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL", 60)
-        .await;
-    assert_eq!(count(&platform, "attempts WHERE outcome = 'lost'").await, 0);
-    assert_eq!(count(&platform, "executions").await, 200);
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL",
+        60,
+    )
+    .await;
+    assert_eq!(count(&platform, "sexton.attempts WHERE outcome = 'lost'").await, 0);
+    assert_eq!(count(&platform, "sexton.executions").await, 200);
 }
 
 async fn trigger(platform: &Platform, job: &str, times: usize) {

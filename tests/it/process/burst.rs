@@ -23,7 +23,7 @@ async fn publish_everything_again(platform: &Platform) {
     let queue = names::main_queue(platform.namespace(), &PoolName::default_pool());
     let mut doubled = HashSet::new();
     while doubled.len() < JOBS {
-        let ids: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM executions")
+        let ids: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM sexton.executions")
             .fetch_all(platform.store().pool())
             .await
             .unwrap();
@@ -69,18 +69,22 @@ async fn ten_thousand_jobs_due_at_once_with_every_ticket_twice_run_once_each() {
         program.ready().await;
     }
     publish_everything_again(&platform).await;
-    let finished = "executions WHERE state = 'succeeded'";
+    let finished = "sexton.executions WHERE state = 'succeeded'";
     platform
         .eventually("10,000 executions have succeeded", Duration::from_secs(400), async || {
             (count(&platform, finished).await == JOBS as i64).then_some(())
         })
         .await;
 
-    assert_eq!(count(&platform, "executions").await, JOBS as i64);
-    assert_eq!(count(&platform, "attempts").await, JOBS as i64);
-    assert_eq!(count(&platform, "attempts WHERE outcome <> 'succeeded'").await, 0);
+    assert_eq!(count(&platform, "sexton.executions").await, JOBS as i64);
+    assert_eq!(count(&platform, "sexton.attempts").await, JOBS as i64);
+    assert_eq!(count(&platform, "sexton.attempts WHERE outcome <> 'succeeded'").await, 0);
     // Both schedulers had their share, without a leader.
-    until(&platform, "(SELECT DISTINCT split_part(claimed_by, ':', 1) FROM executions) AS s", 2)
-        .await;
-    until(&platform, "(SELECT DISTINCT worker_id FROM attempts) AS w", 2).await;
+    until(
+        &platform,
+        "(SELECT DISTINCT split_part(claimed_by, ':', 1) FROM sexton.executions) AS s",
+        2,
+    )
+    .await;
+    until(&platform, "(SELECT DISTINCT worker_id FROM sexton.attempts) AS w", 2).await;
 }

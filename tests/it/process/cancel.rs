@@ -53,16 +53,17 @@ impl Scene {
 
     /// What a cancel that nobody is told of leaves in the row.
     async fn cancel_in_silence(&self) {
-        sqlx::query("UPDATE executions SET cancel_requested = true WHERE state = 'running'")
+        sqlx::query("UPDATE sexton.executions SET cancel_requested = true WHERE state = 'running'")
             .execute(self.platform.store().pool())
             .await
             .unwrap();
     }
 
     async fn cancelled(&self) {
-        let ended = "executions WHERE state = 'cancelled' AND attempt = 1 AND retries_used = 0";
+        let ended =
+            "sexton.executions WHERE state = 'cancelled' AND attempt = 1 AND retries_used = 0";
         until(&self.platform, ended, 1).await;
-        assert_eq!(count(&self.platform, "attempts WHERE outcome = 'cancelled'").await, 1);
+        assert_eq!(count(&self.platform, "sexton.attempts WHERE outcome = 'cancelled'").await, 1);
     }
 
     /// Waits until each ticket of the platform has come and gone: whatever could still run has run.
@@ -75,7 +76,7 @@ impl Scene {
         self.platform.eventually("the queues are empty", FINAL_TIMEOUT, empty).await;
         // The last one may be in a worker's hand: whatever comes after it is answered after it.
         let next = self.trigger().await;
-        let ended = format!("executions WHERE id = '{next}' AND state = 'succeeded'");
+        let ended = format!("sexton.executions WHERE id = '{next}' AND state = 'succeeded'");
         until(&self.platform, &ended, 1).await;
     }
 }
@@ -97,11 +98,11 @@ async fn a_cancel_reaches_a_task_on_either_of_two_workers_without_waiting_for_a_
     scene.cancelled().await;
     // The other goes on, and is then found as well.
     assert_eq!(pids.iter().filter(|pid| lives(pid)).count(), 1);
-    let other = format!("executions WHERE id = '{two}' AND state = 'running'");
+    let other = format!("sexton.executions WHERE id = '{two}' AND state = 'running'");
     assert_eq!(count(&scene.platform, &other).await, 1);
     let done = scene.cancel(&two).await;
     assert!(done.status.success(), "{done}");
-    until(&scene.platform, "executions WHERE state = 'cancelled' AND attempt = 1", 2).await;
+    until(&scene.platform, "sexton.executions WHERE state = 'cancelled' AND attempt = 1", 2).await;
     // Each was told, in words that it could hear, and not killed.
     let told = std::fs::read_to_string(scene.platform.folder().join("term")).unwrap();
     assert_eq!(told, "term\nterm\n");
@@ -121,7 +122,7 @@ async fn a_task_that_ignores_its_cancel_is_killed_after_the_grace() {
     assert!(done.status.success(), "{done}");
     scene.cancelled().await;
     assert!(!lives(&pid));
-    assert_eq!(count(&scene.platform, "attempts WHERE signal = 9").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.attempts WHERE signal = 9").await, 1);
     // Asked for twice, it is said that it is over.
     assert_eq!(scene.cancel(&id).await.status.code(), Some(4));
 }
@@ -158,16 +159,16 @@ async fn a_retrying_execution_is_cancelled_at_once_and_never_runs_again() {
     let scene = Scene::new("retry = { delay = \"4s\", jitter = 0.0 }", task).await;
     scene.worker("w1", "1");
     let id = scene.trigger().await;
-    let waits = "executions WHERE state = 'retrying' AND ticket_published_at IS NOT NULL";
+    let waits = "sexton.executions WHERE state = 'retrying' AND ticket_published_at IS NOT NULL";
     until(&scene.platform, waits, 1).await;
     let done = scene.cancel(&id).await;
     assert!(done.status.success(), "{done}");
     // In place: nobody has to end it.
-    assert_eq!(count(&scene.platform, "executions WHERE state = 'cancelled'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.executions WHERE state = 'cancelled'").await, 1);
     // Its ticket comes all the same, and opens nothing.
     std::fs::write(scene.platform.folder().join("well"), "").unwrap();
     scene.no_ticket_is_left().await;
-    assert_eq!(count(&scene.platform, "executions WHERE state = 'cancelled'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.executions WHERE state = 'cancelled'").await, 1);
     assert_eq!(scene.ledger.lines("begin").len(), 2, "the cancelled one once, and the next");
 }
 
@@ -184,7 +185,7 @@ async fn a_cancel_and_an_end_at_the_same_time_agree_on_one_of_them() {
         let at_once = done.status.success() && done.stdout.contains("is cancelled");
         asked.push((id, at_once, done));
     }
-    let over = "executions WHERE state IN ('succeeded', 'cancelled') AND attempt = 1";
+    let over = "sexton.executions WHERE state IN ('succeeded', 'cancelled') AND attempt = 1";
     until(&scene.platform, over, ALL as i64).await;
     scene.no_ticket_is_left().await;
     let runs = scene.ledger.runs();

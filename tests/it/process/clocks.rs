@@ -53,7 +53,7 @@ async fn now(platform: &Platform) -> DateTime<Utc> {
 
 /// Waits for so many more successes than there are.
 async fn go_on(platform: &Platform, more: i64) {
-    let succeeded = "executions WHERE state = 'succeeded'";
+    let succeeded = "sexton.executions WHERE state = 'succeeded'";
     let wanted = count(platform, succeeded).await + more;
     let enough = async || (count(platform, succeeded).await >= wanted).then_some(());
     platform.eventually("more firings", Duration::from_mins(2), enough).await;
@@ -64,7 +64,7 @@ const WITNESS: &str = "
     CREATE TABLE witness (execution_id uuid, at timestamptz DEFAULT clock_timestamp());
     CREATE FUNCTION witness() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN INSERT INTO witness (execution_id) VALUES (NEW.id); RETURN NEW; END';
-    CREATE TRIGGER witness AFTER INSERT ON executions FOR EACH ROW EXECUTE FUNCTION witness()";
+    CREATE TRIGGER witness AFTER INSERT ON sexton.executions FOR EACH ROW EXECUTE FUNCTION witness()";
 
 /// One replica, both, and the other alone; and workers of both kinds.
 async fn fire_apart(seconds: i64) {
@@ -85,15 +85,15 @@ async fn fire_apart(seconds: i64) {
         platform.sexton(&["jobs", "pause", job, "--reason", "seen enough"]).await;
     }
 
-    let early = "executions e JOIN witness w ON w.execution_id = e.id
+    let early = "sexton.executions e JOIN witness w ON w.execution_id = e.id
                  WHERE w.at < e.scheduled_for OR e.started_at < e.scheduled_for";
     assert_eq!(count(&platform, early).await, 0, "fired before their time");
-    assert_eq!(count(&platform, "gaps WHERE reason <> 'paused'").await, 0, "were missed");
+    assert_eq!(count(&platform, "sexton.gaps WHERE reason <> 'paused'").await, 0, "were missed");
     let broken: Vec<(String, i64, i64)> = sqlx::query_as(
         "SELECT j.name, count(*),
                 1 + extract(epoch FROM max(e.scheduled_for) - min(e.scheduled_for))::bigint
                     / CASE j.name WHEN 'clock.cron' THEN 2 ELSE 1 END
-         FROM executions e JOIN jobs j ON j.id = e.job_id GROUP BY j.name
+         FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id GROUP BY j.name
          HAVING count(*) <> 1 + extract(epoch FROM max(e.scheduled_for) - min(e.scheduled_for))::bigint
                     / CASE j.name WHEN 'clock.cron' THEN 2 ELSE 1 END",
     )
@@ -101,12 +101,13 @@ async fn fire_apart(seconds: i64) {
     .await
     .unwrap();
     assert!(broken.is_empty(), "not one for each of their firings: {broken:?}");
-    let once = "executions e JOIN jobs j ON j.id = e.job_id WHERE j.name = 'clock.once'";
+    let once =
+        "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = 'clock.once'";
     assert_eq!(count(&platform, once).await, 1);
     // Leases do not ask those clocks either: nobody was taken for dead.
-    assert_eq!(count(&platform, "attempts WHERE number > 1 OR outcome = 'lost'").await, 0);
+    assert_eq!(count(&platform, "sexton.attempts WHERE number > 1 OR outcome = 'lost'").await, 0);
     let by: Vec<String> = sqlx::query_scalar(
-        "SELECT DISTINCT split_part(claimed_by, ':', 1) FROM executions ORDER BY 1",
+        "SELECT DISTINCT split_part(claimed_by, ':', 1) FROM sexton.executions ORDER BY 1",
     )
     .fetch_all(platform.store().pool())
     .await

@@ -53,7 +53,7 @@ async fn a_worker_is_not_live_while_its_free_slots_do_not_consume() {
     proxy.pass();
     until_alive(&platform, &worker, true).await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn a_busy_worker_and_a_worker_without_a_broker_are_live() {
     platform.eventually("the task has begun", FINAL_TIMEOUT, begun).await;
     stays_alive(&platform, &worker).await;
     std::fs::write(platform.folder().join("go"), "").unwrap();
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
 
     proxy.cut();
     not_ready(&platform, &worker, "broker", &[]).await;

@@ -32,15 +32,18 @@ async fn a_stopping_worker_finishes_its_short_task_and_takes_no_further_ticket()
     let stops = async || stopping.log().contains("nothing new is begun").then_some(());
     platform.eventually("it stops", FINAL_TIMEOUT, stops).await;
     platform.sexton(&["jobs", "trigger", "a.b", "--key", "next"]).await;
-    until(&platform, "executions WHERE ticket_published_at IS NOT NULL", 2).await;
+    until(&platform, "sexton.executions WHERE ticket_published_at IS NOT NULL", 2).await;
     let wire = Wire::connect(&platform).await;
     std::fs::write(platform.folder().join("go"), "").unwrap();
     assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
-    assert_eq!(count(&platform, "executions WHERE state = 'succeeded' AND attempt = 1").await, 1);
-    assert_eq!(count(&platform, "attempts").await, 1, "the next ticket was not taken");
+    assert_eq!(
+        count(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1").await,
+        1
+    );
+    assert_eq!(count(&platform, "sexton.attempts").await, 1, "the next ticket was not taken");
     assert_eq!(wire.depth(wire.main()).await, 1);
     let _other = platform.start_worker("w2", &[]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(ledger.lines("end").len(), 2);
 }
 
@@ -52,14 +55,14 @@ async fn a_task_that_outlasts_the_grace_is_interrupted_and_run_elsewhere_at_once
     other.ready().await;
     stopping.terminate();
     assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
-    let done = format!("executions WHERE state = 'succeeded' AND attempt = 2 AND {UNPAID}");
+    let done = format!("sexton.executions WHERE state = 'succeeded' AND attempt = 2 AND {UNPAID}");
     until(&platform, &done, 1).await;
-    until(&platform, "attempts WHERE number = 1 AND outcome = 'interrupted'", 1).await;
+    until(&platform, "sexton.attempts WHERE number = 1 AND outcome = 'interrupted'", 1).await;
     assert!(platform.folder().join("cleared").exists(), "it had the time to clear up");
     // Neither a retry's delay of 30 s nor a lease of 20 s was waited for.
     let apart: f64 = sqlx::query_scalar(
         "SELECT extract(epoch FROM b.opened_at - a.finished_at)::float8
-         FROM attempts a JOIN attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2",
+         FROM sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2",
     )
     .fetch_one(platform.store().pool())
     .await
@@ -76,12 +79,13 @@ async fn a_task_that_ignores_the_signal_is_killed_and_its_attempt_is_interrupted
     stopping.terminate();
     assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
     // Settled by the worker before it ended, not by the rescuer after the lease.
-    let waits = format!("executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
+    let waits = format!("sexton.executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
     assert_eq!(count(&platform, &waits).await, 1);
-    let interrupted = "attempts WHERE outcome = 'interrupted' AND error_class = 'interrupted'";
+    let interrupted =
+        "sexton.attempts WHERE outcome = 'interrupted' AND error_class = 'interrupted'";
     assert_eq!(count(&platform, interrupted).await, 1);
     let _other = platform.start_worker("w2", &[]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     ledger.no_overlap();
     assert_eq!(ledger.lines("end").len(), 1);
 }

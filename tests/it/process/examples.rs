@@ -37,7 +37,9 @@ async fn every_task_type_and_every_kind_of_job_of_the_examples_does_what_it_says
         let answer = platform.sexton_json(&["jobs", "trigger", job]).await;
         let id = answer["id"].as_str().unwrap().to_owned();
         let ended = |state, attempt| {
-            format!("executions WHERE id = '{id}' AND state = '{state}' AND attempt = {attempt}")
+            format!(
+                "sexton.executions WHERE id = '{id}' AND state = '{state}' AND attempt = {attempt}"
+            )
         };
         until(&platform, &ended(state, attempt), 1).await;
         let logs = platform.sexton(&["executions", "logs", &id]).await.stdout;

@@ -70,8 +70,8 @@ async fn a_python_client_s_documented_payloads_run() {
         python(&platform, &["publish", &queue, long, "--message-id", "report-25"]).await;
     }
     python(&platform, &["publish", &queue, r#"{"type":"report"}"#]).await;
-    until(&platform, "executions WHERE state = 'succeeded'", 2).await;
-    until(&platform, "attempts", 2).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
+    until(&platform, "sexton.attempts", 2).await;
     platform
         .eventually("both have left their params", super::FINAL_TIMEOUT, async || {
             let text = std::fs::read_to_string(&seen).unwrap_or_default();
@@ -80,7 +80,7 @@ async fn a_python_client_s_documented_payloads_run() {
             (lines == [r#"{"id":25,"scheduler_id":16,"year":2025}"#, "{}"]).then_some(())
         })
         .await;
-    assert_eq!(count(&platform, "executions WHERE execution_key = 'report-25'").await, 1);
+    assert_eq!(count(&platform, "sexton.executions WHERE execution_key = 'report-25'").await, 1);
 }
 
 #[tokio::test]
@@ -94,24 +94,28 @@ async fn a_parked_message_that_a_python_client_moves_is_a_requeue_and_moved_twic
     let mut worker = platform.start_worker("w1", &[]).unwrap();
     worker.ready().await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
-    until(&platform, "executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL", 1)
-        .await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL",
+        1,
+    )
+    .await;
 
     std::fs::write(&repaired, "").unwrap();
     let failed = names::failed_queue(platform.namespace());
     let main = names::main_queue(platform.namespace(), &PoolName::default_pool());
     let moved = python(&platform, &["move", &failed, &main, "--copies", "2"]).await;
     assert_eq!(moved.trim(), "moved 1 message(s), 2 copies each");
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
-    assert_eq!(count(&platform, "attempts").await, 2, "the parked one, and one more");
-    until(&platform, "operator_actions WHERE action = 'hand_requeue'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
+    assert_eq!(count(&platform, "sexton.attempts").await, 2, "the parked one, and one more");
+    until(&platform, "sexton.operator_actions WHERE action = 'hand_requeue'", 1).await;
     // The second copy is recognised and dropped.
     platform
         .eventually("the queues are empty", super::FINAL_TIMEOUT, async || {
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;
-    assert_eq!(count(&platform, "attempts").await, 2);
+    assert_eq!(count(&platform, "sexton.attempts").await, 2);
 }
 
 #[tokio::test]
@@ -125,8 +129,12 @@ async fn a_parked_message_that_a_python_client_copies_twice_runs_once_and_its_or
     let mut worker = platform.start_worker("w1", &[]).unwrap();
     worker.ready().await;
     platform.sexton(&["jobs", "trigger", "a.b"]).await;
-    until(&platform, "executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL", 1)
-        .await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'failed' AND ticket_published_at IS NOT NULL",
+        1,
+    )
+    .await;
     std::fs::write(&repaired, "").unwrap();
     let failed = names::failed_queue(platform.namespace());
     let main = names::main_queue(platform.namespace(), &PoolName::default_pool());
@@ -137,14 +145,14 @@ async fn a_parked_message_that_a_python_client_copies_twice_runs_once_and_its_or
             "{copied}"
         );
     }
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
-    until(&platform, "operator_actions WHERE action = 'hand_requeue'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
+    until(&platform, "sexton.operator_actions WHERE action = 'hand_requeue'", 1).await;
     // What the client left in the failed queue is no longer true: the next sweep removes it.
     platform
         .eventually("the queues are empty", super::FINAL_TIMEOUT, async || {
             (depth(&platform, &main).await + depth(&platform, &failed).await == 0).then_some(())
         })
         .await;
-    assert_eq!(count(&platform, "attempts").await, 2, "the parked one, and one more");
-    assert_eq!(count(&platform, "operator_actions WHERE action = 'hand_requeue'").await, 1);
+    assert_eq!(count(&platform, "sexton.attempts").await, 2, "the parked one, and one more");
+    assert_eq!(count(&platform, "sexton.operator_actions WHERE action = 'hand_requeue'").await, 1);
 }

@@ -22,12 +22,13 @@ async fn the_task_of_a_frozen_worker_ends_with_its_lease_and_never_runs_beside_t
     // The worker alone: its guard and its task go on.
     frozen.pause();
     let _other = platform.start_worker("w2", &[lease]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     ledger.no_overlap();
     // Thawed, it learns that the attempt is no longer its own, and changes nothing.
     frozen.resume();
-    until(&platform, "attempts WHERE outcome = 'lost' AND late_outcome IS NOT NULL", 1).await;
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND late_outcome IS NOT NULL", 1)
+        .await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     frozen.ready().await;
 }
 
@@ -48,7 +49,7 @@ async fn a_stopped_worker_lets_its_task_end_and_a_second_signal_hurries_it() {
         .await;
     patient.terminate();
     assert!(patient.exit(FINAL_TIMEOUT).await.success());
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
 
     std::fs::write(&pause, "300").unwrap();
     let mut hurried = platform.start_worker("w2", &[]).unwrap();
@@ -67,11 +68,15 @@ async fn a_stopped_worker_lets_its_task_end_and_a_second_signal_hurries_it() {
     hurried.terminate();
     assert!(hurried.exit(FINAL_TIMEOUT).await.success());
     // Interrupted, not failed: it costs no retry and is due at once.
-    until(&platform, "executions WHERE state = 'retrying' AND retries_used = 0 AND attempt = 2", 1)
-        .await;
-    until(&platform, "attempts WHERE outcome = 'interrupted'", 1).await;
+    until(
+        &platform,
+        "sexton.executions WHERE state = 'retrying' AND retries_used = 0 AND attempt = 2",
+        1,
+    )
+    .await;
+    until(&platform, "sexton.attempts WHERE outcome = 'interrupted'", 1).await;
     std::fs::write(&pause, "0").unwrap();
     let _third = platform.start_worker("w3", &[]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded'", 2).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
     ledger.no_overlap();
 }

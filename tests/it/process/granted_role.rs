@@ -21,7 +21,7 @@ retry = { max_retries = 1, delay = "1s" }
 command = ["/bin/sh", "-c", "echo false > $SEXTON_RESULT_FILE"]
 
 [tasks.ask]
-sql = "select count(*) > 0 from jobs"
+sql = "select count(*) > 0 from sexton.jobs"
 "#;
 
 const JOBS: &str = r#"
@@ -45,20 +45,20 @@ task = "ask"
 /// retention was none of today's.
 const OF_LONG_AGO: &str = r#"
 CREATE TEMPORARY TABLE chosen AS
-    SELECT execution_id AS id FROM attempt_output JOIN executions e ON e.id = execution_id
+    SELECT execution_id AS id FROM sexton.attempt_output JOIN sexton.executions e ON e.id = execution_id
     WHERE e.state = 'succeeded' LIMIT 1;
-INSERT INTO executions SELECT (jsonb_populate_record(e, '{"id": "01900000-0000-7000-8000-000000000001",
+INSERT INTO sexton.executions SELECT (jsonb_populate_record(e, '{"id": "01900000-0000-7000-8000-000000000001",
     "execution_key": "of long ago", "own_key": false, "finished_at": "2025-01-01T00:00:00Z"}')).*
-    FROM executions e JOIN chosen USING (id);
-INSERT INTO attempts SELECT (jsonb_populate_record(a,
+    FROM sexton.executions e JOIN chosen USING (id);
+INSERT INTO sexton.attempts SELECT (jsonb_populate_record(a,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
-    FROM attempts a JOIN chosen c ON c.id = a.execution_id;
-INSERT INTO attempt_output SELECT (jsonb_populate_record(o,
+    FROM sexton.attempts a JOIN chosen c ON c.id = a.execution_id;
+INSERT INTO sexton.attempt_output SELECT (jsonb_populate_record(o,
     '{"execution_id": "01900000-0000-7000-8000-000000000001"}')).*
-    FROM attempt_output o JOIN chosen c ON c.id = o.execution_id;
-UPDATE bulks SET ended_at = ended_at - interval '3 days';
-INSERT INTO operator_actions (at, actor, action) VALUES (now() - interval '2 years', 'ann', 'of long ago');
-UPDATE retention SET passed_at = NULL;
+    FROM sexton.attempt_output o JOIN chosen c ON c.id = o.execution_id;
+UPDATE sexton.bulks SET ended_at = ended_at - interval '3 days';
+INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now() - interval '2 years', 'ann', 'of long ago');
+UPDATE sexton.retention SET passed_at = NULL;
 "#;
 
 /// Whom the programs log in as, and whom the test is not.
@@ -107,12 +107,12 @@ impl Granted {
         for _ in 0..count {
             self.run(&["jobs", "trigger", "a.charge"]).await;
         }
-        until(&self.platform, "executions WHERE state = 'failed'", count as i64).await;
+        until(&self.platform, "sexton.executions WHERE state = 'failed'", count as i64).await;
     }
 
     /// The id of one of them.
     async fn one_failed(&self) -> String {
-        sqlx::query_scalar("SELECT min(id::text) FROM executions WHERE state = 'failed'")
+        sqlx::query_scalar("SELECT min(id::text) FROM sexton.executions WHERE state = 'failed'")
             .fetch_one(self.platform.store().pool())
             .await
             .unwrap()
@@ -154,7 +154,7 @@ async fn scheduler_worker_and_console_work_with_the_granted_role() {
     }
     // Firings, a statement in the platform's own database.
     granted.run(&["jobs", "trigger", "a.asks"]).await;
-    until(platform, "jobs j WHERE EXISTS (SELECT FROM executions e WHERE e.job_id = j.id AND e.state = 'succeeded')", 2)
+    until(platform, "sexton.jobs j WHERE EXISTS (SELECT FROM sexton.executions e WHERE e.job_id = j.id AND e.state = 'succeeded')", 2)
         .await;
     granted.run(&["jobs", "pause", "a.fires", "--reason", "enough"]).await;
     // Failures; a requeue of one, an edit, a bulk: each asks the verify task first.
@@ -169,22 +169,22 @@ async fn scheduler_worker_and_console_work_with_the_granted_role() {
     granted
         .run(&["failed", "requeue", "--all", "--canary", "1", "--yes", "--reason", "bank is back"])
         .await;
-    until(platform, "bulks WHERE state = 'done' AND done > 0", 3).await;
-    until(platform, "executions WHERE state = 'failed'", 0).await;
+    until(platform, "sexton.bulks WHERE state = 'done' AND done > 0", 3).await;
+    until(platform, "sexton.executions WHERE state = 'failed'", 0).await;
     // Given up and taken back, by one and by many.
     granted.bank(false);
     granted.failed(2).await;
     granted.run(&["failed", "discard", "--all", "--yes", "--reason", "test"]).await;
     granted.run(&["failed", "restore", "--bulk", "4", "--yes"]).await;
-    until(platform, "executions WHERE state = 'failed'", 2).await;
+    until(platform, "sexton.executions WHERE state = 'failed'", 2).await;
     // What no row knows: written down, discarded, and carried out.
     granted.rubbish().await;
-    until(platform, "raw_messages WHERE gone_at IS NULL", 1).await;
+    until(platform, "sexton.unknown_messages WHERE gone_at IS NULL", 1).await;
     let listed = granted.run(&["--json", "failed", "raw", "list"]).await.stdout;
     let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     let raw = listed[0]["id"].as_str().unwrap();
     granted.run(&["failed", "raw", "discard", raw, "--reason", "rubbish", "--yes"]).await;
-    until(platform, "raw_messages WHERE gone_at IS NOT NULL", 1).await;
+    until(platform, "sexton.unknown_messages WHERE gone_at IS NOT NULL", 1).await;
     // Everything that looks.
     for args in [
         &["status"][..],
@@ -210,9 +210,9 @@ async fn scheduler_worker_and_console_work_with_the_granted_role() {
     }
     granted.sql(OF_LONG_AGO).await;
     let mut scheduler = granted.scheduler("s2");
-    until(platform, "executions WHERE execution_key = 'of long ago'", 0).await;
-    until(platform, "bulks", 0).await;
-    until(platform, "operator_actions WHERE action = 'of long ago'", 0).await;
+    until(platform, "sexton.executions WHERE execution_key = 'of long ago'", 0).await;
+    until(platform, "sexton.bulks", 0).await;
+    until(platform, "sexton.operator_actions WHERE action = 'of long ago'", 0).await;
     scheduler.terminate();
     scheduler.exit(FINAL_TIMEOUT).await;
     granted.nothing_was_refused();

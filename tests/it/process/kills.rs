@@ -30,14 +30,14 @@ async fn a_scheduler_killed_between_claim_and_publish_loses_nothing() {
     let mut first = platform.start_scheduler("s1", &[dies_at("scheduler.claimed")]).unwrap();
     first.exit(FINAL_TIMEOUT).await;
     assert!(first.log().contains("fault point scheduler.claimed"), "{}", first.log());
-    let unpublished = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+    let unpublished = "sexton.executions WHERE state = 'pending' AND ticket_published_at IS NULL";
     assert_eq!(count(&platform, unpublished).await, 1, "it was claimed and not published");
 
     let _second = platform.start_scheduler("s2", &[]).unwrap();
     let _worker = platform.start_worker("w1", &[]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded'", 1).await;
-    assert_eq!(count(&platform, "attempts").await, 1);
-    assert_eq!(count(&platform, "executions").await, 1);
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 1).await;
+    assert_eq!(count(&platform, "sexton.attempts").await, 1);
+    assert_eq!(count(&platform, "sexton.executions").await, 1);
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn a_worker_killed_in_the_middle_of_a_task_is_succeeded_by_another() {
         .await;
     doomed.kill();
     let _other = platform.start_worker("w2", &[LEASE]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    until(&platform, "attempts WHERE outcome = 'lost' AND number = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND number = 1", 1).await;
     ledger.no_overlap();
     assert_eq!(ledger.lines("begin").len(), 2);
     assert_eq!(ledger.lines("end").len(), 1);
@@ -72,14 +72,14 @@ async fn a_worker_killed_as_it_takes_over_a_task_without_a_message_id_runs_it_at
     publish(&platform, br#"{"type":"work"}"#).await;
     doomed.exit(FINAL_TIMEOUT).await;
     assert!(doomed.log().contains("fault point worker.adopted"), "{}", doomed.log());
-    assert_eq!(count(&platform, "executions").await, 1, "it was taken over before");
-    assert_eq!(count(&platform, "attempts").await, 0);
+    assert_eq!(count(&platform, "sexton.executions").await, 1, "it was taken over before");
+    assert_eq!(count(&platform, "sexton.attempts").await, 0);
 
     let _heir = platform.start_worker("w2", &[LEASE]).unwrap();
     // The message had not been acknowledged, so it comes again: a second execution, as documented.
-    until(&platform, "executions WHERE state = 'succeeded'", 2).await;
-    assert_eq!(count(&platform, "executions").await, 2);
-    assert_eq!(count(&platform, "executions WHERE ticket_published_at IS NULL").await, 0);
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
+    assert_eq!(count(&platform, "sexton.executions").await, 2);
+    assert_eq!(count(&platform, "sexton.executions WHERE ticket_published_at IS NULL").await, 0);
     assert_eq!(ledger.lines("end").len(), 2);
     assert_eq!(depth(&platform, &main_queue(&platform)).await, 0);
 }
@@ -124,13 +124,14 @@ async fn a_burst_survives_killed_schedulers_and_workers_without_concurrent_runs(
     let _worker = platform.start_worker("w2", &[LEASE]).unwrap();
     platform
         .eventually("some have run, not all", FINAL_TIMEOUT, async || {
-            (count(&platform, "executions WHERE state = 'succeeded'").await > 20).then_some(())
+            (count(&platform, "sexton.executions WHERE state = 'succeeded'").await > 20)
+                .then_some(())
         })
         .await;
     scheduler.kill();
     worker.kill();
-    until(&platform, "executions WHERE state = 'succeeded'", JOBS).await;
-    assert_eq!(count(&platform, "executions").await, JOBS);
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", JOBS).await;
+    assert_eq!(count(&platform, "sexton.executions").await, JOBS);
     ledger.no_overlap();
     // At least once each: a task whose worker died between its end and its record ran again.
     let ended: HashSet<_> = ledger.lines("end").iter().map(|line| key_of(line)).collect();

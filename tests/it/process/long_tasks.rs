@@ -27,13 +27,13 @@ async fn a_slot_acknowledges_a_long_task_s_ticket_early_and_consumes_again_after
     // The slot takes nothing more meanwhile, and its ticket does not come back.
     consumers(0).await;
     platform.sexton(&["jobs", "trigger", "a.b", "--key", "next"]).await;
-    until(&platform, "executions WHERE ticket_published_at IS NOT NULL", 2).await;
+    until(&platform, "sexton.executions WHERE ticket_published_at IS NOT NULL", 2).await;
     let next_waits = async || (wire.depth(wire.main()).await == 1).then_some(());
     platform.eventually("the next ticket waits", FINAL_TIMEOUT, next_waits).await;
-    assert_eq!(count(&platform, "executions WHERE state = 'running'").await, 1);
+    assert_eq!(count(&platform, "sexton.executions WHERE state = 'running'").await, 1);
 
     std::fs::write(platform.folder().join("go"), "").unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     consumers(1).await;
     worker.terminate();
     assert!(worker.exit(FINAL_TIMEOUT).await.success());

@@ -24,6 +24,7 @@ mod peers;
 mod pooler;
 mod pools;
 mod retries;
+mod shared_database;
 mod sql;
 mod verification;
 

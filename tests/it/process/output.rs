@@ -44,8 +44,11 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
         told.contains("err begun with ***").then_some(())
     };
     platform.eventually("the first line is shown", FINAL_TIMEOUT, begun).await;
-    assert_eq!(count(&platform, "executions WHERE state = 'running' AND attempt = 1").await, 1);
-    until(&platform, "attempts WHERE (progress ->> 'percent')::float8 = 40", 1).await;
+    assert_eq!(
+        count(&platform, "sexton.executions WHERE state = 'running' AND attempt = 1").await,
+        1
+    );
+    until(&platform, "sexton.attempts WHERE (progress ->> 'percent')::float8 = 40", 1).await;
 
     // Its first word shows that it follows from the first attempt on.
     let mut follower = FollowingCommand::start(
@@ -54,7 +57,7 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
     );
     let mut told = vec![follower.line().await];
     touch(&platform, "go.1");
-    until(&platform, "attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
+    until(&platform, "sexton.attempts WHERE number = 2 AND progress IS NOT NULL", 1).await;
     touch(&platform, "go.2");
     while !told.last().unwrap().starts_with("— the execution is ") {
         told.push(follower.line().await);
@@ -66,9 +69,9 @@ async fn task_output_is_followed_and_masked_while_the_task_runs() {
     assert!(told.last().unwrap().ends_with("succeeded —"), "{told:?}");
 
     let rows = "SELECT coalesce(string_agg(t, ' '), '') FROM (
-        SELECT content AS t FROM attempt_output
-        UNION ALL SELECT concat(progress, error_message, output) FROM attempts
-        UNION ALL SELECT error_message FROM executions) all_texts";
+        SELECT content AS t FROM sexton.attempt_output
+        UNION ALL SELECT concat(progress, error_message, output) FROM sexton.attempts
+        UNION ALL SELECT error_message FROM sexton.executions) all_texts";
     let stored: String = sqlx::query_scalar(rows).fetch_one(platform.store().pool()).await.unwrap();
     assert!(stored.contains("refused: ***") && !stored.contains("token-"), "{stored}");
 }
@@ -82,15 +85,15 @@ async fn a_task_keeps_writing_while_the_database_delays_its_output() {
         touch written";
     let (platform, _worker) = platform(script, &[]).await;
     let id = trigger(&platform).await;
-    until(&platform, "attempt_output", 1).await;
+    until(&platform, "sexton.attempt_output", 1).await;
     let mut other = platform.store().pool().begin().await.unwrap();
-    let lock = "LOCK TABLE attempt_output IN ACCESS EXCLUSIVE MODE";
+    let lock = "LOCK TABLE sexton.attempt_output IN ACCESS EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *other).await.unwrap();
     touch(&platform, "go");
     let written = async || platform.folder().join("written").exists().then_some(());
     platform.eventually("the task wrote all", FINAL_TIMEOUT, written).await;
     other.rollback().await.unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     let output = &platform.sexton_json(&["executions", "logs", &id]).await["output"];
     let lines = output["lines"].as_array().unwrap();
     assert_eq!(
@@ -107,7 +110,7 @@ async fn binary_output_is_stored_and_shown_escaped() {
     let script = "head -c 200000 /dev/urandom; printf '\\000\\033[2J' >&2; sleep 1.5; exit 0";
     let (platform, _worker) = platform(script, &[]).await;
     let id = trigger(&platform).await;
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     for args in [&["executions", "logs", &id][..], &["executions", "logs", "-f", &id]] {
         let told = platform.sexton(args).await;
         assert!(told.status.success(), "{told}");
@@ -130,7 +133,7 @@ async fn a_worker_with_sixty_four_verbose_tasks_uses_little_memory() {
     let idle = resident_kib(&worker);
     // Nothing can be stored meanwhile: all that is kept is in memory.
     let mut other = platform.store().pool().begin().await.unwrap();
-    let lock = "LOCK TABLE attempt_output IN ACCESS EXCLUSIVE MODE";
+    let lock = "LOCK TABLE sexton.attempt_output IN ACCESS EXCLUSIVE MODE";
     sqlx::query(lock).execute(&mut *other).await.unwrap();
     for _ in 0..SLOTS {
         trigger(&platform).await;
@@ -144,7 +147,8 @@ async fn a_worker_with_sixty_four_verbose_tasks_uses_little_memory() {
     let more = resident_kib(&worker).saturating_sub(idle);
     other.rollback().await.unwrap();
     touch(&platform, "go");
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", SLOTS as i64).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", SLOTS as i64)
+        .await;
     assert!(more <= MAX_KIB, "{more} KiB more than idle");
 }
 

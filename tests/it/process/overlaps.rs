@@ -30,7 +30,7 @@ impl Scene {
     }
 
     async fn until(&self, which: &str, wanted: i64) {
-        until(&self.platform, &format!("executions WHERE {which}"), wanted).await;
+        until(&self.platform, &format!("sexton.executions WHERE {which}"), wanted).await;
     }
 
     async fn count(&self, what: &str) -> i64 {
@@ -43,8 +43,8 @@ impl Scene {
 
     /// The job fires within a second, whatever its schedule says: another firing each time.
     async fn fires(&self) {
-        let next = "UPDATE jobs SET next_fire_at = coalesce(
-             (SELECT max(scheduled_for) + interval '1 second' FROM executions),
+        let next = "UPDATE sexton.jobs SET next_fire_at = coalesce(
+             (SELECT max(scheduled_for) + interval '1 second' FROM sexton.executions),
              date_trunc('second', now()))";
         self.sql(next).await;
         // Both planners look at once, not within five seconds.
@@ -60,8 +60,8 @@ impl Scene {
 
     /// Each attempt began after those of all earlier executions had ended.
     async fn one_after_the_other(&self) {
-        let together = "attempts a JOIN executions x ON x.id = a.execution_id, executions y
-             JOIN attempts b ON b.execution_id = y.id
+        let together = "sexton.attempts a JOIN sexton.executions x ON x.id = a.execution_id, sexton.executions y
+             JOIN sexton.attempts b ON b.execution_id = y.id
              WHERE (x.scheduled_for, x.id) < (y.scheduled_for, y.id)
                AND b.opened_at < coalesce(a.finished_at, 'infinity')";
         assert_eq!(self.count(together).await, 0, "{}", self.platform.log_tails());
@@ -90,18 +90,19 @@ async fn queued_firings_run_one_after_the_other_in_their_order() {
     let scene = Scene::new("every = \"1s\"\noverlap = \"queue\"\nlease = \"3s\"", entry).await;
     let _workers = ["w1", "w2"].map(|name| scene.worker(name));
     let ran = async || {
-        let done = scene.count("executions WHERE state = 'succeeded' AND waits = 'queue'").await;
+        let done =
+            scene.count("sexton.executions WHERE state = 'succeeded' AND waits = 'queue'").await;
         (done >= 4).then_some(())
     };
     scene.platform.eventually("four that were queued have run", FINAL_TIMEOUT, ran).await;
-    let skipped = "executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
+    let skipped = "sexton.executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
     assert!(scene.count(skipped).await > 0, "a task of 2.5 s, a firing each second");
     // Each began after the one before had ended, and in the order of their nominal times.
     scene.one_after_the_other().await;
     // How long a waiter waits after its job is free.
     let waited: f64 = sqlx::query_scalar(
-        "SELECT max(extract(epoch FROM w.admitted_at - f.finished_at))::float8 FROM executions w,
-             LATERAL (SELECT max(finished_at) AS finished_at FROM executions e
+        "SELECT max(extract(epoch FROM w.admitted_at - f.finished_at))::float8 FROM sexton.executions w,
+             LATERAL (SELECT max(finished_at) AS finished_at FROM sexton.executions e
                       WHERE e.state = 'succeeded' AND e.finished_at <= w.admitted_at) f
          WHERE w.admitted_at IS NOT NULL",
     )
@@ -130,7 +131,7 @@ async fn a_statement_that_is_replaced_in_the_middle_leaves_nothing_and_the_new_o
     scene.until("state = 'succeeded'", 1).await;
     assert_eq!(scene.count("effects").await, 1);
     let of_new =
-        "effects f JOIN executions e ON e.idempotency_key = f.key AND e.state = 'succeeded'";
+        "effects f JOIN sexton.executions e ON e.idempotency_key = f.key AND e.state = 'succeeded'";
     assert_eq!(scene.count(of_new).await, 1);
 }
 
@@ -149,11 +150,11 @@ async fn a_task_of_a_frozen_worker_is_replaced_only_after_its_lease() {
     scene.until("true", 2).await;
     scene.sql("INSERT INTO gates VALUES (true)").await;
     scene.until("state = 'succeeded' AND waits = 'replace'", 1).await;
-    let order = "executions o JOIN executions n ON n.id = o.replaced_by
+    let order = "sexton.executions o JOIN sexton.executions n ON n.id = o.replaced_by
          WHERE o.state = 'cancelled' AND n.admitted_at >= o.finished_at
            AND n.started_at >= o.finished_at";
     assert_eq!(scene.count(order).await, 1);
-    assert_eq!(scene.count("attempts WHERE outcome = 'lost'").await, 1);
+    assert_eq!(scene.count("sexton.attempts WHERE outcome = 'lost'").await, 1);
     // Its transaction may have stood open all the while; thawed, it finds that it must not commit.
     frozen.resume();
     scene.until("state = 'succeeded'", 1).await;
@@ -175,7 +176,7 @@ async fn every_trigger_waits_for_its_turn_and_runs() {
     let _workers = ["w1", "w2"].map(|name| scene.worker(name));
     scene.until("state = 'succeeded'", 4).await;
     scene.one_after_the_other().await;
-    assert_eq!(scene.count("executions WHERE state <> 'succeeded'").await, 0);
+    assert_eq!(scene.count("sexton.executions WHERE state <> 'succeeded'").await, 0);
     let list = scene.platform.sexton(&["executions", "list"]).await;
     assert!(list.status.success(), "{list}");
 }
@@ -219,7 +220,7 @@ async fn a_planner_round_that_fails_after_its_claims_logs_what_it_wrote() {
     let ago = |minutes| sexton_service::clock::now() - TimeDelta::minutes(minutes);
     let busy = NewJob::new("a.queued").insert(pool).await.unwrap();
     NewExecution::new(busy, State::Pending, ago(5)).insert(pool).await.unwrap();
-    let wait = "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
+    let wait = "UPDATE sexton.executions SET waits = 'turn', ticket_published_at = NULL,
         relay_after = '9999-01-01'";
     sqlx::query(wait).execute(pool).await.unwrap();
     let mut late = NewJob::new("a.late").cron("0 0 1 1 *", ago(2));

@@ -43,11 +43,11 @@ async fn a_worker_runs_the_tasks_of_each_pool_in_that_pool_s_slots() {
     worker.ready().await;
     trigger(&platform, "a.plain", 3).await;
     trigger(&platform, "a.report", 4).await;
-    let running = |pool| format!("executions WHERE state = 'running' AND pool = '{pool}'");
+    let running = |pool| format!("sexton.executions WHERE state = 'running' AND pool = '{pool}'");
     until(&platform, &running("default"), 1).await;
     until(&platform, &running("reports"), 2).await;
     // The rest could begin: its tickets are in the queues.
-    until(&platform, "executions WHERE ticket_published_at IS NOT NULL", 7).await;
+    until(&platform, "sexton.executions WHERE ticket_published_at IS NOT NULL", 7).await;
     assert_eq!(count(&platform, &running("default")).await, 1);
     assert_eq!(count(&platform, &running("reports")).await, 2);
     assert_eq!(
@@ -56,7 +56,7 @@ async fn a_worker_runs_the_tasks_of_each_pool_in_that_pool_s_slots() {
     );
     assert_eq!(pool(&platform, "reports").await["slots"], 2);
     std::fs::write(platform.folder().join("go"), "").unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 7).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 7).await;
     ledger.no_overlap();
 }
 
@@ -91,7 +91,7 @@ async fn status_reports_a_pool_without_workers_and_its_waiting_executions() {
     );
     // Neither a worker of another pool nor one that has said goodbye serves it.
     let mut other = platform.start_worker("w2", &[("WORKER_POOLS", "reports:3")]).unwrap();
-    until(&platform, "executions WHERE state = 'succeeded'", 2).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
     platform
         .eventually("no warning is left", FINAL_TIMEOUT, async || {
             warnings().await.as_array().is_some_and(Vec::is_empty).then_some(())

@@ -38,19 +38,19 @@ async fn a_retry_begins_within_a_second_after_it_is_due_and_never_before() {
     // Before, beside and after them.
     for number in 0..IMMEDIATE_RETRIES {
         platform.sexton(&["jobs", "trigger", "at.once"]).await;
-        let all = "executions e JOIN jobs j ON j.id = e.job_id
+        let all = "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
                    WHERE j.name = 'at.once' AND e.state = 'succeeded'";
         until(&platform, all, number as i64 + 1).await;
     }
     let all = (DELAYS.len() + IMMEDIATE_RETRIES) as i64;
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", all).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", all).await;
 
     // By the database's clock: the end of the first attempt is what the delay counts from.
     let late: Vec<(String, f64)> = sqlx::query_as(
         "SELECT j.name, extract(epoch FROM b.opened_at - a.finished_at)::float8
                 - j.retry_delay_ms / 1000.0::float8
-         FROM attempts a JOIN attempts b USING (execution_id)
-         JOIN executions e ON e.id = execution_id JOIN jobs j ON j.id = e.job_id
+         FROM sexton.attempts a JOIN sexton.attempts b USING (execution_id)
+         JOIN sexton.executions e ON e.id = execution_id JOIN sexton.jobs j ON j.id = e.job_id
          WHERE a.number = 1 AND b.number = 2",
     )
     .fetch_all(platform.store().pool())
@@ -87,9 +87,11 @@ async fn retry_settings_of_the_job_override_the_catalogue_and_the_worker() {
     for (job, attempts) in [("of.job", 1), ("of.catalogue", 3), ("of.worker", 2)] {
         let done = platform.sexton(&["jobs", "trigger", job]).await;
         assert!(done.status.success(), "{done}");
-        let of_job = format!("executions e JOIN jobs j ON j.id = e.job_id AND j.name = '{job}'");
+        let of_job = format!(
+            "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id AND j.name = '{job}'"
+        );
         until(&platform, &format!("{of_job} WHERE e.state = 'failed'"), 1).await;
-        let of_attempts = format!("{of_job} JOIN attempts a ON a.execution_id = e.id");
+        let of_attempts = format!("{of_job} JOIN sexton.attempts a ON a.execution_id = e.id");
         assert_eq!(count(&platform, &of_attempts).await, attempts, "{job}");
     }
 }

@@ -57,7 +57,7 @@ impl Scene {
         for (n, key) in keys.iter().enumerate() {
             scene.sexton(&["jobs", "trigger", "shop.charge", "--key", key], 0).await;
             // One after the other, so that a bulk takes them in this order.
-            until(&scene.platform, "executions WHERE state = 'failed'", n as i64 + 1).await;
+            until(&scene.platform, "sexton.executions WHERE state = 'failed'", n as i64 + 1).await;
         }
         for program in [&mut scheduler, &mut worker] {
             program.terminate();
@@ -74,15 +74,17 @@ impl Scene {
     }
 
     async fn row(&self, key: &str) -> (String, i32, Option<String>) {
-        sqlx::query_as("SELECT state, attempt, outcome FROM executions WHERE execution_key = $1")
-            .bind(key)
-            .fetch_one(self.platform.store().pool())
-            .await
-            .unwrap()
+        sqlx::query_as(
+            "SELECT state, attempt, outcome FROM sexton.executions WHERE execution_key = $1",
+        )
+        .bind(key)
+        .fetch_one(self.platform.store().pool())
+        .await
+        .unwrap()
     }
 
     async fn id(&self, key: &str) -> String {
-        sqlx::query_scalar("SELECT id::text FROM executions WHERE execution_key = $1")
+        sqlx::query_scalar("SELECT id::text FROM sexton.executions WHERE execution_key = $1")
             .bind(key)
             .fetch_one(self.platform.store().pool())
             .await
@@ -129,9 +131,13 @@ async fn a_verified_requeue_resolves_applied_effects_runs_missing_ones_and_repor
     let _scheduler = scene.platform.start_scheduler("s1", &[]).unwrap();
     let _worker = scene.platform.start_worker("w1", &[]).unwrap();
     scene.sexton(&[&all[..], &["--detach"]].concat(), 0).await;
-    until(&scene.platform, "bulks WHERE state = 'done'", 1).await;
-    until(&scene.platform, "executions WHERE state = 'succeeded' AND task_type = 'charge'", 2)
-        .await;
+    until(&scene.platform, "sexton.bulks WHERE state = 'done'", 1).await;
+    until(
+        &scene.platform,
+        "sexton.executions WHERE state = 'succeeded' AND task_type = 'charge'",
+        2,
+    )
+    .await;
     assert_eq!(scene.row("yes-1").await, succeeded(2, "verified"));
     assert_eq!(scene.row("no-1").await, succeeded(2, "succeeded"));
     for key in ["odd-1", "broken-1", "silent-1"] {
@@ -149,7 +155,12 @@ async fn a_verified_requeue_resolves_applied_effects_runs_missing_ones_and_repor
     // The task finds what the failed one found, and the graveyard holds no question.
     let line = r#"shop.charge yes-1 shop.charge:yes-1 {"customer":4891}"#;
     assert!(scene.lines("asked").iter().any(|asked| asked == line), "{:?}", scene.lines("asked"));
-    until(&scene.platform, "executions WHERE state = 'failed' AND asks_about IS NOT NULL", 0).await;
+    until(
+        &scene.platform,
+        "sexton.executions WHERE state = 'failed' AND asks_about IS NOT NULL",
+        0,
+    )
+    .await;
     let audit = scene.sexton(&["audit", "list"], 0).await;
     assert!(audit.contains("resolve"), "{audit}");
 }
@@ -183,12 +194,12 @@ async fn a_single_requeue_or_edit_verifies_and_no_verify_is_recorded_in_the_audi
     scene.sexton(&told, 0).await;
     until(
         &scene.platform,
-        "executions WHERE execution_key IN ('no-1', 'yes-2') AND outcome = 'succeeded'",
+        "sexton.executions WHERE execution_key IN ('no-1', 'yes-2') AND outcome = 'succeeded'",
         2,
     )
     .await;
     assert_eq!((scene.lines("asked").len(), scene.runs("yes-2")), (3, 2));
-    let unasked = "operator_actions WHERE action = 'requeue' AND reason = 'looked myself'
+    let unasked = "sexton.operator_actions WHERE action = 'requeue' AND reason = 'looked myself'
         AND after ->> 'verify' = 'none'";
     until(&scene.platform, unasked, 1).await;
 }
@@ -205,10 +216,10 @@ async fn a_verify_task_killed_with_its_worker_is_retried_before_anything_runs() 
     scene.wait_for_questions(2).await;
     assert_eq!((scene.row("slow-1").await.0.as_str(), scene.runs("slow-1")), ("failed", 1));
     scene.go();
-    until(&scene.platform, "bulks WHERE state = 'done' AND done = 1", 1).await;
+    until(&scene.platform, "sexton.bulks WHERE state = 'done' AND done = 1", 1).await;
     until(
         &scene.platform,
-        "executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
+        "sexton.executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
         1,
     )
     .await;
@@ -224,15 +235,19 @@ async fn the_next_scheduler_continues_an_open_verify_task() {
     scene.wait_for_questions(2).await;
     doomed.kill();
     scene.go();
-    until(&scene.platform, "executions WHERE state = 'succeeded' AND asks_about IS NOT NULL", 2)
-        .await;
+    until(
+        &scene.platform,
+        "sexton.executions WHERE state = 'succeeded' AND asks_about IS NOT NULL",
+        2,
+    )
+    .await;
     assert_eq!(scene.row("slow-1").await.0, "failed", "nobody has acted upon the answer");
     let _heir = scene.platform.start_scheduler("s2", &[]).unwrap();
-    let done = "bulks WHERE state = 'done' AND done = 1 AND resolved = 1";
+    let done = "sexton.bulks WHERE state = 'done' AND done = 1 AND resolved = 1";
     until(&scene.platform, done, 1).await;
     until(
         &scene.platform,
-        "executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
+        "sexton.executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
         1,
     )
     .await;
@@ -249,12 +264,12 @@ async fn one_of_two_verifying_operators_requeues_and_the_other_gets_a_conflict()
     }
     scene.wait_for_questions(2).await;
     scene.go();
-    until(&scene.platform, "bulks WHERE state = 'done'", 2).await;
-    until(&scene.platform, "bulks WHERE done = 1 AND refused = 0", 1).await;
-    until(&scene.platform, "bulks WHERE done = 0 AND refused = 1", 1).await;
+    until(&scene.platform, "sexton.bulks WHERE state = 'done'", 2).await;
+    until(&scene.platform, "sexton.bulks WHERE done = 1 AND refused = 0", 1).await;
+    until(&scene.platform, "sexton.bulks WHERE done = 0 AND refused = 1", 1).await;
     until(
         &scene.platform,
-        "executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
+        "sexton.executions WHERE outcome = 'succeeded' AND execution_key = 'slow-1'",
         1,
     )
     .await;
@@ -268,15 +283,18 @@ async fn a_canary_counts_executions_that_ran_and_limits_verify_tasks() {
     let _scheduler = scene.platform.start_scheduler("s1", &[]).unwrap();
     let _worker = scene.platform.start_worker("w1", &[]).unwrap();
     scene.sexton(&["failed", "requeue", "--all", "--yes", "--detach", "--canary", "1"], 0).await;
-    until(&scene.platform, "bulks WHERE state = 'paused' AND resolved = 1 AND done = 1", 1).await;
+    until(&scene.platform, "sexton.bulks WHERE state = 'paused' AND resolved = 1 AND done = 1", 1)
+        .await;
     assert_eq!([scene.runs("yes-1"), scene.runs("no-1"), scene.runs("no-2")], [1, 2, 1]);
     assert_eq!(scene.row("slow-1").await.0, "failed");
     assert_eq!(scene.lines("asked").len(), 2, "{:?}", scene.lines("asked"));
     std::fs::write(scene.platform.folder().join("bank"), "").unwrap();
     scene.go();
     scene.sexton(&["failed", "bulk", "resume", "1"], 0).await;
-    until(&scene.platform, "bulks WHERE state = 'done' AND resolved = 1 AND done = 3", 1).await;
-    let ran = "executions WHERE outcome = 'succeeded' AND execution_key IN ('no-2', 'slow-1')";
+    until(&scene.platform, "sexton.bulks WHERE state = 'done' AND resolved = 1 AND done = 3", 1)
+        .await;
+    let ran =
+        "sexton.executions WHERE outcome = 'succeeded' AND execution_key IN ('no-2', 'slow-1')";
     until(&scene.platform, ran, 2).await;
     tokio::time::timeout(Duration::from_mins(1), scene.wait_for_questions(4)).await.unwrap();
 }

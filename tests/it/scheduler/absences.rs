@@ -23,17 +23,18 @@ impl Fixture {
             let before = ledger.insert(hour, what.clone());
             assert_eq!(before, None, "hour {hour} has two dispositions, one is {what}");
         };
-        let rows: Vec<(DateTime<Utc>, Option<String>)> =
-            sqlx::query_as("SELECT scheduled_for, skip_reason FROM executions WHERE job_id = $1")
-                .bind(job.get())
-                .fetch_all(self.db.pool())
-                .await
-                .unwrap();
+        let rows: Vec<(DateTime<Utc>, Option<String>)> = sqlx::query_as(
+            "SELECT scheduled_for, skip_reason FROM sexton.executions WHERE job_id = $1",
+        )
+        .bind(job.get())
+        .fetch_all(self.db.pool())
+        .await
+        .unwrap();
         for (firing, skipped) in rows {
             note(firing, skipped.unwrap_or_else(|| "run".to_owned()));
         }
         let gaps: Vec<(DateTime<Utc>, DateTime<Utc>, i32, String)> = sqlx::query_as(
-            "SELECT first_firing, last_firing, count, reason FROM gaps WHERE job_id = $1",
+            "SELECT first_firing, last_firing, count, reason FROM sexton.gaps WHERE job_id = $1",
         )
         .bind(job.get())
         .fetch_all(self.db.pool())
@@ -102,15 +103,15 @@ async fn a_year_of_missed_seconds_is_one_transaction_with_the_rows_that_the_limi
     let done = planner.run_once(now(YEAR)).await.unwrap();
     // A minute on time with both its ends, and the limit of 100.
     assert_eq!((done.claimed, done.missed), (161, YEAR as u64 + 1 - 161));
-    assert_eq!(f.number("SELECT sum(count)::bigint FROM gaps").await, YEAR + 1 - 161);
-    assert!(f.number("SELECT count(*) FROM gaps").await <= 2);
+    assert_eq!(f.number("SELECT sum(count)::bigint FROM sexton.gaps").await, YEAR + 1 - 161);
+    assert!(f.number("SELECT count(*) FROM sexton.gaps").await <= 2);
 }
 
 #[tokio::test]
 async fn a_catch_up_with_a_rate_is_claimed_at_once_and_published_in_turn() {
     let f = Fixture::new().await;
     f.job(NewJob { misfire: "fire_all", ..NewJob::new("rated").cron("* * * * *", at(0)) }).await;
-    sqlx::query("UPDATE jobs SET misfire_rate = '2/m'").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET misfire_rate = '2/m'").execute(f.db.pool()).await.unwrap();
     let (planner, mut dispatcher) = f.planner();
     // Ten are late, and the one of 600 s is on time.
     let done = planner.run_once(now(630)).await.unwrap();
@@ -122,7 +123,7 @@ async fn a_catch_up_with_a_rate_is_claimed_at_once_and_published_in_turn() {
         published.push(f.relay().run_once(now(second)).await.unwrap().published);
     }
     assert_eq!(published, [0, 0, 1, 0, 1, 6, 1]);
-    let nominal = "SELECT count(*) FROM executions
+    let nominal = "SELECT count(*) FROM sexton.executions
          WHERE next_attempt_at <> to_timestamp(1800000630) + (scheduled_for - to_timestamp(1800000000)) / 2
            AND scheduled_for < to_timestamp(1800000600)";
     assert_eq!(f.number(nominal).await, 0, "in nominal order, one each half minute");

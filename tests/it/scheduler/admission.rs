@@ -15,11 +15,13 @@ async fn job(f: &Fixture, overlap: &'static str) -> JobId {
 }
 
 async fn newest(f: &Fixture) -> ExecutionId {
-    let ids = f.ids("SELECT id FROM executions ORDER BY scheduled_for DESC, id DESC LIMIT 1").await;
+    let ids = f
+        .ids("SELECT id FROM sexton.executions ORDER BY scheduled_for DESC, id DESC LIMIT 1")
+        .await;
     ExecutionId::new(ids[0])
 }
 
-const WAITERS: &str = "SELECT count(*) FROM executions
+const WAITERS: &str = "SELECT count(*) FROM sexton.executions
     WHERE state = 'pending' AND waits IS NOT NULL AND admitted_at IS NULL";
 
 #[tokio::test]
@@ -50,7 +52,7 @@ async fn a_queued_firing_is_admitted_when_the_job_is_free_and_later_ones_are_ski
 
 async fn end(f: &Fixture, id: ExecutionId) {
     sqlx::query(
-        "UPDATE executions SET state = 'succeeded', finished_at = now(), worker_id = NULL,
+        "UPDATE sexton.executions SET state = 'succeeded', finished_at = now(), worker_id = NULL,
              open_token = NULL, lease_until = NULL, next_attempt_at = NULL WHERE id = $1",
     )
     .bind(id.get())
@@ -92,7 +94,7 @@ async fn a_claim_that_replaces_is_put_off_while_somebody_has_locked_what_runs() 
     f.job(other).await;
     let running = f.execution(State::Running, -60).await;
     let mut settling = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM executions WHERE id = $1 FOR NO KEY UPDATE")
+    sqlx::query("SELECT FROM sexton.executions WHERE id = $1 FOR NO KEY UPDATE")
         .bind(running.get())
         .execute(&mut *settling)
         .await
@@ -100,7 +102,7 @@ async fn a_claim_that_replaces_is_put_off_while_somebody_has_locked_what_runs() 
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.waiting), (1, 0), "the other job alone");
-    let due = "SELECT count(*) FROM jobs WHERE name = 'the.job' AND next_fire_at = to_timestamp(1800000000)";
+    let due = "SELECT count(*) FROM sexton.jobs WHERE name = 'the.job' AND next_fire_at = to_timestamp(1800000000)";
     assert_eq!(f.number(due).await, 1, "it stays due");
     let report = planner.run_once(now(0)).await.unwrap();
     assert!(report.sleep <= std::time::Duration::from_millis(50), "{:?}", report.sleep);
@@ -111,7 +113,7 @@ async fn a_claim_that_replaces_is_put_off_while_somebody_has_locked_what_runs() 
 async fn waiter(f: &Fixture, job: JobId, since: i64) {
     let one = f.insert(NewExecution::new(job, State::Pending, at(since))).await;
     sqlx::query(
-        "UPDATE executions SET waits = 'turn', ticket_published_at = NULL,
+        "UPDATE sexton.executions SET waits = 'turn', ticket_published_at = NULL,
              relay_after = '9999-01-01', next_attempt_at = scheduled_for WHERE id = $1",
     )
     .bind(one.get())
@@ -124,11 +126,11 @@ async fn waiter(f: &Fixture, job: JobId, since: i64) {
 async fn an_admission_that_the_database_refuses_stops_no_claim() {
     let f = Fixture::without_broker().await;
     let queued = job(&f, "queue").await;
-    sqlx::query("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
     waiter(&f, queued, -600).await;
     f.job(NewJob::new("other.job").cron("* * * * *", at(0))).await;
     sqlx::raw_sql(super::REFUSE_ADMISSIONS).execute(f.db.pool()).await.unwrap();
-    let claimed = "SELECT count(*) FROM executions x JOIN jobs j ON j.id = x.job_id
+    let claimed = "SELECT count(*) FROM sexton.executions x JOIN sexton.jobs j ON j.id = x.job_id
         WHERE j.name = 'other.job'";
     let (planner, _dispatcher) = f.planner();
     for round in 1..=2 {
@@ -136,7 +138,7 @@ async fn an_admission_that_the_database_refuses_stops_no_claim() {
         assert!(refused.to_string().contains("no admission"), "{refused}");
         assert_eq!(f.number(claimed).await, round);
     }
-    sqlx::raw_sql("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
+    sqlx::raw_sql("DROP TRIGGER refuse ON sexton.executions").execute(f.db.pool()).await.unwrap();
     assert_eq!(planner.run_once(now(60)).await.unwrap().admitted, 1);
 }
 
@@ -147,7 +149,7 @@ async fn one_of_many_planners_admits_one_waiting_execution() {
     for second in 0..4 {
         waiter(&f, id, second - 600).await;
     }
-    sqlx::query("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
     let planners: Vec<_> = (0..8).map(|_| f.planner()).collect();
     for left in [3_i64, 2, 1, 0] {
         let rounds = planners.iter().map(|(planner, _)| planner.run_once(now(0)));
@@ -160,14 +162,14 @@ async fn one_of_many_planners_admits_one_waiting_execution() {
         assert_eq!(f.number(WAITERS).await, left);
         let gone = f
             .ids(
-                "SELECT id FROM executions WHERE admitted_at IS NOT NULL
+                "SELECT id FROM sexton.executions WHERE admitted_at IS NOT NULL
              AND state = 'pending'",
             )
             .await;
         // The one that has waited longest.
         let oldest = f
             .ids(
-                "SELECT id FROM executions WHERE state = 'pending'
+                "SELECT id FROM sexton.executions WHERE state = 'pending'
              ORDER BY next_attempt_at = '2027-01-15T08:00:00Z' DESC, scheduled_for LIMIT 1",
             )
             .await;

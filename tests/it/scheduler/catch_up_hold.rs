@@ -67,7 +67,7 @@ impl Fixture {
     }
 
     async fn holds(&self) -> i64 {
-        self.number("SELECT count(*) FROM holds WHERE released_at IS NULL").await
+        self.number("SELECT count(*) FROM sexton.holds WHERE released_at IS NULL").await
     }
 }
 
@@ -86,13 +86,13 @@ async fn two_schedulers_after_a_jump_forward_begin_one_hold_and_claim_only_what_
     };
     let (one, two) = tokio::join!(run(), run());
     assert_eq!((one.claimed + two.claimed, one.held + two.held), (3, 27));
-    assert_eq!(f.number("SELECT count(*) FROM holds").await, 1);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.holds").await, 1);
     // What is on time goes on; what comes late while it is held is set aside as well.
     let planner = f.holding();
     assert_eq!(planner.run_once(now(11 * HOUR)).await.unwrap().claimed, 3);
     let later = planner.run_once(now(12 * HOUR + 600)).await.unwrap();
     assert_eq!((later.claimed, later.held), (0, 3));
-    assert_eq!(f.number("SELECT count(*) FROM executions").await, 9);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions").await, 9);
 
     // Two days later somebody decides: as of the jump, not of then.
     let settled = f.settle(HoldDecision::Release, None, 60 * HOUR).await;
@@ -106,7 +106,7 @@ async fn two_schedulers_after_a_jump_forward_begin_one_hold_and_claim_only_what_
         assert_eq!(f.by_the_hour(job).await, wanted, "{policy}");
     }
     let deeds =
-        "SELECT count(*) FROM operator_actions WHERE actor = 'me' AND reason = 'looked at it'
+        "SELECT count(*) FROM sexton.operator_actions WHERE actor = 'me' AND reason = 'looked at it'
                  AND action IN ('release_catch_up', 'end_hold')";
     assert_eq!(f.number(deeds).await, 4);
     // It is over: what is late is caught up again.
@@ -129,7 +129,7 @@ async fn after_a_jump_back_nothing_fires_twice_and_catch_up_is_held() {
     // The clock is mended: another jump, one hold.
     let mended = planner.run_once(now(3 * HOUR + 5)).await.unwrap();
     assert_eq!((mended.claimed, mended.held), (3, 6));
-    assert_eq!(f.number("SELECT count(*) FROM holds").await, 1);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.holds").await, 1);
     let settled = f.settle(HoldDecision::Discard, None, 4 * HOUR).await;
     assert_eq!((settled.claimed, settled.missed, settled.ended), (0, 6, true));
     for (policy, job) in jobs {
@@ -146,7 +146,7 @@ async fn an_absence_up_to_the_limit_is_caught_up_automatically() {
     let planner = f.holding();
     let jobs = f.hourly(&planner).await;
     planner.run_once(now(2 * HOUR)).await.unwrap();
-    assert_eq!(f.number("SELECT count(*) FROM holds").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.holds").await, 0);
     for (policy, job) in jobs {
         assert_eq!(f.by_the_hour(job).await, expected(policy, 2 * HOUR), "{policy}");
     }
@@ -154,7 +154,7 @@ async fn an_absence_up_to_the_limit_is_caught_up_automatically() {
     for second in [1, 6, 7, 12] {
         planner.run_once(now(2 * HOUR + second)).await.unwrap();
     }
-    let seen = "SELECT extract(epoch FROM seen_at)::bigint - 1800000000 FROM planner_clock";
+    let seen = "SELECT extract(epoch FROM seen_at)::bigint - 1800000000 FROM sexton.planner_clock";
     assert_eq!(f.number(seen).await, 2 * HOUR + 12);
 }
 
@@ -176,7 +176,7 @@ async fn a_scheduler_that_dies_after_noticing_a_jump_lets_nothing_late_run() {
     assert_eq!(f.holds().await, 0);
     look().await.commit().await.unwrap();
     assert_eq!(f.holds().await, 1);
-    let due = "SELECT count(*) FROM jobs WHERE next_fire_at = to_timestamp(1800003600)";
+    let due = "SELECT count(*) FROM sexton.jobs WHERE next_fire_at = to_timestamp(1800003600)";
     assert_eq!(f.number(due).await, 3, "the cursors stand where they stood");
     // A scheduler that itself would notice nothing keeps to the hold, too.
     let (careless, _dispatcher) = f.planner();
@@ -193,7 +193,10 @@ async fn a_decision_about_one_job_leaves_the_others_and_the_hold() {
     let one = ["fire_all".to_owned()];
     let settled = f.settle(HoldDecision::Release, Some(&one), 6 * HOUR).await;
     assert_eq!((settled.jobs, settled.claimed, settled.ended), (1, 5, false));
-    assert_eq!((f.holds().await, f.number("SELECT count(*) FROM held_firings").await), (1, 2));
+    assert_eq!(
+        (f.holds().await, f.number("SELECT count(*) FROM sexton.held_firings").await),
+        (1, 2)
+    );
     let again = f.settle(HoldDecision::Release, Some(&one), 6 * HOUR).await;
     assert_eq!((again.jobs, again.claimed), (0, 0), "a decision is made once");
 }
@@ -235,7 +238,7 @@ async fn held_firings_of_a_deleted_job_become_a_gap() {
     let ledger = f.by_the_hour(deleted).await;
     let became: Vec<_> = ledger.values().map(String::as_str).collect();
     assert_eq!(became, ["run", "deleted", "deleted", "deleted", "deleted"]);
-    let behind = "SELECT count(*) FROM gaps WHERE reason = 'deleted' AND actor = 'me'
+    let behind = "SELECT count(*) FROM sexton.gaps WHERE reason = 'deleted' AND actor = 'me'
                   AND why = 'not needed any more'";
     assert_eq!(f.number(behind).await, 2, "what was set aside, and what was due at the deletion");
 }
@@ -252,7 +255,7 @@ async fn released_firings_follow_the_overlap_policy_of_their_job() {
     }
     planner.run_once(now(0)).await.unwrap();
     sqlx::query(
-        "UPDATE executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL",
+        "UPDATE sexton.executions SET state = 'succeeded', finished_at = now(), next_attempt_at = NULL",
     )
     .execute(f.db.pool())
     .await
@@ -273,7 +276,8 @@ async fn released_firings_follow_the_overlap_policy_of_their_job() {
         let became: Vec<_> = ledger.values().skip(1).map(String::as_str).collect();
         assert_eq!(became, expected, "{job:?}");
     }
-    let waiting = "SELECT count(*) FROM executions WHERE state = 'pending' AND waits = 'queue'";
+    let waiting =
+        "SELECT count(*) FROM sexton.executions WHERE state = 'pending' AND waits = 'queue'";
     assert_eq!(f.number(waiting).await, 2);
 }
 
@@ -324,16 +328,16 @@ async fn held_runs_start_at_one_common_rate() {
     let planner = f.holding();
     let job = NewJob { misfire: "fire_all", ..NewJob::new("rated").cron("0 * * * *", at(0)) };
     f.job(job).await;
-    sqlx::query("UPDATE jobs SET misfire_rate = '2/m'").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET misfire_rate = '2/m'").execute(f.db.pool()).await.unwrap();
     planner.run_once(now(0)).await.unwrap();
     for (hour, held) in [(5, 5), (8, 3)] {
         assert_eq!(planner.run_once(now(hour * HOUR + 600)).await.unwrap().held, held);
     }
-    assert_eq!(f.number("SELECT count(*) FROM held_firings").await, 2);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.held_firings").await, 2);
     let settled = f.settle(HoldDecision::Release, None, 8 * HOUR + 1_200).await;
     assert_eq!((settled.claimed, settled.ended), (8, true));
     let begin: Vec<i64> = sqlx::query_scalar(
-        "SELECT extract(epoch FROM next_attempt_at)::bigint - 1800030000 FROM executions
+        "SELECT extract(epoch FROM next_attempt_at)::bigint - 1800030000 FROM sexton.executions
          WHERE scheduled_for > to_timestamp(1800000000) ORDER BY scheduled_for",
     )
     .fetch_all(f.db.pool())
@@ -350,7 +354,7 @@ async fn the_second_of_two_concurrent_operators_finds_nothing_and_reports_it() {
     f.hourly(&planner).await;
     planner.run_once(now(5 * HOUR + 600)).await.unwrap();
     let mut others = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM jobs FOR UPDATE").execute(&mut *others).await.unwrap();
+    sqlx::query("SELECT FROM sexton.jobs FOR UPDATE").execute(&mut *others).await.unwrap();
     let free = async {
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                        AND wait_event_type = 'Lock' AND query LIKE '-- lock_held_jobs%'";
@@ -365,6 +369,6 @@ async fn the_second_of_two_concurrent_operators_finds_nothing_and_reports_it() {
         free
     );
     assert_eq!((one.jobs + two.jobs, one.claimed + two.claimed), (3, 6));
-    let deeds = "SELECT count(*) FROM operator_actions WHERE action = 'release_catch_up'";
+    let deeds = "SELECT count(*) FROM sexton.operator_actions WHERE action = 'release_catch_up'";
     assert_eq!(f.number(deeds).await, 3);
 }

@@ -16,7 +16,7 @@ use super::{Fixture, PATIENCE, at, now};
 /// `count` jobs that fire every minute, due at second 0.
 async fn due_jobs(f: &Fixture, count: u32) {
     let insert = format!(
-        "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
              overlap, misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, next_fire_at,
              created_at, updated_at)
          SELECT gen_random_uuid(), 'job' || n, 'cron', '* * * * *', 'work', '{{}}', 'default',
@@ -39,10 +39,11 @@ async fn two_planners_at_once_claim_each_firing_once() {
     };
     let (one, two) = tokio::join!(run("one:1"), run("two:2"));
     assert_eq!(one + two, 3_000, "{one} and {two}");
-    assert_eq!(f.number("SELECT count(*) FROM executions").await, 3_000);
-    let keys = "SELECT count(*) FROM executions WHERE execution_key = 'cron-2027-01-15T08:00:00Z'";
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions").await, 3_000);
+    let keys =
+        "SELECT count(*) FROM sexton.executions WHERE execution_key = 'cron-2027-01-15T08:00:00Z'";
     assert_eq!(f.number(keys).await, 3_000);
-    let left = "SELECT count(*) FROM jobs WHERE next_fire_at <> to_timestamp(1800000060)";
+    let left = "SELECT count(*) FROM sexton.jobs WHERE next_fire_at <> to_timestamp(1800000060)";
     assert_eq!(f.number(left).await, 0, "every cursor moved on by one firing");
 }
 
@@ -53,7 +54,7 @@ async fn a_planner_whose_cursor_was_set_back_claims_nothing_twice() {
     let (planner, mut dispatcher) = f.planner();
     assert_eq!(planner.run_once(now(0)).await.unwrap().claimed, 3);
     dispatcher.publish_next(now(0)).await.unwrap().unwrap();
-    sqlx::query("UPDATE jobs SET next_fire_at = to_timestamp(1800000000)")
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = to_timestamp(1800000000)")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -97,7 +98,7 @@ async fn a_crash_between_publish_and_mark_publishes_the_same_ticket_again() {
     let (planner, mut dispatcher) = f.planner();
     planner.run_once(now(0)).await.unwrap();
     dispatcher.publish_next(now(0)).await.unwrap().unwrap();
-    sqlx::query("UPDATE executions SET ticket_published_at = NULL")
+    sqlx::query("UPDATE sexton.executions SET ticket_published_at = NULL")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -115,7 +116,10 @@ async fn claiming_continues_without_a_broker_and_the_rows_keep_their_unpublished
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.left_to_relay), (20, 20));
     assert!(f.relay().run_once(now(60)).await.is_err(), "the relay does not even try");
-    assert_eq!(f.number("SELECT count(*) FROM executions WHERE relay_after > now()").await, 20);
+    assert_eq!(
+        f.number("SELECT count(*) FROM sexton.executions WHERE relay_after > now()").await,
+        20
+    );
     let back = Fixture::new().await;
     let publisher = sexton_broker::Publisher::start(&back.link, 1);
     let outbox = sexton_scheduler::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
@@ -135,8 +139,7 @@ async fn a_firing_during_an_execution_is_skipped_with_the_reason_under_overlap_s
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.skipped), (0, 1));
-    let skipped =
-        "SELECT count(*) FROM executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
+    let skipped = "SELECT count(*) FROM sexton.executions WHERE state = 'skipped' AND skip_reason = 'overlap'";
     assert_eq!(f.number(skipped).await, 1);
 }
 
@@ -148,7 +151,10 @@ async fn firings_missed_in_an_absence_become_one_execution_and_a_gap() {
     // An hour later: 61 firings, the last of them on time.
     let report = planner.run_once(now(3_600)).await.unwrap();
     assert_eq!((report.claimed, report.missed), (2, 59));
-    assert_eq!(f.number("SELECT count::bigint FROM gaps WHERE reason = 'coalesced'").await, 59);
+    assert_eq!(
+        f.number("SELECT count::bigint FROM sexton.gaps WHERE reason = 'coalesced'").await,
+        59
+    );
     assert_eq!(planner.run_once(now(3_600)).await.unwrap().claimed, 0);
 }
 
@@ -161,7 +167,7 @@ async fn unplannable_jobs_stop_no_other_job_and_stay_unchanged() {
     bad_pool.pool = "Not A Pool".to_owned();
     f.job(bad_pool).await;
     f.job(NewJob::new("b.good").cron("* * * * *", at(0))).await;
-    sqlx::query("UPDATE jobs SET params = '{\"x\": 1e999}' WHERE name = 'a.noPool'")
+    sqlx::query("UPDATE sexton.jobs SET params = '{\"x\": 1e999}' WHERE name = 'a.noPool'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -171,11 +177,11 @@ async fn unplannable_jobs_stop_no_other_job_and_stay_unchanged() {
     let again = planner.run_once(now(0)).await.unwrap();
     assert_eq!(again.quarantined, 0, "set aside, they are not looked at in each round");
     assert!(again.sleep > Duration::from_millis(100), "nor do they keep it awake");
-    let untouched = "SELECT count(*) FROM jobs WHERE name LIKE 'a.%' AND status = 'active'
+    let untouched = "SELECT count(*) FROM sexton.jobs WHERE name LIKE 'a.%' AND status = 'active'
                      AND next_fire_at = to_timestamp(1800000000) AND revision = 1";
     assert_eq!(f.number(untouched).await, 2);
 
-    sqlx::query("UPDATE jobs SET schedule_expression = '* * * * *' WHERE name = 'a.noCron'")
+    sqlx::query("UPDATE sexton.jobs SET schedule_expression = '* * * * *' WHERE name = 'a.noCron'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -189,7 +195,7 @@ async fn a_job_whose_row_the_database_refuses_to_claim_is_found_and_set_aside() 
     due_jobs(&f, 5).await;
     // A rule of somebody else's that one job's rows break.
     sqlx::query(
-        "ALTER TABLE executions ADD CONSTRAINT no_third CHECK (idempotency_key NOT LIKE 'job3:%')",
+        "ALTER TABLE sexton.executions ADD CONSTRAINT no_third CHECK (idempotency_key NOT LIKE 'job3:%')",
     )
     .execute(f.db.pool())
     .await
@@ -198,7 +204,8 @@ async fn a_job_whose_row_the_database_refuses_to_claim_is_found_and_set_aside() 
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.quarantined), (4, 1));
     assert_eq!(
-        f.number("SELECT count(*) FROM jobs WHERE next_fire_at <= to_timestamp(1800000000)").await,
+        f.number("SELECT count(*) FROM sexton.jobs WHERE next_fire_at <= to_timestamp(1800000000)")
+            .await,
         1
     );
 }
@@ -218,12 +225,12 @@ async fn a_job_that_falls_due_during_a_round_is_claimed_at_once() {
     due_jobs(&f, 2).await;
     for statement in [
         // Once a year besides, so that no minute that begins meanwhile adds a firing.
-        "UPDATE jobs SET schedule_expression = '0 0 1 1 *', next_fire_at = now() + CASE name
+        "UPDATE sexton.jobs SET schedule_expression = '0 0 1 1 *', next_fire_at = now() + CASE name
              WHEN 'job1' THEN interval '0' ELSE interval '1 second' END",
         // The round outlasts the second job's waiting.
         "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
              'BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END'",
-        "CREATE TRIGGER dawdle AFTER INSERT ON executions EXECUTE FUNCTION dawdle()",
+        "CREATE TRIGGER dawdle AFTER INSERT ON sexton.executions EXECUTE FUNCTION dawdle()",
     ] {
         sqlx::query(statement).execute(f.db.pool()).await.unwrap();
     }
@@ -238,7 +245,7 @@ async fn jobs_locked_by_another_planner_do_not_make_the_planner_spin() {
     let f = Fixture::without_broker().await;
     due_jobs(&f, 1).await;
     let mut other = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM jobs FOR UPDATE").execute(&mut *other).await.unwrap();
+    sqlx::query("SELECT FROM sexton.jobs FOR UPDATE").execute(&mut *other).await.unwrap();
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(now(0)).await.unwrap();
     assert_eq!((report.claimed, report.sleep), (0, Duration::from_millis(50)));
@@ -247,7 +254,7 @@ async fn jobs_locked_by_another_planner_do_not_make_the_planner_spin() {
 #[tokio::test]
 async fn a_missing_schema_is_an_outage_with_a_remedy() {
     let f = Fixture::without_broker().await;
-    sqlx::query("DROP TABLE jobs CASCADE").execute(f.db.pool()).await.unwrap();
+    sqlx::query("DROP TABLE sexton.jobs CASCADE").execute(f.db.pool()).await.unwrap();
     let (planner, _dispatcher) = f.planner();
     let error = planner.run_once(now(0)).await.unwrap_err();
     let sexton_scheduler::background_loop::LoopError::Store(error) = error else {
@@ -264,14 +271,14 @@ async fn a_batch_too_large_for_a_slow_database_is_claimed_in_smaller_batches() {
     due_jobs(&f, 120).await;
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
                     'BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END';
-                CREATE TRIGGER slow BEFORE INSERT ON executions
+                CREATE TRIGGER slow BEFORE INSERT ON sexton.executions
                     FOR EACH ROW EXECUTE FUNCTION slow()";
     sqlx::raw_sql(slow).execute(f.db.pool()).await.unwrap();
     let (planner, _dispatcher) = f.planner();
     let error = planner.run_once(now(0)).await.expect_err("all at once");
     assert!(error.to_string().contains("no answer within 10 s"), "{error}");
     let in_the_end = async {
-        while f.number("SELECT count(*) FROM executions").await < 120 {
+        while f.number("SELECT count(*) FROM sexton.executions").await < 120 {
             // The first rounds find the jobs locked until the batch is given up.
             let _ = planner.run_once(now(0)).await;
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -74,7 +74,9 @@ impl Scene {
         loop {
             let found = match what {
                 "in the queue" => i64::from(self.f.ready(&self.f.namespace.main()).await),
-                _ => self.f.number("SELECT count(ticket_published_at) FROM executions").await,
+                _ => {
+                    self.f.number("SELECT count(ticket_published_at) FROM sexton.executions").await
+                }
             };
             if found == count {
                 return;
@@ -125,5 +127,5 @@ async fn a_shutdown_publishes_tickets_handed_over_before() {
     let Scene { f, dispatch, running, .. } = scene;
     drop(dispatch);
     timeout(Duration::from_secs(4), running).await.expect("nothing is left to do").unwrap();
-    assert_eq!(f.number("SELECT count(ticket_published_at) FROM executions").await, 6);
+    assert_eq!(f.number("SELECT count(ticket_published_at) FROM sexton.executions").await, 6);
 }

@@ -14,7 +14,8 @@ use uuid::Uuid;
 use super::{Fixture, at, now};
 
 const BY: AuditContext<'static> = AuditContext { actor: "ann", reason: Some("because") };
-const PAUSED: &str = "SELECT count(*) FROM jobs WHERE status = 'paused' AND paused_by = 'sexton'
+const PAUSED: &str =
+    "SELECT count(*) FROM sexton.jobs WHERE status = 'paused' AND paused_by = 'sexton'
                       AND paused_why LIKE '3 executions in a row failed%'
                       AND next_fire_at = to_timestamp(1800000000)";
 
@@ -22,7 +23,7 @@ impl Fixture {
     /// A job that is due at second 0 and pauses itself after three failures.
     async fn touchy(&self) -> JobId {
         let job = self.job(NewJob::new("the.job").cron("* * * * *", at(0))).await;
-        sqlx::query("UPDATE jobs SET pause_after_failures = 3")
+        sqlx::query("UPDATE sexton.jobs SET pause_after_failures = 3")
             .execute(self.db.pool())
             .await
             .unwrap();
@@ -51,12 +52,12 @@ async fn a_job_whose_last_executions_failed_is_paused_instead_of_fired_by_one_of
     let (one, two) = tokio::join!(one.run_once(now(0)), two.run_once(now(0)));
     assert_eq!(one.unwrap().claimed + two.unwrap().claimed, 0);
     assert_eq!(f.number(PAUSED).await, 1);
-    let deeds = "SELECT count(*) FROM operator_actions WHERE action = 'pause' AND actor = 'sexton'";
+    let deeds =
+        "SELECT count(*) FROM sexton.operator_actions WHERE action = 'pause' AND actor = 'sexton'";
     assert_eq!(f.number(deeds).await, 1);
     // Resumed, it starts to count anew; the firing that was due is told as passed by that pause.
     resume(f.db.store(), "the.job", BY, now(30)).await.unwrap();
-    let gap =
-        "SELECT count(*) FROM gaps WHERE reason = 'paused' AND actor = 'sexton' AND count = 1";
+    let gap = "SELECT count(*) FROM sexton.gaps WHERE reason = 'paused' AND actor = 'sexton' AND count = 1";
     assert_eq!(f.number(gap).await, 1);
     let (planner, _dispatcher) = f.planner();
     assert_eq!(planner.run_once(now(60)).await.unwrap().claimed, 1);
@@ -109,7 +110,7 @@ fn fresh() -> ExecutionId {
 async fn a_firing_whose_execution_retention_has_removed_is_not_backfilled() {
     let f = Fixture::without_broker().await;
     let job = f.job(NewJob::new("the.job").cron("0 * * * *", at(0))).await;
-    sqlx::query("UPDATE job_revisions SET valid_from = to_timestamp(1800000000 - 86400)")
+    sqlx::query("UPDATE sexton.job_revisions SET valid_from = to_timestamp(1800000000 - 86400)")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -137,7 +138,7 @@ async fn retention_and_a_backfill_wait_for_each_other() {
     f.job(NewJob::new("the.job").cron("0 * * * *", at(0))).await;
     // Retention is about to remove executions, and has not committed yet.
     let mut retention = f.db.pool().begin().await.unwrap();
-    sqlx::query("UPDATE retention SET pruned_before = $1")
+    sqlx::query("UPDATE sexton.retention SET pruned_before = $1")
         .bind(at(60))
         .execute(&mut *retention)
         .await
@@ -166,7 +167,7 @@ async fn a_backfill_that_may_overlap_skips_no_firing_of_the_schedule() {
     let mut job = NewJob::new("the.job").cron("0 * * * *", at(3_600));
     job.overlap = "skip";
     f.job(job).await;
-    sqlx::query("UPDATE job_revisions SET valid_from = to_timestamp(1800000000 - 86400)")
+    sqlx::query("UPDATE sexton.job_revisions SET valid_from = to_timestamp(1800000000 - 86400)")
         .execute(f.db.pool())
         .await
         .unwrap();

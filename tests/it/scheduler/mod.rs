@@ -122,7 +122,8 @@ impl Fixture {
     }
 
     async fn execution(&self, state: State, seconds: i64) -> ExecutionId {
-        let job = match self.ids("SELECT id FROM jobs WHERE name = 'the.job'").await.first() {
+        let job = match self.ids("SELECT id FROM sexton.jobs WHERE name = 'the.job'").await.first()
+        {
             Some(id) => JobId::new(*id),
             None => self.any_job().await,
         };
@@ -140,7 +141,7 @@ impl Fixture {
 
     /// A column of an execution as text.
     async fn column(&self, id: ExecutionId, column: &str) -> Option<String> {
-        let statement = format!("SELECT {column}::text FROM executions WHERE id = $1");
+        let statement = format!("SELECT {column}::text FROM sexton.executions WHERE id = $1");
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(id.get())
             .fetch_one(self.db.pool())
@@ -188,7 +189,7 @@ impl Fixture {
 pub(crate) const REFUSE_ADMISSIONS: &str =
     "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
      'BEGIN RAISE EXCEPTION ''no admission today''; END';
-     CREATE TRIGGER refuse BEFORE UPDATE OF admitted_at ON executions
+     CREATE TRIGGER refuse BEFORE UPDATE OF admitted_at ON sexton.executions
          FOR EACH ROW EXECUTE FUNCTION refuse()";
 
 fn ticket_of(id: ExecutionId, attempt: i64) -> (String, i64) {

@@ -39,7 +39,7 @@ fn is_quiet(prunes: PrunerReport) -> bool {
 }
 
 async fn remaining(f: &Fixture, id: ExecutionId) -> bool {
-    let row = sqlx::query("SELECT FROM executions WHERE id = $1").bind(id.get());
+    let row = sqlx::query("SELECT FROM sexton.executions WHERE id = $1").bind(id.get());
     row.fetch_optional(f.db.pool()).await.unwrap().is_some()
 }
 
@@ -69,14 +69,14 @@ async fn an_own_key_still_deduplicates_after_its_row_was_stripped() {
     execution.params = json!({"customer": 4891});
     let id = f.insert(execution).await;
     sqlx::query(
-        "INSERT INTO attempts (execution_id, number, worker_id, opened_at)
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
          VALUES ($1, 1, gen_random_uuid(), now())",
     )
     .bind(id.get())
     .execute(f.db.pool())
     .await
     .unwrap();
-    sqlx::query("UPDATE executions SET result = '{\"sent\": true}'")
+    sqlx::query("UPDATE sexton.executions SET result = '{\"sent\": true}'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -85,7 +85,7 @@ async fn an_own_key_still_deduplicates_after_its_row_was_stripped() {
     assert_eq!(f.column(id, "result").await, None);
     assert_eq!(f.column(id, "params").await.as_deref(), Some("{}"));
     assert_eq!(f.column(id, "execution_key").await.as_deref(), Some("customer-4891"));
-    assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.attempts").await, 0);
     assert_eq!(self::pruned(&f, 32).await.stripped, 0, "stripped once");
     assert_eq!(self::pruned(&f, 401).await.deleted, 1, "after 400 days the key goes too");
 }
@@ -96,7 +96,7 @@ async fn retention_removes_more_rows_than_one_batch() {
     let job = f.any_job().await;
     // Ids of version 7 of the instant, as the claim draws them.
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
              params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
          SELECT (substr(h, 1, 8) || '-' || substr(h, 9, 4) || '-7' || substr(md5(n::text), 1, 3)
                  || '-8' || substr(md5(n::text), 4, 3) || '-' || substr(md5(n::text), 7, 12))::uuid,
@@ -109,18 +109,18 @@ async fn retention_removes_more_rows_than_one_batch() {
     .await
     .unwrap();
     for follows in [
-        "INSERT INTO attempts (execution_id, number, worker_id, opened_at)
-         SELECT e.id, n, gen_random_uuid(), now() FROM executions e, generate_series(1, 2) n",
-        "INSERT INTO attempt_output (execution_id, number, first_line, lines, bytes_before, bytes, from_at,
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at)
+         SELECT e.id, n, gen_random_uuid(), now() FROM sexton.executions e, generate_series(1, 2) n",
+        "INSERT INTO sexton.attempt_output (execution_id, number, first_line, lines, bytes_before, bytes, from_at,
                                      to_at, content)
-         SELECT execution_id, number, 1, 1, 0, 3, now(), now(), 'a' FROM attempts LIMIT 100",
+         SELECT execution_id, number, 1, 1, 0, 3, now(), now(), 'a' FROM sexton.attempts LIMIT 100",
     ] {
         sqlx::query(follows).execute(f.db.pool()).await.unwrap();
     }
     let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert_eq!((pruned.deleted, pruned.complete), (2_500, true));
-    assert_eq!(f.number("SELECT count(*) FROM attempts").await, 0);
-    assert_eq!(f.number("SELECT count(*) FROM attempt_output").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.attempts").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.attempt_output").await, 0);
 }
 
 #[tokio::test]
@@ -166,14 +166,16 @@ async fn a_failed_prune_is_repeated_after_a_minute() {
     let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
                       'BEGIN RAISE EXCEPTION ''not now''; END'";
     sqlx::query(refuse).execute(f.db.pool()).await.unwrap();
-    sqlx::query("CREATE TRIGGER refuse BEFORE DELETE ON executions EXECUTE FUNCTION refuse()")
-        .execute(f.db.pool())
-        .await
-        .unwrap();
+    sqlx::query(
+        "CREATE TRIGGER refuse BEFORE DELETE ON sexton.executions EXECUTE FUNCTION refuse()",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
     let pruner = pruner(&f);
     let time = at(0) + Days::new(31);
     assert!(pruner.run_once(Some(time)).await.is_err());
-    sqlx::query("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
+    sqlx::query("DROP TRIGGER refuse ON sexton.executions").execute(f.db.pool()).await.unwrap();
     let minute = time + TimeDelta::minutes(1);
     assert_eq!(pruner.run_once(Some(time)).await.unwrap(), PrunerReport::NotDue(minute));
     assert!(matches!(pruner.run_once(Some(minute)).await.unwrap(), PrunerReport::Pass(_)));
@@ -185,7 +187,7 @@ async fn retention_removes_old_gaps_alone() {
     let f = Fixture::without_broker().await;
     let job = f.any_job().await;
     sqlx::query(
-        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+        "INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
          VALUES ($1, $2, $2, 1, 'coalesced', $2)",
     )
     .bind(job.get())
@@ -203,9 +205,9 @@ async fn bulks(f: &Fixture, states: &[(&str, bool)], items: i64) {
     for (state, ended) in states {
         sqlx::query(
             "WITH b AS (
-                INSERT INTO bulks (kind, asked, asked_at, actor, state, selected, created_at, ended_at)
+                INSERT INTO sexton.bulks (kind, selector, previewed_at, actor, state, selected, created_at, ended_at)
                 VALUES ('discard', '{}', $1, 'ann', $2, $4, $1, CASE WHEN $3 THEN $1 END) RETURNING id)
-             INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+             INSERT INTO sexton.bulk_items (bulk_id, ordinal, execution_id, seen, state)
              SELECT b.id, n, gen_random_uuid(), 1, 'done' FROM b, generate_series(1, $4) n",
         )
         .bind(at(0))
@@ -226,7 +228,7 @@ async fn retention_removes_ended_bulks_with_their_items_and_no_others() {
     bulks(&f, &ended, 1_300).await;
     bulks(&f, &open, 10).await;
     sqlx::query(
-        "INSERT INTO operator_actions (at, actor, action, bulk_id) VALUES ($1, 'ann', 'bulk', 1)",
+        "INSERT INTO sexton.operator_actions (at, actor, action, bulk_id) VALUES ($1, 'ann', 'bulk', 1)",
     )
     .bind(at(0))
     .execute(f.db.pool())
@@ -235,10 +237,14 @@ async fn retention_removes_ended_bulks_with_their_items_and_no_others() {
     assert_eq!(pruned(&f, 30).await.other, 0, "they are not older than 30 days");
     let pruned = pruned(&f, 31).await;
     assert_eq!((pruned.other, pruned.complete), (2_602, true));
-    assert_eq!(f.number("SELECT count(*) FROM bulk_items").await, 30);
-    assert_eq!(f.number("SELECT count(*) FROM bulks WHERE ended_at IS NULL").await, 3);
-    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 3);
-    assert_eq!(f.number("SELECT count(*) FROM operator_actions").await, 1, "the audit stays");
+    assert_eq!(f.number("SELECT count(*) FROM sexton.bulk_items").await, 30);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.bulks WHERE ended_at IS NULL").await, 3);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.bulks").await, 3);
+    assert_eq!(
+        f.number("SELECT count(*) FROM sexton.operator_actions").await,
+        1,
+        "the audit stays"
+    );
     assert_eq!(self::pruned(&f, 32).await.other, 0);
 }
 
@@ -252,7 +258,7 @@ async fn a_prune_stopped_among_bulks_reports_itself_incomplete() {
     let passing = stopped.run_once(Some(at(0) + Days::new(31)));
     let stopping = async {
         // What has lost a part of its items is not resumed any more.
-        while f.number("SELECT count(*) FROM bulks WHERE state = 'done'").await == 0 {
+        while f.number("SELECT count(*) FROM sexton.bulks WHERE state = 'done'").await == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         stop.cancel();
@@ -264,5 +270,5 @@ async fn a_prune_stopped_among_bulks_reports_itself_incomplete() {
     // Whoever comes next goes on with the rest.
     let PrunerReport::Pass(pruned) = prune(&f, 31).await else { panic!("a pass was due") };
     assert!(pruned.complete);
-    assert_eq!(f.number("SELECT count(*) FROM bulks").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.bulks").await, 0);
 }

@@ -70,7 +70,7 @@ async fn a_ticket_overtaken_by_younger_ones_is_republished() {
     let lost = published(&f, 0).await;
     f.tickets().await;
     let waiting = published(&f, 600).await;
-    let job = f.ids("SELECT job_id FROM executions").await[0];
+    let job = f.ids("SELECT job_id FROM sexton.executions").await[0];
     let job = sexton_model::id::JobId::new(job);
     f.insert(NewExecution::new(job, State::Running, at(500)).published()).await;
     let reconciled = reconciler(&f).run_once(now(700)).await.unwrap();

@@ -66,7 +66,7 @@ impl Scene {
     /// So many unpublished tickets for the queue, a year older than any other.
     async fn refused(&self, count: i64) {
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                  params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
              SELECT gen_random_uuid(), $1, n::text, $2 - interval '1 year', 'pending', 'work', 'full', '{}',
                  n::text, 'test:1', $2, $2 - interval '1 year', $2 FROM generate_series(1, $3) n",
@@ -153,7 +153,7 @@ async fn a_ticket_that_is_always_refused_delays_its_destination_by_half_a_minute
     let (mut waited, mut one, mut alone) = (Vec::new(), None, 0);
     for second in 0..900 {
         if second == 0 {
-            let due = "UPDATE executions SET relay_after = to_timestamp(1800000000)";
+            let due = "UPDATE sexton.executions SET relay_after = to_timestamp(1800000000)";
             sqlx::query(due).execute(f.db.pool()).await.unwrap();
         }
         // Not in each round, so that the other one is tried alone, too.

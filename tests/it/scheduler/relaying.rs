@@ -43,7 +43,7 @@ async fn each_state_has_its_queue_and_the_ticket_bears_the_rows_number() {
     let failed = f.insert(NewExecution::new(job, State::Failed, at(0)).attempt(5)).await;
     f.execution(State::Succeeded, 0).await;
     f.execution(State::Running, 0).await;
-    sqlx::query("UPDATE executions SET relay_after = to_timestamp(1800000000)")
+    sqlx::query("UPDATE sexton.executions SET relay_after = to_timestamp(1800000000)")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -57,7 +57,7 @@ async fn each_state_has_its_queue_and_the_ticket_bears_the_rows_number() {
 async fn a_mark_changes_nothing_in_a_row_that_has_moved_on() {
     let f = Fixture::new().await;
     let id = f.execution(State::Pending, 0).await;
-    sqlx::query("UPDATE executions SET rev = rev + 1").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.executions SET rev = rev + 1").execute(f.db.pool()).await.unwrap();
     assert_eq!(mark_published(&f.store(), &[(id, 1)], now(1)).await.unwrap(), 0);
     assert_eq!(f.state(id).await, "pending/1, owed");
     assert_eq!(mark_published(&f.store(), &[(id, 2)], now(1)).await.unwrap(), 1);
@@ -80,7 +80,7 @@ async fn the_relay_drains_a_backlog_at_a_bounded_rate() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
              params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
          SELECT gen_random_uuid(), $1, n::text, $2, 'pending', 'work', 'default', '{}', n::text,
              'test:1', $2, $2, $2 FROM generate_series(1, 700) n",
@@ -106,7 +106,7 @@ async fn a_refused_ticket_backs_off_and_delays_no_other() {
     full.pool = "full".to_owned();
     let full = f.job(full).await;
     let refused = f.insert(NewExecution::new(full, State::Pending, at(0)).published()).await;
-    sqlx::query("UPDATE executions SET ticket_published_at = NULL")
+    sqlx::query("UPDATE sexton.executions SET ticket_published_at = NULL")
         .execute(f.db.pool())
         .await
         .unwrap();

@@ -64,7 +64,8 @@ async fn a_lost_attempt_is_retried_at_once_and_the_relay_is_notified() {
     assert_eq!(due.as_deref(), Some("true"));
     assert_eq!(f.column(id, "crashes_used").await.as_deref(), Some("1"));
     timeout(Duration::ZERO, relay.notified()).await.expect("the relay is woken");
-    let lost = "SELECT count(*) FROM attempts WHERE outcome = 'lost' AND finished_at IS NOT NULL";
+    let lost =
+        "SELECT count(*) FROM sexton.attempts WHERE outcome = 'lost' AND finished_at IS NOT NULL";
     assert_eq!(f.number(lost).await, 1);
 }
 
@@ -151,12 +152,13 @@ async fn each_attempt_is_judged_by_the_lease_that_it_was_opened_with() {
         ids.push(f.insert(execution).await);
     }
     // What the job says by now was not known to the worker that opened them.
-    sqlx::query("UPDATE jobs SET lease_ms = 1000").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET lease_ms = 1000").execute(f.db.pool()).await.unwrap();
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 10_000).await;
     for (millis, lost, rest) in [(1_000, 1, 2), (59_999, 0, 2), (60_000, 1, 1), (3_600_000, 1, 0)] {
         assert_eq!(observer.round(millis, 10_000).await.lost, lost, "after {millis} ms");
-        let running = f.number("SELECT count(*) FROM executions WHERE state = 'running'").await;
+        let running =
+            f.number("SELECT count(*) FROM sexton.executions WHERE state = 'running'").await;
         assert_eq!(running, rest);
     }
 }
@@ -168,7 +170,7 @@ async fn an_attempt_of_a_previous_worker_version_is_lost_only_if_the_database_cl
     let mut execution = NewExecution::new(job, State::Running, at(0));
     execution.lease = TimeDelta::seconds(60);
     let id = f.insert(execution).await;
-    sqlx::query("UPDATE attempts SET lease_ms = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.attempts SET lease_ms = NULL").execute(f.db.pool()).await.unwrap();
     let observer = Observer::new(&f, &Arc::default());
     observer.round(0, 3_600).await;
     // Nobody knows the lease. From its opening to its end it is a minute, so it is not longer.
@@ -243,7 +245,7 @@ async fn two_rescuers_at_once_end_each_lost_attempt_once() {
     // A row that the other one held for a moment is passed over, and met again.
     lost += one.round(1_000, 5).await.lost;
     assert_eq!(lost, 50);
-    assert_eq!(f.number("SELECT count(*) FROM executions WHERE attempt = 2").await, 50);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions WHERE attempt = 2").await, 50);
 }
 
 #[tokio::test]

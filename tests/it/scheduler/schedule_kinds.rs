@@ -41,7 +41,7 @@ async fn job(f: &Fixture) -> Job {
 }
 
 async fn keys(f: &Fixture) -> Vec<String> {
-    sqlx::query_scalar("SELECT execution_key FROM executions ORDER BY scheduled_for")
+    sqlx::query_scalar("SELECT execution_key FROM sexton.executions ORDER BY scheduled_for")
         .fetch_all(f.db.pool())
         .await
         .unwrap()
@@ -171,7 +171,7 @@ async fn a_revision_without_terms_is_read_without_the_current_terms() {
         ScheduleConstraints { start, exclude, jitter: Some(Duration::from_secs(5)), ..runs(1) };
     apply(&f, &spec(seconds(3_600), constraints), "2026-01-01T05:30:00Z").await;
     let done = sqlx::query(
-        "UPDATE job_revisions SET definition =
+        "UPDATE sexton.job_revisions SET definition =
              definition - ARRAY['start_at', 'end_at', 'exclude', 'jitter_ms', 'max_runs']
          WHERE revision = 1 AND definition ? 'exclude'",
     )
@@ -199,7 +199,7 @@ async fn a_firing_claimed_before_uses_up_no_run() {
     apply(&f, &spec(seconds(10), runs(2)), "2026-01-01T00:00:00Z").await;
     let (planner, _dispatcher) = f.planner();
     planner.run_once(Some(instant("2026-01-01T00:00:10Z"))).await.unwrap();
-    sqlx::query("UPDATE jobs SET next_fire_at = next_fire_at - interval '10 seconds'")
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = next_fire_at - interval '10 seconds'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -227,7 +227,7 @@ async fn a_spread_firing_is_not_claimed_before_its_time_and_keeps_its_nominal_on
     planner.run_once(Some(due)).await.unwrap();
     assert_eq!(keys(&f).await, ["cron-2026-01-01T08:00:00Z"]);
     let row: (DateTime<Utc>, DateTime<Utc>) =
-        sqlx::query_as("SELECT scheduled_for, next_attempt_at FROM executions")
+        sqlx::query_as("SELECT scheduled_for, next_attempt_at FROM sexton.executions")
             .fetch_one(f.db.pool())
             .await
             .unwrap();
@@ -255,7 +255,7 @@ async fn a_cursor_moved_without_jitter_is_a_firing_as_it_stands() {
         "2026-01-01T00:00:00Z",
     )
     .await;
-    sqlx::query("UPDATE jobs SET next_fire_at = '2026-01-02T08:00:00Z'")
+    sqlx::query("UPDATE sexton.jobs SET next_fire_at = '2026-01-02T08:00:00Z'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -355,10 +355,12 @@ async fn new_time_zone_data_moves_a_local_instant() {
     let once = JobSpec { timezone, ..spec(Schedule::At { at }, ScheduleConstraints::default()) };
     apply(&f, &once, "2026-01-01T00:00:00Z").await;
     // As if older data had known no summer time.
-    sqlx::query("UPDATE jobs SET tz_version = '2000a', next_fire_at = '2026-07-01T08:00:00Z'")
-        .execute(f.db.pool())
-        .await
-        .unwrap();
+    sqlx::query(
+        "UPDATE sexton.jobs SET tz_version = '2000a', next_fire_at = '2026-07-01T08:00:00Z'",
+    )
+    .execute(f.db.pool())
+    .await
+    .unwrap();
     let looked = Cursors::new(f.db.store().clone()).run_once(None).await.unwrap();
     assert_eq!(looked.moved.len(), 1);
     assert_eq!(job(&f).await.next_fire_at, Some(instant("2026-07-01T07:00:00Z")));

@@ -29,12 +29,12 @@ async fn execute(db: &TestDatabase, statement: &'static str) {
 async fn a_schema_that_is_still_to_be_migrated_is_waited_for() {
     let db = TestDatabase::create().await.unwrap();
     let (readiness, database) = reachability();
-    execute(&db, "ALTER TABLE _sqlx_migrations RENAME TO not_yet").await;
+    execute(&db, "ALTER TABLE sexton._sqlx_migrations RENAME TO not_yet").await;
     let mut starting = Box::pin(start_up(db.store(), &[], "test", &database));
     let early = timeout(Duration::from_millis(500), &mut starting).await;
     assert!(early.is_err(), "it waits: {early:?}");
     assert!(!readiness.is_ready());
-    execute(&db, "ALTER TABLE not_yet RENAME TO _sqlx_migrations").await;
+    execute(&db, "ALTER TABLE sexton.not_yet RENAME TO _sqlx_migrations").await;
     timeout(DEADLINE, starting).await.expect("it goes on by itself").unwrap();
     assert!(readiness.is_ready());
 }
@@ -49,10 +49,11 @@ async fn jobs_of_the_environment_are_applied_once_however_often_it_starts() {
         let starting = start_up(db.store(), &jobs, "test", &database);
         timeout(DEADLINE, starting).await.unwrap().unwrap();
     }
-    let rows: Vec<(String, i32, i64)> = sqlx::query_as("SELECT name, revision, lock_key FROM jobs")
-        .fetch_all(db.pool())
-        .await
-        .unwrap();
+    let rows: Vec<(String, i32, i64)> =
+        sqlx::query_as("SELECT name, revision, lock_key FROM sexton.jobs")
+            .fetch_all(db.pool())
+            .await
+            .unwrap();
     assert_eq!(rows, [("billing.cleanup".to_owned(), 1, 1301)]);
 }
 
@@ -70,7 +71,7 @@ async fn jobs_that_never_fire_stop_the_start_and_are_all_named() {
     let text = error.to_string();
     assert!(text.contains("one") && text.contains("two") && !text.contains("good"), "{text}");
     let count: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM jobs").fetch_one(db.pool()).await.unwrap();
+        sqlx::query_scalar("SELECT count(*) FROM sexton.jobs").fetch_one(db.pool()).await.unwrap();
     assert_eq!(count, 0, "nothing of it is applied");
 }
 

@@ -78,7 +78,7 @@ async fn parked_messages(f: &Fixture) -> Vec<(String, i64)> {
 
 /// Moves every row to another state, as an operator's action would, without touching messages.
 async fn alter(f: &Fixture, assignments: &'static str) {
-    let statement = format!("UPDATE executions SET rev = rev + 1, {assignments}");
+    let statement = format!("UPDATE sexton.executions SET rev = rev + 1, {assignments}");
     sqlx::query(sqlx::AssertSqlSafe(statement)).execute(f.db.pool()).await.unwrap();
 }
 

@@ -38,7 +38,7 @@ async fn fired(f: &Fixture, planner: &Planner, from: &str) -> Vec<String> {
         let now = instant(from) + chrono::Duration::minutes(30 * half_hour);
         planner.run_once(Some(now)).await.unwrap();
     }
-    sqlx::query_scalar("SELECT execution_key FROM executions ORDER BY scheduled_for")
+    sqlx::query_scalar("SELECT execution_key FROM sexton.executions ORDER BY scheduled_for")
         .fetch_all(f.db.pool())
         .await
         .unwrap()
@@ -72,12 +72,13 @@ async fn a_job_fires_by_the_clocks_of_its_zone_on_the_day_on_which_they_change()
         let (planner, _dispatcher) = f.planner();
         let keys: Vec<String> = expected.iter().map(|at| format!("cron-{at}")).collect();
         assert_eq!(fired(&f, &planner, from).await, keys, "{expression} {dst:?} from {from}");
-        let by: Vec<Option<String>> = sqlx::query_scalar("SELECT tz_version FROM executions")
-            .fetch_all(f.db.pool())
-            .await
-            .unwrap();
+        let by: Vec<Option<String>> =
+            sqlx::query_scalar("SELECT tz_version FROM sexton.executions")
+                .fetch_all(f.db.pool())
+                .await
+                .unwrap();
         assert!(by.iter().all(|by| by.as_deref() == Some(tz_data_version())), "{by:?}");
-        assert_eq!(f.number("SELECT count(*) FROM gaps").await, 0);
+        assert_eq!(f.number("SELECT count(*) FROM sexton.gaps").await, 0);
     }
 }
 
@@ -98,7 +99,7 @@ async fn a_cursor_is_the_first_firing_after_what_was_planned() {
 
 /// As if data that knew Vienna an hour off had computed it.
 async fn by_older_data(f: &Fixture, next_fire_at: &str) {
-    sqlx::query("UPDATE jobs SET tz_version = '2000a', next_fire_at = $1")
+    sqlx::query("UPDATE sexton.jobs SET tz_version = '2000a', next_fire_at = $1")
         .bind(instant(next_fire_at))
         .execute(f.db.pool())
         .await
@@ -142,7 +143,7 @@ async fn cursors_of_newer_time_zone_data_and_utc_jobs_are_left_alone() {
     let f = Fixture::without_broker().await;
     apply(&f, "0 8 * * *", Dst::Vixie, "2026-01-01T00:00:00Z").await;
     for (version, zone) in [("2999z", "Europe/Vienna"), ("2000a", "UTC")] {
-        sqlx::query("UPDATE jobs SET tz_version = $1, timezone = $2")
+        sqlx::query("UPDATE sexton.jobs SET tz_version = $1, timezone = $2")
             .bind(version)
             .bind(zone)
             .execute(f.db.pool())
@@ -165,7 +166,7 @@ async fn a_due_job_is_claimed_by_the_newer_time_zone_data() {
     assert_eq!(job(&f).await.next_fire_at, Some(instant("2026-01-01T07:00:00Z")));
     let right = planner.run_once(Some(instant("2026-01-01T07:00:00Z"))).await.unwrap();
     assert_eq!(right.claimed, 1);
-    assert_eq!(f.number("SELECT count(*) FROM executions").await, 1);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions").await, 1);
 }
 
 #[tokio::test]
@@ -178,7 +179,8 @@ async fn a_firing_moved_into_the_past_by_new_time_zone_data_is_late_and_not_lost
     let (planner, _dispatcher) = f.planner();
     let report = planner.run_once(Some(instant("2026-01-01T07:40:00Z"))).await.unwrap();
     assert_eq!(report.claimed, 1, "late, and so the misfire policy's to judge");
-    let key = "SELECT count(*) FROM executions WHERE execution_key = 'cron-2026-01-01T07:00:00Z'";
+    let key =
+        "SELECT count(*) FROM sexton.executions WHERE execution_key = 'cron-2026-01-01T07:00:00Z'";
     assert_eq!(f.number(key).await, 1);
     assert_eq!(job(&f).await.next_fire_at, Some(instant("2026-01-02T07:00:00Z")));
 }

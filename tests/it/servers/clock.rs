@@ -102,12 +102,12 @@ async fn no_attempt_is_taken_from_a_live_worker_however_postgresql_s_clock_is_se
         let ended = TASKS * (round + 1);
         let all = async || (scene.ledger.lines("end").len() >= ended).then_some(());
         scene.platform.eventually("all have ended", FINAL_TIMEOUT, all).await;
-        until(&scene.platform, "executions WHERE state = 'succeeded'", ended as i64).await;
+        until(&scene.platform, "sexton.executions WHERE state = 'succeeded'", ended as i64).await;
         scene.ledger.no_overlap();
         let runs = scene.ledger.runs();
         assert_eq!(runs.len(), ended, "one run of each: {runs:?}");
         assert!(runs.values().all(|runs| runs.begun == 1 && runs.ended == 1), "{runs:?}");
-        let again = "attempts WHERE number > 1 OR outcome <> 'succeeded'";
+        let again = "sexton.attempts WHERE number > 1 OR outcome <> 'succeeded'";
         assert_eq!(count(&scene.platform, again).await, 0, "after the clock was set by {by} s");
     }
 }
@@ -142,13 +142,13 @@ pub(super) async fn is_tried_again(machine: Machine) {
             "MEASURED the clock set by {by} s: the next attempt began {after:?} after the kill, lease {LEASE:?}"
         );
         assert!(after < machine.within(LEASE + BEYOND), "the next attempt began after {after:?}");
-        let done = "executions WHERE state = 'succeeded' AND attempt = 2";
+        let done = "sexton.executions WHERE state = 'succeeded' AND attempt = 2";
         until(&scene.platform, done, round as i64 + 1).await;
         scene.ledger.no_overlap();
         scene.ledger.each_attempt_once();
         // Of the next round's two workers the one that is to die must be alone.
         heir.kill();
     }
-    let lost = "attempts WHERE outcome = 'lost' AND number = 1";
+    let lost = "sexton.attempts WHERE outcome = 'lost' AND number = 1";
     assert_eq!(count(&scene.platform, lost).await, 3);
 }

@@ -77,7 +77,8 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
     let holder = Holder::new(rabbit.url()).await;
     let thrown_out = async || holder.is_thrown_out().then_some(());
     platform.eventually("the broker's patience is over", FINAL_TIMEOUT, thrown_out).await;
-    let long = "attempts WHERE finished_at IS NULL AND opened_at < now() - interval '70 seconds'";
+    let long =
+        "sexton.attempts WHERE finished_at IS NULL AND opened_at < now() - interval '70 seconds'";
     platform
         .eventually("the task is longer than that", FINAL_TIMEOUT, async || {
             (crate::process::count(&platform, long).await == 1).then_some(())
@@ -85,7 +86,7 @@ async fn a_task_longer_than_the_consumer_timeout_costs_no_channel_and_runs_once(
         .await;
 
     std::fs::write(platform.folder().join("go"), "").unwrap();
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     // The slot consumes again, on the channel of before: the broker had no reason to close it.
     let consumes = async || (wire.consumers(wire.main()).await == 1).then_some(());
     platform.eventually("the slot consumes again", FINAL_TIMEOUT, consumes).await;

@@ -35,7 +35,8 @@ const BETWEEN_FULL: Duration = Duration::from_millis(240);
 /// Lines of a scheduler in all.
 const LINES: usize = 60;
 
-const UNPUBLISHED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str =
+    "sexton.executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 
 /// The jobs, and one that fires every second.
 fn jobs() -> String {
@@ -53,12 +54,11 @@ fn jobs() -> String {
 /// Lets an hour of a job's firings pass unclaimed until now, and waits until they are claimed.
 async fn an_hour_passes(platform: &Platform, job: &str) {
     let pool = platform.store().pool();
-    let before =
-        "UPDATE jobs SET next_fire_at = next_fire_at - interval '61 minutes' WHERE name = $1";
+    let before = "UPDATE sexton.jobs SET next_fire_at = next_fire_at - interval '61 minutes' WHERE name = $1";
     sqlx::query(before).bind(job).execute(pool).await.unwrap();
     sqlx::query("SELECT pg_notify('sexton', 'jobs')").execute(pool).await.unwrap();
     let theirs = format!(
-        "executions e JOIN jobs j ON j.id = e.job_id
+        "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
          WHERE j.name = '{job}' AND e.scheduled_for < now() - interval '1 minute'"
     );
     let claimed = async || (count(platform, &theirs).await >= FIRINGS - 4).then_some(());
@@ -68,7 +68,7 @@ async fn an_hour_passes(platform: &Platform, job: &str) {
 /// As if each had been claimed at its time.
 async fn made_as_old_as_they_are(platform: &Platform) {
     sqlx::query(
-        "UPDATE executions SET claimed_at = scheduled_for, next_attempt_at = scheduled_for,
+        "UPDATE sexton.executions SET claimed_at = scheduled_for, next_attempt_at = scheduled_for,
              relay_after = scheduled_for + interval '5 s' WHERE state = 'pending'",
     )
     .execute(platform.store().pool())
@@ -119,7 +119,7 @@ fn assert_in_nominal_order(times: &[DateTime<Utc>]) {
 async fn assert_bounded_rate(platform: &Platform, before: DateTime<Utc>) {
     let rounds: Vec<(DateTime<Utc>, i64)> = sqlx::query_as(
         // What a round takes it hides from others by one and the same instant.
-        "SELECT relay_after, count(*) FROM executions WHERE scheduled_for < $1 AND relay_after > $1
+        "SELECT relay_after, count(*) FROM sexton.executions WHERE scheduled_for < $1 AND relay_after > $1
          GROUP BY 1 HAVING count(*) > 1 ORDER BY 1",
     )
     .bind(before)
@@ -135,7 +135,8 @@ async fn assert_bounded_rate(platform: &Platform, before: DateTime<Utc>) {
 }
 
 async fn assert_claims_go_on(platform: &Platform) {
-    let ticks = "executions e JOIN jobs j ON j.id = e.job_id WHERE j.name = 'hour.tick'";
+    let ticks =
+        "sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = 'hour.tick'";
     let before = count(platform, ticks).await;
     let more = async || (count(platform, ticks).await >= before + 3).then_some(());
     platform.eventually("three more are claimed", FINAL_TIMEOUT, more).await;
@@ -148,13 +149,13 @@ async fn all_run_once(platform: &Platform, scheduler: &Program) {
     }
     let mut worker = platform.start_worker("w1", &[("WORKER_SLOTS", "16")]).unwrap();
     worker.ready().await;
-    until(platform, "executions WHERE state <> 'succeeded'", 0).await;
-    let executions = count(platform, "executions").await;
-    assert_eq!(count(platform, "attempts").await, executions);
+    until(platform, "sexton.executions WHERE state <> 'succeeded'", 0).await;
+    let executions = count(platform, "sexton.executions").await;
+    assert_eq!(count(platform, "sexton.attempts").await, executions);
     let text = std::fs::read_to_string(platform.folder().join("ledger")).unwrap();
     let keys: HashSet<&str> = text.lines().collect();
     assert_eq!((keys.len(), text.lines().count()), (executions as usize, executions as usize));
-    assert_eq!(count(platform, "gaps").await, 0);
+    assert_eq!(count(platform, "sexton.gaps").await, 0);
     for program in [scheduler, &worker] {
         assert_sound(program);
         // A worker tells how each attempt ended.

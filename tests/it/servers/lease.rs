@@ -66,8 +66,8 @@ pub(super) async fn is_tried_again(machine: Machine) {
         after < machine.within(LEASE + BEYOND),
         "the next attempt began {after:?} after the kill"
     );
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    until(&platform, "attempts WHERE outcome = 'lost' AND number = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    until(&platform, "sexton.attempts WHERE outcome = 'lost' AND number = 1", 1).await;
     ledger.no_overlap();
     ledger.each_attempt_once();
 }

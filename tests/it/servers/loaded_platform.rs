@@ -211,8 +211,8 @@ impl LoadedPlatform {
 
     /// Waits until some executions have ended, and one has failed for good.
     pub(super) async fn flows(&self) {
-        self.at_least("executions WHERE state = 'succeeded'", 4).await;
-        self.at_least("executions WHERE state = 'failed'", 1).await;
+        self.at_least("sexton.executions WHERE state = 'succeeded'", 4).await;
+        self.at_least("sexton.executions WHERE state = 'failed'", 1).await;
     }
 
     /// Waits until a task has just begun that outlives its lease.
@@ -285,7 +285,7 @@ impl LoadedPlatform {
             }
             let at_work: i64 = sqlx::query_scalar(
                 "SELECT count(DISTINCT a.worker_id)
-                 FROM attempts a JOIN executions e ON e.id = a.execution_id
+                 FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
                  WHERE e.claimed_at > $1 AND a.opened_at > $1",
             )
             .bind(healed)

@@ -7,7 +7,8 @@ use super::loaded_platform::LoadedPlatform;
 use super::{BEYOND, BROKER, LEASE, Machine, private};
 
 /// What was claimed while there was no broker to tell.
-const UNPUBLISHED: &str = "executions WHERE state = 'pending' AND ticket_published_at IS NULL";
+const UNPUBLISHED: &str =
+    "sexton.executions WHERE state = 'pending' AND ticket_published_at IS NULL";
 
 #[tokio::test]
 async fn rabbitmq_restarted_killed_and_frozen_under_load_costs_nothing_but_time() {

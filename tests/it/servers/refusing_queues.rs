@@ -97,7 +97,7 @@ impl Scene {
             let id = self.trigger("refusing.work").await;
             until(
                 &self.platform,
-                &format!("executions WHERE id = '{id}' AND state = 'succeeded'"),
+                &format!("sexton.executions WHERE id = '{id}' AND state = 'succeeded'"),
                 1,
             )
             .await;
@@ -142,7 +142,7 @@ impl Scene {
             assert!(flawed || reason.contains("the body is not JSON"), "{reason}");
             assert_eq!(flawed, one.body == FLAWED, "{reason}");
         }
-        assert_eq!(count(&self.platform, "executions WHERE task_type = 'work'").await, 3);
+        assert_eq!(count(&self.platform, "sexton.executions WHERE task_type = 'work'").await, 3);
     }
 
     async fn end(self) {
@@ -191,7 +191,8 @@ async fn tickets_whose_delay_queue_refuses_wait_in_their_rows_and_run_once_when_
     for _ in 0..TICKETS {
         scene.trigger("refusing.rare").await;
     }
-    let handed_back = "executions WHERE task_type = 'rare' AND state = 'pending' AND attempt = 1
+    let handed_back =
+        "sexton.executions WHERE task_type = 'rare' AND state = 'pending' AND attempt = 1
         AND ticket_published_at IS NULL AND relay_after > now() + interval '5 seconds'";
     let most = TICKETS as i64 - i64::from(FILLED);
     let in_rows = async || (count(&scene.platform, handed_back).await >= most).then_some(());
@@ -204,9 +205,10 @@ async fn tickets_whose_delay_queue_refuses_wait_in_their_rows_and_run_once_when_
     scene.platform.catalogue(OTHERS);
     let mut other = scene.platform.start_worker("w2", &ENV).unwrap();
     other.ready().await;
-    let succeeded = "executions WHERE task_type = 'rare' AND state = 'succeeded' AND attempt = 1";
+    let succeeded =
+        "sexton.executions WHERE task_type = 'rare' AND state = 'succeeded' AND attempt = 1";
     until(&scene.platform, succeeded, TICKETS as i64).await;
-    let attempts = count(&scene.platform, "attempts").await;
+    let attempts = count(&scene.platform, "sexton.attempts").await;
     assert_eq!(attempts, TICKETS as i64 + 3);
     assert_sound(&other);
 }

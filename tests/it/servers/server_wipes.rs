@@ -25,12 +25,12 @@ pub(super) async fn rabbitmq_wiped(machine: Machine) {
     // Nobody takes what is published now, so that it is lost.
     platform_under_load.stops("w1").await;
     let published = "state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL";
-    platform_under_load.at_least(&format!("executions WHERE {published}"), 5).await;
+    platform_under_load.at_least(&format!("sexton.executions WHERE {published}"), 5).await;
     platform_under_load.fault();
     rabbit.wipe().await.unwrap();
     // The reconciler is patient for five minutes; let them pass, for the rows.
     sqlx::query(AssertSqlSafe(format!(
-        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+        "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
              ticket_published_at = ticket_published_at - interval '10 minutes'
          WHERE {published}"
     )))
@@ -97,11 +97,12 @@ pub(super) async fn postgresql_wiped(machine: Machine) {
     platform_under_load.every_firing_has_its_execution().await;
     platform_under_load.nothing_ran_twice();
     platform_under_load.nothing_stormed().await;
-    let succeeded =
-        platform_under_load.number("count(*) FROM executions WHERE state = 'succeeded'").await;
+    let succeeded = platform_under_load
+        .number("count(*) FROM sexton.executions WHERE state = 'succeeded'")
+        .await;
     assert_eq!(succeeded, Some((platform_under_load.ledger.keys("end").len() - before) as i64));
     let failed = platform_under_load
-        .number("count(*) FROM executions WHERE state = 'failed'")
+        .number("count(*) FROM sexton.executions WHERE state = 'failed'")
         .await
         .unwrap();
     let what = "nothing waits, and what failed is parked";

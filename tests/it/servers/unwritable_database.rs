@@ -37,7 +37,7 @@ const REFUSE_OPENS: &str = "
         PERFORM nextval('refused_opens');
         RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
     END $$;
-    CREATE TRIGGER refuse_open BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()";
+    CREATE TRIGGER refuse_open BEFORE INSERT ON sexton.attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()";
 
 fn an_hour() -> Duration {
     let minutes = std::env::var("OUTAGE_MINUTES").ok().map(|text| text.parse().unwrap());
@@ -67,7 +67,8 @@ async fn with_tickets(database: &str) -> (Platform, Program, Wire) {
 /// How many messages the tickets may be: one each, and a copy for each time that the reconciler published one again,
 /// because it had been in no main queue for five minutes.
 async fn allowed_messages(platform: &Platform) -> RangeInclusive<usize> {
-    let counting = sqlx::query_scalar("SELECT coalesce(sum(reconcile_count), 0) FROM executions");
+    let counting =
+        sqlx::query_scalar("SELECT coalesce(sum(reconcile_count), 0) FROM sexton.executions");
     let copies: i64 = counting.fetch_one(platform.store().pool()).await.unwrap();
     TICKETS as usize..=TICKETS as usize + usize::try_from(copies).unwrap()
 }
@@ -91,8 +92,9 @@ async fn returned_at_most(platform: &Platform, wire: &Wire) -> i64 {
 }
 
 async fn all_run(platform: &Platform, wire: &Wire, programs: &[&Program]) {
-    until(platform, "executions WHERE state = 'succeeded' AND attempt = 1", TICKETS.into()).await;
-    assert_eq!(count(platform, "executions").await, i64::from(TICKETS));
+    until(platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", TICKETS.into())
+        .await;
+    assert_eq!(count(platform, "sexton.executions").await, i64::from(TICKETS));
     assert_eq!(wire.depth(wire.failed()).await, 0);
     for program in programs {
         assert_sound(program);
@@ -168,7 +170,7 @@ async fn refused_opens(refusals: i64, lasts: Duration, env: &[(&str, &str)]) {
     let returned = returned_at_most(&platform, &wire).await;
     println!("MEASURED {refused} refused opens: no ticket was returned more than {returned} times");
     assert!(returned <= MAX_RETURNED, "{returned}");
-    execute(&platform, "DROP TRIGGER refuse_open ON attempts").await;
+    execute(&platform, "DROP TRIGGER refuse_open ON sexton.attempts").await;
     let mut worker = platform.start_worker("w2", env).unwrap();
     worker.ready().await;
     all_run(&platform, &wire, &[&scheduler, &worker]).await;
@@ -195,7 +197,7 @@ async fn a_database_that_refuses_opens_costs_a_ticket_no_more_deliveries_the_lon
 fn refuse_the_oldest(raise: &str) -> String {
     format!(
         "CREATE SEQUENCE refused_opens;
-         CREATE TABLE culprit AS SELECT id FROM executions ORDER BY id LIMIT 1;
+         CREATE TABLE culprit AS SELECT id FROM sexton.executions ORDER BY id LIMIT 1;
          CREATE FUNCTION refuse_open() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              IF NEW.execution_id = (SELECT id FROM culprit) THEN
                  PERFORM nextval('refused_opens');
@@ -203,7 +205,7 @@ fn refuse_the_oldest(raise: &str) -> String {
              END IF;
              RETURN NEW;
          END $$;
-         CREATE TRIGGER refuse_open BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()"
+         CREATE TRIGGER refuse_open BEFORE INSERT ON sexton.attempts FOR EACH ROW EXECUTE FUNCTION refuse_open()"
     )
 }
 
@@ -221,17 +223,17 @@ async fn one_is_refused(class: &str) -> (Platform, Program, Program, Wire) {
 /// Triggers some executions one after the other, each when the one before has run.
 async fn others_run(platform: &Platform, from: i64, to: i64) {
     for count in from..=to {
-        until(platform, "executions WHERE state = 'succeeded' AND attempt = 1", count).await;
+        until(platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", count).await;
         platform.sexton_json(&["jobs", "trigger", "unwritable.work"]).await;
     }
-    until(platform, "executions WHERE state = 'succeeded' AND attempt = 1", to + 1).await;
+    until(platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", to + 1).await;
 }
 
 #[tokio::test]
 async fn a_permanently_refused_ticket_fails_and_occupies_no_slot() {
     let (platform, scheduler, worker, wire) = one_is_refused("P0001").await;
     others_run(&platform, 1, 10).await;
-    let failed = "executions WHERE state = 'failed' AND error_class = 'unopenable'
+    let failed = "sexton.executions WHERE state = 'failed' AND error_class = 'unopenable'
                   AND error_message LIKE '%this one is refused%'";
     until(&platform, failed, 1).await;
     let parked = async || (wire.depth(wire.failed()).await == 1).then_some(());
@@ -245,8 +247,8 @@ async fn a_permanently_refused_ticket_fails_and_occupies_no_slot() {
 async fn a_temporarily_refused_ticket_waits_and_occupies_no_slot() {
     let (platform, scheduler, worker, wire) = one_is_refused("53100").await;
     others_run(&platform, 1, 20).await;
-    execute(&platform, "DROP TRIGGER refuse_open ON attempts").await;
-    until(&platform, "executions WHERE state = 'succeeded' AND attempt = 1", 22).await;
+    execute(&platform, "DROP TRIGGER refuse_open ON sexton.attempts").await;
+    until(&platform, "sexton.executions WHERE state = 'succeeded' AND attempt = 1", 22).await;
     assert_eq!((wire.depth(wire.failed()).await, wire.depth(wire.main()).await), (0, 0));
     assert_sound(&scheduler);
     assert_sound(&worker);

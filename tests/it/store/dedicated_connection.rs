@@ -96,8 +96,8 @@ async fn rows_read(connection: &mut PgConnection) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
     sqlx::query_scalar(
         "SELECT sum(t.seq_tup_read)::bigint + (SELECT sum(i.idx_tup_read)::bigint
-             FROM pg_stat_user_indexes i WHERE i.relname IN ('executions', 'attempts'))
-         FROM pg_stat_user_tables t WHERE t.relname IN ('executions', 'attempts')",
+             FROM pg_stat_user_indexes i WHERE i.schemaname = 'sexton' AND i.relname IN ('executions', 'attempts'))
+         FROM pg_stat_user_tables t WHERE t.schemaname = 'sexton' AND t.relname IN ('executions', 'attempts')",
     )
     .fetch_one(connection)
     .await
@@ -128,7 +128,7 @@ async fn a_plan_made_on_an_empty_table_does_not_scan_a_long_one() {
             assert!(read < 100, "{read}");
         } else {
             sqlx::query(
-                "INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for,
+                "INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for,
                     state, next_attempt_at, relay_after, task_type, pool, params, claimed_by, claimed_at)
                  SELECT gen_random_uuid(), $1, 'k' || n, 'i' || n, now(), 'pending', now(), now(),
                     'work', 'default', '{}', 'test:1', now() FROM generate_series(1, 20000) n",

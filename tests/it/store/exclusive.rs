@@ -17,7 +17,7 @@ async fn a_sweep_reading_rows_blocks_no_alter_table() {
         let mut altering = db.pool().begin().await.unwrap();
         for statement in [
             "SET LOCAL lock_timeout = '5s'",
-            "LOCK TABLE executions, sweep_kept IN ACCESS EXCLUSIVE MODE",
+            "LOCK TABLE sexton.executions, sexton.sweep_kept IN ACCESS EXCLUSIVE MODE",
         ] {
             sqlx::query(statement).execute(&mut *altering).await.unwrap();
         }

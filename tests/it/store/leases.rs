@@ -116,7 +116,7 @@ async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
         (&patient, Some(1_i32), "failed/2"),
         (&once, Some(2), "retrying/2"),
     ] {
-        sqlx::query("UPDATE jobs SET max_crashes = $1")
+        sqlx::query("UPDATE sexton.jobs SET max_crashes = $1")
             .bind(job)
             .execute(fixture.db.pool())
             .await
@@ -131,7 +131,10 @@ async fn a_lost_attempt_is_judged_by_the_budget_that_its_worker_wrote_down() {
             job.map_or(Some(offer.max_crashes), |n| Some(n as u32))
         );
         // A deployer who edits the job meanwhile does not change the attempt's budget.
-        sqlx::query("UPDATE jobs SET max_crashes = 5").execute(fixture.db.pool()).await.unwrap();
+        sqlx::query("UPDATE sexton.jobs SET max_crashes = 5")
+            .execute(fixture.db.pool())
+            .await
+            .unwrap();
         let seen = seen(&fixture).await;
         assert_eq!(rescue(&fixture, &LossGrounds::Unrenewed(&seen), 21).await, 1);
         assert_eq!(fixture.state(id).await, state, "{offer:?}, {job:?}");
@@ -143,7 +146,7 @@ async fn a_lost_attempt_that_was_to_be_cancelled_is_cancelled() {
     let fixture = Fixture::new().await;
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, 1, 0).await;
-    sqlx::query("UPDATE executions SET cancel_requested = true WHERE id = $1")
+    sqlx::query("UPDATE sexton.executions SET cancel_requested = true WHERE id = $1")
         .bind(id.get())
         .execute(fixture.db.pool())
         .await
@@ -180,7 +183,7 @@ async fn renewals_stay_on_their_page() {
     loop {
         sqlx::query("SELECT pg_stat_clear_snapshot()").execute(&mut *connection).await.unwrap();
         let (all, hot): (i64, i64) = sqlx::query_as(
-            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'executions'",
+            "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE schemaname = 'sexton' AND relname = 'executions'",
         )
         .fetch_one(&mut *connection)
         .await
@@ -210,11 +213,14 @@ async fn a_verdict_of_success_never_comes_from_a_rescuer() {
 #[tokio::test]
 async fn an_attempt_keeps_the_lease_that_it_was_opened_with_whatever_becomes_of_its_job() {
     let fixture = Fixture::new().await;
-    sqlx::query("UPDATE jobs SET lease_ms = 7000").execute(fixture.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET lease_ms = 7000").execute(fixture.db.pool()).await.unwrap();
     let id = fixture.claim("k").await;
     let request = request(id, 1);
     let opened = fixture.open(request, 0).await.expect("the ticket should open");
-    sqlx::query("UPDATE jobs SET lease_ms = 3600000").execute(fixture.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET lease_ms = 3600000")
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
     let again = recover(fixture.store(), &[request], LEASE).await.unwrap();
     // The worker that asks again renews for as long as whoever watches it waits.
     let leases = [opened.lease, again[0].lease, seen(&fixture).await[0].lease];

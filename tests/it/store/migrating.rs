@@ -6,7 +6,6 @@ use std::time::Duration;
 use sexton_store::schema::{MigrationSession, invalid_indexes};
 use sexton_store::{Store, StoreError, StoreOptions};
 use sexton_tests::database::TestDatabase;
-use sexton_tests::upgrade::{self, Size, migrations};
 use sqlx::SqlSafeStr as _;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnection, PgPool};
@@ -61,7 +60,7 @@ async fn a_migration_may_take_longer_than_any_statement_of_the_programs() {
         ..StoreOptions::new(db.url(), "test")
     };
     let store = Store::open(&short).unwrap();
-    let long = of(&["CREATE TABLE t (a int); SELECT pg_sleep(0.5)"]);
+    let long = of(&["CREATE TABLE sexton.t (a int); SELECT pg_sleep(0.5)"]);
     assert_eq!(migrate(&store, &long).await.unwrap(), 1);
     assert_eq!(migrate(&store, &long).await.unwrap(), 0);
     let limited = sqlx::query("SELECT pg_sleep(0.5)").execute(store.pool()).await.unwrap_err();
@@ -73,12 +72,13 @@ async fn a_migration_may_take_longer_than_any_statement_of_the_programs() {
 async fn an_index_whose_build_was_interrupted_is_valid_after_the_next_run() {
     let db = empty().await;
     let store = db.other_store().unwrap();
-    let tables = "CREATE TABLE t (a int); INSERT INTO t SELECT generate_series(1, 1000);";
-    let index = "-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS t_a ON t (a)";
+    let tables =
+        "CREATE TABLE sexton.t (a int); INSERT INTO sexton.t SELECT generate_series(1, 1000);";
+    let index = "-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS t_a ON sexton.t (a)";
     assert_eq!(migrate(&store, &of(&[tables])).await.unwrap(), 1);
     // A build waits for whoever may still read what was there before.
     let mut reader = PgConnection::connect(db.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM t LIMIT 1")
+    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM sexton.t LIMIT 1")
         .execute(&mut reader)
         .await
         .unwrap();
@@ -99,7 +99,11 @@ async fn an_index_whose_build_was_interrupted_is_valid_after_the_next_run() {
     assert_eq!(migrate(&store, &of(&[tables, index])).await.unwrap(), 1);
     assert_eq!(scalar(db.pool(), invalid).await, 0);
     assert_eq!(
-        scalar(db.pool(), "SELECT count(*) FROM pg_index WHERE indexrelid = 't_a'::regclass").await,
+        scalar(
+            db.pool(),
+            "SELECT count(*) FROM pg_index WHERE indexrelid = 'sexton.t_a'::regclass"
+        )
+        .await,
         1
     );
 }
@@ -110,11 +114,14 @@ async fn processes_that_migrate_at_once_do_not_wait_for_each_other_over_an_index
     let db = empty().await;
     let many: Vec<String> = (0..8)
         .map(|n| {
-            format!("-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS t_{n} ON t (a)")
+            format!(
+                "-- no-transaction\nCREATE INDEX CONCURRENTLY IF NOT EXISTS t_{n} ON sexton.t (a)"
+            )
         })
         .collect();
-    let texts: Vec<&str> =
-        std::iter::once("CREATE TABLE t (a int)").chain(many.iter().map(String::as_str)).collect();
+    let texts: Vec<&str> = std::iter::once("CREATE TABLE sexton.t (a int)")
+        .chain(many.iter().map(String::as_str))
+        .collect();
     let run = async || migrate(&db.other_store().unwrap(), &of(&texts)).await.unwrap();
     let (a, b, c) = tokio::join!(run(), run(), run());
     assert_eq!(a + b + c, 9);
@@ -125,36 +132,39 @@ async fn a_data_migration_runs_in_batches_and_resumes_after_an_interruption() {
     let db = empty().await;
     let store = db.other_store().unwrap();
     let texts = [
-        "CREATE TABLE t (a int PRIMARY KEY, b int); INSERT INTO t SELECT generate_series(1, 5000);",
-        "-- portions\nUPDATE t SET b = coalesce(b, 0) + 1 WHERE a IN
-            (SELECT a FROM t WHERE b IS NULL ORDER BY a LIMIT 1000)",
+        "CREATE TABLE sexton.t (a int PRIMARY KEY, b int); INSERT INTO sexton.t SELECT generate_series(1, 5000);",
+        "-- portions\nUPDATE sexton.t SET b = coalesce(b, 0) + 1 WHERE a IN
+            (SELECT a FROM sexton.t WHERE b IS NULL ORDER BY a LIMIT 1000)",
     ];
     migrate(&store, &of(&texts[..1])).await.unwrap();
     // The fourth portion comes upon a row that somebody has.
     let mut holder = PgConnection::connect(db.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN; UPDATE t SET b = b WHERE a = 3500").execute(&mut holder).await.unwrap();
+    sqlx::raw_sql("BEGIN; UPDATE sexton.t SET b = b WHERE a = 3500")
+        .execute(&mut holder)
+        .await
+        .unwrap();
     let migrating = MigrationSession::begin(&store).await.unwrap();
     let session = migrating.session();
     let both = of(&texts);
     let changing = tokio::spawn(async move { migrating.run_migrator(&both, &|_| {}).await });
-    until(db.pool(), "SELECT (count(*) = 3000)::int::bigint FROM t WHERE b = 1").await;
+    until(db.pool(), "SELECT (count(*) = 3000)::int::bigint FROM sexton.t WHERE b = 1").await;
     session.end().await;
     changing.await.unwrap().unwrap_err();
-    assert_eq!(scalar(db.pool(), "SELECT count(*) FROM t WHERE b = 1").await, 3_000);
-    assert_eq!(scalar(db.pool(), "SELECT max(version) FROM _sqlx_migrations").await, 1);
+    assert_eq!(scalar(db.pool(), "SELECT count(*) FROM sexton.t WHERE b = 1").await, 3_000);
+    assert_eq!(scalar(db.pool(), "SELECT max(version) FROM sexton._sqlx_migrations").await, 1);
     holder.close().await.unwrap();
     assert_eq!(migrate(&store, &of(&texts)).await.unwrap(), 1);
-    assert_eq!(scalar(db.pool(), "SELECT count(*) FROM t WHERE b = 1").await, 5_000);
+    assert_eq!(scalar(db.pool(), "SELECT count(*) FROM sexton.t WHERE b = 1").await, 5_000);
 }
 
 #[tokio::test]
 async fn a_migration_waits_for_a_busy_table_without_blocking_others() {
     let db = empty().await;
     let store = db.other_store().unwrap();
-    let texts = ["CREATE TABLE t (a int)", "ALTER TABLE t ADD COLUMN b int"];
+    let texts = ["CREATE TABLE sexton.t (a int)", "ALTER TABLE sexton.t ADD COLUMN b int"];
     migrate(&store, &of(&texts[..1])).await.unwrap();
     let mut reader = PgConnection::connect(db.url()).await.unwrap();
-    sqlx::raw_sql("BEGIN; SELECT FROM t").execute(&mut reader).await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT FROM sexton.t").execute(&mut reader).await.unwrap();
     let tried = std::sync::Arc::new(tokio::sync::Notify::new());
     let migrating = MigrationSession::begin(&store).await.unwrap();
     let (both, told) = (of(&texts), std::sync::Arc::clone(&tried));
@@ -168,80 +178,6 @@ async fn a_migration_waits_for_a_busy_table_without_blocking_others() {
     tokio::time::timeout(DEADLINE, tried.notified()).await.unwrap();
     reader.close().await.unwrap();
     assert_eq!(changing.await.unwrap().unwrap(), 1);
-}
-
-/// What 0010 does at its end, at once and in portions, with a crash between two of them and a job that is
-/// applied anew meanwhile.
-#[tokio::test]
-async fn the_ledger_rows_are_the_same_written_at_once_or_in_batches() {
-    let (at_once, portions) = (empty().await, empty().await);
-    let migrator = migrations().await.unwrap();
-    let jobs = "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
-            misfire_window_ms, misfire_limit, timeout_ms, revision, created_at, updated_at)
-        SELECT lpad(to_hex(n), 32, '0')::uuid, 'job' || n, 'none', 'work', '{}', 'default', 'allow', 'skip', 0, 1,
-            60000, 1 + n % 3, to_timestamp(n), to_timestamp(100000 + n) FROM generate_series(1, 5000) n;
-        INSERT INTO operator_actions (at, actor, action, job_id)
-        SELECT to_timestamp(200000), 'ann', 'apply', id FROM jobs WHERE revision = 3;";
-    for db in [&at_once, &portions] {
-        migrator.run_to(9, db.pool()).await.unwrap();
-        sqlx::raw_sql(jobs).execute(db.pool()).await.unwrap();
-    }
-    migrator.run(at_once.pool()).await.unwrap();
-    let store = portions.other_store().unwrap();
-    let anew = async |name: &str| {
-        let text = format!(
-            "UPDATE jobs SET revision = revision + 1, updated_at = to_timestamp(300000) WHERE name = '{name}'"
-        );
-        sqlx::raw_sql(AssertSqlSafe(text)).execute(portions.pool()).await.unwrap();
-    };
-    // Ended before the first portion, which reads what somebody has; then before the second.
-    for (held, reached) in [
-        (
-            "LOCK TABLE operator_actions",
-            "SELECT (to_regclass('job_revisions') IS NOT NULL)::int::bigint",
-        ),
-        (
-            "SELECT FROM jobs WHERE name = 'job3000' FOR UPDATE",
-            "SELECT (count(*) >= 2000)::int::bigint FROM job_revisions",
-        ),
-    ] {
-        let mut holder = PgConnection::connect(portions.url()).await.unwrap();
-        sqlx::raw_sql(AssertSqlSafe(format!("BEGIN; {held}"))).execute(&mut holder).await.unwrap();
-        let migrating = MigrationSession::begin(&store).await.unwrap();
-        let session = migrating.session();
-        let changing = tokio::spawn(async move { migrating.run(&|_| {}).await });
-        until(portions.pool(), reached).await;
-        session.end().await;
-        changing.await.unwrap().unwrap_err();
-        holder.close().await.unwrap();
-        anew("job4000").await;
-    }
-    store.migrate().await.unwrap();
-    store.check_schema().await.unwrap();
-    let rows = async |db: &TestDatabase, and: &str| -> Vec<String> {
-        let question =
-            format!("SELECT r::text FROM job_revisions r {and} ORDER BY job_id, revision");
-        sqlx::query_scalar(AssertSqlSafe(question)).fetch_all(db.pool()).await.unwrap()
-    };
-    let as_before = "WHERE valid_from <> to_timestamp(300000)";
-    let expected = rows(&at_once, "").await;
-    assert_eq!(expected.len(), 5_000);
-    assert_eq!(rows(&portions, as_before).await, expected);
-    assert_eq!(rows(&portions, "").await.len(), 5_002);
-    let left = "SELECT count(*) FROM pg_proc WHERE proname = 'remember_former_revision'";
-    assert_eq!(scalar(portions.pool(), left).await, 0);
-}
-
-/// `make bench-migrate`, in little. The limit is the promise's; at this size only a table that is held would
-/// come near it.
-#[tokio::test]
-async fn nothing_is_claimed_late_while_an_earlier_schema_is_migrated() {
-    let db = empty().await;
-    let size = Size { from: 9, jobs: 20_000, executions: 20_000 };
-    upgrade::prepare(db.url(), size, |_| {}).await.unwrap();
-    let done = upgrade::upgrade(db.url(), size, |_| {}).await.unwrap();
-    assert!(done.applied >= 11 && done.late.len() > 20, "{done:?}");
-    assert!(done.latest() < Duration::from_secs(2), "{:?}", done.latest());
 }
 
 #[tokio::test]

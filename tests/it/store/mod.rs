@@ -56,7 +56,7 @@ impl Fixture {
         let db = TestDatabase::create().await.unwrap();
         let job = JobId::new(Uuid::now_v7());
         sqlx::query(
-            "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap,
+            "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap,
                 misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
              VALUES ($1, 'the.job', 'none', 'work', '{\"a\": 1}', 'default', 'allow', 'skip', 0, 1,
                 60000, now(), now())",
@@ -101,7 +101,7 @@ impl Fixture {
     /// Tells who the worker is.
     pub(crate) async fn introduce(&self, name: &str) {
         sqlx::query(
-            "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+            "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
              VALUES ($1, 'worker', $2, 1, '0', now(), now())",
         )
         .bind(self.worker.get())
@@ -131,7 +131,7 @@ impl Fixture {
     /// Somebody else has the row locked, until the transaction that is returned ends.
     pub(crate) async fn locked(&self, id: ExecutionId) -> Transaction<'static, Postgres> {
         let mut other = self.db.pool().begin().await.unwrap();
-        sqlx::query("SELECT FROM executions WHERE id = $1 FOR NO KEY UPDATE")
+        sqlx::query("SELECT FROM sexton.executions WHERE id = $1 FOR NO KEY UPDATE")
             .bind(id.get())
             .execute(&mut *other)
             .await
@@ -141,7 +141,7 @@ impl Fixture {
 
     /// A column of an execution as text.
     pub(crate) async fn column(&self, id: ExecutionId, column: &str) -> Option<String> {
-        let statement = format!("SELECT {column}::text FROM executions WHERE id = $1");
+        let statement = format!("SELECT {column}::text FROM sexton.executions WHERE id = $1");
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(id.get())
             .fetch_one(self.db.pool())
@@ -159,7 +159,7 @@ impl Fixture {
     /// `number:outcome` of its attempts, in order.
     pub(crate) async fn attempts(&self, id: ExecutionId) -> Vec<String> {
         sqlx::query_scalar(
-            "SELECT number || ':' || coalesce(outcome, 'open') FROM attempts
+            "SELECT number || ':' || coalesce(outcome, 'open') FROM sexton.attempts
              WHERE execution_id = $1 ORDER BY number",
         )
         .bind(id.get())

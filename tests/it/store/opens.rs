@@ -140,7 +140,7 @@ async fn a_parked_ticket_that_was_moved_by_hand_is_a_requeue() {
     // Moved twice, it runs once.
     assert!(fixture.open(request(id, 2), 2).await.is_none());
     let audited: Vec<String> = sqlx::query_scalar(
-        "SELECT actor || ' ' || action FROM operator_actions WHERE execution_id = $1",
+        "SELECT actor || ' ' || action FROM sexton.operator_actions WHERE execution_id = $1",
     )
     .bind(id.get())
     .fetch_all(fixture.db.pool())

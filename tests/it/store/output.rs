@@ -147,8 +147,8 @@ async fn output_goes_with_its_attempt() {
     let id = fixture.claim("k").await;
     let held = fixture.opened(id, AttemptNumber::FIRST.get(), 0).await;
     wrote(&fixture, held, part(vec![chunk(1, "one")])).await;
-    sqlx::query("DELETE FROM attempts").execute(fixture.db.pool()).await.unwrap();
-    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM attempt_output")
+    sqlx::query("DELETE FROM sexton.attempts").execute(fixture.db.pool()).await.unwrap();
+    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM sexton.attempt_output")
         .fetch_one(fixture.db.pool())
         .await
         .unwrap();

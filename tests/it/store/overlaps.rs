@@ -26,7 +26,7 @@ impl Fixture {
     /// The job has this policy, and a firing that is due.
     async fn due(&self, overlap: &str) {
         sqlx::query(
-            "UPDATE jobs SET overlap = $1, schedule_kind = 'every', schedule_expression = '1m',
+            "UPDATE sexton.jobs SET overlap = $1, schedule_kind = 'every', schedule_expression = '1m',
                  next_fire_at = $2",
         )
         .bind(overlap)
@@ -144,7 +144,8 @@ async fn the_previous_version_cannot_record_the_success_of_a_replaced_execution(
     let (id, _) = running(&fixture, "k").await;
     fixture.replaced().await;
     for state in ["succeeded", "failed"] {
-        let settle = "UPDATE executions SET state = $2, finished_at = now(), worker_id = NULL,
+        let settle =
+            "UPDATE sexton.executions SET state = $2, finished_at = now(), worker_id = NULL,
              open_token = NULL, lease_until = NULL WHERE id = $1";
         let done = sqlx::query(settle).bind(id.get()).bind(state).execute(fixture.db.pool()).await;
         let error = done.unwrap_err().to_string();
@@ -233,7 +234,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
     // Dropped, it would be undone some time later, and hold the job until then.
     assert!(early.commit().await.unwrap().is_empty());
     sqlx::query(
-        "UPDATE executions SET replaced_by = NULL, state = 'cancelled', finished_at = now(),
+        "UPDATE sexton.executions SET replaced_by = NULL, state = 'cancelled', finished_at = now(),
              worker_id = NULL, open_token = NULL, lease_until = NULL WHERE id = $1",
     )
     .bind(other.get())
@@ -252,7 +253,7 @@ async fn a_requeued_execution_waits_for_its_turn_and_a_copy_of_its_ticket_opens_
 async fn a_trigger_waits_only_where_executions_run_one_at_a_time_and_one_is_under_way() {
     let fixture = Fixture::new().await;
     for (policy, waits) in [("allow", [false; 2]), ("skip", [false; 2]), ("queue", [false, true])] {
-        sqlx::query("DELETE FROM executions").execute(fixture.db.pool()).await.unwrap();
+        sqlx::query("DELETE FROM sexton.executions").execute(fixture.db.pool()).await.unwrap();
         fixture.due(policy).await;
         for (key, waits) in ["one", "two"].into_iter().zip(waits) {
             let request = Trigger {
@@ -273,7 +274,7 @@ async fn a_trigger_waits_only_where_executions_run_one_at_a_time_and_one_is_unde
     assert_eq!(
         fixture
             .number(
-                "SELECT count(*) FROM executions WHERE waits = 'turn'
+                "SELECT count(*) FROM sexton.executions WHERE waits = 'turn'
          AND state = 'pending' AND replaced_by IS NULL"
             )
             .await,

@@ -13,7 +13,7 @@ async fn rows(fixture: &Fixture, id: ExecutionId) -> (Value, Value) {
     sqlx::query_as(
         "SELECT to_jsonb(e) - '{id, execution_key, idempotency_key, started_at, claimed_at}'::text[],
                 to_jsonb(a) - '{execution_id, opened_at}'::text[]
-         FROM executions e JOIN attempts a ON a.execution_id = e.id WHERE e.id = $1",
+         FROM sexton.executions e JOIN sexton.attempts a ON a.execution_id = e.id WHERE e.id = $1",
     )
     .bind(id.get())
     .fetch_one(fixture.db.pool())
@@ -38,7 +38,7 @@ async fn a_plain_success_writes_what_any_settlement_writes() {
         }
         // What a cancel that came too late, and an attempt before, have left in the rows.
         sqlx::query(
-            "UPDATE executions SET cancel_requested = true, error_class = 'exit_1',
+            "UPDATE sexton.executions SET cancel_requested = true, error_class = 'exit_1',
                 error_message = 'before', fingerprint = 'f0' WHERE id <> $1",
         )
         .bind(ids[2].get())
@@ -66,7 +66,7 @@ async fn each_plain_success_has_its_own_result() {
     }
     let id = |place: usize| ends[place].fence.execution_id;
     assert!(matches!(fixture.settle(ends[1].fence, fail(), 1).await, SettleOutcome::Done { .. }));
-    sqlx::query("UPDATE executions SET replaced_by = $2 WHERE id = $1")
+    sqlx::query("UPDATE sexton.executions SET replaced_by = $2 WHERE id = $1")
         .bind(id(3).get())
         .bind(id(4).get())
         .execute(fixture.db.pool())

@@ -31,7 +31,7 @@ const HISTORY: i64 = 200_000;
 /// 201 jobs; the first has all the history, the others never ran. Returns their ids.
 async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
     let jobs: Vec<Uuid> = sqlx::query_scalar(
-        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap,
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap,
             misfire_policy, misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
          SELECT gen_random_uuid(), 'job.' || n, 'none', 'work', '{}', 'default', 'allow', 'skip', 0,
             1, 60000, now(), now()
@@ -42,7 +42,7 @@ async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
     .unwrap();
     // Ids ascend with the time of the claim, as version 7 has it.
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
             params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at)
          SELECT lpad(to_hex(n), 32, '0')::uuid, $1, n::text, at, 'succeeded', 'work', 'default',
             '{}', n::text, 'test:1', at, at, at
@@ -53,7 +53,7 @@ async fn ordinary_history(db: &TestDatabase) -> Vec<Uuid> {
     .execute(db.pool())
     .await
     .unwrap();
-    sqlx::query("ANALYZE executions, jobs").execute(db.pool()).await.unwrap();
+    sqlx::query("ANALYZE sexton.executions, sexton.jobs").execute(db.pool()).await.unwrap();
     jobs
 }
 
@@ -110,14 +110,14 @@ async fn attempt_durations_are_read_from_a_job_s_last_executions_only() {
     let db = TestDatabase::create().await.unwrap();
     let jobs = ordinary_history(&db).await;
     sqlx::query(
-        "INSERT INTO attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
          SELECT id, 1, gen_random_uuid(), claimed_at, claimed_at + '1s'::interval, 'succeeded'
-         FROM executions",
+         FROM sexton.executions",
     )
     .execute(db.pool())
     .await
     .unwrap();
-    sqlx::query("ANALYZE attempts").execute(db.pool()).await.unwrap();
+    sqlx::query("ANALYZE sexton.attempts").execute(db.pool()).await.unwrap();
     let bind: Bind<'_> = &|query| query.bind(jobs.clone()).bind(200_i64);
     assert_reads_few(&db, RUN_TIMES, 700.0, bind).await;
     let plan = explain(&db, RUN_TIMES, false, bind).await.to_string();
@@ -161,7 +161,7 @@ async fn a_query_for_waiting_executions_does_not_read_the_history() {
     let jobs = ordinary_history(&db).await;
     for waiters in [0_i64, 40] {
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at, waits)
              SELECT gen_random_uuid(), job, 'w', now(), 'pending', 'work', 'default', '{}', 'w', 'test:1',
                 now(), '9999-01-01', now(), 'queue' FROM unnest($1::uuid[]) job LIMIT $2",
@@ -172,7 +172,8 @@ async fn a_query_for_waiting_executions_does_not_read_the_history() {
         .await
         .unwrap();
         let plan = explain(&db, LOOK_FOR_WAITERS, true, &|query| query.bind(500_i64)).await;
-        let small = ["executions_owed", "executions_unpublished", "executions_under_way"];
+        let small =
+            ["executions_unpublished_nominal", "executions_unpublished", "executions_under_way"];
         for scan in scans(&plan) {
             let index = scan["Index Name"].as_str().unwrap_or("none");
             let heap = scan["Node Type"] == "Bitmap Heap Scan";
@@ -192,7 +193,7 @@ async fn a_page_continues_after_the_previous_one_even_if_that_row_is_gone() {
         let execution = NewExecution::new(job, State::Succeeded, at(hour * 3_600));
         ids.push(execution.insert(fixture.db.pool()).await.unwrap().get());
     }
-    sqlx::query("DELETE FROM executions WHERE id = $1")
+    sqlx::query("DELETE FROM sexton.executions WHERE id = $1")
         .bind(ids[2])
         .execute(fixture.db.pool())
         .await
@@ -229,9 +230,9 @@ async fn open_attempts_are_read_by_their_own_index_and_their_leases_by_key() {
     let db = TestDatabase::create().await.unwrap();
     ordinary_history(&db).await;
     sqlx::query(
-        "INSERT INTO attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
+        "INSERT INTO sexton.attempts (execution_id, number, worker_id, opened_at, finished_at, outcome)
          SELECT id, 1, gen_random_uuid(), claimed_at, claimed_at + '1s'::interval, 'succeeded'
-         FROM executions",
+         FROM sexton.executions",
     )
     .execute(db.pool())
     .await
@@ -241,11 +242,11 @@ async fn open_attempts_are_read_by_their_own_index_and_their_leases_by_key() {
     // Whatever is known of the tables: nothing new, then how it is, then that many run.
     for prepare in [
         "SELECT 1",
-        "ANALYZE executions, attempts",
-        "UPDATE executions SET state = 'running', finished_at = NULL, worker_id = gen_random_uuid(),
+        "ANALYZE sexton.executions, sexton.attempts",
+        "UPDATE sexton.executions SET state = 'running', finished_at = NULL, worker_id = gen_random_uuid(),
              open_token = gen_random_uuid(), lease_until = now()
-         WHERE id IN (SELECT id FROM executions ORDER BY id DESC LIMIT 20000)",
-        "ANALYZE executions, attempts",
+         WHERE id IN (SELECT id FROM sexton.executions ORDER BY id DESC LIMIT 20000)",
+        "ANALYZE sexton.executions, sexton.attempts",
     ] {
         sqlx::raw_sql(prepare).execute(db.pool()).await.unwrap();
         let plan = explain(&db, READ_RUNNING, false, bind).await;
@@ -267,18 +268,18 @@ async fn failed_executions_are_counted_without_reading_them_and_as_many_as_there
     ordinary_history(&db).await;
     // Failed in two groups, some not in one yet, some not published, some discarded, others not failed any more.
     for sql in [
-        "UPDATE executions SET state = 'failed', outcome = 'failed', ticket_published_at = now(),
+        "UPDATE sexton.executions SET state = 'failed', outcome = 'failed', ticket_published_at = now(),
              fingerprint = CASE WHEN id < lpad(to_hex(10000), 32, '0')::uuid THEN '0000000000000001'
                                 ELSE '0000000000000002' END
          WHERE id < lpad(to_hex(12000), 32, '0')::uuid",
-        "UPDATE executions SET ticket_published_at = NULL WHERE state = 'failed'
+        "UPDATE sexton.executions SET ticket_published_at = NULL WHERE state = 'failed'
              AND id < lpad(to_hex(50), 32, '0')::uuid",
-        "UPDATE executions SET state = 'discarded' WHERE state = 'failed'
+        "UPDATE sexton.executions SET state = 'discarded' WHERE state = 'failed'
              AND id >= lpad(to_hex(11900), 32, '0')::uuid",
-        "UPDATE failures_fill SET done_at = now()",
-        "UPDATE executions SET fingerprint = NULL WHERE state = 'failed'
+        "UPDATE sexton.failures_fill SET done_at = now()",
+        "UPDATE sexton.executions SET fingerprint = NULL WHERE state = 'failed'
              AND id >= lpad(to_hex(11890), 32, '0')::uuid",
-        "ANALYZE executions, failures, failure_changes",
+        "ANALYZE sexton.executions, sexton.failures, sexton.failure_changes",
     ] {
         sqlx::raw_sql(sql).execute(db.pool()).await.unwrap();
     }
@@ -286,15 +287,17 @@ async fn failed_executions_are_counted_without_reading_them_and_as_many_as_there
     assert_eq!(count_failed(db.store()).await.unwrap(), expected, "before they are added up");
     while aggregate(db.store(), 100_000, None).await.unwrap().changes > 0 {}
     assert_eq!(count_failed(db.store()).await.unwrap(), expected);
-    sqlx::raw_sql("ANALYZE executions, failures, failure_changes, failure_counts")
-        .execute(db.pool())
-        .await
-        .unwrap();
+    sqlx::raw_sql(
+        "ANALYZE sexton.executions, sexton.failures, sexton.failure_changes, sexton.failure_counts",
+    )
+    .execute(db.pool())
+    .await
+    .unwrap();
     let plan = explain(&db, COUNT_FAILED, true, &|query| query).await;
     let read = rows_read(&plan);
     assert!(read <= 200.0, "{read} rows were read: {plan:#}");
     // Until what failed before there was an index is read in, all of them are, which shows that this is seen.
-    let unfilled = "UPDATE failures_fill SET done_at = NULL";
+    let unfilled = "UPDATE sexton.failures_fill SET done_at = NULL";
     sqlx::raw_sql(unfilled).execute(db.pool()).await.unwrap();
     assert_eq!(count_failed(db.store()).await.unwrap(), expected);
     let plan = explain(&db, COUNT_FAILED, true, &|query| query).await;

@@ -22,7 +22,7 @@ fn pending(pool: &str) -> Destination {
 /// Adds unpublished rows to a pool, with this `relay_after`, a second apart.
 async fn rows(f: &Fixture, pool: &str, count: i64, relay_after: &str, waits: Option<&str>) {
     let statement = format!(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool,
             params, idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at, waits)
          SELECT gen_random_uuid(), $1, $2 || $5::text || n, $3 + n * interval '1 s', 'pending', 'work', $2,
             '{{}}', 'k', 'test:1', $3, {relay_after}, $3, $6 FROM generate_series(1, $4) n"
@@ -79,7 +79,7 @@ async fn a_hundred_thousand_rows_that_are_not_due_or_refused_cost_a_round_nothin
     }
     let none = round_reads(&f.db, &["busy", "other"]).await;
     // Older by their nominal time than what is due, so the order of the nominal times finds them first.
-    sqlx::query("UPDATE executions SET scheduled_for = scheduled_for + interval '1 year'")
+    sqlx::query("UPDATE sexton.executions SET scheduled_for = scheduled_for + interval '1 year'")
         .execute(f.db.pool())
         .await
         .unwrap();
@@ -88,7 +88,7 @@ async fn a_hundred_thousand_rows_that_are_not_due_or_refused_cost_a_round_nothin
     rows(&f, "busy", third, "$3 + n * interval '1 h'", None).await;
     rows(&f, "full", third, "$3 + interval '5 min'", None).await;
     // With what PostgreSQL knew of the table before, and with what it knows then.
-    for analyze in ["SELECT 1", "ANALYZE executions"] {
+    for analyze in ["SELECT 1", "ANALYZE sexton.executions"] {
         sqlx::raw_sql(analyze).execute(f.db.pool()).await.unwrap();
         let read = round_reads(&f.db, &["busy", "other"]).await;
         println!("MEASURED a round reads {none} rows by itself, {read} among {WAITING}");
@@ -138,9 +138,9 @@ async fn destinations_are_found_in_turns_whatever_they_hold() {
 async fn a_postponement_finds_only_the_revision_that_was_tried_and_an_unpublished_ticket() {
     let f = Fixture::new().await;
     let ids = [f.claim("moved").await, f.claim("published").await, f.claim("refused").await];
-    let sql = "UPDATE executions SET rev = rev + 1 WHERE id = $1";
+    let sql = "UPDATE sexton.executions SET rev = rev + 1 WHERE id = $1";
     sqlx::query(sql).bind(ids[0].get()).execute(f.db.pool()).await.unwrap();
-    let sql = "UPDATE executions SET ticket_published_at = now() WHERE id = $1";
+    let sql = "UPDATE sexton.executions SET ticket_published_at = now() WHERE id = $1";
     sqlx::query(sql).bind(ids[1].get()).execute(f.db.pool()).await.unwrap();
     let all = ids.map(|execution_id| PostponedTicket { execution_id, rev: 1, wait_ms: 5_000 });
     let before = f.column(ids[0], "relay_after").await;

@@ -1,8 +1,7 @@
 //! The schema repeats the model's table of states; here the two are held against each other.
 
 use sexton_model::state::{Cause, State, next};
-use sexton_tests::database::TestDatabase;
-use sexton_tests::factory::NewJob;
+use sexton_tests::database::{TestDatabase, migrator};
 
 use super::{Fixture, at, request};
 
@@ -25,7 +24,7 @@ fn row(state: State) -> String {
 }
 
 async fn set(fixture: &Fixture, id: sexton_model::id::ExecutionId, assignments: &str) -> bool {
-    let statement = format!("UPDATE executions SET {assignments} WHERE id = $1");
+    let statement = format!("UPDATE sexton.executions SET {assignments} WHERE id = $1");
     sqlx::query(sqlx::AssertSqlSafe(statement))
         .bind(id.get())
         .execute(fixture.db.pool())
@@ -67,14 +66,16 @@ async fn a_row_cannot_be_half_in_a_state() {
 #[tokio::test]
 async fn operator_actions_cannot_be_changed() {
     let fixture = Fixture::new().await;
-    sqlx::query("INSERT INTO operator_actions (at, actor, action) VALUES (now(), 'me', 'discard')")
-        .execute(fixture.db.pool())
-        .await
-        .unwrap();
+    sqlx::query(
+        "INSERT INTO sexton.operator_actions (at, actor, action) VALUES (now(), 'me', 'discard')",
+    )
+    .execute(fixture.db.pool())
+    .await
+    .unwrap();
     for statement in [
-        "UPDATE operator_actions SET actor = 'you'",
-        "DELETE FROM operator_actions",
-        "TRUNCATE operator_actions",
+        "UPDATE sexton.operator_actions SET actor = 'you'",
+        "DELETE FROM sexton.operator_actions",
+        "TRUNCATE sexton.operator_actions",
     ] {
         let error = sqlx::query(statement).execute(fixture.db.pool()).await.unwrap_err();
         assert!(error.to_string().contains("append-only"), "{statement}: {error}");
@@ -87,7 +88,7 @@ async fn every_column_has_a_comment() {
     let silent: Vec<String> = sqlx::query_scalar(
         "SELECT c.relname || '.' || a.attname FROM pg_class c
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+         WHERE c.relkind = 'r' AND c.relnamespace = 'sexton'::regnamespace
            AND c.relname <> '_sqlx_migrations' AND col_description(c.oid, a.attnum) IS NULL",
     )
     .fetch_all(db.pool())
@@ -96,44 +97,16 @@ async fn every_column_has_a_comment() {
     assert_eq!(silent, Vec::<String>::new());
 }
 
-/// What nobody can decide again holds up the way down.
-#[tokio::test]
-async fn going_down_refuses_where_it_would_lose_a_decision() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
-    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
-    let (asks, asks_no_more) =
-        ("UPDATE jobs SET verify_task = 'asked'", "UPDATE jobs SET verify_task = NULL");
-    let waits = "INSERT INTO raw_messages (digest, kind, reason, body, body_bytes, properties, first_seen, last_seen,
-            copies, discard_at, discard_by, discard_reason, gone_at, restore_at)
-        VALUES (sha256('x'), 'unreadable', 'no JSON', 'x', 1, '{}', now(), now(), 1, now(), 'ann', 'junk',
-            now(), now())";
-    let back = "DELETE FROM raw_messages";
-    for (decided, said, undecided) in
-        [(asks, "jobs with a verify task", asks_no_more), (waits, "wait to be put back", back)]
-    {
-        let db = TestDatabase::create().await.unwrap();
-        NewJob::new("a.b").insert(db.pool()).await.unwrap();
-        sqlx::query(decided).execute(db.pool()).await.unwrap();
-        // Its session keeps the migrator's lock after an error.
-        let refusing = db.other_store().unwrap();
-        let refused = migrator.undo(refusing.pool(), 0).await.unwrap_err();
-        refusing.pool().close().await;
-        assert!(refused.to_string().contains(said), "{refused}");
-        sqlx::query(undecided).execute(db.pool()).await.unwrap();
-        migrator.undo(db.pool(), 0).await.unwrap();
-    }
-}
-
 #[tokio::test]
 async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
     let db = TestDatabase::create().await.unwrap();
     assert_eq!(db.store().migrate().await.unwrap(), 0);
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
-    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
+    let migrator = migrator().await.unwrap();
     migrator.undo(db.pool(), 0).await.unwrap();
     let left: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'S') AND relname <> '_sqlx_migrations'
-         AND relnamespace = 'public'::regnamespace",
+        "SELECT (SELECT count(*) FROM pg_class WHERE relkind IN ('r', 'S') AND relname <> '_sqlx_migrations'
+                 AND relnamespace = 'sexton'::regnamespace)
+              + (SELECT count(*) FROM pg_proc WHERE pronamespace = 'sexton'::regnamespace)",
     )
     .fetch_one(db.pool())
     .await
@@ -145,34 +118,9 @@ async fn migrations_go_down_and_up_again_and_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn going_down_records_what_is_set_aside_and_leaves_cursors_on_nominal_times() {
-    let db = TestDatabase::create().await.unwrap();
-    NewJob::new("a.b").cron("0 * * * *", at(3_600)).insert(db.pool()).await.unwrap();
-    sqlx::raw_sql(
-        "UPDATE jobs SET next_nominal_at = next_fire_at, next_fire_at = next_fire_at + interval '5 minutes';
-         INSERT INTO held_firings SELECT id, to_timestamp(0), to_timestamp(7200), 3, now() FROM jobs",
-    )
-    .execute(db.pool())
-    .await
-    .unwrap();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
-    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
-    migrator.undo(db.pool(), 10).await.unwrap();
-    let left: (String, i32, bool) = sqlx::query_as(
-        "SELECT g.reason, g.count, j.next_fire_at = $1 FROM gaps g JOIN jobs j ON j.id = g.job_id",
-    )
-    .bind(at(3_600))
-    .fetch_one(db.pool())
-    .await
-    .unwrap();
-    assert_eq!(left, ("held".to_owned(), 3, true));
-}
-
-#[tokio::test]
 async fn two_processes_may_migrate_at_once() {
     let db = TestDatabase::create().await.unwrap();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../migrations");
-    let migrator = sqlx::migrate::Migrator::new(folder).await.unwrap();
+    let migrator = migrator().await.unwrap();
     migrator.undo(db.pool(), 0).await.unwrap();
     let other = db.other_store().unwrap();
     let (one, two) = tokio::join!(db.store().migrate(), other.migrate());
@@ -187,7 +135,7 @@ async fn an_open_leaves_exactly_the_states_that_the_table_lets_it_leave() {
     for state in State::ALL {
         let id = fixture.claim(state.as_str()).await;
         assert!(set(&fixture, id, &row(state)).await);
-        sqlx::query("UPDATE executions SET next_attempt_at = $1 WHERE id = $2 AND next_attempt_at IS NOT NULL")
+        sqlx::query("UPDATE sexton.executions SET next_attempt_at = $1 WHERE id = $2 AND next_attempt_at IS NOT NULL")
             .bind(at(0))
             .bind(id.get())
             .execute(fixture.db.pool())

@@ -12,7 +12,7 @@ use sexton_store::{StoreError, attempts};
 use super::{Fixture, at, fail, n, retry, settlement};
 
 async fn request_cancel(fixture: &Fixture, id: sexton_model::id::ExecutionId) {
-    sqlx::query("UPDATE executions SET cancel_requested = true WHERE id = $1")
+    sqlx::query("UPDATE sexton.executions SET cancel_requested = true WHERE id = $1")
         .bind(id.get())
         .execute(fixture.db.pool())
         .await

@@ -14,7 +14,10 @@ use super::{Fixture, LEASE, at, fail, n, request, retry};
 /// The job wants its firings to be begun within ten seconds.
 async fn fixture() -> Fixture {
     let fixture = Fixture::new().await;
-    sqlx::query("UPDATE jobs SET stale_after_ms = 10000").execute(fixture.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET stale_after_ms = 10000")
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
     fixture
 }
 
@@ -48,14 +51,14 @@ async fn a_firing_that_is_opened_too_late_is_skipped_and_one_on_the_last_instant
         assert_eq!(fixture.attempts(id).await, [""; 0]);
         assert_eq!(fixture.column(id, "started_at").await, None);
         let finished: DateTime<Utc> =
-            sqlx::query_scalar("SELECT finished_at FROM executions WHERE id = $1")
+            sqlx::query_scalar("SELECT finished_at FROM sexton.executions WHERE id = $1")
                 .bind(id.get())
                 .fetch_one(fixture.db.pool())
                 .await
                 .unwrap();
         assert_eq!(finished, at(second));
     }
-    sqlx::query("DELETE FROM executions").execute(fixture.db.pool()).await.unwrap();
+    sqlx::query("DELETE FROM sexton.executions").execute(fixture.db.pool()).await.unwrap();
     let id = fire(&fixture, &hourly()).await;
     assert_eq!(open_batch(&fixture, &[request(id, 1)], 10).await.opened.len(), 1);
 }
@@ -105,7 +108,10 @@ async fn triggers_tasks_of_others_and_what_was_begun_before_never_come_too_late(
     let fixture = fixture().await;
     // A trigger, and a caller's own key that looks like a firing's.
     let own = fixture.claim("cron-of-my-own").await;
-    sqlx::query("UPDATE executions SET own_key = true").execute(fixture.db.pool()).await.unwrap();
+    sqlx::query("UPDATE sexton.executions SET own_key = true")
+        .execute(fixture.db.pool())
+        .await
+        .unwrap();
     for id in [fixture.claim("manual-2").await, fixture.claim("foreign-2").await, own] {
         assert_eq!(open_batch(&fixture, &[request(id, 1)], 3_600).await.opened.len(), 1);
     }

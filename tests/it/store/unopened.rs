@@ -143,7 +143,7 @@ async fn moving_the_parked_ticket_of_an_unopened_failure_is_a_requeue() {
     fixture.opened(id, 2, 2).await;
     assert_eq!(fixture.attempts(id).await, ["2:open"]);
     let audited: Vec<String> =
-        sqlx::query_scalar("SELECT action FROM operator_actions WHERE execution_id = $1")
+        sqlx::query_scalar("SELECT action FROM sexton.operator_actions WHERE execution_id = $1")
             .bind(id.get())
             .fetch_all(fixture.db.pool())
             .await

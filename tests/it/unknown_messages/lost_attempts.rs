@@ -17,14 +17,14 @@ async fn bereaved(lease: &str) -> Platform {
     let mut worker = platform.start_worker("w1", &JSON).unwrap();
     let done = platform.sexton(&["jobs", "trigger", "a.b"]).await;
     assert!(done.status.success(), "{done}");
-    until(&platform, "executions WHERE state = 'running'", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running'", 1).await;
     scheduler.kill();
     worker.kill();
     platform
 }
 
 async fn assert_logged_once(platform: &Platform, mut heir: Program) {
-    until(platform, "executions WHERE state = 'failed' AND error_class = 'lost'", 1).await;
+    until(platform, "sexton.executions WHERE state = 'failed' AND error_class = 'lost'", 1).await;
     let told = async || (!parked(&platform.logs()).is_empty()).then_some(());
     platform.eventually("the task is told of", FINAL_TIMEOUT, told).await;
     heir.terminate();
@@ -46,7 +46,7 @@ async fn a_task_parked_by_the_successor_of_a_dead_worker_is_logged() {
 async fn a_task_parked_by_a_later_scheduler_is_logged() {
     let platform = bereaved("1s").await;
     // The lease is over, and the scheduler that saw it begin is gone.
-    until(&platform, "executions WHERE state = 'running' AND lease_until < now()", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running' AND lease_until < now()", 1).await;
     let heir = platform.start_scheduler("s2", &JSON).unwrap();
     assert_logged_once(&platform, heir).await;
 }
@@ -54,7 +54,7 @@ async fn a_task_parked_by_a_later_scheduler_is_logged() {
 #[tokio::test]
 async fn a_worker_drops_the_ticket_of_a_dead_worker_without_ending_its_attempt() {
     let platform = bereaved("1s").await;
-    until(&platform, "executions WHERE state = 'running' AND lease_until < now()", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running' AND lease_until < now()", 1).await;
     let wire = Wire::connect(&platform).await;
     let ready = async |wanted: u32| {
         let there = async || (wire.depth(wire.main()).await == wanted).then_some(());
@@ -69,6 +69,6 @@ async fn a_worker_drops_the_ticket_of_a_dead_worker_without_ending_its_attempt()
     stranger.exit(FINAL_TIMEOUT).await;
     // Not given back either: the ticket is spent.
     ready(0).await;
-    until(&platform, "executions WHERE state = 'running' AND attempt = 1", 1).await;
+    until(&platform, "sexton.executions WHERE state = 'running' AND attempt = 1", 1).await;
     assert!(parked(&platform.logs()).is_empty());
 }

@@ -162,7 +162,7 @@ impl Stage {
     }
 
     async fn count_actions(&self, action: &str) -> i64 {
-        sqlx::query_scalar("SELECT count(*) FROM operator_actions WHERE action = $1")
+        sqlx::query_scalar("SELECT count(*) FROM sexton.operator_actions WHERE action = $1")
             .bind(action)
             .fetch_one(self.platform.store().pool())
             .await

@@ -38,19 +38,26 @@ async fn every_parked_message_is_logged_in_one_line_with_the_same_fields() {
         let execution = NewExecution { crashes_used: crashed, ..NewExecution::new(id, state, at) };
         execution.insert(&pool).await.unwrap();
     }
-    sqlx::query("UPDATE jobs SET max_retries = 0, max_crashes = 1").execute(&pool).await.unwrap();
+    sqlx::query("UPDATE sexton.jobs SET max_retries = 0, max_crashes = 1")
+        .execute(&pool)
+        .await
+        .unwrap();
     let mut scheduler = platform.start_scheduler("s1", &JSON).unwrap();
     let mut worker = platform.start_worker("w1", &JSON).unwrap();
     // A hand that throws the ticket away: the broker parks it.
-    until(&platform, "executions WHERE pool = 'other' AND ticket_published_at IS NOT NULL", 1)
-        .await;
+    until(
+        &platform,
+        "sexton.executions WHERE pool = 'other' AND ticket_published_at IS NOT NULL",
+        1,
+    )
+    .await;
     let properties = ConnectionProperties::default();
     let connection = Connection::connect(platform.amqp_url(), properties).await.unwrap();
     let channel = connection.create_channel().await.unwrap();
     let queue = main_queue(platform.namespace(), &PoolName::new("other").unwrap());
     let taken = channel.basic_get(queue.into(), BasicGetOptions::default()).await.unwrap().unwrap();
     taken.delivery.acker.reject(BasicRejectOptions { requeue: false }).await.unwrap();
-    until(&platform, "executions WHERE state = 'failed'", 4).await;
+    until(&platform, "sexton.executions WHERE state = 'failed'", 4).await;
 
     let four = async || (parked(&platform.logs()).len() >= 4).then_some(());
     platform.eventually("four tasks are told of", FINAL_TIMEOUT, four).await;
@@ -107,7 +114,7 @@ async fn status_warns_of_too_much_that_failed_and_its_exit_status_says_so_when_a
     let pool = platform.store().pool();
     let job = NewJob { pool: "default".to_owned(), ..NewJob::new("a.b") };
     let job = job.insert(pool).await.unwrap();
-    sqlx::query("UPDATE jobs SET status = 'paused', paused_at = now()")
+    sqlx::query("UPDATE sexton.jobs SET status = 'paused', paused_at = now()")
         .execute(pool)
         .await
         .unwrap();

@@ -39,11 +39,11 @@ async fn main() -> Result<()> {
     let pool = unlimited(&database).await?;
     let now: DateTime<Utc> = sqlx::query_scalar("SELECT now()").fetch_one(&pool).await?;
     sqlx::raw_sql(
-        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
              misfire_window_ms, misfire_limit, timeout_ms, created_at, updated_at)
          VALUES (gen_random_uuid(), 'the.job', 'none', 'work', '{}', 'default', 'allow', 'skip', 0, 1, 60000,
              now(), now());
-         ALTER TABLE executions SET (autovacuum_enabled = off)",
+         ALTER TABLE sexton.executions SET (autovacuum_enabled = off)",
     )
     .execute(&pool)
     .await?;
@@ -84,12 +84,12 @@ async fn fill(
     while done < count {
         let to = count.min(done + INSERT_BATCH_ROWS);
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
                  params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at,
                  finished_at, outcome)
              SELECT (lpad(to_hex((extract(epoch FROM t) * 1000)::bigint), 12, '0') || '7000'
                      || substr(md5(n::text), 1, 16))::uuid,
-                 (SELECT id FROM jobs), $1 || $2::timestamptz || n, $3, t, $1, 'work', 'default', '{}',
+                 (SELECT id FROM sexton.jobs), $1 || $2::timestamptz || n, $3, t, $1, 'work', 'default', '{}',
                  'the.job:' || n, 's1:1', t, t, t, t, t, $1
              FROM generate_series($4, $5) n, LATERAL (SELECT $2 + n * interval '1 ms' AS t) t",
         )
@@ -116,7 +116,7 @@ async fn pass(
 ) -> Result<()> {
     let terms = RetentionPolicy { days: 30, audit_days: Some(400) };
     let pruner = Pruner::new(database.store().clone(), terms, CancellationToken::new());
-    let left = "SELECT count(*) FROM executions WHERE NOT own_key AND state = 'succeeded'";
+    let left = "SELECT count(*) FROM sexton.executions WHERE NOT own_key AND state = 'succeeded'";
     let (before, wal_before) = (count(pool, left).await?, wal(pool).await?);
     let (began, mut gone) = (Instant::now(), None);
     let passing = pruner.run_once(Some(at));
@@ -148,23 +148,23 @@ async fn pass(
 async fn index_costs(pool: &PgPool) -> Result<()> {
     for index in [true, false] {
         if !index {
-            sqlx::raw_sql("DROP INDEX executions_ended").execute(pool).await?;
+            sqlx::raw_sql("DROP INDEX sexton.executions_ended").execute(pool).await?;
         }
         // The pages' images after a checkpoint are no cost of the index alone.
-        sqlx::raw_sql("DELETE FROM executions WHERE pool = 'ends'; CHECKPOINT")
+        sqlx::raw_sql("DELETE FROM sexton.executions WHERE pool = 'ends'; CHECKPOINT")
             .execute(pool)
             .await?;
         sqlx::raw_sql(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
                  idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
-             SELECT gen_random_uuid(), (SELECT id FROM jobs), 'ends' || n, now(), 'pending', 'work', 'ends', '{}',
+             SELECT gen_random_uuid(), (SELECT id FROM sexton.jobs), 'ends' || n, now(), 'pending', 'work', 'ends', '{}',
                  'the.job:' || n, 's1:1', now(), now(), now() FROM generate_series(1, 100000) n",
         )
         .execute(pool)
         .await?;
         let (before, began) = (wal(pool).await?, Instant::now());
         sqlx::raw_sql(
-            "UPDATE executions SET state = 'succeeded', next_attempt_at = NULL, finished_at = clock_timestamp()
+            "UPDATE sexton.executions SET state = 'succeeded', next_attempt_at = NULL, finished_at = clock_timestamp()
              WHERE pool = 'ends'",
         )
         .execute(pool)

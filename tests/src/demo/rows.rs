@@ -97,18 +97,18 @@ pub(super) async fn executions(pool: &PgPool) -> Result<BTreeMap<Uuid, Execution
     let rows: Vec<Row> = sqlx::query_as(
         "SELECT e.id, j.name AS job, j.schedule_kind <> 'none' AS is_scheduled, e.scheduled_for,
                 e.claimed_by, e.claimed_at, e.state, e.next_attempt_at, e.finished_at,
-                ARRAY(SELECT o.at FROM operator_actions o
+                ARRAY(SELECT o.at FROM sexton.operator_actions o
                       WHERE o.execution_id = e.id AND o.action = 'requeue' ORDER BY o.id)
                     AS requeued_at,
-                (SELECT o.actor FROM operator_actions o
+                (SELECT o.actor FROM sexton.operator_actions o
                  WHERE o.execution_id = e.id AND o.action = 'requeue' ORDER BY o.id LIMIT 1)
                     AS requeued_by,
                 a.number, coalesce(i.name, a.worker_id::text) AS worker, a.opened_at,
                 a.finished_at AS ended_at, a.outcome, a.error_message AS message
-         FROM executions e
-         JOIN jobs j ON j.id = e.job_id
-         LEFT JOIN attempts a ON a.execution_id = e.id
-         LEFT JOIN instances i ON i.id = a.worker_id
+         FROM sexton.executions e
+         JOIN sexton.jobs j ON j.id = e.job_id
+         LEFT JOIN sexton.attempts a ON a.execution_id = e.id
+         LEFT JOIN sexton.instances i ON i.id = a.worker_id
          ORDER BY e.id, a.number LIMIT $1",
     )
     .bind(MAX_ROWS)
@@ -154,17 +154,17 @@ impl Row {
 /// Counts what the summary tells.
 pub(super) async fn totals(pool: &PgPool) -> Result<Totals> {
     let totals = sqlx::query_as(
-        "SELECT (SELECT count(*) FROM executions) AS executions,
-                (SELECT count(*) FROM attempts) AS attempts,
-                (SELECT count(*) FROM attempts WHERE outcome = 'lost') AS lost_attempts,
-                (SELECT count(DISTINCT a.execution_id) FROM attempts a JOIN attempts b
+        "SELECT (SELECT count(*) FROM sexton.executions) AS executions,
+                (SELECT count(*) FROM sexton.attempts) AS attempts,
+                (SELECT count(*) FROM sexton.attempts WHERE outcome = 'lost') AS lost_attempts,
+                (SELECT count(DISTINCT a.execution_id) FROM sexton.attempts a JOIN sexton.attempts b
                      ON b.execution_id = a.execution_id AND b.number > a.number
                     AND b.opened_at < coalesce(a.finished_at, 'infinity')) AS overlapping,
-                (SELECT count(*) - count(DISTINCT (job_id, execution_key)) FROM executions)
+                (SELECT count(*) - count(DISTINCT (job_id, execution_key)) FROM sexton.executions)
                     AS duplicates,
-                (SELECT count(*) FROM executions
+                (SELECT count(*) FROM sexton.executions
                  WHERE state IN ('pending', 'running', 'retrying')) AS unended,
-                (SELECT count(*) FROM executions WHERE state = 'failed') AS parked",
+                (SELECT count(*) FROM sexton.executions WHERE state = 'failed') AS parked",
     );
     Ok(totals.fetch_one(pool).await?)
 }
@@ -184,7 +184,7 @@ pub(super) async fn cron_jobs(pool: &PgPool) -> Result<Vec<CronJob>> {
     let jobs = sqlx::query_as(
         "SELECT name, schedule_expression AS expression,
                 coalesce(paused_at, clock_timestamp()) - interval '1 s' AS fired_until
-         FROM jobs WHERE schedule_kind = 'cron' ORDER BY name",
+         FROM sexton.jobs WHERE schedule_kind = 'cron' ORDER BY name",
     );
     Ok(jobs.fetch_all(pool).await?)
 }

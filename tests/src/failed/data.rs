@@ -42,7 +42,7 @@ fn error(group: i64) -> (String, String) {
 pub async fn fill(store: &Store, size: Size, mut say: impl FnMut(i64)) -> Result<()> {
     let pool = store.pool();
     sqlx::query(
-        "INSERT INTO jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
+        "INSERT INTO sexton.jobs (id, name, schedule_kind, task_type, params, pool, overlap, misfire_policy,
             misfire_window_ms, misfire_limit, timeout_ms, labels, created_at, updated_at)
          SELECT lpad(to_hex(n), 32, '0')::uuid, 'team.job' || n, 'none', 'type_' || n % 20, '{}',
             'pool-' || n % 5, 'allow', 'skip', 0, 1, 60000,
@@ -88,7 +88,7 @@ async fn insert_executions(
     [classes, messages, fingerprints]: [&Vec<String>; 3],
 ) -> Result<()> {
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
             params, idempotency_key, claimed_by, claimed_at, ticket_published_at, relay_after, started_at,
             finished_at, outcome, error_class, error_message, fingerprint)
          SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || '7'
@@ -122,7 +122,7 @@ async fn insert_executions(
     .await?;
     // Who ran it: the register is told, without a million attempts.
     sqlx::query(
-        "UPDATE failures SET worker = CASE WHEN task_type = 'type_rare' THEN 'worker-rare'
+        "UPDATE sexton.failures SET worker = CASE WHEN task_type = 'type_rare' THEN 'worker-rare'
             ELSE 'worker-' || abs(hashtext(execution_id::text)) % 40 END
          WHERE worker IS NULL",
     )

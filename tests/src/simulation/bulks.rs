@@ -95,8 +95,8 @@ impl Simulation<'_> {
             matches!(mode, BulkMode::Paced | BulkMode::VerifiedSlowly).then(|| BULK_RATE.parse());
         let new = NewBulk {
             kind,
-            asked: selection.clone(),
-            asked_at: self.now,
+            selector: selection.clone(),
+            previewed_at: self.now,
             rate: rate.transpose().unwrap_or_default(),
             canary: match mode {
                 BulkMode::Canary => Some(1),
@@ -130,7 +130,7 @@ impl Simulation<'_> {
         let mut filter = json!(FailureFilter { discarded, ..FailureFilter::default() });
         if target == BulkTarget::Group {
             let first: Option<Option<String>> = sqlx::query_scalar(
-                "SELECT fingerprint FROM failures WHERE discarded = $1
+                "SELECT fingerprint FROM sexton.failures WHERE discarded = $1
                  ORDER BY failed_at, execution_id LIMIT 1",
             )
             .bind(discarded)
@@ -200,7 +200,7 @@ impl Simulation<'_> {
     async fn stopped_now(&mut self, id: i64) -> Result<(), Stop> {
         self.notes.steered = Some(id);
         self.ledger.bulks.steered(id);
-        sqlx::query("UPDATE bulks SET ended_at = $2 WHERE id = $1 AND ended_at IS NOT NULL")
+        sqlx::query("UPDATE sexton.bulks SET ended_at = $2 WHERE id = $1 AND ended_at IS NOT NULL")
             .bind(id)
             .bind(self.now)
             .execute(self.store.pool())

@@ -388,8 +388,9 @@ impl<'a> Simulation<'a> {
     /// the next statement finds its locks gone, in every run alike.
     pub(super) async fn rolled_back(&self) -> Result<(), Stop> {
         for table in ["jobs", "executions", "bulks"] {
-            let wait =
-                format!("SELECT count(*) FROM (SELECT id FROM {table} FOR UPDATE) AS all_of_it");
+            let wait = format!(
+                "SELECT count(*) FROM (SELECT id FROM sexton.{table} FOR UPDATE) AS all_of_it"
+            );
             sqlx::query(AssertSqlSafe(wait)).execute(self.store.pool()).await?;
         }
         Ok(())

@@ -19,7 +19,7 @@ impl Simulation<'_> {
     /// planner last saw is moved to the other side of it.
     pub(super) async fn jump(&mut self, back: bool) -> Result<(), Stop> {
         let far = if back { CLOCK_JUMP } else { -CLOCK_JUMP };
-        let done = sqlx::query("UPDATE planner_clock SET seen_at = $1")
+        let done = sqlx::query("UPDATE sexton.planner_clock SET seen_at = $1")
             .bind(self.now + far)
             .execute(self.store.pool())
             .await?;

@@ -139,13 +139,14 @@ impl Simulation<'_> {
         }
         for job in &self.jobs {
             let (Some(first), Some(_)) = (job.first, job.period) else { continue };
-            let gaps: Vec<(DateTime<Utc>, DateTime<Utc>)> =
-                sqlx::query_as("SELECT first_firing, last_firing FROM gaps WHERE job_id = $1")
-                    .bind(job.id)
-                    .fetch_all(self.store.pool())
-                    .await?;
+            let gaps: Vec<(DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+                "SELECT first_firing, last_firing FROM sexton.gaps WHERE job_id = $1",
+            )
+            .bind(job.id)
+            .fetch_all(self.store.pool())
+            .await?;
             let cursor: DateTime<Utc> =
-                sqlx::query_scalar("SELECT next_fire_at FROM jobs WHERE id = $1")
+                sqlx::query_scalar("SELECT next_fire_at FROM sexton.jobs WHERE id = $1")
                     .bind(job.id)
                     .fetch_one(self.store.pool())
                     .await?;

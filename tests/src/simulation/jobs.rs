@@ -108,10 +108,10 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
         "jobs",
     ];
     for table in tables {
-        sqlx::query(AssertSqlSafe(format!("DELETE FROM {table}"))).execute(pool).await?;
+        sqlx::query(AssertSqlSafe(format!("DELETE FROM sexton.{table}"))).execute(pool).await?;
     }
     sqlx::query(
-        "UPDATE retention SET pruned_before = NULL, stripped_at = NULL, stripped_id = NULL",
+        "UPDATE sexton.retention SET pruned_before = NULL, stripped_at = NULL, stripped_id = NULL",
     )
     .execute(pool)
     .await?;
@@ -125,7 +125,7 @@ pub(super) async fn insert(simulation: &mut Simulation<'_>) -> Result<Vec<Job>, 
         });
         let millis = |duration: Duration| duration.as_millis() as i64;
         sqlx::query(
-            "INSERT INTO jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
+            "INSERT INTO sexton.jobs (id, name, schedule_kind, schedule_expression, task_type, params, pool,
                                overlap, misfire_policy, misfire_window_ms, misfire_limit, max_retries,
                                retry_delay_ms, timeout_ms, lease_ms, next_fire_at, created_at,
                                updated_at, stale_after_ms, verify_task)

@@ -26,7 +26,7 @@ impl Simulation<'_> {
     pub(super) async fn set_overlap(&mut self, job: u8, policy: u8) -> Result<(), Stop> {
         let Some(index) = pick(job, self.jobs.len()) else { return Ok(()) };
         let policy = POLICIES[usize::from(policy) % POLICIES.len()];
-        sqlx::query("UPDATE jobs SET overlap = $2 WHERE id = $1")
+        sqlx::query("UPDATE sexton.jobs SET overlap = $2 WHERE id = $1")
             .bind(self.jobs[index].id)
             .bind(policy.as_str())
             .execute(self.store.pool())

@@ -140,19 +140,19 @@ pub(super) async fn read(pool: &PgPool) -> Result<Rows, Stop> {
                 snoozes_used, worker_id, open_token, lease_until, cancel_requested, outcome, skip_reason,
                 backfill IS NOT NULL AS is_backfilled, overlap_override IS NOT NULL AS overridden,
                 waits, admitted_at, replaced_by, params::text, asks_about, finished_at,
-                (SELECT count(*) FROM operator_actions o WHERE o.execution_id = e.id) AS deeds,
+                (SELECT count(*) FROM sexton.operator_actions o WHERE o.execution_id = e.id) AS deeds,
                 least(claimed_at, ticket_published_at, relay_after, next_attempt_at, started_at,
                       finished_at, lease_until) AS earliest
-         FROM executions e",
+         FROM sexton.executions e",
     )
     .fetch_all(pool)
     .await?;
     let attempts: Vec<Attempt> = sqlx::query_as(
         "SELECT execution_id, number, worker_id, opened_at, finished_at, outcome, late_outcome,
-                array(SELECT o.first_line FROM attempt_output o
+                array(SELECT o.first_line FROM sexton.attempt_output o
                       WHERE (o.execution_id, o.number) = (a.execution_id, a.number)
                       ORDER BY o.first_line) AS output
-         FROM attempts a",
+         FROM sexton.attempts a",
     )
     .fetch_all(pool)
     .await?;

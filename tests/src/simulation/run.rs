@@ -125,7 +125,7 @@ impl SimulationRunner {
             "retention",
         ];
         for table in tables {
-            let unlogged = format!("ALTER TABLE {table} SET UNLOGGED");
+            let unlogged = format!("ALTER TABLE sexton.{table} SET UNLOGGED");
             sqlx::query(AssertSqlSafe(unlogged)).execute(database.pool()).await?;
         }
         let (applied, acted) = (BTreeSet::new(), BTreeSet::new());

@@ -118,7 +118,7 @@ impl Simulation<'_> {
         let job = &self.jobs[index];
         let Some(period) = job.period else { return Ok(()) };
         let done = sqlx::query(
-            "UPDATE jobs SET next_fire_at = greatest(next_fire_at - $2 * interval '1 second', $3)
+            "UPDATE sexton.jobs SET next_fire_at = greatest(next_fire_at - $2 * interval '1 second', $3)
              WHERE id = $1 AND next_fire_at > $3",
         )
         .bind(job.id)

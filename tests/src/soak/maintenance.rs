@@ -85,9 +85,9 @@ fn add(deeds: &AtomicU64, more: u64) {
 /// What failed, its attempt, and whether it was requeued before.
 async fn failed(store: &Store) -> Result<Vec<(ExecutionId, AttemptNumber, bool)>> {
     let rows = sqlx::query(
-        "SELECT id, attempt, EXISTS (SELECT FROM operator_actions a
+        "SELECT id, attempt, EXISTS (SELECT FROM sexton.operator_actions a
                                      WHERE a.execution_id = e.id AND a.action = 'requeue') AS again
-         FROM executions e WHERE state = 'failed' ORDER BY id LIMIT $1",
+         FROM sexton.executions e WHERE state = 'failed' ORDER BY id LIMIT $1",
     )
     .bind(MAX_EXECUTIONS_PER_ROUND)
     .fetch_all(store.pool())
@@ -101,7 +101,7 @@ async fn failed(store: &Store) -> Result<Vec<(ExecutionId, AttemptNumber, bool)>
 
 async fn waiting(store: &Store) -> Result<Option<ExecutionId>> {
     let id: Option<Uuid> =
-        sqlx::query_scalar("SELECT id FROM executions WHERE state = 'retrying' LIMIT 1")
+        sqlx::query_scalar("SELECT id FROM sexton.executions WHERE state = 'retrying' LIMIT 1")
             .fetch_optional(store.pool())
             .await?;
     Ok(id.map(ExecutionId::new))

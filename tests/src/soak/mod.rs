@@ -131,7 +131,7 @@ async fn measure_drain(platform: &Platform, backlog: usize) -> Result<f64> {
     platform.apply(&load::backlog(backlog, due)).await?;
     idle(platform, backlog as i64).await?;
     let seconds: f64 = sqlx::query_scalar(
-        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM executions",
+        "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM sexton.executions",
     )
     .fetch_one(platform.store().pool())
     .await?;
@@ -165,7 +165,7 @@ async fn feed(
         keeper.await??;
     }
     let removed = maintenance::count(&kept.removed);
-    let left = count(platform, "executions").await?;
+    let left = count(platform, "sexton.executions").await?;
     link.close().await;
     let executions = (removed + left).saturating_sub(options.backlog as u64);
     Ok(Outcome {
@@ -177,7 +177,7 @@ async fn feed(
         requeued: maintenance::count(&kept.requeued),
         discarded: maintenance::count(&kept.discarded),
         cancelled: maintenance::count(&kept.cancelled),
-        audited: count(platform, "operator_actions WHERE actor = 'soak'").await?,
+        audited: count(platform, "sexton.operator_actions WHERE actor = 'soak'").await?,
         samples,
     })
 }

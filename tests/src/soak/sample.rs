@@ -86,7 +86,7 @@ pub(super) async fn tables(pool: &PgPool) -> Result<BTreeMap<String, Table>> {
     let rows: Vec<(String, i64, i64, i64, i64)> = sqlx::query_as(
         "SELECT relname::text, pg_total_relation_size(relid), pg_indexes_size(relid),
                 n_live_tup, n_dead_tup
-         FROM pg_stat_user_tables WHERE schemaname = 'public' AND relname NOT LIKE '\\_%'",
+         FROM pg_stat_user_tables WHERE schemaname = 'sexton' AND relname NOT LIKE '\\_%'",
     )
     .fetch_all(pool)
     .await?;
@@ -99,11 +99,11 @@ pub(super) async fn tables(pool: &PgPool) -> Result<BTreeMap<String, Table>> {
 /// Looks at the executions: how many are in each state, and how many owe their ticket.
 pub(super) async fn executions(pool: &PgPool) -> Result<(BTreeMap<String, i64>, i64)> {
     let states: Vec<(String, i64)> =
-        sqlx::query_as("SELECT state, count(*) FROM executions GROUP BY state")
+        sqlx::query_as("SELECT state, count(*) FROM sexton.executions GROUP BY state")
             .fetch_all(pool)
             .await?;
     let unpublished = sqlx::query_scalar(
-        "SELECT count(*) FROM executions
+        "SELECT count(*) FROM sexton.executions
          WHERE state IN ('pending', 'retrying', 'failed') AND ticket_published_at IS NULL",
     )
     .fetch_one(pool)

@@ -261,7 +261,7 @@ impl Arena {
     pub(super) async fn worker_id(&mut self, role: Role) -> Result<Option<Uuid>> {
         let pid = self.process(fault::Program::Worker, role)?.pid() as i32;
         let found = sqlx::query_scalar(
-            "SELECT id FROM instances WHERE kind = 'worker' AND pid = $1
+            "SELECT id FROM sexton.instances WHERE kind = 'worker' AND pid = $1
              ORDER BY started_at DESC LIMIT 1",
         )
         .bind(pid)

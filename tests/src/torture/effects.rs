@@ -26,7 +26,7 @@ pub(super) async fn prepare(pool: &PgPool) -> Result<()> {
 /// How often the effect of an execution is there.
 pub(super) async fn of(pool: &PgPool, execution: Uuid) -> Result<i64> {
     let count = sqlx::query_scalar(
-        "SELECT count(*) FROM torture_effects f JOIN executions e ON e.idempotency_key = f.key
+        "SELECT count(*) FROM torture_effects f JOIN sexton.executions e ON e.idempotency_key = f.key
          WHERE e.id = $1",
     );
     Ok(timeout(QUERY_TIMEOUT, count.bind(execution).fetch_one(pool)).await??)
@@ -38,8 +38,8 @@ pub(super) async fn entries(pool: &PgPool) -> Result<Vec<Entry>> {
     let rows = sqlx::query_as::<_, (String, Uuid, i32)>(
         "SELECT f.key, coalesce(e.id, gen_random_uuid()), coalesce(a.number, 0)
          FROM torture_effects f
-         LEFT JOIN executions e ON e.idempotency_key = f.key
-         LEFT JOIN attempts a ON a.execution_id = e.id AND a.outcome = 'succeeded'",
+         LEFT JOIN sexton.executions e ON e.idempotency_key = f.key
+         LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.outcome = 'succeeded'",
     );
     let rows = timeout(QUERY_TIMEOUT, rows.fetch_all(pool)).await??;
     let both = |(key, execution, attempt): (String, Uuid, i32)| {

@@ -57,7 +57,7 @@ async fn entries(arena: &Arena) -> Result<Vec<Entry>> {
 /// Lets an arena come to rest and judges all of it.
 pub(super) async fn close(arena: &mut Arena) -> Result<Vec<Violation>> {
     let cursor = rows::cursor(arena.pool()).await?;
-    rows::change(arena.pool(), "UPDATE jobs SET next_fire_at = NULL").await?;
+    rows::change(arena.pool(), "UPDATE sexton.jobs SET next_fire_at = NULL").await?;
     let mut found = Vec::new();
     let rest = rows::ids(arena.pool(), &rows::open_end()).await?;
     if let Err(left) = arena.ended(&rest, FINAL_TIMEOUT).await {

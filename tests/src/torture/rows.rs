@@ -22,8 +22,9 @@ const UNDER_WAY: &str = "('pending', 'running', 'retrying')";
 
 /// The ids of the executions for which `condition` holds, in the order of their claims.
 pub(super) async fn ids(pool: &PgPool, condition: &str) -> Result<Vec<Uuid>> {
-    let statement =
-        format!("SELECT e.id FROM executions e WHERE {condition} ORDER BY e.claimed_at, e.id");
+    let statement = format!(
+        "SELECT e.id FROM sexton.executions e WHERE {condition} ORDER BY e.claimed_at, e.id"
+    );
     let rows = sqlx::query_scalar(AssertSqlSafe(statement)).fetch_all(pool);
     Ok(timeout(QUERY_TIMEOUT, rows).await??)
 }
@@ -54,14 +55,14 @@ pub(super) async fn change(pool: &PgPool, statement: &'static str) -> Result<u64
 /// Of `ids`, those that have not come to their end.
 pub(super) async fn without_end(pool: &PgPool, ids: &[Uuid]) -> Result<Vec<Uuid>> {
     let statement =
-        format!("SELECT e.id FROM executions e WHERE e.id = ANY ($1) AND {}", open_end());
+        format!("SELECT e.id FROM sexton.executions e WHERE e.id = ANY ($1) AND {}", open_end());
     let rows = sqlx::query_scalar(AssertSqlSafe(statement)).bind(ids).fetch_all(pool);
     Ok(timeout(QUERY_TIMEOUT, rows).await??)
 }
 
 /// State and attempt number of an execution.
 pub(super) async fn state(pool: &PgPool, id: Uuid) -> Result<(String, i32)> {
-    let row = sqlx::query_as("SELECT state, attempt FROM executions WHERE id = $1").bind(id);
+    let row = sqlx::query_as("SELECT state, attempt FROM sexton.executions WHERE id = $1").bind(id);
     Ok(timeout(QUERY_TIMEOUT, row.fetch_one(pool)).await??)
 }
 
@@ -71,7 +72,7 @@ pub(super) async fn describe(pool: &PgPool, id: Uuid) -> String {
         "SELECT format('%s at attempt %s of %s, rev %s, published %s, due %s, lease until %s, now %s',
                        e.state, e.attempt, j.name, e.rev, e.ticket_published_at, e.next_attempt_at,
                        e.lease_until, now())
-         FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = $1",
+         FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE e.id = $1",
     )
     .bind(id)
     .fetch_one(pool);
@@ -88,24 +89,24 @@ pub(super) async fn evidence(pool: &PgPool, since: Option<DateTime<Utc>>) -> Res
     let firings = firings(pool).await?;
     let attempts = attempts(pool, since.unwrap_or(DateTime::UNIX_EPOCH)).await?;
     let actions: Vec<(Uuid, String, DateTime<Utc>)> = sqlx::query_as(
-        "SELECT execution_id, action, at FROM operator_actions WHERE execution_id IS NOT NULL",
+        "SELECT execution_id, action, at FROM sexton.operator_actions WHERE execution_id IS NOT NULL",
     )
     .fetch_all(pool)
     .await?;
     let actions = actions.into_iter();
     let actions = actions.map(|(execution, action, at)| Action { execution, action, at }).collect();
     let double_keys = sqlx::query_scalar(
-        "SELECT min(idempotency_key) FROM executions GROUP BY job_id, execution_key
+        "SELECT min(idempotency_key) FROM sexton.executions GROUP BY job_id, execution_key
          HAVING count(*) > 1",
     )
     .fetch_all(pool)
     .await?;
     // Rows that were made to be past retention never ran.
     let unproven = sqlx::query_scalar(
-        "SELECT e.id FROM executions e
+        "SELECT e.id FROM sexton.executions e
          WHERE e.state = 'succeeded' AND e.claimed_at > now() - interval '1 day'
            AND e.outcome IS DISTINCT FROM 'verified'
-           AND NOT EXISTS (SELECT FROM attempts a
+           AND NOT EXISTS (SELECT FROM sexton.attempts a
                            WHERE a.execution_id = e.id AND a.outcome = 'succeeded')",
     )
     .fetch_all(pool)
@@ -131,18 +132,18 @@ async fn held(pool: &PgPool) -> Result<Vec<String>> {
     let wrong = sqlx::query_scalar(
         "SELECT format('bulk %s counts %s done, %s refused, %s resolved, %s left, of %s items', b.id, b.done,
                        b.refused, b.resolved, b.left_alone, b.selected)
-         FROM bulks b, LATERAL (
+         FROM sexton.bulks b, LATERAL (
              SELECT count(*) AS selected, count(*) FILTER (WHERE state = 'done') AS done,
                     count(*) FILTER (WHERE state = 'refused') AS refused,
                     count(*) FILTER (WHERE state = 'resolved') AS resolved,
                     count(*) FILTER (WHERE state = 'left') AS left_alone
-             FROM bulk_items WHERE bulk_id = b.id) i
+             FROM sexton.bulk_items WHERE bulk_id = b.id) i
          WHERE (b.selected, b.done, b.refused, b.resolved, b.left_alone)
                IS DISTINCT FROM (i.selected, i.done, i.refused, i.resolved, i.left_alone)
          UNION ALL
          SELECT format('bulk %s has %s %s and recorded it %s times', i.bulk_id, i.state, i.execution_id, a.n)
-         FROM bulk_items i JOIN bulks b ON b.id = i.bulk_id, LATERAL (
-             SELECT count(*) AS n FROM operator_actions a
+         FROM sexton.bulk_items i JOIN sexton.bulks b ON b.id = i.bulk_id, LATERAL (
+             SELECT count(*) AS n FROM sexton.operator_actions a
              WHERE a.execution_id = i.execution_id AND a.bulk_id = i.bulk_id
                AND a.action = CASE i.state WHEN 'resolved' THEN 'resolve' ELSE b.kind END) a
          WHERE a.n <> (i.state IN ('done', 'resolved'))::int",
@@ -154,11 +155,11 @@ async fn held(pool: &PgPool) -> Result<Vec<String>> {
 /// what waits for his command, is left out: a try that broke off in the middle may leave one.
 pub(super) async fn unfinished_bulks(pool: &PgPool) -> Result<Vec<String>> {
     let left = sqlx::query_scalar(
-        "SELECT format('bulk %s is %s', id, state) FROM bulks
+        "SELECT format('bulk %s is %s', id, state) FROM sexton.bulks
          WHERE state IN ('preparing', 'running') AND verify IS DISTINCT FROM 'command'
          UNION ALL
          SELECT format('question %s of bulk %s is not heard', q.question, b.id)
-         FROM bulk_questions q JOIN bulks b ON b.id = q.bulk_id WHERE q.answer IS NULL AND b.state = 'done'",
+         FROM sexton.bulk_questions q JOIN sexton.bulks b ON b.id = q.bulk_id WHERE q.answer IS NULL AND b.state = 'done'",
     );
     Ok(timeout(QUERY_TIMEOUT, left.fetch_all(pool)).await??)
 }
@@ -177,9 +178,9 @@ async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>
     let rows: Vec<Row> = sqlx::query_as(
         "SELECT a.execution_id, a.number, a.opened_at, a.outcome, p.finished_at, p.outcome,
                 j.retry_delay_ms
-         FROM attempts a
-         JOIN executions e ON e.id = a.execution_id JOIN jobs j ON j.id = e.job_id
-         LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM attempts b
+         FROM sexton.attempts a
+         JOIN sexton.executions e ON e.id = a.execution_id JOIN sexton.jobs j ON j.id = e.job_id
+         LEFT JOIN LATERAL (SELECT b.finished_at, b.outcome FROM sexton.attempts b
                             WHERE b.execution_id = a.execution_id AND b.number < a.number
                             ORDER BY b.number DESC LIMIT 1) p ON true
          -- A question is no run of what it asks about.
@@ -202,14 +203,14 @@ async fn attempts(pool: &PgPool, since: DateTime<Utc>) -> Result<Vec<AttemptRow>
 /// Of the job that is due every second whatever is under way.
 async fn firings(pool: &PgPool) -> Result<Firings> {
     let claimed = sqlx::query_scalar(
-        "SELECT e.scheduled_for FROM executions e JOIN jobs j ON j.id = e.job_id
+        "SELECT e.scheduled_for FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
          WHERE j.name = $1 AND e.scheduled_for IS NOT NULL",
     )
     .bind(jobs::LOAD)
     .fetch_all(pool)
     .await?;
     let gaps = sqlx::query_as(
-        "SELECT g.first_firing, g.last_firing FROM gaps g JOIN jobs j ON j.id = g.job_id
+        "SELECT g.first_firing, g.last_firing FROM sexton.gaps g JOIN sexton.jobs j ON j.id = g.job_id
          WHERE j.name = $1",
     )
     .bind(jobs::LOAD)
@@ -220,20 +221,20 @@ async fn firings(pool: &PgPool) -> Result<Firings> {
 
 /// When that job is due next.
 pub(super) async fn cursor(pool: &PgPool) -> Result<Option<DateTime<Utc>>> {
-    let cursor = sqlx::query_scalar("SELECT next_fire_at FROM jobs WHERE name = $1");
+    let cursor = sqlx::query_scalar("SELECT next_fire_at FROM sexton.jobs WHERE name = $1");
     Ok(timeout(QUERY_TIMEOUT, cursor.bind(jobs::LOAD).fetch_one(pool)).await??)
 }
 
 /// What is counted in the report.
 pub(super) async fn counts(pool: &PgPool, ledger: &[Entry]) -> Result<Counts> {
     let (executions, attempts): (i64, i64) = sqlx::query_as(
-        "SELECT (SELECT count(*) FROM executions WHERE state <> 'skipped'),
-                (SELECT count(*) FROM attempts)",
+        "SELECT (SELECT count(*) FROM sexton.executions WHERE state <> 'skipped'),
+                (SELECT count(*) FROM sexton.attempts)",
     )
     .fetch_one(pool)
     .await?;
     let lost: Vec<(Uuid, i32)> =
-        sqlx::query_as("SELECT execution_id, number FROM attempts WHERE outcome = 'lost'")
+        sqlx::query_as("SELECT execution_id, number FROM sexton.attempts WHERE outcome = 'lost'")
             .fetch_all(pool)
             .await?;
     let lost: HashSet<(Uuid, i32)> = lost.into_iter().collect();

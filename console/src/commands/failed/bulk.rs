@@ -117,7 +117,7 @@ fn render_preview(
     session: &Session,
 ) -> Result<(), Failure> {
     let kind = action.kind;
-    let now = preview.asked_at;
+    let now = preview.previewed_at;
     let mut facts = Facts::default();
     facts.add("what", format!("{} will be {}", describe_count(preview), kind.done()));
     facts.add_optional("first", preview.oldest.map(|at| ago(at, now)));

@@ -146,7 +146,7 @@ fn facts(bulk: &Bulk, waits: Option<&BlockedQuestions>, now: DateTime<Utc>) -> F
     let mut facts = Facts::default();
     facts.add("bulk", bulk.id.to_string());
     facts.add("what", &bulk.kind);
-    facts.add("which", line(&bulk.asked.to_string(), 500));
+    facts.add("which", line(&bulk.selector.to_string(), 500));
     facts.add("state", &bulk.state);
     facts.add_optional("because", bulk.why.as_deref().map(|why| line(why, 500)));
     facts.add("how far", summary(bulk));

@@ -129,11 +129,11 @@ impl BulkPreview {
         let any = bulk::any_job_has_verify_task(store).await?;
         let new = NewBulk {
             kind: action.kind,
-            asked: match &self.targets {
+            selector: match &self.targets {
                 Targets::Filter(filter) => BulkSelector::Filter(filter),
                 Targets::Ids(ids) => BulkSelector::Ids(ids),
             },
-            asked_at: self.counts.asked_at,
+            previewed_at: self.counts.previewed_at,
             rate: action.rate,
             canary: action.canary,
             pool: action.pool,
@@ -183,8 +183,8 @@ pub async fn create_restore(
     check_discarded(discarding)?;
     let new = NewBulk {
         kind: BulkKind::Restore,
-        asked: BulkSelector::Bulk(discarding.id),
-        asked_at: status::clock(store).await?,
+        selector: BulkSelector::Bulk(discarding.id),
+        previewed_at: status::clock(store).await?,
         rate,
         canary: None,
         pool: None,

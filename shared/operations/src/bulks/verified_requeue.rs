@@ -40,15 +40,15 @@ pub async fn requeue(
     pool: Option<&str>,
     (actor, reason): (&Actor, Option<&str>),
 ) -> Result<i64, OperationError> {
-    let asked_at = status::clock(store).await?;
+    let previewed_at = status::clock(store).await?;
     let mut seen = Vec::with_capacity(ids.len());
     for id in ids {
         seen.push((*id, find_failed(store, *id, attempt).await?.1));
     }
     let new = NewBulk {
         kind: BulkKind::Requeue,
-        asked: BulkSelector::Ids(&seen),
-        asked_at,
+        selector: BulkSelector::Ids(&seen),
+        previewed_at,
         rate: None,
         canary: None,
         pool,

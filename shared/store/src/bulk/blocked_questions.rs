@@ -43,10 +43,10 @@ pub async fn list_blocked_questions(
     let unheard = sqlx::query!(
         r#"-- questions_unheard
         SELECT q.bulk_id, e.task_type, e.pool, count(*) AS "questions!"
-        FROM bulk_questions q JOIN bulks b ON b.id = q.bulk_id JOIN executions e ON e.id = q.question
+        FROM sexton.bulk_questions q JOIN sexton.bulks b ON b.id = q.bulk_id JOIN sexton.executions e ON e.id = q.question
         WHERE q.bulk_id = ANY ($1) AND q.answer IS NULL AND b.state = 'running'
           AND e.state IN ('pending', 'retrying')
-          AND NOT EXISTS (SELECT FROM offers f JOIN instances w ON w.id = f.instance_id
+          AND NOT EXISTS (SELECT FROM sexton.offers f JOIN sexton.instances w ON w.id = f.instance_id
               WHERE f.task_type = e.task_type AND e.pool = ANY (w.pools) AND w.stopped_at IS NULL
                 AND w.heartbeat_at > coalesce($2, now()) - interval '1 minute')
         GROUP BY q.bulk_id, e.task_type, e.pool ORDER BY count(*) DESC, e.task_type, e.pool LIMIT $3"#,
@@ -77,10 +77,10 @@ pub async fn list_blocked_questions(
 async fn list_unasked_bulks(store: &Store, bulks: &[i64]) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- bulks_not_asked
-        SELECT b.id FROM bulks b
+        SELECT b.id FROM sexton.bulks b
         WHERE b.id = ANY ($1) AND b.state = 'running' AND b.verify = 'task'
-          AND EXISTS (SELECT FROM bulk_items i WHERE i.bulk_id = b.id AND i.state = 'unasked'
-              AND NOT EXISTS (SELECT FROM bulk_questions q WHERE q.bulk_id = b.id AND q.ordinal = i.ordinal))",
+          AND EXISTS (SELECT FROM sexton.bulk_items i WHERE i.bulk_id = b.id AND i.state = 'unasked'
+              AND NOT EXISTS (SELECT FROM sexton.bulk_questions q WHERE q.bulk_id = b.id AND q.ordinal = i.ordinal))",
         bulks
     )
     .fetch_all(store.with_timeout())

@@ -25,7 +25,7 @@ pub(super) async fn read_canary_status(
         r#"-- canary_stands
         WITH c AS MATERIALIZED (
             SELECT e.state, e.error_class, e.error_message
-            FROM bulk_items i LEFT JOIN executions e ON e.id = i.execution_id
+            FROM sexton.bulk_items i LEFT JOIN sexton.executions e ON e.id = i.execution_id
             WHERE i.bulk_id = $1 AND i.ordinal <= $2 AND i.state = 'done'
             LIMIT $3)
         SELECT count(*) FILTER (WHERE state IN ('pending', 'running', 'retrying')) AS "under_way!",

@@ -32,8 +32,8 @@ pub async fn record_answer(
     let row = sqlx::query!(
         r#"-- lock_unasked_item
         SELECT b.reason, i.execution_id, i.seen, coalesce($3, clock_timestamp()) AS "now!",
-               (SELECT e.params <> $4 FROM executions e WHERE e.id = i.execution_id) AS edited
-        FROM bulks b JOIN bulk_items i ON i.bulk_id = b.id
+               (SELECT e.params <> $4 FROM sexton.executions e WHERE e.id = i.execution_id) AS edited
+        FROM sexton.bulks b JOIN sexton.bulk_items i ON i.bulk_id = b.id
         WHERE b.id = $1 AND b.state IN ('preparing', 'running') AND i.ordinal = $2
           AND i.state = 'unasked' FOR NO KEY UPDATE OF b, i"#,
         bulk,
@@ -57,7 +57,7 @@ pub async fn record_answer(
                 ("refused", Some("it was not failed any more, or failed once more".to_owned()))
             } else {
                 let job = sqlx::query_scalar!(
-                    "-- job_of_item\nSELECT job_id FROM executions WHERE id = $1",
+                    "-- job_of_item\nSELECT job_id FROM sexton.executions WHERE id = $1",
                     row.execution_id
                 )
                 .fetch_one(WithTimeout(&mut *tx))
@@ -78,8 +78,8 @@ pub async fn record_answer(
     sqlx::query!(
         "-- judge_item
         WITH i AS (
-            UPDATE bulk_items SET state = $3, note = $4 WHERE bulk_id = $1 AND ordinal = $2)
-        UPDATE bulks SET resolved = resolved + ($3 = 'resolved')::int,
+            UPDATE sexton.bulk_items SET state = $3, note = $4 WHERE bulk_id = $1 AND ordinal = $2)
+        UPDATE sexton.bulks SET resolved = resolved + ($3 = 'resolved')::int,
             refused = refused + ($3 = 'refused')::int, left_alone = left_alone + ($3 = 'left')::int
         WHERE id = $1",
         bulk,

@@ -65,7 +65,7 @@ async fn change_state(
     set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
     let row = sqlx::query!(
         r#"-- lock_bulk
-        SELECT state, prepared_at IS NOT NULL AS "prepared!" FROM bulks WHERE id = $1
+        SELECT state, prepared_at IS NOT NULL AS "prepared!" FROM sexton.bulks WHERE id = $1
         FOR NO KEY UPDATE"#,
         id
     )
@@ -82,11 +82,11 @@ async fn change_state(
     sqlx::query!(
         "-- steer_bulk
         WITH u AS (
-            UPDATE bulks SET state = $2, why = CASE WHEN $3 THEN coalesce($5, why) END,
+            UPDATE sexton.bulks SET state = $2, why = CASE WHEN $3 THEN coalesce($5, why) END,
                 stopped_by = CASE WHEN $3 THEN $4 END, ended_at = CASE WHEN $3 THEN now() END,
                 canary_passed = canary_passed OR (state = 'paused' AND NOT $3), paced_since = NULL, paced = 0
             WHERE id = $1)
-        INSERT INTO operator_actions (at, actor, action, reason, before, after, bulk_id)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after, bulk_id)
         VALUES (now(), $4, $6, $5, $7, $8, $1)",
         id,
         to.as_str(),

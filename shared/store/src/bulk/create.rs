@@ -30,9 +30,9 @@ pub struct NewBulk<'a> {
     /// What is to be done.
     pub kind: BulkKind,
     /// To which.
-    pub asked: BulkSelector<'a>,
+    pub selector: BulkSelector<'a>,
     /// When the operator looked, by the database's clock: what ended later is not meant.
-    pub asked_at: DateTime<Utc>,
+    pub previewed_at: DateTime<Utc>,
     /// How fast; `None`: as fast as the tickets are published.
     pub rate: Option<Rate>,
     /// So many first, and no more before they have ended well; 1 to 1,000.
@@ -66,20 +66,20 @@ pub async fn create(
     by: AuditContext<'_>,
 ) -> Result<i64, StoreError> {
     let mut tx = store.begin().await?;
-    let asked = bulk.asked.to_json();
-    let state = match bulk.asked {
+    let selector = bulk.selector.to_json();
+    let state = match bulk.selector {
         BulkSelector::Ids(_) => BulkState::Running,
         BulkSelector::Filter(_) | BulkSelector::Bulk(_) => BulkState::Preparing,
     };
     let rate = bulk.rate.map(|rate| rate.to_string());
     let row = sqlx::query!(
         r#"-- create_bulk
-        INSERT INTO bulks (kind, asked, asked_at, actor, reason, rate, canary, pool, verify, state,
+        INSERT INTO sexton.bulks (kind, selector, previewed_at, actor, reason, rate, canary, pool, verify, state,
                            created_at)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, now()) RETURNING id, created_at"#,
         bulk.kind.as_str(),
-        asked,
-        bulk.asked_at,
+        selector,
+        bulk.previewed_at,
         by.actor,
         by.reason,
         rate,
@@ -90,16 +90,16 @@ pub async fn create(
     )
     .fetch_one(WithTimeout(&mut *tx))
     .await?;
-    if let BulkSelector::Ids(ids) = bulk.asked {
+    if let BulkSelector::Ids(ids) = bulk.selector {
         let (ids, seen): (Vec<Uuid>, Vec<i32>) =
             ids.iter().map(|(id, attempt)| (id.get(), attempt.get())).unzip();
         sqlx::query!(
             "-- items_of_ids
             WITH i AS (
-                INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+                INSERT INTO sexton.bulk_items (bulk_id, ordinal, execution_id, seen, state)
                 SELECT $1, n, id, seen, $4
                 FROM unnest($2::uuid[], $3::int[]) WITH ORDINALITY AS s (id, seen, n) RETURNING 1)
-            UPDATE bulks SET selected = (SELECT count(*) FROM i), prepared_at = now() WHERE id = $1",
+            UPDATE sexton.bulks SET selected = (SELECT count(*) FROM i), prepared_at = now() WHERE id = $1",
             row.id,
             &ids,
             &seen,
@@ -109,12 +109,12 @@ pub async fn create(
         .await?;
     }
     let after = json!({
-        "bulk": row.id, "kind": bulk.kind.as_str(), "asked": asked, "rate": rate,
+        "bulk": row.id, "kind": bulk.kind.as_str(), "asked": selector, "rate": rate,
         "canary": bulk.canary, "pool": bulk.pool, "verify": bulk.verify,
     });
     sqlx::query!(
         "-- record_bulk
-        INSERT INTO operator_actions (at, actor, action, reason, after, bulk_id)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, after, bulk_id)
         VALUES ($1, $2, 'bulk', $3, $4, $5)",
         row.created_at,
         by.actor,

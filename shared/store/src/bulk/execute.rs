@@ -121,7 +121,7 @@ async fn lock_bulk(
                CASE WHEN NOT canary_passed THEN canary END AS canary,
                done + refused + resolved + left_alone AS "accounted!", selected,
                verify IS NOT DISTINCT FROM 'task' AS "asks!", paced_since, paced, coalesce($2, clock_timestamp()) AS "now!"
-        FROM bulks WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"#,
+        FROM sexton.bulks WHERE id = $1 AND state = 'running' FOR NO KEY UPDATE SKIP LOCKED"#,
         id,
         now
     )
@@ -159,9 +159,12 @@ async fn lock_bulk(
 }
 
 async fn mark_canary_passed(connection: &mut PgConnection, id: i64) -> Result<(), StoreError> {
-    sqlx::query!("-- canary_passed\nUPDATE bulks SET canary_passed = true WHERE id = $1", id)
-        .execute(WithTimeout(connection))
-        .await?;
+    sqlx::query!(
+        "-- canary_passed\nUPDATE sexton.bulks SET canary_passed = true WHERE id = $1",
+        id
+    )
+    .execute(WithTimeout(connection))
+    .await?;
     Ok(())
 }
 
@@ -174,7 +177,7 @@ async fn pause_bulk(
     let (failed, errors) = (canary_status.counts.failed, canary_status.errors.join("; "));
     let why = format!("{failed} of the first {size} failed again: {errors}");
     sqlx::query!(
-        "-- pause_bulk\nUPDATE bulks SET state = 'paused', why = $2 WHERE id = $1",
+        "-- pause_bulk\nUPDATE sexton.bulks SET state = 'paused', why = $2 WHERE id = $1",
         id,
         why
     )
@@ -287,9 +290,9 @@ async fn finish_bulk(
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- finish_bulk
-        UPDATE bulks SET state = 'done', ended_at = $2
+        UPDATE sexton.bulks SET state = 'done', ended_at = $2
         WHERE id = $1 AND NOT EXISTS (
-            SELECT FROM bulk_items WHERE bulk_id = $1 AND state IN ('unasked', 'waiting'))",
+            SELECT FROM sexton.bulk_items WHERE bulk_id = $1 AND state IN ('unasked', 'waiting'))",
         id,
         now
     )
@@ -306,7 +309,7 @@ async fn update_counts(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- count_bulk
-        UPDATE bulks SET done = done + $2, refused = refused + $3,
+        UPDATE sexton.bulks SET done = done + $2, refused = refused + $3,
             paced_since = coalesce($4, paced_since), paced = coalesce($5, paced)
         WHERE id = $1",
         id,

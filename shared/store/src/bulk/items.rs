@@ -29,7 +29,7 @@ pub async fn list_items(
     Ok(sqlx::query_as!(
         Item,
         "-- bulk_items
-        SELECT ordinal, execution_id, seen, state, note FROM bulk_items
+        SELECT ordinal, execution_id, seen, state, note FROM sexton.bulk_items
         WHERE bulk_id = $1 AND ordinal > $3 AND (cardinality($2::text[]) = 0 OR state = ANY ($2))
         ORDER BY ordinal LIMIT $4",
         bulk,

@@ -69,7 +69,7 @@ async fn group_by_key(store: &Store, ids: &[Uuid]) -> Result<Vec<Group>, StoreEr
     let rows = sqlx::query!(
         r#"-- shared_keys_of_page
         SELECT e.job_id, e.idempotency_key, array_agg(e.claimed_at) AS "claimed!"
-        FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE e.id = ANY ($1) AND j.idempotency_template NOT LIKE '%{execution\_key}%'
         GROUP BY 1, 2"#,
         ids
@@ -93,7 +93,7 @@ async fn find_latest_success(
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- latest_success_of_key
-        SELECT claimed_at FROM executions
+        SELECT claimed_at FROM sexton.executions
         WHERE job_id = $1 AND claimed_at > $3 AND claimed_at <= coalesce($4::timestamptz, 'infinity')
           AND state = 'succeeded' AND idempotency_key = $2
         ORDER BY claimed_at DESC LIMIT 1",

@@ -37,7 +37,7 @@ pub async fn prepare(
 ) -> Result<Option<Prepared>, StoreError> {
     let row = sqlx::query!(
         "-- bulk_to_prepare
-        SELECT kind, asked, asked_at, verify, cursor_at, cursor_id, cursor_item FROM bulks
+        SELECT kind, selector, previewed_at, verify, cursor_at, cursor_id, cursor_item FROM sexton.bulks
         WHERE id = $1 AND state = 'preparing'",
         id
     )
@@ -46,18 +46,18 @@ pub async fn prepare(
     let Some(row) = row else { return Ok(None) };
     let kind = parse_column("bulks.kind", &row.kind, BulkKind::parse)?;
     let first = initial_item_state(row.verify.as_deref());
-    let source_bulk = row.asked.get("bulk").and_then(Value::as_i64);
+    let source_bulk = row.selector.get("bulk").and_then(Value::as_i64);
     let found = if source_bulk.is_some() {
         select::Page::default()
     } else {
-        let filter = parse_filter(&row.asked["filter"])?;
+        let filter = parse_filter(&row.selector["filter"])?;
         let after = row.cursor_at.zip(row.cursor_id);
-        select::page(store, &filter, row.asked_at, after, limit).await?
+        select::page(store, &filter, row.previewed_at, after, limit).await?
     };
     let mut tx = store.begin().await?;
     let locked = sqlx::query_scalar!(
         "-- lock_bulk_to_prepare
-        SELECT id FROM bulks
+        SELECT id FROM sexton.bulks
         WHERE id = $1 AND state = 'preparing' AND cursor_id IS NOT DISTINCT FROM $2
           AND cursor_item IS NOT DISTINCT FROM $3
         FOR NO KEY UPDATE SKIP LOCKED",
@@ -83,14 +83,16 @@ pub async fn prepare(
 
 /// A filter of a version to come would mean more than was asked for.
 fn parse_filter(filter: &Value) -> Result<FailureFilter, StoreError> {
-    serde_json::from_value(filter.clone())
-        .map_err(|_| StoreError::Inconsistent { place: "bulks.asked", value: filter.to_string() })
+    serde_json::from_value(filter.clone()).map_err(|_| StoreError::Inconsistent {
+        place: "bulks.selector",
+        value: filter.to_string(),
+    })
 }
 
 async fn mark_prepared(connection: &mut PgConnection, id: i64, now: Now) -> Result<(), StoreError> {
     sqlx::query!(
         "-- bulk_is_prepared
-        UPDATE bulks SET prepared_at = coalesce($2, now()),
+        UPDATE sexton.bulks SET prepared_at = coalesce($2, now()),
             state = CASE WHEN selected = 0 THEN $3 ELSE $4 END,
             ended_at = CASE WHEN selected = 0 THEN coalesce($2, now()) END
         WHERE id = $1",
@@ -115,15 +117,15 @@ async fn select_from_bulk(
     let row = sqlx::query!(
         r#"-- items_of_bulk
         WITH p AS MATERIALIZED (
-            SELECT o.ordinal, o.execution_id, o.seen, o.state FROM bulk_items o
-            WHERE o.bulk_id = $2 AND o.ordinal > coalesce((SELECT cursor_item FROM bulks WHERE id = $1), 0)
+            SELECT o.ordinal, o.execution_id, o.seen, o.state FROM sexton.bulk_items o
+            WHERE o.bulk_id = $2 AND o.ordinal > coalesce((SELECT cursor_item FROM sexton.bulks WHERE id = $1), 0)
             ORDER BY o.ordinal LIMIT $4),
         i AS (
-            INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+            INSERT INTO sexton.bulk_items (bulk_id, ordinal, execution_id, seen, state)
             SELECT $1, b.selected + row_number() OVER (ORDER BY p.ordinal), p.execution_id, p.seen, $3
-            FROM p, bulks b WHERE b.id = $1 AND p.state = 'done' RETURNING 1),
+            FROM p, sexton.bulks b WHERE b.id = $1 AND p.state = 'done' RETURNING 1),
         u AS (
-            UPDATE bulks SET selected = selected + (SELECT count(*) FROM i),
+            UPDATE sexton.bulks SET selected = selected + (SELECT count(*) FROM i),
                 cursor_item = coalesce((SELECT max(ordinal) FROM p), cursor_item)
             WHERE id = $1)
         SELECT (SELECT count(*) FROM p) AS "read!", (SELECT count(*) FROM i) AS "selected!""#,
@@ -149,13 +151,13 @@ async fn select_by_filter(
     let selected = sqlx::query_scalar!(
         r#"-- items_of_filter
         WITH i AS (
-            INSERT INTO bulk_items (bulk_id, ordinal, execution_id, seen, state)
+            INSERT INTO sexton.bulk_items (bulk_id, ordinal, execution_id, seen, state)
             SELECT $1, b.selected + row_number() OVER (ORDER BY p.n), e.id, e.attempt, $3
-            FROM bulks b, unnest($4::uuid[]) WITH ORDINALITY AS p (id, n)
-            JOIN executions e ON e.id = p.id AND e.state = $2
-            WHERE b.id = $1 AND e.finished_at <= b.asked_at RETURNING 1),
+            FROM sexton.bulks b, unnest($4::uuid[]) WITH ORDINALITY AS p (id, n)
+            JOIN sexton.executions e ON e.id = p.id AND e.state = $2
+            WHERE b.id = $1 AND e.finished_at <= b.previewed_at RETURNING 1),
         u AS (
-            UPDATE bulks SET selected = selected + (SELECT count(*) FROM i),
+            UPDATE sexton.bulks SET selected = selected + (SELECT count(*) FROM i),
                 cursor_at = coalesce($5, cursor_at), cursor_id = coalesce($6, cursor_id)
             WHERE id = $1)
         SELECT count(*) AS "selected!" FROM i"#,

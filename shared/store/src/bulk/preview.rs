@@ -44,7 +44,7 @@ pub struct Preview {
     /// What would fit, and is left out because its groups are muted.
     pub muted: MutedMatches,
     /// By the database's clock, when it was made: what fails later is not meant.
-    pub asked_at: DateTime<Utc>,
+    pub previewed_at: DateTime<Utc>,
 }
 
 #[derive(Default)]
@@ -61,15 +61,15 @@ pub async fn preview(
     filter: &FailureFilter,
     now: Now,
 ) -> Result<Preview, StoreError> {
-    let asked_at = match now {
+    let previewed_at = match now {
         Some(now) => now,
         None => status::clock(store).await?,
     };
-    let mut preview = Preview { asked_at, ..Preview::default() };
+    let mut preview = Preview { previewed_at, ..Preview::default() };
     let mut counts = Counts::default();
     let mut after: Option<PagePosition> = None;
     loop {
-        let page = select::page(store, filter, asked_at, after, PAGE_EXECUTIONS).await?;
+        let page = select::page(store, filter, previewed_at, after, PAGE_EXECUTIONS).await?;
         if preview.count >= MAX_PREVIEW_EXECUTIONS {
             preview.more = !page.places.is_empty() || !page.complete;
             break;
@@ -84,7 +84,7 @@ pub async fn preview(
         }
         after = page.last;
     }
-    preview.muted = count_muted(store, filter, Some(asked_at), MAX_PREVIEW_EXECUTIONS).await?;
+    preview.muted = count_muted(store, filter, Some(previewed_at), MAX_PREVIEW_EXECUTIONS).await?;
     preview.verified = counts.verified;
     preview.jobs = sort_by_count(counts.jobs);
     preview.pools = sort_by_count(counts.pools);
@@ -93,12 +93,12 @@ pub async fn preview(
 
 /// The same of these executions.
 pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreError> {
-    let asked_at = status::clock(store).await?;
+    let previewed_at = status::clock(store).await?;
     let mut counts = Counts::default();
     let succeeded_later = count_page(store, ids, &mut counts).await?;
     let range = sqlx::query!(
         "-- preview_range
-        SELECT min(finished_at) AS oldest, max(finished_at) AS newest FROM executions WHERE id = ANY ($1)",
+        SELECT min(finished_at) AS oldest, max(finished_at) AS newest FROM sexton.executions WHERE id = ANY ($1)",
         ids
     )
     .fetch_one(store.with_timeout())
@@ -113,7 +113,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
         succeeded_later,
         verified: counts.verified,
         muted: MutedMatches::default(),
-        asked_at,
+        previewed_at,
     })
 }
 
@@ -121,7 +121,7 @@ pub async fn preview_ids(store: &Store, ids: &[Uuid]) -> Result<Preview, StoreEr
 pub async fn count_with_verify_task(store: &Store, ids: &[Uuid]) -> Result<u64, StoreError> {
     let count = sqlx::query_scalar!(
         r#"-- verified_executions
-        SELECT count(*) AS "count!" FROM executions e JOIN jobs j ON j.id = e.job_id
+        SELECT count(*) AS "count!" FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE e.id = ANY ($1) AND j.verify_task IS NOT NULL"#,
         ids
     )
@@ -139,7 +139,7 @@ pub async fn count_with_verify_task(store: &Store, ids: &[Uuid]) -> Result<u64, 
 pub async fn any_job_has_verify_task(store: &Store) -> Result<bool, StoreError> {
     Ok(sqlx::query_scalar!(
         r#"-- some_job_asks
-        SELECT EXISTS (SELECT FROM jobs WHERE verify_task IS NOT NULL) AS "some!""#
+        SELECT EXISTS (SELECT FROM sexton.jobs WHERE verify_task IS NOT NULL) AS "some!""#
     )
     .fetch_one(store.with_timeout())
     .await?)
@@ -150,7 +150,7 @@ async fn count_page(store: &Store, ids: &[Uuid], counts: &mut Counts) -> Result<
         r#"-- preview_page
         SELECT coalesce(j.deleted_name, j.name) AS "job!", e.pool, count(*) AS "count!",
                count(*) FILTER (WHERE j.verify_task IS NOT NULL) AS "verified!"
-        FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE e.id = ANY ($1)
         GROUP BY 1, 2"#,
         ids
     )

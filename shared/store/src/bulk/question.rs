@@ -97,7 +97,7 @@ async fn lock_bulk(
                coalesce($2, clock_timestamp()) AS "now!",
                -- What is recorded comes from where the operator was, not from the scheduler.
                set_config('sexton.from_where', coalesce(from_where, ''), true) AS told
-        FROM bulks WHERE id = $1 AND state = 'running' AND verify = 'task' FOR NO KEY UPDATE SKIP LOCKED"#,
+        FROM sexton.bulks WHERE id = $1 AND state = 'running' AND verify = 'task' FOR NO KEY UPDATE SKIP LOCKED"#,
         id,
         now
     )
@@ -164,7 +164,7 @@ async fn ask_questions(
     }
     if left > 0 {
         sqlx::query!(
-            "-- count_unasked\nUPDATE bulks SET left_alone = left_alone + $2 WHERE id = $1",
+            "-- count_unasked\nUPDATE sexton.bulks SET left_alone = left_alone + $2 WHERE id = $1",
             asker.id,
             left
         )
@@ -191,15 +191,15 @@ async fn read_unasked_items(
         r#"-- items_to_ask
         SELECT i.ordinal, i.execution_id, coalesce(e.state = 'failed' AND e.attempt = i.seen, false) AS "meant!",
                j.verify_task
-        FROM bulk_items i LEFT JOIN executions e ON e.id = i.execution_id LEFT JOIN jobs j ON j.id = e.job_id
+        FROM sexton.bulk_items i LEFT JOIN sexton.executions e ON e.id = i.execution_id LEFT JOIN sexton.jobs j ON j.id = e.job_id
         WHERE i.bulk_id = $1 AND i.state = 'unasked'
-          AND NOT EXISTS (SELECT FROM bulk_questions q WHERE q.bulk_id = $1 AND q.ordinal = i.ordinal)
+          AND NOT EXISTS (SELECT FROM sexton.bulk_questions q WHERE q.bulk_id = $1 AND q.ordinal = i.ordinal)
         ORDER BY i.ordinal
         LIMIT greatest(0, $2
             - (SELECT count(*) FROM (
-                   SELECT FROM bulk_questions q WHERE q.bulk_id = $1 AND q.answer IS NULL LIMIT $2) asked)
+                   SELECT FROM sexton.bulk_questions q WHERE q.bulk_id = $1 AND q.answer IS NULL LIMIT $2) asked)
             - (SELECT count(*) FROM (
-                   SELECT FROM bulk_items w WHERE w.bulk_id = $1 AND w.state = 'waiting' LIMIT $2) waiting))"#,
+                   SELECT FROM sexton.bulk_items w WHERE w.bulk_id = $1 AND w.state = 'waiting' LIMIT $2) waiting))"#,
         asker.id,
         i64::from(asker.ahead)
     )
@@ -221,7 +221,7 @@ async fn insert_questions(
     let jobs: Vec<Uuid> = tasks.iter().map(|_| fresh()).collect();
     sqlx::query!(
         "-- insert_verify_jobs
-        INSERT INTO jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
+        INSERT INTO sexton.jobs (id, name, description, schedule_kind, task_type, params, pool, overlap,
                           misfire_policy, misfire_window_ms, misfire_limit, max_retries, max_timeouts,
                           retry_delay_ms, retry_max_delay_ms, timeout_ms, created_at, updated_at)
         SELECT id, $3 || task, 'questions whether the effect of failed executions has happened', 'none', task,
@@ -249,16 +249,16 @@ async fn insert_questions(
                    e.params, coalesce(b.pool, e.pool) AS pool
             FROM unnest($2::bigint[], $3::uuid[], $4::uuid[], $5::text[])
                      AS t (ordinal, question, execution, task)
-            JOIN executions e ON e.id = t.execution
-            JOIN bulks b ON b.id = $1),
+            JOIN sexton.executions e ON e.id = t.execution
+            JOIN sexton.bulks b ON b.id = $1),
         i AS (
-            INSERT INTO executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
+            INSERT INTO sexton.executions (id, job_id, execution_key, idempotency_key, scheduled_for, state,
                                     next_attempt_at, task_type, pool, target, params, claimed_by, claimed_at,
                                     relay_after, asks_about)
             SELECT q.question, j.id, 'verify-' || $1 || '-' || q.ordinal, q.idempotency_key, q.scheduled_for,
                    'pending', $6, q.task, q.pool, q.target, q.params, $7, $6, $6, q.about
-            FROM q JOIN jobs j ON j.name = $8 || q.task)
-        INSERT INTO bulk_questions (bulk_id, ordinal, question) SELECT $1, q.ordinal, q.question FROM q",
+            FROM q JOIN sexton.jobs j ON j.name = $8 || q.task)
+        INSERT INTO sexton.bulk_questions (bulk_id, ordinal, question) SELECT $1, q.ordinal, q.question FROM q",
         asker.id,
         &ordinals,
         &questions,

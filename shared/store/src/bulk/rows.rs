@@ -37,7 +37,7 @@ pub(super) async fn list_open_items(
     }
     let rows = sqlx::query!(
         "-- open_items
-        SELECT ordinal, execution_id, seen FROM bulk_items
+        SELECT ordinal, execution_id, seen FROM sexton.bulk_items
         WHERE bulk_id = $1 AND state = 'waiting' ORDER BY ordinal LIMIT $2",
         id,
         i64::from(limit)
@@ -65,7 +65,7 @@ pub(super) async fn lock_executions(
                    'timeouts_used', timeouts_used, 'crashes_used', crashes_used,
                    'snoozes_used', snoozes_used, 'pool', pool,
                    'error_class', error_class, 'error_message', error_message) AS "before!"
-        FROM executions WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"#,
+        FROM sexton.executions WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"#,
         &ids
     )
     .fetch_all(WithTimeout(connection))
@@ -94,7 +94,7 @@ pub(super) async fn find_existing(
         return Ok(HashSet::new());
     }
     let rows = sqlx::query_scalar!(
-        "-- executions_that_are_there\nSELECT id FROM executions WHERE id = ANY ($1)",
+        "-- executions_that_are_there\nSELECT id FROM sexton.executions WHERE id = ANY ($1)",
         &ids
     )
     .fetch_all(WithTimeout(connection))
@@ -113,7 +113,7 @@ pub(super) async fn write_items(
     let notes: Vec<Option<String>> = written.iter().map(|it| it.2.clone()).collect();
     sqlx::query!(
         "-- write_items
-        UPDATE bulk_items i SET state = w.state, note = w.note
+        UPDATE sexton.bulk_items i SET state = w.state, note = w.note
         FROM unnest($2::bigint[], $3::text[], $4::text[]) AS w (ordinal, state, note)
         WHERE i.bulk_id = $1 AND i.ordinal = w.ordinal",
         bulk,

@@ -24,10 +24,10 @@ pub async fn record_verify_command(
 ) -> Result<bool, StoreError> {
     let done = sqlx::query!(
         "-- record_who_asks
-        INSERT INTO operator_actions (at, actor, action, reason, after, bulk_id)
-        SELECT now(), $2, 'bulk_verify', $3, $4, b.id FROM bulks b
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, after, bulk_id)
+        SELECT now(), $2, 'bulk_verify', $3, $4, b.id FROM sexton.bulks b
         WHERE b.id = $1 AND b.verify = 'command' AND (b.state = 'preparing' OR (b.state = 'running'
-            AND EXISTS (SELECT FROM bulk_items WHERE bulk_id = b.id AND state = 'unasked')))",
+            AND EXISTS (SELECT FROM sexton.bulk_items WHERE bulk_id = b.id AND state = 'unasked')))",
         bulk,
         by.actor,
         by.reason,
@@ -46,7 +46,7 @@ pub async fn record_verify_command(
 pub async fn count_unasked(store: &Store, bulk: i64) -> Result<u64, StoreError> {
     let count = sqlx::query_scalar!(
         r#"-- unasked_items
-        SELECT count(*) AS "count!" FROM bulk_items WHERE bulk_id = $1 AND state = 'unasked'"#,
+        SELECT count(*) AS "count!" FROM sexton.bulk_items WHERE bulk_id = $1 AND state = 'unasked'"#,
         bulk
     )
     .fetch_one(store.with_timeout())

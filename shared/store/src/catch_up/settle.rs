@@ -235,12 +235,12 @@ async fn end(
     let mut transaction = ClaimTransaction::begin(store, now).await?;
     let connection = transaction.connection();
     set_lock_timeout(&mut *connection).await.map_err(StoreError::from)?;
-    sqlx::query!("-- lock_hold\nSELECT id FROM holds WHERE released_at IS NULL FOR UPDATE")
+    sqlx::query!("-- lock_hold\nSELECT id FROM sexton.holds WHERE released_at IS NULL FOR UPDATE")
         .fetch_optional(WithTimeout(&mut *connection))
         .await?;
     let left = sqlx::query_scalar!(
         r#"-- anything_held
-        SELECT EXISTS (SELECT FROM held_firings) AS "left!""#
+        SELECT EXISTS (SELECT FROM sexton.held_firings) AS "left!""#
     )
     .fetch_one(WithTimeout(&mut *connection))
     .await?;
@@ -262,7 +262,7 @@ async fn late_jobs(connection: &mut PgConnection, now: Now) -> Result<i64, Store
     Ok(sqlx::query_scalar!(
         r#"-- late_jobs
         SELECT count(*) AS "late!" FROM (
-            SELECT FROM jobs
+            SELECT FROM sexton.jobs
             WHERE status = 'active' AND next_fire_at < coalesce($1, now()) - interval '1 minute'
             LIMIT $2) late"#,
         now,
@@ -281,11 +281,11 @@ async fn end_hold(
     sqlx::query!(
         "-- end_hold
         WITH h AS (
-            UPDATE holds SET released_at = coalesce($1, now()), released_by = $2, released_as = $3,
+            UPDATE sexton.holds SET released_at = coalesce($1, now()), released_by = $2, released_as = $3,
                 why = $4
             WHERE released_at IS NULL
             RETURNING id, reason, last_seen, noticed_at)
-        INSERT INTO operator_actions (at, actor, action, reason, before, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
         SELECT coalesce($1, now()), $2, 'end_hold', $4,
                jsonb_build_object('hold', id, 'reason', h.reason, 'last_seen', last_seen,
                                   'noticed_at', noticed_at),

@@ -18,7 +18,7 @@ pub async fn record(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- record_doctor_fix
-        INSERT INTO operator_actions (at, actor, action, reason, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, after)
         VALUES (coalesce($1, now()), $2, 'doctor_fix', $3, $4)",
         now,
         by.actor,
@@ -40,10 +40,10 @@ pub async fn mark_silent_stopped(
     let mut tx = store.begin().await?;
     let names = sqlx::query_scalar!(
         "-- doctor_stop_silent
-        UPDATE instances i SET stopped_at = coalesce($2, now()), ready = false
+        UPDATE sexton.instances i SET stopped_at = coalesce($2, now()), ready = false
         WHERE stopped_at IS NULL
           AND heartbeat_at < coalesce($2, now()) - $1 * interval '1 millisecond'
-          AND NOT EXISTS (SELECT FROM executions e WHERE e.state = 'running' AND e.worker_id = i.id)
+          AND NOT EXISTS (SELECT FROM sexton.executions e WHERE e.state = 'running' AND e.worker_id = i.id)
         RETURNING name",
         silent_ms as f64,
         now

@@ -37,9 +37,9 @@ pub async fn processes(store: &Store, now: Now) -> Result<Vec<Process>, StoreErr
         r#"-- doctor_processes
         SELECT id, kind, name, version, tz_version, ready, slots, db_connections,
                (extract(epoch FROM coalesce($1, now()) - heartbeat_at) * 1000)::bigint AS "silent_ms!",
-               (SELECT count(*) FROM executions e
+               (SELECT count(*) FROM sexton.executions e
                 WHERE e.state = 'running' AND e.worker_id = i.id) AS "running!"
-        FROM instances i WHERE stopped_at IS NULL
+        FROM sexton.instances i WHERE stopped_at IS NULL
         ORDER BY kind, name, started_at DESC LIMIT 1000"#,
         now
     )
@@ -65,7 +65,7 @@ pub async fn count_overdue_leases(
     Ok(sqlx::query_as!(
         OverdueLeases,
         r#"-- doctor_leases
-        SELECT count(*) AS "overdue!", min(lease_until) AS oldest FROM executions
+        SELECT count(*) AS "overdue!", min(lease_until) AS oldest FROM sexton.executions
         WHERE state = 'running'
           AND lease_until < coalesce($2, now()) - $1 * interval '1 millisecond'"#,
         grace_ms as f64,
@@ -79,7 +79,7 @@ pub async fn count_overdue_leases(
 pub async fn newest_tz_data(store: &Store) -> Result<Option<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- doctor_tz_data
-        SELECT max(tz_version) FROM jobs WHERE deleted_at IS NULL"
+        SELECT max(tz_version) FROM sexton.jobs WHERE deleted_at IS NULL"
     )
     .fetch_one(store.with_timeout())
     .await?)

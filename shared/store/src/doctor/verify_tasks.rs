@@ -28,16 +28,16 @@ pub async fn list_unoffered_verify_tasks(
         r#"-- doctor_verify_tasks
         WITH wanted AS (
             SELECT verify_task AS task_type, pool, count(*) AS jobs, min(name) AS job, 0 AS questions
-            FROM jobs WHERE deleted_at IS NULL AND verify_task IS NOT NULL GROUP BY verify_task, pool
+            FROM sexton.jobs WHERE deleted_at IS NULL AND verify_task IS NOT NULL GROUP BY verify_task, pool
             UNION ALL
             SELECT e.task_type, e.pool, 0, NULL, count(*)
-            FROM bulk_questions q JOIN executions e ON e.id = q.question
-            JOIN bulks b ON b.id = q.bulk_id AND b.state = 'running'
+            FROM sexton.bulk_questions q JOIN sexton.executions e ON e.id = q.question
+            JOIN sexton.bulks b ON b.id = q.bulk_id AND b.state = 'running'
             WHERE q.answer IS NULL AND e.state IN ('pending', 'retrying') GROUP BY e.task_type, e.pool)
         SELECT w.task_type AS "task_type!", w.pool AS "pool!", sum(w.jobs)::bigint AS "jobs!",
                min(w.job) AS job, sum(w.questions)::bigint AS "questions!"
         FROM wanted w
-        WHERE NOT EXISTS (SELECT FROM offers f JOIN instances i ON i.id = f.instance_id
+        WHERE NOT EXISTS (SELECT FROM sexton.offers f JOIN sexton.instances i ON i.id = f.instance_id
             WHERE f.task_type = w.task_type AND w.pool = ANY (i.pools) AND i.stopped_at IS NULL
               AND i.heartbeat_at > coalesce($1, now()) - interval '1 minute')
         GROUP BY w.task_type, w.pool

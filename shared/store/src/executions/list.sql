@@ -9,11 +9,11 @@ SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execut
        e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
        e.error_class, e.error_message, e.fingerprint, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
        e.waits, e.admitted_at, e.replaced_by,
-       (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
+       (SELECT a.progress FROM sexton.attempts a WHERE e.state = 'running' AND a.execution_id = e.id
            AND a.number = e.attempt) AS progress,
        (SELECT CASE WHEN count(*) > 0 OR e.started_at IS NULL THEN count(*) END
-        FROM attempts a WHERE a.execution_id = e.id) AS attempts_made
-FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.attempts a WHERE a.execution_id = e.id) AS attempts_made
+FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
 WHERE ($1::uuid IS NULL OR e.job_id = $1)
   AND (cardinality($2::text[]) = 0 OR e.state = ANY ($2))
   AND ($3::timestamptz IS NULL OR e.scheduled_for >= $3)
@@ -23,10 +23,10 @@ WHERE ($1::uuid IS NULL OR e.job_id = $1)
         WHERE e.params #>> ARRAY(SELECT jsonb_array_elements_text(m -> 'path'))
               IS DISTINCT FROM m ->> 'value'))
   AND ($6::text IS NULL OR EXISTS (
-        SELECT 1 FROM attempts a LEFT JOIN instances i ON i.id = a.worker_id
+        SELECT 1 FROM sexton.attempts a LEFT JOIN sexton.instances i ON i.id = a.worker_id
         WHERE a.execution_id = e.id AND (i.name = $6 OR a.worker_id::text = lower($6))))
   AND ($7::uuid IS NULL OR $1 IS NOT NULL OR e.id < $7)
   AND ($7 IS NULL OR $1 IS NULL OR (e.claimed_at, e.id)
-        < (coalesce((SELECT b.claimed_at FROM executions b WHERE b.id = $7), $8::timestamptz), $7))
+        < (coalesce((SELECT b.claimed_at FROM sexton.executions b WHERE b.id = $7), $8::timestamptz), $7))
 ORDER BY CASE WHEN $1 IS NOT NULL THEN e.claimed_at END DESC, e.id DESC
 LIMIT least($9::bigint, 1000)

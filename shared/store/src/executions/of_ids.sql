@@ -7,9 +7,9 @@ SELECT e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.execut
        e.started_at, e.finished_at, e.worker_id, e.lease_until, e.cancel_requested, e.outcome,
        e.error_class, e.error_message, e.fingerprint, e.result, e.skip_reason, e.tz_version, e.backfill, e.overlap_override,
        e.waits, e.admitted_at, e.replaced_by,
-       (SELECT a.progress FROM attempts a WHERE e.state = 'running' AND a.execution_id = e.id
+       (SELECT a.progress FROM sexton.attempts a WHERE e.state = 'running' AND a.execution_id = e.id
            AND a.number = e.attempt) AS progress,
        (SELECT CASE WHEN count(*) > 0 OR e.started_at IS NULL THEN count(*) END
-        FROM attempts a WHERE a.execution_id = e.id) AS attempts_made
-FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.attempts a WHERE a.execution_id = e.id) AS attempts_made
+FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
 WHERE e.id = ANY ($1)

@@ -34,20 +34,20 @@ pub async fn aggregate(store: &Store, limit: i64, now: Now) -> Result<Aggregated
     let changes = sqlx::query_scalar!(
         r#"-- fold_failure_changes
         WITH taken AS (
-            DELETE FROM failure_changes WHERE id IN (
-                SELECT id FROM failure_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+            DELETE FROM sexton.failure_changes WHERE id IN (
+                SELECT id FROM sexton.failure_changes ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
             RETURNING *),
         counted AS (
-            INSERT INTO failure_counts AS c (fingerprint, job_id, standing)
+            INSERT INTO sexton.failure_counts AS c (fingerprint, job_id, standing)
             SELECT fingerprint, job_id, sum(change) FROM taken GROUP BY 1, 2 ORDER BY 1, 2
             ON CONFLICT (fingerprint, job_id) DO UPDATE SET standing = c.standing + EXCLUDED.standing),
         hours AS (
-            INSERT INTO failure_hours AS h (fingerprint, hour, failed)
+            INSERT INTO sexton.failure_hours AS h (fingerprint, hour, failed)
             SELECT fingerprint, date_trunc('hour', failed_at, 'UTC'), count(*) FROM taken
             WHERE failed_at > coalesce($2, now()) - $3 * interval '1 day' GROUP BY 1, 2 ORDER BY 1, 2
             ON CONFLICT (fingerprint, hour) DO UPDATE SET failed = h.failed + EXCLUDED.failed),
         groups AS (
-            INSERT INTO failure_groups AS g (fingerprint, example, first_seen, last_seen)
+            INSERT INTO sexton.failure_groups AS g (fingerprint, example, first_seen, last_seen)
             SELECT fingerprint, (array_agg(execution_id ORDER BY change DESC, id DESC))[1],
                    min(failed_at), max(failed_at)
             FROM taken GROUP BY 1 ORDER BY 1
@@ -72,8 +72,8 @@ pub async fn name_groups(store: &Store, limit: i64) -> Result<usize, StoreError>
         r#"-- groups_without_pattern
         SELECT g.fingerprint, coalesce(a.error_class, e.error_class, '') AS "class!",
                coalesce(a.error_message, e.error_message, '') AS "message!"
-        FROM failure_groups g JOIN executions e ON e.id = g.example
-        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1
+        FROM sexton.failure_groups g JOIN sexton.executions e ON e.id = g.example
+        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1
         WHERE g.pattern IS NULL AND e.fingerprint = g.fingerprint
         ORDER BY g.fingerprint LIMIT $1"#,
         limit
@@ -85,7 +85,7 @@ pub async fn name_groups(store: &Store, limit: i64) -> Result<usize, StoreError>
     let patterns: Vec<String> = groups.iter().map(|group| pattern(&group.message)).collect();
     sqlx::query!(
         "-- name_groups
-        UPDATE failure_groups g SET error_class = n.class, pattern = n.pattern
+        UPDATE sexton.failure_groups g SET error_class = n.class, pattern = n.pattern
         FROM unnest($1::text[], $2::text[], $3::text[]) AS n (fingerprint, class, pattern)
         WHERE g.fingerprint = n.fingerprint AND g.pattern IS NULL",
         &fingerprints,
@@ -105,12 +105,12 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     else {
         return Ok(0);
     };
-    sqlx::query!("-- tidy_failure_counts\nDELETE FROM failure_counts WHERE standing = 0")
+    sqlx::query!("-- tidy_failure_counts\nDELETE FROM sexton.failure_counts WHERE standing = 0")
         .execute(WithTimeout(lock.connection()))
         .await?;
     sqlx::query!(
         "-- tidy_failure_hours
-        DELETE FROM failure_hours WHERE hour < coalesce($1, now()) - $2 * interval '1 day'",
+        DELETE FROM sexton.failure_hours WHERE hour < coalesce($1, now()) - $2 * interval '1 day'",
         now,
         f64::from(TREND_RETENTION_DAYS)
     )
@@ -118,11 +118,11 @@ pub async fn prune_groups(store: &Store, now: Now) -> Result<u64, StoreError> {
     .await?;
     let gone = sqlx::query!(
         "-- tidy_failure_groups
-        DELETE FROM failure_groups g
+        DELETE FROM sexton.failure_groups g
         WHERE coalesce(greatest(g.last_seen, g.decided_at), '-infinity') < coalesce($1, now()) - interval '1 day'
                 * CASE WHEN g.state = 'open' AND g.note IS NULL THEN $2::int ELSE $3::int END
-          AND NOT EXISTS (SELECT FROM failure_counts c WHERE c.fingerprint = g.fingerprint)
-          AND NOT EXISTS (SELECT FROM failure_changes c WHERE c.fingerprint = g.fingerprint)",
+          AND NOT EXISTS (SELECT FROM sexton.failure_counts c WHERE c.fingerprint = g.fingerprint)
+          AND NOT EXISTS (SELECT FROM sexton.failure_changes c WHERE c.fingerprint = g.fingerprint)",
         now,
         GROUP_RETENTION_DAYS,
         DECIDED_GROUP_RETENTION_DAYS

@@ -22,7 +22,7 @@ pub struct BackfillProgress {
 pub async fn is_backfilled(store: &Store) -> Result<bool, StoreError> {
     let done = sqlx::query_scalar!(
         r#"-- failures_filled
-        SELECT EXISTS (SELECT FROM failures_fill WHERE done_at IS NOT NULL) AS "done!""#
+        SELECT EXISTS (SELECT FROM sexton.failures_fill WHERE done_at IS NOT NULL) AS "done!""#
     )
     .fetch_one(store.with_timeout())
     .await?;
@@ -38,7 +38,7 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
     let from = sqlx::query_scalar!(
         r#"-- failures_to_fill
         SELECT coalesce(filled_to, '00000000-0000-0000-0000-000000000000') AS "from!"
-        FROM failures_fill WHERE done_at IS NULL"#
+        FROM sexton.failures_fill WHERE done_at IS NULL"#
     )
     .fetch_optional(store.with_timeout())
     .await?;
@@ -48,8 +48,8 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
         SELECT e.id, e.attempt, e.state IN ('failed', 'discarded') AS "is_failure!",
                coalesce(a.error_class, e.error_class, '') AS "class!",
                coalesce(a.error_message, e.error_message, '') AS "message!"
-        FROM (SELECT * FROM executions WHERE id > $1 ORDER BY id LIMIT $2) e
-        LEFT JOIN attempts a ON e.state IN ('failed', 'discarded')
+        FROM (SELECT * FROM sexton.executions WHERE id > $1 ORDER BY id LIMIT $2) e
+        LEFT JOIN sexton.attempts a ON e.state IN ('failed', 'discarded')
                              AND a.execution_id = e.id AND a.number = e.attempt - 1
         ORDER BY e.id"#,
         from,
@@ -72,7 +72,7 @@ pub async fn backfill_failures(store: &Store, limit: i64) -> Result<BackfillProg
     let buried = record_fingerprints(store, &failures).await?;
     sqlx::query!(
         "-- note_failures_filled
-        UPDATE failures_fill SET filled_to = greatest(filled_to, $1),
+        UPDATE sexton.failures_fill SET filled_to = greatest(filled_to, $1),
             done_at = CASE WHEN $2 THEN now() END
         WHERE done_at IS NULL",
         to,

@@ -80,8 +80,8 @@ pub async fn decide(
     // A group of which nothing is folded yet has no row.
     let made = sqlx::query!(
         "-- make_failure_group
-        INSERT INTO failure_groups (fingerprint)
-        SELECT $1::text WHERE EXISTS (SELECT FROM failure_changes WHERE fingerprint = $1)
+        INSERT INTO sexton.failure_groups (fingerprint)
+        SELECT $1::text WHERE EXISTS (SELECT FROM sexton.failure_changes WHERE fingerprint = $1)
         ON CONFLICT (fingerprint) DO NOTHING",
         fingerprint
     )
@@ -97,7 +97,7 @@ pub async fn decide(
     let row = sqlx::query!(
         r#"-- lock_failure_group
         SELECT state, note, decided_by, coalesce($2, clock_timestamp()) AS "now!"
-        FROM failure_groups WHERE fingerprint = $1 FOR NO KEY UPDATE"#,
+        FROM sexton.failure_groups WHERE fingerprint = $1 FOR NO KEY UPDATE"#,
         fingerprint,
         now
     )
@@ -138,7 +138,7 @@ pub async fn decide(
     write(&mut tx, fingerprint, decision, note.as_deref(), decided, by).await?;
     sqlx::query!(
         "-- record_group_action
-        INSERT INTO operator_actions (at, actor, action, reason, before, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
         VALUES ($1, $2, $3, $4, $5, $6)",
         row.now,
         by.actor,
@@ -163,7 +163,7 @@ async fn write(
 ) -> Result<(), DecideError> {
     let done = sqlx::query!(
         "-- change_failure_group
-        UPDATE failure_groups SET state = $2, note = $3,
+        UPDATE sexton.failure_groups SET state = $2, note = $3,
             decided_by = CASE WHEN $4::timestamptz IS NULL THEN decided_by ELSE $5 END,
             decided_at = coalesce($4, decided_at)
         WHERE fingerprint = $1",

@@ -134,10 +134,10 @@ pub async fn trends(
                (extract(epoch FROM date_trunc('hour', coalesce($2, now()), 'UTC') - hour) / 3600)::int
                    AS "ago!"
         FROM (
-            SELECT fingerprint, hour, failed FROM failure_hours WHERE fingerprint = ANY ($1)
+            SELECT fingerprint, hour, failed FROM sexton.failure_hours WHERE fingerprint = ANY ($1)
               AND hour > date_trunc('hour', coalesce($2, now()), 'UTC') - interval '24 hours'
             UNION ALL
-            SELECT fingerprint, date_trunc('hour', failed_at, 'UTC'), 1 FROM failure_changes
+            SELECT fingerprint, date_trunc('hour', failed_at, 'UTC'), 1 FROM sexton.failure_changes
             WHERE fingerprint = ANY ($1)
               AND failed_at >= date_trunc('hour', coalesce($2, now()), 'UTC') - interval '23 hours') h
         GROUP BY 1, 3"#,
@@ -166,7 +166,7 @@ pub async fn known_fingerprints(
     Ok(sqlx::query_scalar!(
         r#"-- known_fingerprints
         SELECT fingerprint AS "fingerprint!" FROM (
-            SELECT fingerprint FROM failure_groups UNION SELECT fingerprint FROM failure_changes) f
+            SELECT fingerprint FROM sexton.failure_groups UNION SELECT fingerprint FROM sexton.failure_changes) f
         WHERE left(fingerprint, length($1)) = $1 ORDER BY fingerprint LIMIT $2"#,
         prefix,
         limit

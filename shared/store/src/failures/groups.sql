@@ -2,18 +2,18 @@
 -- What is folded and what is not, together; a few rows for each group, however many executions it has.
 WITH folded AS (
     SELECT fingerprint, sum(standing) AS standing, count(*) FILTER (WHERE standing > 0) AS jobs
-    FROM failure_counts
+    FROM sexton.failure_counts
     WHERE ($1::uuid IS NULL OR job_id = $1) AND ($3::text IS NULL OR fingerprint = $3)
     GROUP BY fingerprint),
 changed AS (
-    SELECT fingerprint, job_id, sum(change) AS change FROM failure_changes
+    SELECT fingerprint, job_id, sum(change) AS change FROM sexton.failure_changes
     WHERE ($1 IS NULL OR job_id = $1) AND ($3 IS NULL OR fingerprint = $3)
     GROUP BY fingerprint, job_id),
 -- What is not folded changes whether a job counts only together with what is.
 unfolded AS (
     SELECT c.fingerprint, sum(c.change) AS standing,
            sum((coalesce(f.standing, 0) + c.change > 0)::int - (coalesce(f.standing, 0) > 0)::int) AS jobs
-    FROM changed c LEFT JOIN failure_counts f ON f.fingerprint = c.fingerprint AND f.job_id = c.job_id
+    FROM changed c LEFT JOIN sexton.failure_counts f ON f.fingerprint = c.fingerprint AND f.job_id = c.job_id
     GROUP BY c.fingerprint),
 sums AS (
     SELECT fingerprint, sum(standing)::bigint AS standing, sum(jobs)::bigint AS jobs
@@ -21,13 +21,13 @@ sums AS (
 news AS (
     SELECT fingerprint, min(failed_at) AS first_seen, max(failed_at) AS last_seen,
            (array_agg(execution_id ORDER BY change DESC, id DESC))[1] AS example
-    FROM failure_changes WHERE $3 IS NULL OR fingerprint = $3 GROUP BY fingerprint),
+    FROM sexton.failure_changes WHERE $3 IS NULL OR fingerprint = $3 GROUP BY fingerprint),
 groups AS (
     SELECT fingerprint, coalesce(g.state, 'open') AS decision, g.error_class, g.pattern, g.note,
            g.decided_by, g.decided_at, coalesce(s.standing, 0) AS standing, coalesce(s.jobs, 0) AS jobs,
            least(g.first_seen, n.first_seen) AS first_seen, greatest(g.last_seen, n.last_seen) AS last_seen,
            coalesce(n.example, g.example) AS example
-    FROM (SELECT * FROM failure_groups WHERE $3 IS NULL OR fingerprint = $3) g
+    FROM (SELECT * FROM sexton.failure_groups WHERE $3 IS NULL OR fingerprint = $3) g
     FULL JOIN news n USING (fingerprint)
     FULL JOIN sums s USING (fingerprint)),
 page AS (
@@ -45,7 +45,7 @@ SELECT p.fingerprint AS "fingerprint!", p.decision AS "decision!", p.pattern, p.
        coalesce(a.error_message, e.error_message) AS message
 FROM page p
 -- Of a group that is so new that it has no pattern yet.
-LEFT JOIN executions e ON p.pattern IS NULL AND e.id = p.example AND e.fingerprint = p.fingerprint
-LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1
+LEFT JOIN sexton.executions e ON p.pattern IS NULL AND e.id = p.example AND e.fingerprint = p.fingerprint
+LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1
 ORDER BY CASE $5 WHEN 'count' THEN p.standing END DESC NULLS LAST,
          CASE $5 WHEN 'first' THEN p.first_seen ELSE p.last_seen END DESC NULLS LAST, p.fingerprint

@@ -54,7 +54,7 @@ pub async fn list_page(
 async fn workers(store: &Store, ids: &[Uuid]) -> Result<HashMap<Uuid, Option<String>>, StoreError> {
     let rows = sqlx::query!(
         "-- workers_of_failures
-        SELECT execution_id, worker FROM failures WHERE execution_id = ANY ($1)",
+        SELECT execution_id, worker FROM sexton.failures WHERE execution_id = ANY ($1)",
         ids
     )
     .fetch_all(store.with_timeout())

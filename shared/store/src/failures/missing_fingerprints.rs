@@ -28,10 +28,10 @@ pub async fn list_missing_fingerprints(
         r#"-- unread_failures
         SELECT e.id, e.attempt, coalesce(a.error_class, e.error_class, '') AS "class!",
                coalesce(a.error_message, e.error_message, '') AS "message!"
-        FROM (SELECT execution_id FROM failures WHERE fingerprint IS NULL
+        FROM (SELECT execution_id FROM sexton.failures WHERE fingerprint IS NULL
               ORDER BY execution_id LIMIT $1) f
-        JOIN executions e ON e.id = f.execution_id
-        LEFT JOIN attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1"#,
+        JOIN sexton.executions e ON e.id = f.execution_id
+        LEFT JOIN sexton.attempts a ON a.execution_id = e.id AND a.number = e.attempt - 1"#,
         limit
     )
     .fetch_all(store.with_timeout())
@@ -53,11 +53,11 @@ pub async fn record_fingerprints(
         "-- record_fingerprints
         WITH l AS MATERIALIZED (
             SELECT e.id, r.fingerprint
-            FROM executions e
+            FROM sexton.executions e
             JOIN unnest($1::uuid[], $2::int[], $3::text[]) AS r (id, attempt, fingerprint) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.state IN ('failed', 'discarded')
             ORDER BY e.id FOR NO KEY UPDATE OF e)
-        UPDATE executions e SET fingerprint = l.fingerprint FROM l WHERE e.id = l.id",
+        UPDATE sexton.executions e SET fingerprint = l.fingerprint FROM l WHERE e.id = l.id",
         &ids,
         &attempts,
         &fingerprints

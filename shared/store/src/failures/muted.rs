@@ -53,7 +53,7 @@ pub async fn count_muted(
 async fn muted_fingerprints(store: &Store) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- muted_fingerprints
-        SELECT fingerprint FROM failure_groups WHERE state = 'muted' ORDER BY fingerprint LIMIT $1",
+        SELECT fingerprint FROM sexton.failure_groups WHERE state = 'muted' ORDER BY fingerprint LIMIT $1",
         MAX_MUTED_GROUPS
     )
     .fetch_all(store.with_timeout())

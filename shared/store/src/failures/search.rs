@@ -196,10 +196,12 @@ async fn find_labelled_jobs(
         return Ok(None);
     }
     let labels = json!(filter.labels);
-    let ids =
-        sqlx::query_scalar!("-- jobs_with_labels\nSELECT id FROM jobs WHERE labels @> $1", labels)
-            .fetch_all(store.with_timeout())
-            .await?;
+    let ids = sqlx::query_scalar!(
+        "-- jobs_with_labels\nSELECT id FROM sexton.jobs WHERE labels @> $1",
+        labels
+    )
+    .fetch_all(store.with_timeout())
+    .await?;
     Ok(Some(ids))
 }
 

@@ -37,7 +37,7 @@ macro_rules! failures {
                    AND ($9::timestamptz IS NULL OR f.failed_at >= $9)
                    AND ($10::timestamptz IS NULL OR f.failed_at < $10)
                    AND (NOT $11::bool OR f.fingerprint IS NULL OR f.fingerprint NOT IN (
-                        SELECT g.fingerprint FROM failure_groups g WHERE g.state = 'muted')) "
+                        SELECT g.fingerprint FROM sexton.failure_groups g WHERE g.state = 'muted')) "
                 + $($rest)+,
             $terms.filter.discarded,
             $terms.job,
@@ -100,11 +100,11 @@ pub(super) async fn walk(
                 FoundFailure,
                 r#"-- walk_failures_newest
             SELECT c.execution_id AS "execution_id!", c.failed_at AS "failed_at!" FROM (
-                SELECT f.execution_id, f.failed_at FROM failures f "#,
+                SELECT f.execution_id, f.failed_at FROM sexton.failures f "#,
                 "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) < ($12, $13::uuid))
              ORDER BY f.failed_at DESC, f.execution_id DESC LIMIT $20) c
              WHERE NOT $21::bool OR (
-                SELECT true FROM failures f WHERE f.execution_id = c.execution_id ",
+                SELECT true FROM sexton.failures f WHERE f.execution_id = c.execution_id ",
                 ") ORDER BY c.failed_at DESC, c.execution_id DESC LIMIT $19",
                 terms,
                 steps,
@@ -117,11 +117,11 @@ pub(super) async fn walk(
                 FoundFailure,
                 r#"-- walk_failures_oldest
             SELECT c.execution_id AS "execution_id!", c.failed_at AS "failed_at!" FROM (
-                SELECT f.execution_id, f.failed_at FROM failures f "#,
+                SELECT f.execution_id, f.failed_at FROM sexton.failures f "#,
                 "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid))
              ORDER BY f.failed_at, f.execution_id LIMIT $20) c
              WHERE NOT $21::bool OR (
-                SELECT true FROM failures f WHERE f.execution_id = c.execution_id ",
+                SELECT true FROM sexton.failures f WHERE f.execution_id = c.execution_id ",
                 ") ORDER BY c.failed_at, c.execution_id LIMIT $19",
                 terms,
                 steps,
@@ -142,7 +142,7 @@ pub(super) async fn have_few_failures(
     let rows = sqlx::query_scalar!(
         r#"-- few_failures_of_jobs
         SELECT count(*) AS "rows!" FROM (
-            SELECT FROM failures WHERE discarded = $2 AND job_id = ANY ($1) LIMIT $3) c"#,
+            SELECT FROM sexton.failures WHERE discarded = $2 AND job_id = ANY ($1) LIMIT $3) c"#,
         jobs,
         discarded,
         MAX_SORTED_ROWS + 1
@@ -189,7 +189,7 @@ pub(super) async fn read_walk_statistics(
                         AND ($16::jsonb[] IS NULL OR c.params @> ANY ($16))
                         AND ($17::jsonb[] IS NULL OR c.params @> ANY ($17))
                         AND $18::jsonb IS NOT NULL AND $19::bigint > 0) AS "with_params!"
-                FROM (SELECT f.words, f.params FROM failures f "#,
+                FROM (SELECT f.words, f.params FROM sexton.failures f "#,
                 ["AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) < ($12, $13::uuid))
                  ORDER BY f.failed_at DESC, f.execution_id DESC LIMIT $20) c"],
                 terms,
@@ -208,7 +208,7 @@ pub(super) async fn read_walk_statistics(
                         AND ($16::jsonb[] IS NULL OR c.params @> ANY ($16))
                         AND ($17::jsonb[] IS NULL OR c.params @> ANY ($17))
                         AND $18::jsonb IS NOT NULL AND $19::bigint > 0) AS "with_params!"
-                FROM (SELECT f.words, f.params FROM failures f "#,
+                FROM (SELECT f.words, f.params FROM sexton.failures f "#,
                 ["AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid))
                  ORDER BY f.failed_at, f.execution_id LIMIT $20) c"],
                 terms,
@@ -233,7 +233,7 @@ pub(super) async fn look_up(
             let query = matching!(
                 FoundFailure,
                 r#"-- look_up_failures_newest
-            WITH m AS MATERIALIZED (SELECT f.execution_id, f.failed_at FROM failures f "#,
+            WITH m AS MATERIALIZED (SELECT f.execution_id, f.failed_at FROM sexton.failures f "#,
                 "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) < ($12, $13::uuid)) ",
                 r#") SELECT m.execution_id AS "execution_id!", m.failed_at AS "failed_at!" FROM m
             ORDER BY m.failed_at DESC, m.execution_id DESC LIMIT $19"#,
@@ -245,7 +245,7 @@ pub(super) async fn look_up(
             let query = matching!(
                 FoundFailure,
                 r#"-- look_up_failures_oldest
-            WITH m AS MATERIALIZED (SELECT f.execution_id, f.failed_at FROM failures f "#,
+            WITH m AS MATERIALIZED (SELECT f.execution_id, f.failed_at FROM sexton.failures f "#,
                 "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid)) ",
                 r#") SELECT m.execution_id AS "execution_id!", m.failed_at AS "failed_at!" FROM m
             ORDER BY m.failed_at, m.execution_id LIMIT $19"#,
@@ -287,7 +287,7 @@ pub(super) async fn count(
     let counted = matching!(
         CountRow,
         r#"-- count_failures
-        SELECT count(*) AS "count!" FROM (SELECT FROM failures f "#,
+        SELECT count(*) AS "count!" FROM (SELECT FROM sexton.failures f "#,
         "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid)) ",
         "LIMIT $19) c",
         terms
@@ -311,7 +311,7 @@ pub(super) async fn count_by_group(
         GroupCountRow,
         r#"-- count_failures_of_groups
         SELECT c.fingerprint AS "fingerprint!", count(*) AS "count!" FROM (
-            SELECT f.fingerprint FROM failures f "#,
+            SELECT f.fingerprint FROM sexton.failures f "#,
         "AND ($12::timestamptz IS NULL OR (f.failed_at, f.execution_id) > ($12, $13::uuid))
          AND f.fingerprint = ANY ($20::text[]) AND ($21::timestamptz IS NULL OR f.failed_at <= $21) ",
         "LIMIT $19) c GROUP BY c.fingerprint ORDER BY count(*) DESC, c.fingerprint",

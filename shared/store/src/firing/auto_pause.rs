@@ -35,11 +35,11 @@ impl ClaimTransaction<'_> {
         let failing: HashSet<Uuid> = sqlx::query_scalar!(
             r#"-- failing_jobs
             SELECT j.id FROM unnest($1::uuid[], $2::int[]) AS a (id, most)
-            JOIN jobs j ON j.id = a.id
+            JOIN sexton.jobs j ON j.id = a.id
             CROSS JOIN LATERAL (
                 SELECT count(*) FILTER (WHERE last.state = 'failed') AS failed FROM (
                     SELECT newest.state FROM (
-                        SELECT e.state, e.finished_at FROM executions e WHERE e.job_id = j.id
+                        SELECT e.state, e.finished_at FROM sexton.executions e WHERE e.job_id = j.id
                         ORDER BY e.claimed_at DESC LIMIT 10 * a.most + 100) newest
                     WHERE newest.state IN ('succeeded', 'failed')
                       AND (j.failures_since IS NULL OR newest.finished_at > j.failures_since)
@@ -77,7 +77,7 @@ impl ClaimTransaction<'_> {
             due.paused.iter().map(|job| pause_reason(job.failures)).collect();
         sqlx::query!(
             "-- pause_failing_jobs
-            UPDATE jobs SET status = 'paused', paused_by = $3, paused_why = p.why, paused_at = $4,
+            UPDATE sexton.jobs SET status = 'paused', paused_by = $3, paused_why = p.why, paused_at = $4,
                 updated_at = $4
             FROM unnest($1::uuid[], $2::text[]) AS p (id, why) WHERE jobs.id = p.id",
             &ids,

@@ -63,8 +63,8 @@ impl ClaimTransaction<'_> {
     ) -> Result<ClockReading, StoreError> {
         let row = sqlx::query!(
             r#"-- look_at_clock
-            SELECT coalesce($1, now()) AS "now!", (SELECT seen_at FROM planner_clock) AS seen_at,
-                   EXISTS (SELECT FROM holds WHERE released_at IS NULL) AS "held!""#,
+            SELECT coalesce($1, now()) AS "now!", (SELECT seen_at FROM sexton.planner_clock) AS seen_at,
+                   EXISTS (SELECT FROM sexton.holds WHERE released_at IS NULL) AS "held!""#,
             self.now
         )
         .fetch_one(WithTimeout(&mut *self.tx))
@@ -92,7 +92,7 @@ impl ClaimTransaction<'_> {
     ) -> Result<Option<ClockJump>, StoreError> {
         let row = sqlx::query!(
             r#"-- lock_planner_clock
-            SELECT seen_at, coalesce($1, clock_timestamp()) AS "now!" FROM planner_clock FOR UPDATE"#,
+            SELECT seen_at, coalesce($1, clock_timestamp()) AS "now!" FROM sexton.planner_clock FOR UPDATE"#,
             self.now
         )
         .fetch_one(WithTimeout(&mut *self.tx))
@@ -103,9 +103,12 @@ impl ClaimTransaction<'_> {
             // The hold that was there has ended meanwhile, by somebody who knew nothing of this jump.
             begun = self.hold_catch_up(jump, row.seen_at, row.now, by).await?;
         }
-        sqlx::query!("-- planner_clock_jumped\nUPDATE planner_clock SET seen_at = $1", row.now)
-            .execute(WithTimeout(&mut *self.tx))
-            .await?;
+        sqlx::query!(
+            "-- planner_clock_jumped\nUPDATE sexton.planner_clock SET seen_at = $1",
+            row.now
+        )
+        .execute(WithTimeout(&mut *self.tx))
+        .await?;
         let noticed = ClockJump { jump, last_seen: row.seen_at, now: row.now };
         Ok(begun.then_some(noticed))
     }
@@ -120,7 +123,7 @@ impl ClaimTransaction<'_> {
     ) -> Result<bool, StoreError> {
         let begun = sqlx::query!(
             "-- hold_catch_up
-            INSERT INTO holds (reason, last_seen, noticed_at, noticed_by) VALUES ($1, $2, $3, $4)
+            INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by) VALUES ($1, $2, $3, $4)
             ON CONFLICT DO NOTHING",
             jump.as_str(),
             last_seen,
@@ -137,10 +140,10 @@ impl ClaimTransaction<'_> {
         sqlx::query!(
             "-- planner_clock_beat
             WITH l AS MATERIALIZED (
-                SELECT is_one FROM planner_clock WHERE seen_at < $1 FOR UPDATE SKIP LOCKED),
-            u AS (UPDATE planner_clock c SET seen_at = $1 FROM l WHERE c.is_one = l.is_one)
-            INSERT INTO planner_clock (seen_at)
-            SELECT $1 WHERE NOT EXISTS (SELECT FROM planner_clock)
+                SELECT is_one FROM sexton.planner_clock WHERE seen_at < $1 FOR UPDATE SKIP LOCKED),
+            u AS (UPDATE sexton.planner_clock c SET seen_at = $1 FROM l WHERE c.is_one = l.is_one)
+            INSERT INTO sexton.planner_clock (seen_at)
+            SELECT $1 WHERE NOT EXISTS (SELECT FROM sexton.planner_clock)
             ON CONFLICT DO NOTHING",
             now
         )
@@ -152,7 +155,7 @@ impl ClaimTransaction<'_> {
     /// Whether there still is a hold; it does not end before this transaction does.
     async fn lock_hold(&mut self) -> Result<bool, StoreError> {
         let hold = sqlx::query_scalar!(
-            "-- keep_hold\nSELECT id FROM holds WHERE released_at IS NULL FOR SHARE"
+            "-- keep_hold\nSELECT id FROM sexton.holds WHERE released_at IS NULL FOR SHARE"
         )
         .fetch_optional(WithTimeout(&mut *self.tx))
         .await?;
@@ -171,7 +174,7 @@ impl ClaimTransaction<'_> {
         // A cursor that was set back by hand comes to the same firings again.
         sqlx::query!(
             "-- set_firings_aside
-            INSERT INTO held_firings (job_id, first_firing, last_firing, count, held_at)
+            INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)
             SELECT h.*, coalesce($5, now())
             FROM unnest($1::uuid[], $2::timestamptz[], $3::timestamptz[], $4::int[]) AS h
             ON CONFLICT (job_id, first_firing) DO UPDATE SET

@@ -46,7 +46,7 @@ pub async fn list_due_now(
                misfire_window_ms, misfire_limit, misfire_rate, pause_after_failures,
                next_fire_at AS "next_fire_at!",
                coalesce($1, now()) AS "now!"
-        FROM jobs
+        FROM sexton.jobs
         WHERE status = 'active' AND next_fire_at <= coalesce($1, now())
           AND ($3::text[] IS NULL OR name = ANY ($3))
         ORDER BY name LIMIT $2"#,
@@ -77,11 +77,11 @@ pub async fn list_held_jobs(
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target, j.params::text AS "params!",
                j.pool, j.idempotency_template, j.overlap, j.misfire_policy, j.misfire_window_ms,
                j.misfire_limit, j.misfire_rate, j.pause_after_failures,
-               (SELECT min(h.first_firing) FROM held_firings h WHERE h.job_id = j.id)
+               (SELECT min(h.first_firing) FROM sexton.held_firings h WHERE h.job_id = j.id)
                    AS "next_fire_at!",
                coalesce($1, now()) AS "now!"
-        FROM jobs j
-        WHERE EXISTS (SELECT FROM held_firings h WHERE h.job_id = j.id)
+        FROM sexton.jobs j
+        WHERE EXISTS (SELECT FROM sexton.held_firings h WHERE h.job_id = j.id)
           AND ($2::text[] IS NULL OR j.name = ANY ($2))
         ORDER BY j.name LIMIT $3"#,
         now,
@@ -106,7 +106,7 @@ pub async fn list_held_runs(
         r#"-- held_runs
         SELECT h.job_id, j.name AS job_name, h.first_firing, h.last_firing, h.count, h.held_at,
                j.status = 'paused' AS "paused!"
-        FROM held_firings h JOIN jobs j ON j.id = h.job_id
+        FROM sexton.held_firings h JOIN sexton.jobs j ON j.id = h.job_id
         WHERE $1::text[] IS NULL OR j.name = ANY ($1)
         ORDER BY j.name, h.first_firing LIMIT $2"#,
         names as Option<&[String]>,
@@ -171,11 +171,11 @@ impl ClaimTransaction<'_> {
                NULL::timestamptz AS next_nominal_at, j.planned_until, j.tz_version, j.task_type, j.target,
                    j.params::text AS "params!", j.pool, j.idempotency_template, j.overlap,
                    j.misfire_policy, j.misfire_window_ms, j.misfire_limit, j.misfire_rate, j.pause_after_failures,
-                   (SELECT min(h.first_firing) FROM held_firings h WHERE h.job_id = j.id)
+                   (SELECT min(h.first_firing) FROM sexton.held_firings h WHERE h.job_id = j.id)
                        AS "next_fire_at!",
                    coalesce($1, now()) AS "now!"
-            FROM jobs j
-            WHERE EXISTS (SELECT FROM held_firings h WHERE h.job_id = j.id)
+            FROM sexton.jobs j
+            WHERE EXISTS (SELECT FROM sexton.held_firings h WHERE h.job_id = j.id)
               AND ($2::text[] IS NULL OR j.name = ANY ($2))
               AND j.id > $3
             ORDER BY j.id LIMIT $4
@@ -198,7 +198,7 @@ impl ClaimTransaction<'_> {
             r#"-- held_runs_of_jobs
             SELECT h.job_id, j.name AS job_name, h.first_firing, h.last_firing, h.count, h.held_at,
                    j.status = 'paused' AS "paused!"
-            FROM held_firings h JOIN jobs j ON j.id = h.job_id
+            FROM sexton.held_firings h JOIN sexton.jobs j ON j.id = h.job_id
             WHERE h.job_id = ANY ($1) ORDER BY h.job_id, h.first_firing"#,
             &ids
         )
@@ -214,7 +214,7 @@ impl ClaimTransaction<'_> {
         let jobs: Vec<Uuid> = claimed.iter().map(|job| job.get()).collect();
         let done = sqlx::query!(
             "-- count_released_runs
-            UPDATE jobs SET runs_used = runs_used + c.runs,
+            UPDATE sexton.jobs SET runs_used = runs_used + c.runs,
                 next_fire_at = CASE WHEN runs_used + c.runs < max_runs
                     OR next_fire_at <= coalesce($2, now()) THEN next_fire_at END,
                 next_nominal_at = CASE WHEN runs_used + c.runs < max_runs
@@ -236,7 +236,7 @@ impl ClaimTransaction<'_> {
         let first: Vec<DateTime<Utc>> = runs.iter().map(|run| run.first).collect();
         let done = sqlx::query!(
             "-- forget_held_firings
-            DELETE FROM held_firings h USING unnest($1::uuid[], $2::timestamptz[]) AS r (job_id, first)
+            DELETE FROM sexton.held_firings h USING unnest($1::uuid[], $2::timestamptz[]) AS r (job_id, first)
             WHERE h.job_id = r.job_id AND h.first_firing = r.first",
             &jobs,
             &first

@@ -96,7 +96,7 @@ async fn find_busy_jobs(
     let busy = sqlx::query_scalar!(
         r#"-- busy_jobs
         SELECT j.id AS "id!" FROM unnest($1::uuid[]) AS j (id)
-        WHERE EXISTS (SELECT 1 FROM executions e WHERE e.job_id = j.id
+        WHERE EXISTS (SELECT 1 FROM sexton.executions e WHERE e.job_id = j.id
                       AND e.state IN ('pending', 'running', 'retrying')
                       AND e.overlap_override IS NULL)"#,
         jobs
@@ -116,7 +116,7 @@ async fn lock_under_way(
     }
     let locked = sqlx::query_scalar!(
         "-- lock_under_way
-        SELECT id FROM executions
+        SELECT id FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
           AND overlap_override IS NULL
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
@@ -144,7 +144,7 @@ async fn read_under_way(
         r#"-- read_under_way
         SELECT id, job_id, state,
                CASE WHEN state = 'pending' AND admitted_at IS NULL THEN waits END AS waits
-        FROM executions
+        FROM sexton.executions
         WHERE job_id = ANY ($1) AND state IN ('pending', 'running', 'retrying')
           AND overlap_override IS NULL"#,
         jobs
@@ -185,7 +185,7 @@ pub(super) async fn replace(
     let row = sqlx::query!(
         r#"-- replace_under_way
         WITH u AS (
-            UPDATE executions e SET
+            UPDATE sexton.executions e SET
                 state = CASE WHEN e.state = 'running' THEN e.state ELSE 'cancelled' END,
                 rev = e.rev + CASE WHEN e.state = 'running' THEN 0 ELSE 1 END,
                 cancel_requested = e.cancel_requested OR e.state = 'running',

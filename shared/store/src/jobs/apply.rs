@@ -162,7 +162,7 @@ async fn lock_jobs(
             .await?;
         sqlx::query_scalar!(
             "-- lock_jobs
-            SELECT id FROM jobs
+            SELECT id FROM sexton.jobs
             WHERE name = ANY ($1) OR ($2 AND status = 'active'
                 AND NOT EXISTS (SELECT FROM unnest($3::text[]) p WHERE starts_with(name, p)))
             ORDER BY id FOR NO KEY UPDATE",
@@ -182,7 +182,7 @@ async fn lock_jobs(
     .await?;
     let concerned = sqlx::query_scalar!(
         "-- concerned_jobs
-        SELECT name FROM jobs
+        SELECT name FROM sexton.jobs
         WHERE name = ANY ($1) OR ($2 AND status = 'active'
                 AND NOT EXISTS (SELECT FROM unnest($3::text[]) p WHERE starts_with(name, p)))",
         &names,

@@ -164,7 +164,7 @@ async fn count_under_way(connection: &mut PgConnection, job: Uuid) -> Result<Und
         SELECT count(*) FILTER (WHERE state IN ('pending', 'retrying')) AS "waiting!",
                count(*) FILTER (WHERE state = 'running') AS "running!",
                count(*) FILTER (WHERE state = 'failed') AS "failed!"
-        FROM executions WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying', 'failed')"#,
+        FROM sexton.executions WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying', 'failed')"#,
         job
     )
     .fetch_one(WithTimeout(connection))
@@ -182,17 +182,17 @@ async fn cancel_under_way(
     sqlx::query!(
         "-- cancel_all_of_job
         WITH l AS MATERIALIZED (
-            SELECT id, state, attempt FROM executions
+            SELECT id, state, attempt FROM sexton.executions
             WHERE job_id = $1 AND state IN ('pending', 'running', 'retrying')
             ORDER BY id FOR NO KEY UPDATE),
         w AS (
-            UPDATE executions e SET state = 'cancelled', rev = e.rev + 1, next_attempt_at = NULL,
+            UPDATE sexton.executions e SET state = 'cancelled', rev = e.rev + 1, next_attempt_at = NULL,
                 finished_at = $2, outcome = 'cancelled'
             FROM l WHERE e.id = l.id AND l.state IN ('pending', 'retrying')),
         r AS (
-            UPDATE executions e SET cancel_requested = true
+            UPDATE sexton.executions e SET cancel_requested = true
             FROM l WHERE e.id = l.id AND l.state = 'running')
-        INSERT INTO operator_actions (at, actor, action, job_id, execution_id, reason, before, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, job_id, execution_id, reason, before, after)
         SELECT $2, $3, 'cancel', $1, l.id, $4,
                jsonb_build_object('state', l.state, 'attempt', l.attempt),
                CASE l.state WHEN 'running'
@@ -217,7 +217,7 @@ async fn mark_deleted(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- delete_job
-        UPDATE jobs SET status = 'paused', paused_by = coalesce(paused_by, $2),
+        UPDATE sexton.jobs SET status = 'paused', paused_by = coalesce(paused_by, $2),
             paused_why = coalesce(paused_why, $3), paused_at = coalesce(paused_at, $4),
             next_fire_at = NULL, next_nominal_at = NULL, planned_until = $4, deleted_at = $4, deleted_name = name,
             name = '~' || id, updated_at = $4

@@ -4,5 +4,5 @@
 SELECT j.id AS "job_id!", e.id, e.state, e.scheduled_for, e.started_at, e.finished_at
 FROM unnest($1::uuid[]) AS j (id)
 CROSS JOIN LATERAL (
-    SELECT id, state, scheduled_for, started_at, finished_at FROM executions
+    SELECT id, state, scheduled_for, started_at, finished_at FROM sexton.executions
     WHERE job_id = j.id ORDER BY claimed_at DESC, id DESC LIMIT 1) e

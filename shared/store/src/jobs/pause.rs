@@ -67,7 +67,7 @@ pub async fn pause(
     }
     sqlx::query!(
         "-- pause_job
-        UPDATE jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
+        UPDATE sexton.jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
             updated_at = $4
         WHERE id = $1",
         job.id,
@@ -111,7 +111,7 @@ pub async fn resume(
     let next_fire_at = next.map(|next| next.due);
     sqlx::query!(
         "-- resume_job
-        UPDATE jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
+        UPDATE sexton.jobs SET status = 'active', paused_by = NULL, paused_why = NULL, paused_at = NULL,
             next_fire_at = $2, next_nominal_at = $5, tz_version = $4, updated_at = $3,
             failures_since = $3,
             planned_until = CASE WHEN $2::timestamptz IS NULL AND schedule_kind = 'once'
@@ -189,7 +189,7 @@ pub(super) async fn lock_job(
     set_lock_timeout(&mut tx).await.map_err(StoreError::from)?;
     let found = sqlx::query_scalar!(
         r#"-- lock_job
-        SELECT coalesce($2, now()) AS "now!" FROM jobs
+        SELECT coalesce($2, now()) AS "now!" FROM sexton.jobs
         WHERE name = $1 AND deleted_at IS NULL FOR NO KEY UPDATE"#,
         name,
         now

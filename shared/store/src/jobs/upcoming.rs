@@ -14,7 +14,7 @@ const EXECUTIONS_PER_JOB: i64 = 200;
 pub async fn list_upcoming(store: &Store, limit: i64) -> Result<Vec<String>, StoreError> {
     Ok(sqlx::query_scalar!(
         "-- soonest_jobs
-        SELECT name FROM jobs WHERE status = 'active' AND next_fire_at IS NOT NULL
+        SELECT name FROM sexton.jobs WHERE status = 'active' AND next_fire_at IS NOT NULL
         ORDER BY next_fire_at LIMIT $1",
         limit
     )

@@ -67,7 +67,7 @@ pub(crate) async fn record_bulk_actions(
     let after: Vec<Option<Value>> = actions.iter().map(|action| action.after.clone()).collect();
     sqlx::query!(
         "-- record_operator_actions
-        INSERT INTO operator_actions (at, actor, bulk_id, action, job_id, execution_id, reason, before, after)
+        INSERT INTO sexton.operator_actions (at, actor, bulk_id, action, job_id, execution_id, reason, before, after)
         SELECT $1, $2, $3, d.*
         FROM unnest($4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::jsonb[], $9::jsonb[]) AS d",
         at,
@@ -114,7 +114,7 @@ pub async fn list_by_execution(store: &Store, id: Uuid) -> Result<Vec<OperatorAc
         "-- actions_of_execution
         SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
                host(from_address) AS from_address, bulk_id
-        FROM operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
+        FROM sexton.operator_actions WHERE execution_id = $1 ORDER BY id LIMIT 1000",
         id
     )
     .fetch_all(store.with_timeout())
@@ -132,7 +132,7 @@ pub async fn list_by_job(
         "-- actions_of_job
         SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
                host(from_address) AS from_address, bulk_id
-        FROM operator_actions WHERE job_id = $1 AND execution_id IS NULL ORDER BY id DESC LIMIT $2",
+        FROM sexton.operator_actions WHERE job_id = $1 AND execution_id IS NULL ORDER BY id DESC LIMIT $2",
         id,
         limit
     )

@@ -56,7 +56,7 @@ pub async fn list_actions(
                 "-- newest_actions
             SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
                    host(from_address) AS from_address, bulk_id
-            FROM operator_actions
+            FROM sexton.operator_actions
             WHERE ($1::text IS NULL OR actor = $1 OR split_part(actor, '@', 1) = $1)
               AND ($2::text IS NULL OR action = $2) AND ($3::uuid IS NULL OR job_id = $3)
               AND ($4::uuid IS NULL OR execution_id = $4) AND ($5::bigint IS NULL OR bulk_id = $5)
@@ -82,7 +82,7 @@ pub async fn list_actions(
                 "-- actions_after
             SELECT id, at, actor, action, job_id, execution_id, reason, before, after, from_where,
                    host(from_address) AS from_address, bulk_id
-            FROM operator_actions
+            FROM sexton.operator_actions
             WHERE ($1::text IS NULL OR actor = $1 OR split_part(actor, '@', 1) = $1)
               AND ($2::text IS NULL OR action = $2) AND ($3::uuid IS NULL OR job_id = $3)
               AND ($4::uuid IS NULL OR execution_id = $4) AND ($5::bigint IS NULL OR bulk_id = $5)

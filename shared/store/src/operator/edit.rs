@@ -51,7 +51,7 @@ pub async fn edit(
     let pool = row.before["pool"].clone();
     let done = sqlx::query!(
         "-- edit_execution
-        UPDATE executions SET params = $3, pool = coalesce($5, pool)
+        UPDATE sexton.executions SET params = $3, pool = coalesce($5, pool)
         WHERE id = $1 AND state = 'failed' AND attempt = $2 AND params = $4",
         id.get(),
         attempt.get(),

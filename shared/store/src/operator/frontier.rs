@@ -26,10 +26,10 @@ pub async fn read_frontier(store: &Store) -> Result<Frontier, StoreError> {
     Ok(sqlx::query_as!(
         Frontier,
         r#"-- audit_frontier
-        SELECT coalesce((SELECT max(id) FROM operator_actions), 0) AS "newest!",
+        SELECT coalesce((SELECT max(id) FROM sexton.operator_actions), 0) AS "newest!",
                ARRAY(SELECT DISTINCT l.virtualtransaction FROM pg_locks l
                      JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
-                     WHERE l.relation = 'operator_actions'::regclass AND l.mode = 'RowExclusiveLock'
+                     WHERE l.relation = 'sexton.operator_actions'::regclass AND l.mode = 'RowExclusiveLock'
                        AND l.granted) AS "writers!""#
     )
     .fetch_one(store.with_timeout())
@@ -61,8 +61,8 @@ pub async fn first_missing(
         r#"-- first_missing_action
         SELECT before + 1 AS "missing!"
         FROM (SELECT o.id, lag(o.id, 1, b.beginning) OVER (ORDER BY o.id) AS before
-              FROM (SELECT greatest($1::bigint, (SELECT audit_removed_to FROM retention)) AS beginning) b,
-                   operator_actions o WHERE o.id > b.beginning AND o.id <= $2) AS pairs
+              FROM (SELECT greatest($1::bigint, (SELECT audit_removed_to FROM sexton.retention)) AS beginning) b,
+                   sexton.operator_actions o WHERE o.id > b.beginning AND o.id <= $2) AS pairs
         WHERE id > before + 1 ORDER BY id LIMIT 1"#,
         after,
         through

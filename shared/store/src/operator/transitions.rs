@@ -53,7 +53,7 @@ pub(crate) async fn requeue(
     let (ids, attempts) = to_columns(seen);
     let rows = sqlx::query!(
         r#"-- requeue
-        UPDATE executions e SET state = 'pending', rev = e.rev + 1, ticket_published_at = NULL,
+        UPDATE sexton.executions e SET state = 'pending', rev = e.rev + 1, ticket_published_at = NULL,
             relay_after = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
                 THEN $4::timestamptz ELSE $5 END,
             waits = CASE WHEN j.overlap IN ('queue', 'replace') AND e.overlap_override IS NULL
@@ -61,7 +61,7 @@ pub(crate) async fn requeue(
             next_attempt_at = $3, retries_used = 0, timeouts_used = 0,
             crashes_used = 0, snoozes_used = 0, cancel_requested = false, finished_at = NULL,
             reconcile_count = 0, pool = coalesce($6, e.pool)
-        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt), jobs j
+        FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt), sexton.jobs j
         WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' AND j.id = e.job_id
         RETURNING e.id, e.job_id, coalesce(j.deleted_name, j.name) AS "job_name!", e.attempt, e.rev,
                   e.state, e.pool, e.task_type, e.target, e.params, e.execution_key, e.idempotency_key,
@@ -132,7 +132,7 @@ pub(crate) async fn discard(
     let (ids, attempts) = to_columns(seen);
     Ok(sqlx::query_scalar!(
         "-- discard
-        UPDATE executions e SET state = 'discarded', rev = e.rev + 1, finished_at = $3
+        UPDATE sexton.executions e SET state = 'discarded', rev = e.rev + 1, finished_at = $3
         FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
         WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' RETURNING e.id",
         &ids,
@@ -152,7 +152,7 @@ pub(crate) async fn resolve(
     let (ids, attempts) = to_columns(seen);
     Ok(sqlx::query_scalar!(
         "-- resolve
-        UPDATE executions e SET state = 'succeeded', rev = e.rev + 1, finished_at = $3, outcome = 'verified'
+        UPDATE sexton.executions e SET state = 'succeeded', rev = e.rev + 1, finished_at = $3, outcome = 'verified'
         FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
         WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'failed' RETURNING e.id",
         &ids,
@@ -172,7 +172,7 @@ pub(crate) async fn restore(
     let (ids, attempts) = to_columns(seen);
     Ok(sqlx::query_scalar!(
         "-- restore
-        UPDATE executions e SET state = 'failed', rev = e.rev + 1, finished_at = $3,
+        UPDATE sexton.executions e SET state = 'failed', rev = e.rev + 1, finished_at = $3,
             ticket_published_at = NULL, relay_after = $3
         FROM unnest($1::uuid[], $2::int[]) AS s (id, attempt)
         WHERE e.id = s.id AND e.attempt = s.attempt AND e.state = 'discarded' RETURNING e.id",

@@ -3,11 +3,11 @@
 -- transaction that fails an execution or ends its failure, so it counts what executions would. Only until what failed
 -- before there was an index is read in (CASE evaluates one of its branches) does it read all failed executions.
 SELECT CASE
-           WHEN EXISTS (SELECT FROM failures_fill WHERE done_at IS NOT NULL) THEN
-               (SELECT coalesce(sum(standing), 0)::bigint FROM failure_counts)
-               + (SELECT coalesce(sum(change), 0)::bigint FROM failure_changes)
+           WHEN EXISTS (SELECT FROM sexton.failures_fill WHERE done_at IS NOT NULL) THEN
+               (SELECT coalesce(sum(standing), 0)::bigint FROM sexton.failure_counts)
+               + (SELECT coalesce(sum(change), 0)::bigint FROM sexton.failure_changes)
                -- Not in a group yet.
-               + (SELECT count(*) FROM failures WHERE fingerprint IS NULL AND NOT discarded)
-           ELSE (SELECT count(*) FROM executions WHERE state = 'failed')
+               + (SELECT count(*) FROM sexton.failures WHERE fingerprint IS NULL AND NOT discarded)
+           ELSE (SELECT count(*) FROM sexton.executions WHERE state = 'failed')
        END AS "failed!",
-       (SELECT count(*) FROM executions WHERE state = 'failed' AND ticket_published_at IS NULL) AS "unpublished!"
+       (SELECT count(*) FROM sexton.executions WHERE state = 'failed' AND ticket_published_at IS NULL) AS "unpublished!"

@@ -21,7 +21,7 @@ pub async fn read_notices(
         SELECT e.id, e.task_type, e.target, coalesce(j.deleted_name, j.name) AS "job!", e.job_id,
                e.claimed_by, e.attempt, e.retries_used, e.finished_at AS "finished_at!",
                coalesce(e.error_class, '') AS "class!", coalesce(e.error_message, '') AS "reason!"
-        FROM executions e JOIN jobs j ON j.id = e.job_id
+        FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
         WHERE e.id = ANY ($1) AND e.state = 'failed'"#,
         &ids
     )

@@ -33,7 +33,7 @@ pub async fn begin_pass(store: &Store, pass: DateTime<Utc>) -> Result<(), StoreE
     forget(store, None).await?;
     sqlx::query!(
         "-- begin_sweep_kept
-        INSERT INTO sweep_kept (pass, execution_id) VALUES ($1, $2)",
+        INSERT INTO sexton.sweep_kept (pass, execution_id) VALUES ($1, $2)",
         pass,
         PASS_MARKER
     )
@@ -55,7 +55,7 @@ pub async fn end_pass(store: &Store, pass: DateTime<Utc>) -> Result<(), StoreErr
 async fn forget(store: &Store, pass: Option<DateTime<Utc>>) -> Result<(), StoreError> {
     sqlx::query!(
         "-- end_sweep_kept
-        DELETE FROM sweep_kept WHERE execution_id = $1 AND (pass = $2 OR $2 IS NULL)",
+        DELETE FROM sexton.sweep_kept WHERE execution_id = $1 AND (pass = $2 OR $2 IS NULL)",
         PASS_MARKER,
         pass
     )
@@ -64,8 +64,8 @@ async fn forget(store: &Store, pass: Option<DateTime<Utc>>) -> Result<(), StoreE
     loop {
         let done = sqlx::query!(
             "-- forget_sweep_kept
-            DELETE FROM sweep_kept WHERE ctid = ANY (ARRAY(
-                SELECT ctid FROM sweep_kept WHERE pass = $2 OR $2 IS NULL LIMIT $1))",
+            DELETE FROM sexton.sweep_kept WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM sexton.sweep_kept WHERE pass = $2 OR $2 IS NULL LIMIT $1))",
             MAX_BATCH_REMOVALS,
             pass
         )
@@ -90,7 +90,7 @@ pub async fn record_kept(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.get()).collect();
     sqlx::query!(
         "-- sweep_keeps
-        INSERT INTO sweep_kept (pass, execution_id) SELECT $1, * FROM unnest($2::uuid[])
+        INSERT INTO sexton.sweep_kept (pass, execution_id) SELECT $1, * FROM unnest($2::uuid[])
         ON CONFLICT DO NOTHING",
         pass,
         &ids
@@ -148,18 +148,18 @@ pub async fn mark_unseen_unpublished(
         r#"-- owe_unseen_failed
         WITH page AS MATERIALIZED (
             SELECT e.id, e.finished_at, e.ticket_published_at < $1 AND k.kept IS NULL AS missing
-            FROM (SELECT id, finished_at, ticket_published_at FROM executions
+            FROM (SELECT id, finished_at, ticket_published_at FROM sexton.executions
                   WHERE state = 'failed' AND (finished_at, id) > ($2, $3)
                   ORDER BY finished_at, id LIMIT $4) e
-            LEFT JOIN LATERAL (SELECT true AS kept FROM sweep_kept
+            LEFT JOIN LATERAL (SELECT true AS kept FROM sexton.sweep_kept
                                WHERE pass = $1 AND execution_id = e.id OFFSET 0) k ON true),
         l AS MATERIALIZED (
-            SELECT e.id FROM executions e JOIN page ON page.id = e.id AND page.missing
+            SELECT e.id FROM sexton.executions e JOIN page ON page.id = e.id AND page.missing
             WHERE e.state = 'failed' AND e.ticket_published_at < $1
-              AND ($5 OR EXISTS (SELECT FROM sweep_kept WHERE pass = $1 AND execution_id = $6))
+              AND ($5 OR EXISTS (SELECT FROM sexton.sweep_kept WHERE pass = $1 AND execution_id = $6))
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         owed AS (
-            UPDATE executions e SET ticket_published_at = NULL, rev = e.rev + 1,
+            UPDATE sexton.executions e SET ticket_published_at = NULL, rev = e.rev + 1,
                 relay_after = coalesce($7, now())
             FROM l WHERE e.id = l.id RETURNING 1)
         SELECT finished_at AS "finished_at!", id, (SELECT count(*) FROM owed) AS "owed!"

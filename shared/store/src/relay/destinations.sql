@@ -1,20 +1,20 @@
 -- find_destinations
 WITH RECURSIVE d AS (
-    (SELECT pool, state, 1 AS number FROM executions
+    (SELECT pool, state, 1 AS number FROM sexton.executions
      WHERE ticket_published_at IS NULL AND state IN ('pending', 'retrying', 'failed')
        AND (pool, state) > ($2::text, $3::text)
      ORDER BY pool, state LIMIT 1)
     UNION ALL
     SELECT n.pool, n.state, d.number + 1
     FROM d, LATERAL (
-        SELECT pool, state FROM executions
+        SELECT pool, state FROM sexton.executions
         WHERE ticket_published_at IS NULL AND state IN ('pending', 'retrying', 'failed')
           AND (pool, state) > (d.pool, d.state)
         ORDER BY pool, state LIMIT 1) n
     WHERE d.number < $4)
 SELECT d.pool AS "pool!", d.state AS "state!", due.at IS NOT NULL AS "due!", coalesce($1, now()) AS "now!"
 FROM d LEFT JOIN LATERAL (
-    SELECT e.relay_after AS at FROM executions e
+    SELECT e.relay_after AS at FROM sexton.executions e
     WHERE e.ticket_published_at IS NULL AND e.state IN ('pending', 'retrying', 'failed')
       AND e.pool = d.pool AND e.state = d.state AND e.relay_after <= coalesce($1, now())
     ORDER BY e.pool, e.state, e.relay_after LIMIT 1) due ON true

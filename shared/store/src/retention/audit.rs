@@ -5,7 +5,7 @@ use super::{Position, PrunedBatch, days_before, read_now};
 use crate::client_timeout::{WithTimeout, commit};
 use crate::{Now, Store, StoreError};
 
-/// The youngest that may be removed, in days: `forget_operator_actions` keeps what is younger.
+/// The youngest that may be removed, in days: `delete_old_operator_actions` keeps what is younger.
 pub const MIN_AUDIT_DAYS: i32 = 30;
 
 /// Removes what operators did before, and remembers up to which number, so that an export does not take what is
@@ -23,8 +23,8 @@ pub(super) async fn forget(
     let cut = days_before(read_now(store, now).await?, days.max(MIN_AUDIT_DAYS));
     let mut tx = store.begin().await?;
     let gone = sqlx::query!(
-        r#"-- forget_operator_actions
-        SELECT removed AS "removed!", last_at, last_id FROM forget_operator_actions($1, $2, $3)"#,
+        r#"-- delete_old_operator_actions
+        SELECT removed AS "removed!", last_at, last_id FROM sexton.delete_old_operator_actions($1, $2, $3)"#,
         cut,
         position.at,
         i32::try_from(limit).unwrap_or(i32::MAX)
@@ -34,7 +34,7 @@ pub(super) async fn forget(
     if gone.removed > 0 {
         sqlx::query!(
             "-- retention_audit_removed
-            UPDATE retention SET audit_removed_to = greatest(audit_removed_to, $1)",
+            UPDATE sexton.retention SET audit_removed_to = greatest(audit_removed_to, $1)",
             gone.last_id
         )
         .execute(WithTimeout(&mut *tx))

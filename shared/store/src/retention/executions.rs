@@ -35,7 +35,7 @@ pub(super) async fn remove(
     fence(&mut tx, cut).await?;
     let rows = sqlx::query!(
         r#"-- retention_ended
-        SELECT id, finished_at AS "finished_at!" FROM executions
+        SELECT id, finished_at AS "finished_at!" FROM sexton.executions
         WHERE own_key = $1 AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $2 AND (finished_at, id) > (coalesce($3::timestamptz, '-infinity'), $4)
         ORDER BY finished_at, id LIMIT $5 FOR UPDATE SKIP LOCKED"#,
@@ -52,7 +52,7 @@ pub(super) async fn remove(
     };
     let ids: Vec<Uuid> = rows.iter().map(|row| row.id).collect();
     let removed =
-        sqlx::query!("-- delete_finished\nDELETE FROM executions WHERE id = ANY ($1)", &ids)
+        sqlx::query!("-- delete_finished\nDELETE FROM sexton.executions WHERE id = ANY ($1)", &ids)
             .execute(WithTimeout(&mut *tx))
             .await?
             .rows_affected();
@@ -88,9 +88,9 @@ pub(super) async fn strip(
         r#"-- retention_own_keys
         SELECT id, finished_at AS "finished_at!",
                (state <> 'discarded' AND (params <> '{}' OR result IS NOT NULL
-                    OR EXISTS (SELECT FROM attempts a WHERE a.execution_id = executions.id)))
+                    OR EXISTS (SELECT FROM sexton.attempts a WHERE a.execution_id = executions.id)))
                    AS "has_more!"
-        FROM executions
+        FROM sexton.executions
         WHERE own_key AND state IN ('succeeded', 'cancelled', 'skipped', 'discarded')
           AND finished_at < $1 AND (finished_at, id) > (coalesce($2::timestamptz, '-infinity'), $3)
         ORDER BY finished_at, id LIMIT $4"#,
@@ -124,7 +124,7 @@ pub(super) async fn strip(
 /// Up to where they are stripped; of a clock that was ahead nothing is taken over.
 async fn remembered(store: &Store, now: DateTime<Utc>) -> Result<Position, StoreError> {
     let row = sqlx::query!(
-        "-- retention_stripped_to\nSELECT stripped_at, stripped_id FROM retention WHERE stripped_at <= $1",
+        "-- retention_stripped_to\nSELECT stripped_at, stripped_id FROM sexton.retention WHERE stripped_at <= $1",
         now
     )
     .fetch_optional(store.with_timeout())
@@ -146,12 +146,12 @@ async fn write(
 ) -> Result<usize, StoreError> {
     let mut tx = store.begin().await?;
     // First of all, as where executions are removed, and in a backfill.
-    sqlx::query!("-- retention_lock\nSELECT FROM retention FOR NO KEY UPDATE")
+    sqlx::query!("-- retention_lock\nSELECT FROM sexton.retention FOR NO KEY UPDATE")
         .execute(WithTimeout(&mut *tx))
         .await?;
     let locked: HashSet<Uuid> = sqlx::query_scalar!(
         "-- retention_lock_own_keys
-        SELECT id FROM executions
+        SELECT id FROM sexton.executions
         WHERE id = ANY ($1) AND own_key AND state IN ('succeeded', 'cancelled', 'skipped')
         ORDER BY id FOR NO KEY UPDATE SKIP LOCKED",
         wanted
@@ -163,21 +163,24 @@ async fn write(
     let ids: Vec<Uuid> = locked.iter().copied().collect();
     if !ids.is_empty() {
         sqlx::query!(
-            "-- strip_finished\nUPDATE executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
+            "-- strip_finished\nUPDATE sexton.executions SET params = '{}', result = NULL WHERE id = ANY ($1)",
             &ids
         )
         .execute(WithTimeout(&mut *tx))
         .await?;
-        sqlx::query!("-- strip_attempts\nDELETE FROM attempts WHERE execution_id = ANY ($1)", &ids)
-            .execute(WithTimeout(&mut *tx))
-            .await?;
+        sqlx::query!(
+            "-- strip_attempts\nDELETE FROM sexton.attempts WHERE execution_id = ANY ($1)",
+            &ids
+        )
+        .execute(WithTimeout(&mut *tx))
+        .await?;
     }
     // The next pass begins before the first that somebody else has.
     let missing = rows.iter().position(|row| row.has_more && !locked.contains(&row.id));
     let end = missing.unwrap_or(rows.len()).checked_sub(1).and_then(|index| rows.get(index));
     if let (Some(end), false) = (end, left) {
         sqlx::query!(
-            "-- retention_stripped\nUPDATE retention SET stripped_at = $1, stripped_id = $2",
+            "-- retention_stripped\nUPDATE sexton.retention SET stripped_at = $1, stripped_id = $2",
             end.finished_at,
             end.id
         )

@@ -25,7 +25,7 @@ pub(super) async fn remove(
     let rows = sqlx::query!(
         r#"-- retention_jobs
         SELECT id, (deleted_at IS NOT NULL OR (schedule_kind = 'once' AND next_fire_at IS NULL)) AS "may_go!"
-        FROM jobs WHERE id > $1 ORDER BY id LIMIT $2"#,
+        FROM sexton.jobs WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.id,
         limit
     )
@@ -37,14 +37,14 @@ pub(super) async fn remove(
         let mut tx = store.begin().await?;
         let locked = sqlx::query_scalar!(
             "-- retention_lock_jobs
-            SELECT id FROM jobs j
+            SELECT id FROM sexton.jobs j
             WHERE id = ANY ($1)
               AND (deleted_at < $2
                    OR (deleted_at IS NULL AND schedule_kind = 'once' AND next_fire_at IS NULL
                        AND greatest(updated_at, applied_at) < $3))
-              AND NOT EXISTS (SELECT FROM executions WHERE job_id = j.id)
-              AND NOT EXISTS (SELECT FROM gaps WHERE job_id = j.id)
-              AND NOT EXISTS (SELECT FROM held_firings WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM sexton.executions WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM sexton.gaps WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM sexton.held_firings WHERE job_id = j.id)
             ORDER BY id FOR UPDATE OF j SKIP LOCKED",
             &ids,
             cut,
@@ -55,10 +55,10 @@ pub(super) async fn remove(
         // Asked again: who had a job locked before may have claimed something of it. From now on nobody can.
         removed = sqlx::query!(
             "-- prune_jobs_that_are_over
-            DELETE FROM jobs j WHERE id = ANY ($1)
-              AND NOT EXISTS (SELECT FROM executions WHERE job_id = j.id)
-              AND NOT EXISTS (SELECT FROM gaps WHERE job_id = j.id)
-              AND NOT EXISTS (SELECT FROM held_firings WHERE job_id = j.id)",
+            DELETE FROM sexton.jobs j WHERE id = ANY ($1)
+              AND NOT EXISTS (SELECT FROM sexton.executions WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM sexton.gaps WHERE job_id = j.id)
+              AND NOT EXISTS (SELECT FROM sexton.held_firings WHERE job_id = j.id)",
             &locked
         )
         .execute(WithTimeout(&mut *tx))

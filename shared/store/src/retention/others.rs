@@ -20,7 +20,7 @@ pub(super) async fn gaps(
     let cut = days_before(read_now(store, now).await?, days);
     let rows = sqlx::query!(
         r#"-- retention_gaps
-        SELECT id, recorded_at < $3 AS "is_old!" FROM gaps WHERE id > $1 ORDER BY id LIMIT $2"#,
+        SELECT id, recorded_at < $3 AS "is_old!" FROM sexton.gaps WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.number,
         limit,
         cut
@@ -34,8 +34,8 @@ pub(super) async fn gaps(
         fence(&mut tx, cut).await?;
         removed = sqlx::query!(
             "-- prune_gaps
-            DELETE FROM gaps WHERE id IN (
-                SELECT id FROM gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
+            DELETE FROM sexton.gaps WHERE id IN (
+                SELECT id FROM sexton.gaps WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED)",
             &old
         )
         .execute(WithTimeout(&mut *tx))
@@ -59,10 +59,10 @@ pub(super) async fn revisions(
     let rows = sqlx::query!(
         r#"-- retention_revisions
         SELECT job_id, revision,
-               coalesce((SELECT next.valid_from < $4 FROM job_revisions next
+               coalesce((SELECT next.valid_from < $4 FROM sexton.job_revisions next
                          WHERE next.job_id = r.job_id AND next.revision = r.revision + 1), false)
                    AS "is_old!"
-        FROM job_revisions r WHERE (job_id, revision) > ($1, $2)
+        FROM sexton.job_revisions r WHERE (job_id, revision) > ($1, $2)
         ORDER BY job_id, revision LIMIT $3"#,
         position.id,
         i32::try_from(position.number).unwrap_or(i32::MAX),
@@ -79,7 +79,7 @@ pub(super) async fn revisions(
         fence(&mut tx, cut).await?;
         removed = sqlx::query!(
             "-- prune_revisions
-            DELETE FROM job_revisions r USING unnest($1::uuid[], $2::int[]) AS o (job_id, revision)
+            DELETE FROM sexton.job_revisions r USING unnest($1::uuid[], $2::int[]) AS o (job_id, revision)
             WHERE r.job_id = o.job_id AND r.revision = o.revision",
             &jobs,
             &revisions
@@ -106,7 +106,7 @@ pub(super) async fn instances(
     let cut = days_before(read_now(store, now).await?, days);
     let rows = sqlx::query!(
         r#"-- retention_instances
-        SELECT id, heartbeat_at < $3 AS "is_old!" FROM instances WHERE id > $1 ORDER BY id LIMIT $2"#,
+        SELECT id, heartbeat_at < $3 AS "is_old!" FROM sexton.instances WHERE id > $1 ORDER BY id LIMIT $2"#,
         position.id,
         limit,
         cut
@@ -118,8 +118,8 @@ pub(super) async fn instances(
     if !old.is_empty() {
         removed = sqlx::query!(
             "-- prune_instances
-            DELETE FROM instances WHERE id IN (
-                SELECT id FROM instances WHERE id = ANY ($1) AND heartbeat_at < $2
+            DELETE FROM sexton.instances WHERE id IN (
+                SELECT id FROM sexton.instances WHERE id = ANY ($1) AND heartbeat_at < $2
                 ORDER BY id FOR UPDATE SKIP LOCKED)",
             &old,
             cut
@@ -141,8 +141,8 @@ pub(super) async fn holds(
 ) -> Result<PrunedBatch, StoreError> {
     let removed = sqlx::query!(
         "-- prune_holds
-        DELETE FROM holds WHERE id IN (
-            SELECT id FROM holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        DELETE FROM sexton.holds WHERE id IN (
+            SELECT id FROM sexton.holds WHERE released_at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)",
         days_before(read_now(store, now).await?, days),
         limit
     )

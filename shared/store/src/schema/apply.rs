@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, SqlSafeStr as _, SqlStr};
 use tokio::time::{Instant, sleep};
 
-use super::{ProgressLog, index, job_revisions};
+use super::{ProgressLog, index};
 use crate::StoreError;
 
 /// The first line of a file whose statement is repeated until it changes no row.
@@ -33,9 +33,7 @@ pub(super) async fn apply_file(
     log: ProgressLog<'_>,
 ) -> Result<(), StoreError> {
     let text = migration.sql.as_str();
-    if migration.version == job_revisions::MIGRATION_VERSION {
-        job_revisions::apply(connection, migration, log).await
-    } else if migration.no_tx {
+    if migration.no_tx {
         // No transaction, so no lock that others wait behind: it may wait itself for as long as it must.
         let began = Instant::now();
         sqlx::raw_sql(migration.sql.clone())
@@ -83,7 +81,7 @@ async fn apply_in_batches(
 
 /// Runs it in a transaction, again for a while if a table is in use, and records `migration` in the same.
 /// Returns how many rows it changed.
-pub(super) async fn apply_in_transaction(
+async fn apply_in_transaction(
     connection: &mut PgConnection,
     text: SqlStr,
     migration: Option<&Migration>,
@@ -125,7 +123,7 @@ async fn record_migration(
 ) -> Result<(), sqlx::Error> {
     sqlx::query(
         "-- record_migration
-        INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+        INSERT INTO sexton._sqlx_migrations (version, description, success, checksum, execution_time)
         VALUES ($1, $2, true, $3, $4)",
     )
     .bind(migration.version)

@@ -8,7 +8,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, PgExecutor};
 
 use super::apply::migration_error;
-use super::{MIGRATIONS, ProgressLog, names};
+use super::{MIGRATIONS, ProgressLog, SCHEMA, names};
 use crate::{Store, StoreError};
 
 /// An index of one of our tables that no question uses.
@@ -37,7 +37,7 @@ async fn find(
         SELECT c.relname::text, t.relname::text
         FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
         WHERE NOT i.indisvalid AND t.relkind = 'r' AND t.relname::text = ANY ($1)
-          AND t.relnamespace = current_schema()::text::regnamespace
+          AND t.relnamespace = to_regnamespace($3)
           AND ($2 OR NOT EXISTS (
               SELECT FROM pg_stat_progress_create_index p
               WHERE p.relid = i.indrelid AND (p.index_relid = i.indexrelid OR p.command LIKE 'REINDEX%')))
@@ -45,6 +45,7 @@ async fn find(
     )
     .bind(&tables)
     .bind(also_being_built)
+    .bind(SCHEMA)
     .fetch_all(executor)
     .await?;
     Ok(rows.into_iter().map(|(index, table)| InvalidIndex { index, table }).collect())
@@ -79,7 +80,7 @@ pub(super) async fn repair(
             let rest = index.rsplit_once(mark).map(|(_, rest)| rest);
             rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
         });
-        let quoted = format!("\"{}\"", index.replace('"', "\"\""));
+        let quoted = format!("{SCHEMA}.\"{}\"", index.replace('"', "\"\""));
         let statement = if leftover {
             format!("-- drop_leftover_index\nDROP INDEX CONCURRENTLY IF EXISTS {quoted}")
         } else {

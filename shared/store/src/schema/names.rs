@@ -37,7 +37,9 @@ fn created_by(line: &str) -> Option<(Kind, &str)> {
             "TABLE" => kind = Some(Kind::Table),
             "INDEX" | "FUNCTION" | "SEQUENCE" | "TYPE" | "VIEW" => kind = Some(Kind::Other),
             "UNIQUE" | "UNLOGGED" | "CONCURRENTLY" | "IF" | "NOT" | "EXISTS" | "MATERIALIZED" => {}
-            name => return kind.map(|kind| (kind, name)),
+            name => {
+                return kind.map(|kind| (kind, name.strip_prefix("sexton.").unwrap_or(name)));
+            }
         }
     }
 }
@@ -50,15 +52,15 @@ mod tests {
     #[test]
     fn names_are_read_from_every_way_to_create() {
         for (line, kind, name) in [
-            ("CREATE TABLE jobs (", Kind::Table, "jobs"),
-            ("CREATE UNLOGGED TABLE sweep_kept (", Kind::Table, "sweep_kept"),
-            ("CREATE UNIQUE INDEX holds_one ON holds ((true))", Kind::Other, "holds_one"),
+            ("CREATE TABLE sexton.jobs (", Kind::Table, "jobs"),
+            ("CREATE UNLOGGED TABLE sexton.sweep_kept (", Kind::Table, "sweep_kept"),
+            ("CREATE UNIQUE INDEX holds_open ON sexton.holds ((true))", Kind::Other, "holds_open"),
             ("CREATE INDEX CONCURRENTLY IF NOT EXISTS a_b ON a (b);", Kind::Other, "a_b"),
-            ("CREATE FUNCTION f() RETURNS trigger", Kind::Other, "f"),
+            ("CREATE FUNCTION sexton.f() RETURNS trigger", Kind::Other, "f"),
         ] {
             assert_eq!(created_by(line), Some((kind, name)), "{line}");
         }
-        assert_eq!(created_by("CREATE TRIGGER t AFTER INSERT ON jobs"), None);
+        assert_eq!(created_by("CREATE TRIGGER t AFTER INSERT ON sexton.jobs"), None);
         assert_eq!(created_by("CREATE OR REPLACE FUNCTION f()"), None);
     }
 
@@ -70,5 +72,35 @@ mod tests {
                 .iter()
                 .all(|name| tables.contains(&(*name).to_owned()))
         );
+    }
+
+    /// The files of a folder and of those in it.
+    fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+    }
+
+    /// Statements that the macros check are prepared where no unqualified table is found. This reads the others too.
+    #[test]
+    fn every_statement_of_the_store_names_the_schema_of_its_tables() {
+        let tables = table_names(&MIGRATIONS);
+        let files = sources(std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src")));
+        assert!(files.len() > 50, "{files:?}");
+        let mut statements = 0;
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap().replace("\\n", " ");
+            let words: Vec<&str> = text.split_whitespace().collect();
+            for pair in words.windows(2) {
+                let after = ["FROM", "JOIN", "INTO", "UPDATE", "TABLE", "ONLY", "USING"];
+                let name =
+                    pair[1].trim_matches(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+                if after.iter().any(|word| pair[0].ends_with(word)) {
+                    let bare = tables.iter().any(|table| table == name);
+                    assert!(!bare, "{}: {} {name}: name it sexton.{name}", file.display(), pair[0]);
+                    statements += usize::from(name.starts_with("sexton."));
+                }
+            }
+        }
+        assert!(statements > 300, "only {statements} tables were found in statements");
     }
 }

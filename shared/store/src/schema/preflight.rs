@@ -1,74 +1,94 @@
-//! Whether there is room for the schema: nobody else's tables have its names.
+//! Whether the schema `sexton` is Sexton's, and its creation where it is missing.
 
-use sqlx::Row as _;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Row as _};
 
-use super::{MIGRATIONS_TABLE, names, up_migrations};
+use super::{MIGRATIONS_TABLE, SCHEMA, names, up_migrations};
 use crate::StoreError;
 use crate::client_timeout::with_client_timeout;
 
 /// Names that are listed in a message.
 const MAX_LISTED_NAMES: usize = 10;
-/// What helps.
-const REMEDY: &str = "give Sexton a database of its own (CREATE DATABASE sexton; name it in DATABASE_URL), or a \
-                      schema of its own in this one: CREATE SCHEMA sexton; and let DATABASE_URL of all programs \
-                      end with ?options=-csearch_path%3Dsexton";
+/// What helps where the schema belongs to somebody else.
+const REMEDY: &str = "rename their schema (ALTER SCHEMA sexton RENAME TO …), or give Sexton a database of its own \
+                      (CREATE DATABASE …; name it in DATABASE_URL)";
 
-/// Fails, before anything is changed, where a migration would meet tables that are not Sexton's, or would write
-/// itself down among the migrations of another program.
+/// Creates the schema if it is missing. Fails, before anything is changed, where it holds objects that are not Sexton's
+/// and bear the names of Sexton's, or the record of another program's migrations. Other schemas, such as `public`, do
+/// not matter.
 ///
 /// # Errors
 ///
-/// [`StoreError::Unsuitable`] with the tables and what to do.
-pub(super) async fn check_names(
+/// [`StoreError::Unsuitable`] with the objects, or the missing privilege, and what to do.
+pub(super) async fn prepare_schema(
     connection: &mut PgConnection,
     migrator: &Migrator,
 ) -> Result<(), StoreError> {
-    let asked = sqlx::query(
+    let look = sqlx::query(
         "-- migrated_schema
-        SELECT current_schema()::text AS schema, current_setting('search_path') AS path,
-               to_regclass(quote_ident(current_schema()) || '.' || quote_ident($1)) IS NOT NULL AS migrated",
+        SELECT to_regnamespace($1) IS NOT NULL AS present, to_regclass($2) IS NOT NULL AS migrated,
+               has_database_privilege(current_database(), 'CREATE') AS may_create,
+               current_user::text AS role, quote_ident(current_user) AS quoted_role,
+               quote_ident(current_database()) AS database",
     );
-    let row = with_client_timeout(asked.bind(MIGRATIONS_TABLE).fetch_one(&mut *connection)).await?;
-    let Some(schema) = row.try_get::<Option<String>, _>("schema")? else {
-        let path: String = row.try_get("path")?;
-        return Err(StoreError::Unsuitable(format!(
-            "none of the schemas of its search_path ({path}) exists: create it first (CREATE SCHEMA …)"
-        )));
-    };
+    let look = look.bind(SCHEMA).bind(MIGRATIONS_TABLE);
+    let row = with_client_timeout(look.fetch_one(&mut *connection)).await?;
+    if !row.try_get::<bool, _>("present")? {
+        if !row.try_get::<bool, _>("may_create")? {
+            let (role, quoted): (String, String) =
+                (row.try_get("role")?, row.try_get("quoted_role")?);
+            let database: String = row.try_get("database")?;
+            return Err(StoreError::Unsuitable(format!(
+                "it has no schema {SCHEMA}, and the role {role} may not create one; as the database's owner, run \
+                 CREATE SCHEMA {SCHEMA} AUTHORIZATION {quoted}, or GRANT CREATE ON DATABASE {database} TO {quoted}"
+            )));
+        }
+        // Not IF NOT EXISTS, which asks for the privilege also where there is nothing to do.
+        let create = sqlx::raw_sql(AssertSqlSafe(format!("CREATE SCHEMA {SCHEMA}")));
+        with_client_timeout(create.execute(&mut *connection)).await?;
+        return Ok(());
+    }
     let applied: Vec<(i64, Vec<u8>)> = if row.try_get("migrated")? {
-        let all =
-            sqlx::query_as("-- migrations_there\nSELECT version, checksum FROM _sqlx_migrations");
+        let all = sqlx::query_as(
+            "-- migrations_there\nSELECT version, checksum FROM sexton._sqlx_migrations",
+        );
         with_client_timeout(all.fetch_all(&mut *connection)).await?
     } else {
         Vec::new()
     };
-    let ours = |(version, checksum): &(i64, Vec<u8>)| {
+    let is_ours = |(version, checksum): &(i64, Vec<u8>)| {
         up_migrations(migrator)
             .any(|m| m.version == *version && m.checksum.as_ref() == checksum.as_slice())
     };
-    if applied.iter().any(ours) {
+    if applied.iter().any(is_ours) {
         return Ok(());
     }
     if !applied.is_empty() {
         return Err(StoreError::Unsuitable(format!(
-            "the table {MIGRATIONS_TABLE} of the schema {schema} holds the migrations of another program; {REMEDY}"
+            "the table {MIGRATIONS_TABLE} holds the migrations of another program; {REMEDY}"
         )));
     }
+    refuse_taken_names(connection, migrator).await
+}
+
+/// Fails where the schema has objects with the names of those that the files create.
+async fn refuse_taken_names(
+    connection: &mut PgConnection,
+    migrator: &Migrator,
+) -> Result<(), StoreError> {
     let names: Vec<String> =
         names::created_names(migrator).into_iter().map(|(_, name)| name).collect();
     let taken = sqlx::query_scalar(
         "-- names_taken
         SELECT name::text FROM (
-            SELECT relname FROM pg_class WHERE relnamespace = $2::regnamespace
-            UNION SELECT typname FROM pg_type WHERE typnamespace = $2::regnamespace
-            UNION SELECT proname FROM pg_proc WHERE pronamespace = $2::regnamespace) t (name)
+            SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($2)
+            UNION SELECT typname FROM pg_type WHERE typnamespace = to_regnamespace($2)
+            UNION SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($2)) t (name)
         WHERE name::text = ANY ($1) ORDER BY name",
     );
-    let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
     let taken: Vec<String> =
-        with_client_timeout(taken.bind(&names).bind(quoted).fetch_all(&mut *connection)).await?;
+        with_client_timeout(taken.bind(&names).bind(SCHEMA).fetch_all(&mut *connection)).await?;
     if taken.is_empty() {
         return Ok(());
     }
@@ -76,6 +96,6 @@ pub(super) async fn check_names(
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let listed = taken.iter().take(MAX_LISTED_NAMES).cloned().collect::<Vec<_>>().join(", ");
     Err(StoreError::Unsuitable(format!(
-        "its schema {schema} has what is not Sexton's and bears its names: {listed}{more}; {REMEDY}"
+        "its schema {SCHEMA} has objects that are not Sexton's and bear the names of Sexton's: {listed}{more}; {REMEDY}"
     )))
 }

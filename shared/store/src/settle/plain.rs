@@ -40,13 +40,13 @@ pub(super) async fn settle_plain(
         r#"-- settle_plain
         WITH l AS MATERIALIZED (
             SELECT e.id, e.attempt, r.exit_code
-            FROM executions e JOIN unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[])
+            FROM sexton.executions e JOIN unnest($1::uuid[], $2::int[], $3::uuid[], $4::int[])
                  AS r (id, attempt, token, exit_code) ON r.id = e.id
             WHERE e.attempt = r.attempt AND e.open_token = r.token AND e.state = 'running'
               AND e.replaced_by IS NULL
             ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED),
         u AS (
-            UPDATE executions e SET
+            UPDATE sexton.executions e SET
                 state = 'succeeded', rev = e.rev + 1, worker_id = NULL, open_token = NULL,
                 lease_until = NULL, next_attempt_at = NULL,
                 finished_at = coalesce($5, statement_timestamp()),
@@ -55,7 +55,7 @@ pub(super) async fn settle_plain(
                 error_message = NULL, fingerprint = NULL, result = NULL
             FROM l WHERE e.id = l.id RETURNING e.id),
         a AS (
-            UPDATE attempts t SET finished_at = coalesce($5, statement_timestamp()), outcome = 'succeeded',
+            UPDATE sexton.attempts t SET finished_at = coalesce($5, statement_timestamp()), outcome = 'succeeded',
                 error_class = NULL, error_message = NULL, exit_code = l.exit_code, signal = NULL,
                 result = NULL
             FROM l WHERE t.execution_id = l.id AND t.number = l.attempt)

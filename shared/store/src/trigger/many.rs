@@ -115,13 +115,13 @@ impl Claims<'_> {
         let created = sqlx::query_as!(
             Created,
             r#"-- insert_triggered
-            INSERT INTO executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
+            INSERT INTO sexton.executions (id, job_id, execution_key, own_key, idempotency_key, scheduled_for,
                                     state, next_attempt_at, task_type, pool, target, params, claimed_by,
                                     claimed_at, relay_after, waits)
             SELECT r.id, $1, r.key, $13, r.idempotency, $2, 'pending', $2, $4, $5, $6, r.params, $7, $2,
                    CASE WHEN r.waits THEN $3::timestamptz ELSE $2 END, CASE WHEN r.waits THEN 'turn' END
             FROM (SELECT t.*, $8::boolean AND (t.place > 1 OR EXISTS (
-                      SELECT FROM executions WHERE job_id = $1
+                      SELECT FROM sexton.executions WHERE job_id = $1
                         AND state IN ('pending', 'running', 'retrying')
                         AND overlap_override IS NULL)) AS waits
                   FROM unnest($9::uuid[], $10::text[], $11::text[], $12::jsonb[])

@@ -113,7 +113,7 @@ pub async fn discard(
     }
     sqlx::query!(
         "-- discard_raw_message
-        UPDATE raw_messages SET discard_at = $2, discard_by = $3, discard_reason = $4
+        UPDATE sexton.unknown_messages SET discard_at = $2, discard_by = $3, discard_reason = $4
         WHERE digest = $1",
         row.digest,
         row.now,
@@ -156,7 +156,7 @@ pub async fn restore(
     }
     sqlx::query!(
         "-- restore_raw_message
-        UPDATE raw_messages SET restore_at = CASE WHEN $2::bool THEN $3::timestamptz END,
+        UPDATE sexton.unknown_messages SET restore_at = CASE WHEN $2::bool THEN $3::timestamptz END,
             discard_at = CASE WHEN $2 THEN discard_at END,
             discard_by = CASE WHEN $2 THEN discard_by END,
             discard_reason = CASE WHEN $2 THEN discard_reason END
@@ -190,7 +190,7 @@ async fn lock(
         r#"-- lock_raw_message
         SELECT digest, body_bytes, length(body)::bigint AS "kept!", gone_at, discard_at,
                discard_pass, restore_at, coalesce($2, now()) AS "now!"
-        FROM raw_messages WHERE digest = decode($1, 'hex') FOR UPDATE"#,
+        FROM sexton.unknown_messages WHERE digest = decode($1, 'hex') FOR UPDATE"#,
         id,
         now
     )
@@ -212,7 +212,7 @@ async fn record(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- record_raw_deed
-        INSERT INTO operator_actions (at, actor, action, reason, before, after)
+        INSERT INTO sexton.operator_actions (at, actor, action, reason, before, after)
         VALUES ($1, $2, $3, $4, $5, $6)",
         at,
         by.actor,

@@ -46,7 +46,7 @@ pub async fn remaining_capacity(store: &Store, limit: Capacity) -> Result<Capaci
         r#"-- raw_room
         SELECT count(*) AS "messages!",
                coalesce(sum(length(body) + octet_length(properties)), 0)::bigint AS "bytes!"
-        FROM raw_messages"#
+        FROM sexton.unknown_messages"#
     )
     .fetch_one(store.with_timeout())
     .await?;
@@ -77,9 +77,9 @@ pub async fn write_overflow(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- write_raw_overflow
-        INSERT INTO raw_overflow AS o (messages, bytes, at_least, pass)
+        INSERT INTO sexton.unknown_overflow AS o (messages, bytes, at_least, pass)
         SELECT $1::bigint, $2, $3::boolean, $4
-        WHERE $1 > 0 OR (NOT $3 AND EXISTS (SELECT FROM raw_overflow WHERE messages > 0))
+        WHERE $1 > 0 OR (NOT $3 AND EXISTS (SELECT FROM sexton.unknown_overflow WHERE messages > 0))
         ON CONFLICT (one) DO UPDATE SET messages = excluded.messages, bytes = excluded.bytes,
             at_least = excluded.at_least, pass = excluded.pass",
         over.messages,
@@ -101,8 +101,8 @@ pub async fn write_overflow(
 pub async fn overflow(store: &Store) -> Result<Option<Overflow>, StoreError> {
     Ok(sqlx::query_as!(
         Overflow,
-        "-- raw_overflow
-        SELECT messages, bytes, at_least FROM raw_overflow WHERE messages > 0"
+        "-- unknown_overflow
+        SELECT messages, bytes, at_least FROM sexton.unknown_overflow WHERE messages > 0"
     )
     .fetch_optional(store.with_timeout())
     .await?)

@@ -1,12 +1,12 @@
 -- look_for_waiters
 WITH w AS MATERIALIZED (
-    SELECT DISTINCT job_id FROM executions
+    SELECT DISTINCT job_id FROM sexton.executions
     WHERE ticket_published_at IS NULL AND state = 'pending' AND waits IS NOT NULL
       AND admitted_at IS NULL),
 f AS (
-    SELECT w.job_id FROM w JOIN jobs j ON j.id = w.job_id
+    SELECT w.job_id FROM w JOIN sexton.jobs j ON j.id = w.job_id
     WHERE j.overlap = 'allow' OR NOT EXISTS (
-        SELECT FROM executions e
+        SELECT FROM sexton.executions e
         WHERE e.job_id = w.job_id AND e.state IN ('pending', 'running', 'retrying')
           AND e.overlap_override IS NULL
           AND NOT (e.state = 'pending' AND e.waits IS NOT NULL AND e.admitted_at IS NULL))

@@ -79,8 +79,10 @@ impl Scene {
                 self.environment.insert(name.to_owned(), value.to_owned());
             }
             "unmigrated" => {
-                let all = "DROP SCHEMA public CASCADE; CREATE SCHEMA public";
-                sqlx::raw_sql(all).execute(self.platform.store().pool()).await.unwrap();
+                sqlx::raw_sql("DROP SCHEMA sexton CASCADE")
+                    .execute(self.platform.store().pool())
+                    .await
+                    .unwrap();
             }
             other => panic!("no act is called {other}"),
         }
@@ -92,8 +94,10 @@ impl Scene {
         let mut program = start(&self.platform, name, &[("LEASE_MS", "60000")]).unwrap();
         program.ready().await;
         self.programs.insert(name.to_owned(), program);
-        self.until(&format!("SELECT count(*) FROM instances WHERE name = '{name}' AND ready"))
-            .await;
+        self.until(&format!(
+            "SELECT count(*) FROM sexton.instances WHERE name = '{name}' AND ready"
+        ))
+        .await;
     }
 
     async fn apply(&self, name_and_fields: &str) {
@@ -130,7 +134,7 @@ impl Scene {
     async fn until_executions(&self, count: &str, condition: &str, state: &str) {
         // The quotient of two integers is 0 below `count`.
         let query = format!(
-            "SELECT count(*) / {count} FROM executions WHERE state = '{state}' AND {condition}"
+            "SELECT count(*) / {count} FROM sexton.executions WHERE state = '{state}' AND {condition}"
         );
         self.until(&query).await;
     }

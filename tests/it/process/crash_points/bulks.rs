@@ -20,7 +20,7 @@ async fn console_bulk_asked() {
     scene.parked(2).await;
     scene.console_dies("console.bulk_asked", &ALL).await;
     scene.holds("state = 'failed'", 2).await;
-    assert_eq!(count(&scene.platform, "bulks WHERE state = 'preparing'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.bulks WHERE state = 'preparing'").await, 1);
     scene.ends(scene.successors(), "console.bulk_asked", DONE, [1, 1]).await;
     assert_eq!((scene.action_count("requeue").await, scene.action_count("bulk").await), (2, 1));
 }
@@ -37,7 +37,7 @@ async fn dies_verifying(point: &str, command: &str) -> Scene {
 async fn verified(scene: &Scene, command: &str) {
     let told = scene.command(&["failed", "bulk", "verify", "1", command]).await;
     assert!(told.status.success(), "{told}");
-    assert_eq!(count(&scene.platform, "bulk_items WHERE state = 'unasked'").await, 0);
+    assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'").await, 0);
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn a_command_killed_before_its_verify_answers_leaves_a_waiting_bulk() {
     assert_eq!(scene.action_count("bulk_verify").await, 0);
     // A scheduler selects them, and requeues nothing that nobody has answered for.
     let successors = scene.successors();
-    until(&scene.platform, "bulk_items WHERE state = 'unasked'", 2).await;
+    until(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'", 2).await;
     let told = scene.command(&["failed", "bulk", "verify", "1", "exit 1"]).await;
     assert!(told.status.success(), "{told}");
     scene.ends(successors, "console.bulk_asked", DONE, [1, 1]).await;
@@ -78,7 +78,7 @@ async fn console_bulk_answered() {
     let scene = dies_verifying("console.bulk_answered", "exit 0").await;
     // What was not recorded was not said.
     scene.holds("state = 'failed'", 2).await;
-    assert_eq!(count(&scene.platform, "bulk_items WHERE state = 'unasked'").await, 2);
+    assert_eq!(count(&scene.platform, "sexton.bulk_items WHERE state = 'unasked'").await, 2);
     verified(&scene, "exit 1").await;
     scene.ends(scene.successors(), "console.bulk_answered", DONE, [1, 1]).await;
     assert_eq!((scene.action_count("requeue").await, scene.action_count("resolve").await), (2, 0));
@@ -88,7 +88,7 @@ async fn console_bulk_answered() {
 async fn console_bulk_judged() {
     let scene = dies_verifying("console.bulk_judged", "exit 0").await;
     // Both are asked at once, so the other's answer may be recorded too.
-    let resolved = count(&scene.platform, "executions WHERE state = 'succeeded'").await;
+    let resolved = count(&scene.platform, "sexton.executions WHERE state = 'succeeded'").await;
     assert!((1..=2).contains(&resolved), "{resolved}");
     assert_eq!(scene.action_count("resolve").await, resolved);
     verified(&scene, "exit 0").await;
@@ -102,7 +102,7 @@ async fn console_bulk_stopped() {
     let scene = with_bulk().await;
     let command = ["failed", "bulk", "stop", "1", "--reason", "wrong ones"];
     scene.console_dies("console.bulk_stopped", &command).await;
-    assert_eq!(count(&scene.platform, "bulks WHERE state = 'stopped'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.bulks WHERE state = 'stopped'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), Some(4), "it is stopped already");
     let parked = "state = 'failed' AND ticket_published_at IS NOT NULL";
     scene.ends(scene.successors(), "console.bulk_stopped", parked, [0, 0]).await;
@@ -128,10 +128,13 @@ async fn scheduler_bulk_prepared() {
     let scene = with_bulk().await;
     scene.scheduler_dies("scheduler.bulk_prepared").await;
     scene.holds("state = 'failed'", 2).await;
-    assert_eq!(count(&scene.platform, "bulks WHERE state = 'running' AND selected = 2").await, 1);
+    assert_eq!(
+        count(&scene.platform, "sexton.bulks WHERE state = 'running' AND selected = 2").await,
+        1
+    );
     scene.ends(scene.successors(), "scheduler.bulk_prepared", DONE, [1, 1]).await;
     assert_eq!(
-        (count(&scene.platform, "bulk_items").await, scene.action_count("requeue").await),
+        (count(&scene.platform, "sexton.bulk_items").await, scene.action_count("requeue").await),
         (2, 2)
     );
 }
@@ -142,7 +145,7 @@ async fn scheduler_bulk_carried() {
     scene.scheduler_dies("scheduler.bulk_carried").await;
     scene.holds("state = 'pending' AND ticket_published_at IS NULL", 2).await;
     assert_eq!((scene.action_count("requeue").await, tickets(&scene).await), (2, 0));
-    assert_eq!(count(&scene.platform, "bulks WHERE done = 2").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.bulks WHERE done = 2").await, 1);
     scene.ends(scene.successors(), "scheduler.bulk_carried", DONE, [1, 1]).await;
     assert_eq!(scene.action_count("requeue").await, 2);
 }

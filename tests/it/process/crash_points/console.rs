@@ -10,11 +10,11 @@ use super::{JOB, Scene, count};
 const PARKED: &str = "state = 'failed' AND ticket_published_at IS NOT NULL";
 const DONE: &str = "state = 'succeeded' AND attempt = 1";
 const NOTHING_DONE: Option<i32> = Some(4);
-const HOLD: &str = "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+const HOLD: &str = "INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by)
      VALUES ('forward', now() - interval '2 days', now(), 'test:1')";
 const SET_ASIDE: &str =
-    "INSERT INTO held_firings (job_id, first_firing, last_firing, count, held_at)
-     SELECT id, '2024-02-29T00:00:00Z', '2024-02-29T00:00:00Z', 1, '2024-02-29T00:05:00Z' FROM jobs
+    "INSERT INTO sexton.held_firings (job_id, first_firing, last_firing, count, held_at)
+     SELECT id, '2024-02-29T00:00:00Z', '2024-02-29T00:00:00Z', 1, '2024-02-29T00:05:00Z' FROM sexton.jobs
      WHERE schedule_kind = 'cron'";
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn console_applied() {
     std::fs::write(&file, [job("a.c"), job("a.d"), job("a.e")].concat()).unwrap();
     let command = ["jobs", "apply", "-f", file.to_str().unwrap()];
     scene.console_dies("console.applied", &command).await;
-    assert_eq!(count(&scene.platform, "jobs").await, 4, "all of them");
+    assert_eq!(count(&scene.platform, "sexton.jobs").await, 4, "all of them");
     let again = scene.command(&command).await;
     assert!(again.stdout.contains("3 unchanged"), "{again}");
     assert_eq!(scene.action_count("apply").await, 4, "each job once");
@@ -141,7 +141,7 @@ async fn console_paused() {
     scene.trigger().await;
     let command = ["jobs", "pause", JOB, "--reason", "a change"];
     scene.console_dies("console.paused", &command).await;
-    assert_eq!(count(&scene.platform, "jobs WHERE status = 'paused'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.jobs WHERE status = 'paused'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
     assert_eq!(scene.action_count("pause").await, 1);
     // What was under way goes on.
@@ -155,7 +155,7 @@ async fn console_resumed() {
     assert!(scene.command(&["jobs", "pause", JOB, "--reason", "a change"]).await.status.success());
     let command = ["jobs", "resume", JOB];
     scene.console_dies("console.resumed", &command).await;
-    assert_eq!(count(&scene.platform, "jobs WHERE status = 'active'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.jobs WHERE status = 'active'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
     assert_eq!(scene.action_count("resume").await, 1);
     scene.ends(scene.successors(), "console.resumed", DONE, [1, 1]).await;
@@ -181,7 +181,7 @@ async fn console_backfilled() {
     assert_eq!(scene.action_count("backfill").await, 2);
     assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
     // One a day from each of the two: the first of each is due, the others are given up here.
-    let rest = "DELETE FROM executions WHERE state = 'pending' AND next_attempt_at > now()";
+    let rest = "DELETE FROM sexton.executions WHERE state = 'pending' AND next_attempt_at > now()";
     sqlx::query(rest).execute(scene.platform.store().pool()).await.unwrap();
     scene.ends(scene.successors(), "console.backfilled", DONE, [1, 1]).await;
     scene.holds("true", 2).await;
@@ -205,13 +205,13 @@ async fn console_deleted() {
 async fn console_grouped() {
     let scene = Scene::plain().await;
     scene.parked(1).await;
-    let group: String = sqlx::query_scalar("SELECT fingerprint FROM failures")
+    let group: String = sqlx::query_scalar("SELECT fingerprint FROM sexton.failures")
         .fetch_one(scene.platform.store().pool())
         .await
         .unwrap();
     let command = ["failed", "group", "mute", &group, "--reason", "known"];
     scene.console_dies("console.grouped", &command).await;
-    assert_eq!(count(&scene.platform, "failure_groups WHERE state = 'muted'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.failure_groups WHERE state = 'muted'").await, 1);
     assert_eq!(scene.command(&command).await.status.code(), NOTHING_DONE);
     assert_eq!(scene.action_count("group_mute").await, 1);
     scene.ends(scene.successors(), "console.grouped", "state = 'failed'", [0, 0]).await;
@@ -232,6 +232,6 @@ impl Scene {
 
     /// What the audit says was done so often.
     pub(super) async fn action_count(&self, action: &str) -> i64 {
-        count(&self.platform, &format!("operator_actions WHERE action = '{action}'")).await
+        count(&self.platform, &format!("sexton.operator_actions WHERE action = '{action}'")).await
     }
 }

@@ -57,15 +57,18 @@ impl Scene {
     }
 
     async fn parked_as_failed(&self) -> bool {
-        let unpublished = "executions WHERE state = 'failed' AND ticket_published_at IS NULL";
+        let unpublished =
+            "sexton.executions WHERE state = 'failed' AND ticket_published_at IS NULL";
         self.wire.depth(self.wire.failed()).await as usize == self.failed().await.len()
             && count(&self.platform, unpublished).await == 0
     }
 
     async fn failed(&self) -> Vec<String> {
-        sqlx::query_scalar("SELECT id::text FROM executions WHERE state = 'failed' ORDER BY 1")
-            .fetch_all(self.platform.store().pool())
-            .await
-            .unwrap()
+        sqlx::query_scalar(
+            "SELECT id::text FROM sexton.executions WHERE state = 'failed' ORDER BY 1",
+        )
+        .fetch_all(self.platform.store().pool())
+        .await
+        .unwrap()
     }
 }

@@ -142,13 +142,13 @@ impl Scene {
 
     /// Now, while nobody is at work: so many executions are like this.
     async fn holds(&self, what: &str, wanted: i64) {
-        let rows = count(&self.platform, &format!("executions WHERE {what}")).await;
+        let rows = count(&self.platform, &format!("sexton.executions WHERE {what}")).await;
         assert_eq!(rows, wanted, "{what}\n{}", self.platform.log_tails());
     }
 
     /// In the end so many executions are like this.
     async fn until(&self, what: &str, wanted: i64) {
-        until(&self.platform, &format!("executions WHERE {what}"), wanted).await;
+        until(&self.platform, &format!("sexton.executions WHERE {what}"), wanted).await;
     }
 
     /// Deletes a queue, so that the next message for it is returned.
@@ -166,14 +166,14 @@ impl Scene {
 
     /// The head start of whoever changed a row is over, and the half minute of whoever took it.
     async fn time_passes(&self) {
-        let over = "UPDATE executions SET relay_after = now() WHERE relay_after > now()
+        let over = "UPDATE sexton.executions SET relay_after = now() WHERE relay_after > now()
              AND (waits IS NULL OR admitted_at IS NOT NULL)";
         self.sql(over).await;
     }
 
     /// The executions, oldest first.
     async fn ids(&self) -> Vec<String> {
-        sqlx::query_scalar("SELECT id::text FROM executions ORDER BY id")
+        sqlx::query_scalar("SELECT id::text FROM sexton.executions ORDER BY id")
             .fetch_all(self.platform.store().pool())
             .await
             .unwrap()
@@ -198,7 +198,7 @@ impl Scene {
         state: &str,
         [begun, ended]: [usize; 2],
     ) {
-        self.until(state, count(&self.platform, "executions").await).await;
+        self.until(state, count(&self.platform, "sexton.executions").await).await;
         self.are_done(successors).await;
         let allowed = match listed(point).reruns {
             Reruns::Never => 0,
@@ -210,7 +210,7 @@ impl Scene {
             assert!((begun..=begun + allowed).contains(&run.begun), "{text}");
             assert!((ended..=ended + allowed).contains(&run.ended), "{text}");
         }
-        let keys = if begun == 0 { 0 } else { count(&self.platform, "executions").await };
+        let keys = if begun == 0 { 0 } else { count(&self.platform, "sexton.executions").await };
         assert_eq!(runs.len() as i64, keys, "{runs:?}");
     }
 
@@ -223,7 +223,7 @@ impl Scene {
     ) {
         assert_eq!(listed(point).reruns, Reruns::Never);
         let all = async || {
-            let query = "SELECT state FROM executions ORDER BY id";
+            let query = "SELECT state FROM sexton.executions ORDER BY id";
             let now: Vec<String> =
                 sqlx::query_scalar(query).fetch_all(self.platform.store().pool()).await.unwrap();
             (now == states).then_some(())

@@ -16,7 +16,8 @@ const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 pub(super) const SELDOM: &str = "schedule = \"0 0 29 2 *\"";
 
 /// Makes every job with a schedule due.
-pub(super) const FALLS_DUE: &str = "UPDATE jobs SET next_fire_at = date_trunc('second', now())
+pub(super) const FALLS_DUE: &str =
+    "UPDATE sexton.jobs SET next_fire_at = date_trunc('second', now())
      WHERE next_fire_at IS NOT NULL";
 
 #[tokio::test]
@@ -25,9 +26,13 @@ async fn scheduler_claiming() {
     assert_eq!(scene.sql(FALLS_DUE).await, 1);
     scene.scheduler_dies("scheduler.claiming").await;
     scene.holds("true", 0).await;
-    assert_eq!(count(&scene.platform, "jobs WHERE next_fire_at <= now()").await, 1, "still due");
+    assert_eq!(
+        count(&scene.platform, "sexton.jobs WHERE next_fire_at <= now()").await,
+        1,
+        "still due"
+    );
     let successors = scene.successors();
-    until(&scene.platform, "executions", 1).await;
+    until(&scene.platform, "sexton.executions", 1).await;
     scene.ends(successors, "scheduler.claiming", DONE_AT_FIRST, [1, 1]).await;
 }
 
@@ -37,7 +42,7 @@ async fn scheduler_claimed() {
     scene.sql(FALLS_DUE).await;
     scene.scheduler_dies("scheduler.claimed").await;
     scene.holds(OWES, 1).await;
-    assert_eq!(count(&scene.platform, "jobs WHERE next_fire_at <= now()").await, 0);
+    assert_eq!(count(&scene.platform, "sexton.jobs WHERE next_fire_at <= now()").await, 0);
     scene.time_passes().await;
     scene.ends(scene.successors(), "scheduler.claimed", DONE_AT_FIRST, [1, 1]).await;
     scene.holds("true", 1).await;
@@ -66,14 +71,14 @@ async fn scheduler_applied() {
     let jobs = ("CRON_JOBS", "{\"work\": {\"schedule\": \"0 0 29 2 *\"}}");
     let env = [jobs, ("FAULT_POINT", "scheduler.applied")];
     died(&mut scene.platform.start_scheduler("s1", &env).unwrap(), "scheduler.applied").await;
-    assert_eq!(count(&scene.platform, "jobs WHERE name = 'work'").await, 1);
-    assert_eq!(count(&scene.platform, "jobs").await, 2);
+    assert_eq!(count(&scene.platform, "sexton.jobs WHERE name = 'work'").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.jobs").await, 2);
     scene.sql(FALLS_DUE).await;
     // The same jobs again: they do not change, and no firing is lost.
     let successors = scene.successors_of(&[jobs], &[]);
-    until(&scene.platform, "executions", 1).await;
+    until(&scene.platform, "sexton.executions", 1).await;
     scene.ends(successors, "scheduler.applied", DONE_AT_FIRST, [1, 1]).await;
-    let applied = "operator_actions WHERE action = 'apply'";
+    let applied = "sexton.operator_actions WHERE action = 'apply'";
     assert_eq!(count(&scene.platform, applied).await, 2, "each job once");
 }
 
@@ -104,24 +109,24 @@ async fn scheduler_pruned_gaps() {
     scene.ends(successors, "scheduler.pruned_gaps", DONE_AT_FIRST, [1, 1]).await;
 }
 
-const OLD_GAPS: &str = "gaps WHERE reason = 'paused'";
-const OLD_INSTANCES: &str = "instances WHERE name = 'old'";
+const OLD_GAPS: &str = "sexton.gaps WHERE reason = 'paused'";
+const OLD_INSTANCES: &str = "sexton.instances WHERE name = 'old'";
 
 impl Scene {
     /// An execution, a gap and an instance that are past retention.
     async fn old_rows(&self) {
         let pool = self.platform.store().pool();
-        let job = sqlx::query_scalar("SELECT id FROM jobs").fetch_one(pool).await.unwrap();
+        let job = sqlx::query_scalar("SELECT id FROM sexton.jobs").fetch_one(pool).await.unwrap();
         let at = clock::now() - Duration::from_hours(40 * 24);
         let key = Some("old".to_owned());
         let old = NewExecution { key, ..NewExecution::new(JobId::new(job), State::Succeeded, at) };
         old.insert(pool).await.unwrap();
-        let gap = "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+        let gap = "INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
              SELECT id, now() - interval '40 days', now() - interval '40 days', 1, 'paused',
-                    now() - interval '40 days' FROM jobs";
+                    now() - interval '40 days' FROM sexton.jobs";
         assert_eq!(self.sql(gap).await, 1);
         let instance =
-            "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+            "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
              VALUES (gen_random_uuid(), 'scheduler', 'old', 1, '0', now() - interval '40 days',
                      now() - interval '40 days')";
         assert_eq!(self.sql(instance).await, 1);

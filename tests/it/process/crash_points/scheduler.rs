@@ -12,7 +12,7 @@ const PUBLISHED: &str = "state = 'pending' AND attempt = 1 AND ticket_published_
 const DONE_AT_FIRST: &str = "state = 'succeeded' AND attempt = 1";
 
 /// For the rows: the reconciler is patient for five.
-const TEN_MINUTES_PASS: &str = "UPDATE executions
+const TEN_MINUTES_PASS: &str = "UPDATE sexton.executions
      SET next_attempt_at = next_attempt_at - interval '10 minutes',
          ticket_published_at = ticket_published_at - interval '10 minutes'";
 
@@ -101,9 +101,9 @@ async fn scheduler_folded() {
     let scene = Scene::plain().await;
     scene.parked_by_hand().await;
     scene.scheduler_dies("scheduler.folded").await;
-    let told = "failure_groups WHERE pattern IS NULL";
+    let told = "sexton.failure_groups WHERE pattern IS NULL";
     assert_eq!(count(&scene.platform, told).await, 1);
-    assert_eq!(count(&scene.platform, "failure_changes").await, 0);
+    assert_eq!(count(&scene.platform, "sexton.failure_changes").await, 0);
     let successors = scene.successors();
     let named = async || (count(&scene.platform, told).await == 0).then_some(());
     scene.platform.eventually("the group has its pattern", FINAL_TIMEOUT, named).await;
@@ -118,22 +118,24 @@ async fn scheduler_buried() {
     first.ready().await;
     drop(first);
     scene.parked_by_hand().await;
-    for sql in ["DELETE FROM failures", "UPDATE failures_fill SET done_at = NULL, filled_to = NULL"]
-    {
+    for sql in [
+        "DELETE FROM sexton.failures",
+        "UPDATE sexton.failures_fill SET done_at = NULL, filled_to = NULL",
+    ] {
         sqlx::query(sql).execute(scene.platform.store().pool()).await.unwrap();
     }
     scene.scheduler_dies("scheduler.buried").await;
-    assert_eq!(count(&scene.platform, "failures").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
     scene.ends(scene.successors(), "scheduler.buried", "state = 'failed'", [0, 0]).await;
-    assert_eq!(count(&scene.platform, "failures").await, 1);
-    assert_eq!(count(&scene.platform, "failures_fill WHERE done_at IS NOT NULL").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.failures").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.failures_fill WHERE done_at IS NOT NULL").await, 1);
 }
 
 impl Scene {
     /// An execution that has failed without an attempt.
     async fn parked_by_hand(&self) {
         self.trigger().await;
-        let id: uuid::Uuid = sqlx::query_scalar("SELECT id FROM executions")
+        let id: uuid::Uuid = sqlx::query_scalar("SELECT id FROM sexton.executions")
             .fetch_one(self.platform.store().pool())
             .await
             .unwrap();

@@ -106,7 +106,7 @@ impl Scene {
     /// Failed executions whose messages are in the failed queue; nobody is at work.
     pub(super) async fn parked(&self, wanted: usize) -> Vec<String> {
         let pool = self.platform.store().pool();
-        let job = sqlx::query_scalar("SELECT id FROM jobs").fetch_one(pool).await.unwrap();
+        let job = sqlx::query_scalar("SELECT id FROM sexton.jobs").fetch_one(pool).await.unwrap();
         let at = clock::now() - std::time::Duration::from_mins(1);
         for _ in 0..wanted {
             NewExecution::new(JobId::new(job), State::Failed, at).insert(pool).await.unwrap();

@@ -47,13 +47,18 @@ async fn worker_streamed() {
     scene.ticket().await;
     scene.worker_dies("worker.streamed", &[]).await;
     scene.holds(RUNS, 1).await;
-    let part = "attempt_output WHERE number = 1 AND content LIKE '% begun 1'";
+    let part = "sexton.attempt_output WHERE number = 1 AND content LIKE '% begun 1'";
     assert_eq!(count(&scene.platform, part).await, 1);
     scene.ends(scene.successors(), "worker.streamed", DONE_AT_SECOND, [1, 1]).await;
     assert_eq!(scene.ledger.only().ended, 1);
     // What was stored of the lost attempt stays, and the other's has its own place.
     assert_eq!(count(&scene.platform, part).await, 1);
-    until(&scene.platform, "attempt_output WHERE number = 2 AND content LIKE '% begun 2'", 1).await;
+    until(
+        &scene.platform,
+        "sexton.attempt_output WHERE number = 2 AND content LIKE '% begun 2'",
+        1,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -83,7 +88,7 @@ async fn worker_stopping() {
     let seen = async || successors.worker.log().contains("a ticket opened nothing").then_some(());
     scene.platform.eventually("the spent ticket has been seen", FINAL_TIMEOUT, seen).await;
     scene.ends(successors, "worker.stopping", "state = 'cancelled'", [1, 0]).await;
-    assert_eq!(count(&scene.platform, "attempts").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.attempts").await, 1);
 }
 
 #[tokio::test]
@@ -107,12 +112,12 @@ async fn worker_late() {
     scene.begun().await;
     doomed.pause();
     let mut other = scene.platform.start_scheduler("s1", &[]).unwrap();
-    until(&scene.platform, "attempts WHERE outcome = 'lost'", 1).await;
+    until(&scene.platform, "sexton.attempts WHERE outcome = 'lost'", 1).await;
     other.kill();
     doomed.resume();
     died(&mut doomed, "worker.late").await;
     scene.holds("state = 'retrying' AND attempt = 2", 1).await;
-    assert_eq!(count(&scene.platform, "attempts WHERE late_outcome IS NOT NULL").await, 1);
+    assert_eq!(count(&scene.platform, "sexton.attempts WHERE late_outcome IS NOT NULL").await, 1);
     scene.time_passes().await;
     scene.ends(scene.successors(), "worker.late", DONE_AT_SECOND, [2, 1]).await;
 }

@@ -37,7 +37,7 @@ async fn worker_renewed_first() {
     // the lease after: such an open is not taken for fresh. The worker is patient for a whole one, so
     // a slow machine has most of a lease to look.
     let mut locked = scene.platform.store().pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM executions FOR UPDATE").execute(&mut *locked).await.unwrap();
+    sqlx::query("SELECT FROM sexton.executions FOR UPDATE").execute(&mut *locked).await.unwrap();
     let env =
         [("LEASE_MS", "24000"), ("WORKER_SLOTS", "1"), ("FAULT_POINT", "worker.renewed_first")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
@@ -135,7 +135,7 @@ async fn worker_inherited() {
     scene.abandoned("20000").await;
     scene.worker_dies("worker.inherited", &[]).await;
     scene.holds("state = 'retrying' AND attempt = 2 AND ticket_published_at IS NULL", 1).await;
-    let unended = "instances WHERE kind = 'worker' AND stopped_at IS NULL";
+    let unended = "sexton.instances WHERE kind = 'worker' AND stopped_at IS NULL";
     assert_eq!(count(&scene.platform, unended).await, 2, "both that died");
     let successors = scene.successors();
     until(&scene.platform, unended, 1).await;

@@ -7,9 +7,9 @@ use sexton_broker::names::retry_queue;
 
 use super::{FINAL_TIMEOUT, Scene, count, listed};
 
-const THERE: &str = "raw_messages WHERE gone_at IS NULL AND discard_at IS NULL";
-const MARKED: &str = "raw_messages WHERE gone_at IS NULL AND discard_at IS NOT NULL";
-const GONE: &str = "raw_messages WHERE gone_at IS NOT NULL";
+const THERE: &str = "sexton.unknown_messages WHERE gone_at IS NULL AND discard_at IS NULL";
+const MARKED: &str = "sexton.unknown_messages WHERE gone_at IS NULL AND discard_at IS NOT NULL";
+const GONE: &str = "sexton.unknown_messages WHERE gone_at IS NOT NULL";
 const NOTHING_DONE: Option<i32> = Some(4);
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn scheduler_sweep_restored() {
     scene.scheduler_dies("scheduler.sweep_restored").await;
     scene.waits(scene.wire.failed(), 1).await;
     assert_eq!(count(&scene.platform, GONE).await, 1, "its row does not say so yet");
-    scene.sweeper_until("raw_messages WHERE gone_at IS NULL AND copies = 2", 1).await;
+    scene.sweeper_until("sexton.unknown_messages WHERE gone_at IS NULL AND copies = 2", 1).await;
     scene.waits(scene.wire.failed(), 2).await;
     assert_eq!(listed("scheduler.sweep_restored").reruns, super::Reruns::Never);
 }
@@ -68,7 +68,10 @@ async fn console_raw_restored() {
     scene.is_swept_of_rubbish().await;
     let command = ["failed", "raw", "restore", &id];
     scene.console_dies("console.raw_restored", &command).await;
-    assert_eq!(count(&scene.platform, "raw_messages WHERE restore_at IS NOT NULL").await, 1);
+    assert_eq!(
+        count(&scene.platform, "sexton.unknown_messages WHERE restore_at IS NOT NULL").await,
+        1
+    );
     let again = scene.command(&command).await;
     assert_eq!(again.status.code(), NOTHING_DONE, "it was taken back before: {again}");
     scene.sweeper_until(THERE, 1).await;
@@ -138,7 +141,7 @@ impl Scene {
     }
 
     async fn raws(&self) -> Vec<String> {
-        sqlx::query_scalar("SELECT encode(digest, 'hex') FROM raw_messages ORDER BY 1")
+        sqlx::query_scalar("SELECT encode(digest, 'hex') FROM sexton.unknown_messages ORDER BY 1")
             .fetch_all(self.platform.store().pool())
             .await
             .unwrap()

@@ -16,7 +16,7 @@ async fn worker_skipped() {
     scene.holds("state = 'skipped' AND skip_reason = 'stale' AND finished_at IS NOT NULL", 1).await;
     scene.waits(scene.wire.main(), 1).await;
     scene.ends(scene.successors(), "worker.skipped", "state = 'skipped'", [0, 0]).await;
-    assert_eq!(count(&scene.platform, "attempts").await, 0);
+    assert_eq!(count(&scene.platform, "sexton.attempts").await, 0);
     let shown = scene.platform.sexton(&["executions", "list", "--job", JOB]).await;
     assert!(shown.stdout.contains("stale"), "{shown}");
 }
@@ -26,7 +26,7 @@ async fn worker_gave_up() {
     let scene = Scene::plain().await;
     scene.ticket().await;
     let changed = scene.sql(
-        "UPDATE executions SET task_type = 'unheard',
+        "UPDATE sexton.executions SET task_type = 'unheard',
              next_attempt_at = next_attempt_at - interval '61 minutes'",
     );
     assert_eq!(changed.await, 1);
@@ -42,13 +42,13 @@ async fn worker_gave_up() {
 async fn worker_moved() {
     let scene = Scene::plain().await;
     scene.ticket().await;
-    let early = "UPDATE executions SET next_attempt_at = now() + interval '45 seconds'";
+    let early = "UPDATE sexton.executions SET next_attempt_at = now() + interval '45 seconds'";
     assert_eq!(scene.sql(early).await, 1);
     scene.worker_dies("worker.moved", &[]).await;
     scene.holds("state = 'pending' AND attempt = 1", 1).await;
     // The original, which is back, and its copy out of the ladder.
     scene.waits(scene.wire.main(), 2).await;
-    scene.sql("UPDATE executions SET next_attempt_at = now()").await;
+    scene.sql("UPDATE sexton.executions SET next_attempt_at = now()").await;
     scene.ends(scene.successors(), "worker.moved", DONE_AT_FIRST, [1, 1]).await;
 }
 
@@ -57,7 +57,7 @@ async fn worker_handed_back() {
     let scene = Scene::plain().await;
     scene.ticket().await;
     let ticket = scene.wire.take(scene.wire.main()).await.unwrap();
-    let early = "UPDATE executions SET next_attempt_at = now() + interval '45 seconds'";
+    let early = "UPDATE sexton.executions SET next_attempt_at = now() + interval '45 seconds'";
     assert_eq!(scene.sql(early).await, 1);
     let env = [("FAULT_POINT", "worker.handed_back"), ("WORKER_SLOTS", "1")];
     let mut doomed = scene.platform.start_worker("w1", &env).unwrap();
@@ -70,7 +70,7 @@ async fn worker_handed_back() {
         AND relay_after = next_attempt_at";
     scene.holds(unpublished, 1).await;
     scene.waits(scene.wire.main(), 1).await;
-    scene.sql("UPDATE executions SET next_attempt_at = now()").await;
+    scene.sql("UPDATE sexton.executions SET next_attempt_at = now()").await;
     scene.time_passes().await;
     // The message that comes again and the ticket that the relay publishes are the same ticket.
     scene.ends(scene.successors(), "worker.handed_back", DONE_AT_FIRST, [1, 1]).await;
@@ -126,7 +126,7 @@ async fn worker_adopted_paid() {
     scene.waits(scene.wire.main(), 2).await;
     let successors = scene.successors();
     // Without an id nobody can tell that the message comes again: a second execution, each run once.
-    until(&scene.platform, "executions", 2).await;
+    until(&scene.platform, "sexton.executions", 2).await;
     scene.ends(successors, "worker.adopted_paid", DONE_AT_FIRST, [1, 1]).await;
     scene.holds("true", 2).await;
 }

@@ -6,7 +6,7 @@ use crate::process::consuming::until_alive;
 const UNPAID: &str = "retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
 
 async fn begun(shop: &Shop) {
-    shop.until("attempt_output WHERE content LIKE '%begin%'", 1).await;
+    shop.until("sexton.attempt_output WHERE content LIKE '%begin%'", 1).await;
 }
 
 #[tokio::test]
@@ -15,9 +15,10 @@ async fn a_cancelled_handler_is_notified_and_dropped_if_it_does_not_stop() {
     let _worker = shop.worker(&[]);
     for (what, cancelled) in [("obey", 1), ("hang", 2)] {
         let id = shop.order(what).await;
-        shop.until("attempt_output WHERE content LIKE '%begin%'", cancelled).await;
+        shop.until("sexton.attempt_output WHERE content LIKE '%begin%'", cancelled).await;
         shop.cancel(&id).await;
-        let ended = format!("executions WHERE state = 'cancelled' AND attempt = 1 AND {UNPAID}");
+        let ended =
+            format!("sexton.executions WHERE state = 'cancelled' AND attempt = 1 AND {UNPAID}");
         shop.until(&ended, cancelled).await;
     }
     let cleared = std::fs::read_to_string(shop.platform.folder().join("cleared")).unwrap();
@@ -30,10 +31,10 @@ async fn a_handler_over_its_timeout_costs_a_timeout_and_no_retry() {
     let _worker = shop.worker(&[("WORKER_SLOTS", "2")]);
     shop.order("obey").await;
     shop.order("hang").await;
-    let done = "executions WHERE state = 'succeeded' AND attempt = 2 AND timeouts_used = 1
+    let done = "sexton.executions WHERE state = 'succeeded' AND attempt = 2 AND timeouts_used = 1
                 AND retries_used = 0";
     shop.until(done, 2).await;
-    assert_eq!(shop.count("attempts WHERE number = 1 AND outcome = 'timeout'").await, 2);
+    assert_eq!(shop.count("sexton.attempts WHERE number = 1 AND outcome = 'timeout'").await, 2);
 }
 
 #[tokio::test]
@@ -45,11 +46,12 @@ async fn a_stopping_worker_interrupts_its_handlers_at_no_cost() {
         begun(&shop).await;
         stopping.terminate();
         assert!(stopping.exit(FINAL_TIMEOUT).await.success(), "{}", stopping.log());
-        let waits = format!("executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
+        let waits =
+            format!("sexton.executions WHERE state = 'retrying' AND attempt = 2 AND {UNPAID}");
         assert_eq!(shop.count(&waits).await, 1, "{what}");
-        assert_eq!(shop.count("attempts WHERE outcome = 'interrupted'").await, 1);
+        assert_eq!(shop.count("sexton.attempts WHERE outcome = 'interrupted'").await, 1);
         let _other = shop.platform.start_handlers("w2", &[]).unwrap();
-        shop.until("executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+        shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     }
 }
 
@@ -60,9 +62,12 @@ async fn blocked_handler_threads_delay_no_lease_renewal() {
     for _ in 0..8 {
         shop.trigger("obey", r#"{"do": "block", "ms": 3000}"#).await;
     }
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1 AND crashes_used = 0", 8)
-        .await;
-    assert_eq!(shop.count("attempts").await, 8);
+    shop.until(
+        "sexton.executions WHERE state = 'succeeded' AND attempt = 1 AND crashes_used = 0",
+        8,
+    )
+    .await;
+    assert_eq!(shop.count("sexton.attempts").await, 8);
 }
 
 /// All of its two threads.
@@ -79,7 +84,7 @@ async fn livez_names_the_blocked_threads_of_handlers_and_nothing_else() {
     for _ in 0..2 {
         shop.order("hold").await;
     }
-    shop.until("executions WHERE state = 'running'", 2).await;
+    shop.until("sexton.executions WHERE state = 'running'", 2).await;
     let body = until_alive(&shop.platform, &worker, false).await;
     // After the head of the answer.
     let said: serde_json::Value = serde_json::from_str(&body[body.find('{').unwrap()..]).unwrap();
@@ -91,5 +96,5 @@ async fn livez_names_the_blocked_threads_of_handlers_and_nothing_else() {
     assert!(ready, "{body}");
     shop.release();
     until_alive(&shop.platform, &worker, true).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
 }

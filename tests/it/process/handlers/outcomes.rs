@@ -11,7 +11,7 @@ async fn a_handler_s_result_progress_and_lines_are_recorded() {
     let shop = Shop::new("").await;
     let _worker = shop.worker(&[]);
     let id = shop.order("tell").await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     let shown = shop.show(&id).await;
     assert_eq!(shown["result"]["attempt"], 1);
     let key = shown["idempotency_key"].as_str().unwrap();
@@ -29,10 +29,14 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
         shop.order(what).await;
     }
     shop.trigger("obey", r#"{"do": "sing"}"#).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 2 AND retries_used = 1", 3)
+    shop.until(
+        "sexton.executions WHERE state = 'succeeded' AND attempt = 2 AND retries_used = 1",
+        3,
+    )
+    .await;
+    shop.until("sexton.executions WHERE state = 'failed' AND attempt = 2 AND retries_used = 0", 2)
         .await;
-    shop.until("executions WHERE state = 'failed' AND attempt = 2 AND retries_used = 0", 2).await;
-    let attempts = |told: &str| format!("attempts WHERE number = 1 AND {told}");
+    let attempts = |told: &str| format!("sexton.attempts WHERE number = 1 AND {told}");
     for told in [
         "outcome = 'error' AND error_class = 'error' AND error_message LIKE 'No such file%'",
         "outcome = 'error' AND error_message = 'the till is shut'",
@@ -46,11 +50,11 @@ async fn each_kind_of_error_has_its_outcome_and_its_reason() {
     }
     // The job's own delay is 1 s.
     let waited =
-        "attempts a JOIN attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2
+        "sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.number = 1 AND b.number = 2
         AND a.error_message = 'the till is shut' AND b.opened_at - a.finished_at >= interval '4 s'";
     assert_eq!(shop.count(waited).await, 1);
     // Its panic is in its output and nowhere else; the worker lives, with all its slots.
-    let said = "attempt_output WHERE content LIKE '%no such luck%'";
+    let said = "sexton.attempt_output WHERE content LIKE '%no such luck%'";
     assert_eq!(shop.count(said).await, 1);
     assert!(!worker.log().contains("thread 'sexton-handler' panicked"), "{}", worker.log());
     assert!(worker.ended().is_none());
@@ -63,13 +67,13 @@ async fn a_snoozed_handler_is_run_later_at_no_cost_and_is_counted() {
     let shop = Shop::new("retry = { max_retries = 0 }").await;
     let _worker = shop.worker(&[]);
     let id = shop.order("snooze").await;
-    let done = "executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 3
+    let done = "sexton.executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 3
         AND retries_used = 0 AND timeouts_used = 0 AND crashes_used = 0";
     shop.until(done, 1).await;
-    let snoozed = "attempts WHERE outcome = 'snoozed' AND error_class = 'snoozed'
+    let snoozed = "sexton.attempts WHERE outcome = 'snoozed' AND error_class = 'snoozed'
         AND error_message = 'the task asked to be run again in 1s'";
     assert_eq!(shop.count(snoozed).await, 3);
-    let early = "attempts a JOIN attempts b ON b.number = a.number + 1
+    let early = "sexton.attempts a JOIN sexton.attempts b ON b.number = a.number + 1
         WHERE b.opened_at - a.finished_at < interval '1 s'";
     assert_eq!(shop.count(early).await, 0, "each waited for as long as it had asked");
     let shown = shop.platform.sexton(&["executions", "show", &id]).await;
@@ -80,19 +84,22 @@ async fn a_snoozed_handler_is_run_later_at_no_cost_and_is_counted() {
 async fn a_handler_that_always_snoozes_is_parked_and_starts_anew_when_requeued() {
     let shop = Shop::new("").await;
     let id = shop.order("snooze").await;
-    sqlx::raw_sql("UPDATE executions SET snoozes_used = 1000")
+    sqlx::raw_sql("UPDATE sexton.executions SET snoozes_used = 1000")
         .execute(shop.platform.store().pool())
         .await
         .unwrap();
     let _worker = shop.worker(&[]);
     let parked =
-        "executions WHERE state = 'failed' AND attempt = 2 AND error_class = 'snoozed_too_often'
+        "sexton.executions WHERE state = 'failed' AND attempt = 2 AND error_class = 'snoozed_too_often'
         AND error_message LIKE '%put off 1000 times%'";
     shop.until(parked, 1).await;
     let done = shop.platform.sexton(&["failed", "requeue", &id, "--reason", "ready soon"]).await;
     assert!(done.status.success(), "{done}");
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 2", 1)
-        .await;
+    shop.until(
+        "sexton.executions WHERE state = 'succeeded' AND attempt = 4 AND snoozes_used = 2",
+        1,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -104,7 +111,7 @@ async fn handlers_and_a_catalogue_are_served_by_one_worker_unless_both_have_a_na
     let _worker = shop.worker(&[]);
     shop.trigger("greet", "{}").await;
     shop.order("tell").await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     shop.platform.catalogue("[tasks.obey]\ncommand = [\"/bin/true\"]\n");
     let mut refused = shop.platform.start_handlers("w2", &[]).unwrap();
     assert_eq!(refused.exit(FINAL_TIMEOUT).await.code(), Some(1));

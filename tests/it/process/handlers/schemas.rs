@@ -50,7 +50,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let ended = depot.run(&["--json", "jobs", "apply", "-f", &wrong, "--strict"], 1).await;
     let refused: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(refused["problems"].as_array().map(Vec::len), Some(2), "{ended}");
-    assert_eq!(count(&depot.platform, "jobs").await, 0);
+    assert_eq!(count(&depot.platform, "sexton.jobs").await, 0);
     // Everybody else is told: the workers that will run it may come later.
     let ended = depot.run(&["jobs", "apply", "-f", &wrong, "--dry-run"], 0).await;
     assert_schema_problems(&ended.stderr);
@@ -69,7 +69,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     let half = r#"{"parcel": {"grams": 7}}"#;
     let ended = depot.run(&["jobs", "trigger", "a.ship", "--params", half], 2).await;
     assert!(ended.stderr.contains("/to: ") && !ended.stderr.contains("/parcel"), "{ended}");
-    assert_eq!(count(&depot.platform, "executions").await, 0);
+    assert_eq!(count(&depot.platform, "sexton.executions").await, 0);
     let right = r#"{"parcel": {"grams": 7}, "to": "DE-20095"}"#;
     depot.run(&["jobs", "trigger", "a.ship", "--params", right], 0).await;
     let fits = depot.file(r#"{ parcel = { grams = 1 }, to = "DE-20095" }"#);
@@ -77,7 +77,7 @@ async fn apply_and_trigger_check_params_against_the_handler_s_schema() {
     assert_eq!(ended.stderr, "");
     depot.run(&["jobs", "trigger", "a.ship", "--params", half], 0).await;
     let _scheduler = depot.platform.start_scheduler("s1", &[]).unwrap();
-    until(&depot.platform, "executions WHERE state = 'succeeded'", 2).await;
+    until(&depot.platform, "sexton.executions WHERE state = 'succeeded'", 2).await;
     // Nobody at work says anything of it any more.
     worker.terminate();
     worker.exit(FINAL_TIMEOUT).await;

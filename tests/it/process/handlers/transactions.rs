@@ -25,10 +25,11 @@ async fn a_handler_s_transaction_commits_with_success_and_rolls_back_with_failur
     let shop = Shop::new("retry = { max_retries = 0 }").await;
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT], true).await;
-    shop.until("executions WHERE state = 'failed' AND error_message = 'not after all'", 1).await;
+    shop.until("sexton.executions WHERE state = 'failed' AND error_message = 'not after all'", 1)
+        .await;
     assert_eq!(shop.count("effects").await, 0);
     run(&shop, &[INSERT], false).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     assert_eq!(shop.count("effects").await, 1);
 }
 
@@ -38,7 +39,7 @@ async fn a_handler_that_ends_its_transaction_itself_does_not_succeed() {
     let _worker = shop.worker(&[]);
     for (n, statements) in [(1, ["COMMIT", "SELECT 1"]), (2, ["COMMIT", "BEGIN"])] {
         run(&shop, &statements, false).await;
-        let refused = "executions WHERE state = 'failed' AND attempt = 2
+        let refused = "sexton.executions WHERE state = 'failed' AND attempt = 2
             AND error_class = 'invalid_transaction_termination'";
         shop.until(refused, n).await;
     }
@@ -49,10 +50,10 @@ async fn a_handler_that_commits_by_itself_and_fails_is_not_run_again() {
     let shop = Shop::new("").await;
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT, "COMMIT"], true).await;
-    let refused = "executions WHERE state = 'failed'
+    let refused = "sexton.executions WHERE state = 'failed'
         AND error_class = 'invalid_transaction_termination'";
     shop.until(refused, 1).await;
-    assert_eq!(shop.count("attempts").await, 1);
+    assert_eq!(shop.count("sexton.attempts").await, 1);
 }
 
 #[tokio::test]
@@ -62,13 +63,14 @@ async fn a_nested_transaction_is_part_of_the_handler_s_transaction() {
     let dropped = "INSERT INTO effects VALUES ('dropped')";
     let failed = serde_json::json!({"nested": INSERT, "dropped": dropped, "run": [], "fail": true});
     shop.trigger("statements", &failed.to_string()).await;
-    shop.until("executions WHERE state = 'failed' AND error_message = 'not after all'", 1).await;
+    shop.until("sexton.executions WHERE state = 'failed' AND error_message = 'not after all'", 1)
+        .await;
     assert_eq!(shop.count("effects").await, 0);
     // The second uses the connection of the first.
     for n in [1, 2] {
         let done = serde_json::json!({"nested": INSERT, "dropped": dropped, "run": []});
         shop.trigger("statements", &done.to_string()).await;
-        shop.until("executions WHERE state = 'succeeded'", n).await;
+        shop.until("sexton.executions WHERE state = 'succeeded'", n).await;
         assert_eq!(shop.count("effects WHERE key = 'once'").await, n);
         assert_eq!(shop.count("effects").await, n);
     }
@@ -82,7 +84,8 @@ async fn deferred_constraints_are_checked_before_the_success_is_recorded() {
     sqlx::raw_sql(parents).execute(shop.platform.store().pool()).await.unwrap();
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT, "INSERT INTO later VALUES (7)"], false).await;
-    let refused = "executions WHERE state = 'failed' AND error_class = 'foreign_key_violation'";
+    let refused =
+        "sexton.executions WHERE state = 'failed' AND error_class = 'foreign_key_violation'";
     shop.until(refused, 1).await;
     assert_eq!(shop.count("effects").await, 0);
 }
@@ -107,7 +110,7 @@ async fn a_cancel_is_noticed_during_the_check_of_deferred_constraints() {
     let id = run(&shop, &[INSERT], false).await;
     until_running(&shop, "SET CONSTRAINTS", 1).await;
     shop.cancel(&id).await;
-    shop.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
     until_running(&shop, "SET CONSTRAINTS", 0).await;
     assert_eq!(shop.count("effects").await, 0);
 }
@@ -118,7 +121,7 @@ async fn a_timeout_is_noticed_during_the_check_of_deferred_constraints() {
     asking(&shop).await;
     let _worker = shop.worker(&[]);
     run(&shop, &[INSERT], false).await;
-    shop.until("attempts WHERE number = 1 AND outcome = 'timeout'", 1).await;
+    shop.until("sexton.attempts WHERE number = 1 AND outcome = 'timeout'", 1).await;
     until_running(&shop, "SET CONSTRAINTS", 0).await;
     assert_eq!(shop.count("effects").await, 0);
 }
@@ -130,7 +133,7 @@ async fn a_handler_stopped_in_a_statement_leaves_nothing_in_the_server() {
     let id = run(&shop, &[INSERT, "SELECT pg_sleep(600)"], false).await;
     until_running(&shop, "pg_sleep", 1).await;
     shop.cancel(&id).await;
-    shop.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
     until_running(&shop, "pg_sleep", 0).await;
     assert_eq!(shop.count("effects").await, 0);
     worker.terminate();
@@ -146,7 +149,7 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
     shop.trigger("careless", &left.to_string()).await;
     until_running(&shop, "pg_sleep", 1).await;
     shop.release();
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     until_running(&shop, "pg_sleep", 0).await;
     // Whoever holds it learns so, and its connection is free again: the worker has only one.
     let file = shop.platform.folder().join("detached");
@@ -155,7 +158,7 @@ async fn a_transaction_that_a_handler_left_to_a_task_of_its_own_ends_with_the_at
     assert!(said.contains("terminating connection"), "{said}");
     assert_eq!(shop.count("effects").await, 0);
     run(&shop, &[INSERT], false).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(shop.count("effects").await, 1);
 }
 
@@ -165,21 +168,21 @@ async fn a_handler_that_does_not_complete_in_its_transaction_is_warned() {
     let worker = shop.worker(&[]);
     let forgets = |run: &[&str]| serde_json::json!({"do": "forget", "run": run}).to_string();
     shop.trigger("careless", &forgets(&[INSERT])).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     assert_eq!(shop.count("effects").await, 0);
     let said = "succeeded without `ctx.complete_in(tx)`";
-    let told = format!("attempt_output WHERE content LIKE '%{said}%'");
+    let told = format!("sexton.attempt_output WHERE content LIKE '%{said}%'");
     assert_eq!(shop.count(&told).await, 1);
     assert!(worker.log().contains(said), "{}", worker.log());
     // One that has committed by itself is found out all the same.
     shop.trigger("careless", &forgets(&[INSERT, "COMMIT"])).await;
-    let refused = "executions WHERE state = 'failed'
+    let refused = "sexton.executions WHERE state = 'failed'
         AND error_class = 'invalid_transaction_termination'";
     shop.until(refused, 1).await;
-    assert_eq!(shop.count("attempts").await, 2);
+    assert_eq!(shop.count("sexton.attempts").await, 2);
     // And nobody else is warned.
     run(&shop, &[INSERT], false).await;
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(shop.count(&told).await, 1);
 }
 
@@ -190,7 +193,7 @@ async fn a_success_is_recorded_while_all_threads_of_the_handlers_are_blocked() {
     let holds = serde_json::json!({"run": [INSERT], "hold": true}).to_string();
     shop.trigger("statements", &holds).await;
     // Nobody has released the thread yet.
-    shop.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    shop.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     assert_eq!(shop.count("effects").await, 1);
     shop.release();
 }
@@ -206,9 +209,12 @@ async fn a_worker_that_dies_between_a_handler_s_answer_and_the_commit_has_done_a
         assert_eq!(doomed.exit(FINAL_TIMEOUT).await.signal(), Some(9), "{point}: {}", doomed.log());
         assert_eq!(shop.count("effects").await, 2 - attempts, "{point}");
         let _successor = shop.worker(&[]);
-        shop.until(&format!("executions WHERE state = 'succeeded' AND attempt = {attempts}"), 1)
-            .await;
+        shop.until(
+            &format!("sexton.executions WHERE state = 'succeeded' AND attempt = {attempts}"),
+            1,
+        )
+        .await;
         assert_eq!(shop.count("effects").await, 1, "{point}");
-        assert_eq!(shop.count("attempts").await, attempts, "{point}");
+        assert_eq!(shop.count("sexton.attempts").await, attempts, "{point}");
     }
 }

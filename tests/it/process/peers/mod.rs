@@ -50,7 +50,7 @@ impl Scene {
 
     /// Waits for the execution's state, and what `sexton executions show` tells then.
     async fn ends(&self, id: &str, state: &str) -> Value {
-        let row = format!("executions WHERE id = '{id}' AND state = '{state}'");
+        let row = format!("sexton.executions WHERE id = '{id}' AND state = '{state}'");
         until(&self.platform, &row, 1).await;
         self.platform.sexton_json(&["executions", "show", id]).await
     }
@@ -68,8 +68,9 @@ impl Scene {
     /// Whether this stands anywhere in the database, or a worker has logged it.
     async fn is_stored(&self, text: &str) -> bool {
         let pool = self.platform.store().pool();
-        let tables = "SELECT format('%I', table_name) FROM information_schema.tables
-                      WHERE table_schema = 'public' AND table_type = 'BASE TABLE'";
+        let tables =
+            "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables
+                      WHERE table_schema IN ('public', 'sexton') AND table_type = 'BASE TABLE'";
         let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(pool).await.unwrap();
         assert!(tables.len() > 5, "{tables:?}");
         for table in tables {

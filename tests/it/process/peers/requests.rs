@@ -43,10 +43,14 @@ type Due = (DateTime<Utc>, DateTime<Utc>, DateTime<Utc>);
 
 /// When the first attempt was opened and recorded, and when the second is due.
 async fn due(scene: &Scene, id: &str) -> Due {
-    until(&scene.platform, &format!("executions WHERE id = '{id}' AND state = 'retrying'"), 1)
-        .await;
+    until(
+        &scene.platform,
+        &format!("sexton.executions WHERE id = '{id}' AND state = 'retrying'"),
+        1,
+    )
+    .await;
     let row = "SELECT a.opened_at, a.finished_at, e.next_attempt_at
-               FROM executions e JOIN attempts a ON a.execution_id = e.id WHERE e.id = $1::uuid";
+               FROM sexton.executions e JOIN sexton.attempts a ON a.execution_id = e.id WHERE e.id = $1::uuid";
     sqlx::query_as(row).bind(id).fetch_one(scene.platform.store().pool()).await.unwrap()
 }
 
@@ -82,7 +86,7 @@ async fn both_forms_of_retry_after_are_the_shortest_wait_of_the_row() {
     let id = scene.trigger("soon").await;
     scene.ends(&id, "succeeded").await;
     let early = format!(
-        "attempts a JOIN attempts b USING (execution_id) WHERE a.execution_id = '{id}'
+        "sexton.attempts a JOIN sexton.attempts b USING (execution_id) WHERE a.execution_id = '{id}'
          AND a.number = 1 AND b.number = 2 AND b.opened_at < a.finished_at + interval '2 s'"
     );
     assert_eq!(count(&scene.platform, &early).await, 0);
@@ -132,7 +136,7 @@ async fn a_server_without_end_keeps_neither_the_slot_nor_a_connection() {
         server.gone().await;
     }
     // What had come until then is kept.
-    let dripped = "attempt_output WHERE content::text LIKE '%200 OK%'";
+    let dripped = "sexton.attempt_output WHERE content::text LIKE '%200 OK%'";
     assert_eq!(count(&scene.platform, dripped).await, 1);
     let id = scene.trigger("answers").await;
     scene.ends(&id, "succeeded").await;

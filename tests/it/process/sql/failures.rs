@@ -14,8 +14,8 @@ async fn a_statement_commits_its_effect_and_result_with_its_success() {
     let bank = Bank::new(prepared, statement, "params = { to = \"world\" }").await;
     let _worker = bank.worker(&[]);
     bank.trigger("k").await;
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
-    bank.until("outbox JOIN executions ON at = scheduled_for WHERE said = 'world'", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    bank.until("outbox JOIN sexton.executions ON at = scheduled_for WHERE said = 'world'", 1).await;
     let shown = bank.shown().await;
     assert_eq!(shown["result"]["key"], "a.b:k");
     assert_eq!(shown["result"]["sum"], json!(12_345_678.90));
@@ -27,13 +27,16 @@ async fn a_statement_s_end_is_recorded_as_its_end_and_not_as_its_beginning() {
     let bank = Bank::new("", "sql = \"select pg_sleep(1)\"", "").await;
     let _worker = bank.worker(&[]);
     bank.trigger("k").await;
-    bank.until("executions WHERE state = 'succeeded'", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded'", 1).await;
     let long = "interval '1 second'";
     assert_eq!(
-        bank.count(&format!("executions WHERE finished_at - started_at >= {long}")).await,
+        bank.count(&format!("sexton.executions WHERE finished_at - started_at >= {long}")).await,
         1
     );
-    assert_eq!(bank.count(&format!("attempts WHERE finished_at - opened_at >= {long}")).await, 1);
+    assert_eq!(
+        bank.count(&format!("sexton.attempts WHERE finished_at - opened_at >= {long}")).await,
+        1
+    );
 }
 
 #[tokio::test]
@@ -50,8 +53,8 @@ async fn deferred_constraints_take_as_long_as_the_statement_may() {
     let bank = Bank::new(prepared, entry, "").await;
     let _worker = bank.worker(&[]);
     bank.trigger("k").await;
-    bank.until("executions WHERE state IN ('pending', 'running')", 0).await;
-    assert_eq!(bank.count("executions WHERE state = 'succeeded' AND attempt = 1").await, 1);
+    bank.until("sexton.executions WHERE state IN ('pending', 'running')", 0).await;
+    assert_eq!(bank.count("sexton.executions WHERE state = 'succeeded' AND attempt = 1").await, 1);
     assert_eq!(bank.count("slow").await, 1);
 }
 
@@ -65,7 +68,7 @@ async fn idle_sessions_ended_by_the_server_cost_no_retry() {
         for key in ["a", "b", "c"] {
             bank.trigger(&format!("{key}{round}")).await;
         }
-        bank.until("executions WHERE state = 'succeeded' AND attempt = 1", 3 * round).await;
+        bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 3 * round).await;
         bank.until(idle, 3).await;
         let ended = format!("(SELECT pg_terminate_backend(pid) FROM {idle}) s");
         assert_eq!(bank.count(&ended).await, 3);
@@ -91,7 +94,7 @@ const TRAPS: &str = "
         INSERT INTO effects VALUES ('committed'); COMMIT;
     END $$;
     CREATE FUNCTION forbidden() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
-        SET LOCAL ROLE pg_monitor; PERFORM FROM executions; RETURN 1;
+        SET LOCAL ROLE pg_monitor; PERFORM FROM sexton.executions; RETURN 1;
     END $$;
 ";
 
@@ -108,8 +111,9 @@ async fn a_permanent_sql_error_is_not_retried_and_is_named() {
         bank.platform.apply(&by_hand(&format!("a.t{n}"), &format!("t{n}"), RETRY)).await.unwrap();
         let done = bank.platform.sexton(&["jobs", "trigger", &format!("a.t{n}")]).await;
         assert!(done.status.success(), "{done}");
-        let over =
-            format!("executions WHERE task_type = 't{n}' AND state NOT IN ('pending', 'running')");
+        let over = format!(
+            "sexton.executions WHERE task_type = 't{n}' AND state NOT IN ('pending', 'running')"
+        );
         bank.until(&over, 1).await;
         let as_told =
             format!("{over} AND state = 'failed' AND attempt = 2 AND error_class = '{class}'");
@@ -127,9 +131,10 @@ async fn a_lock_timeout_is_retried_later() {
     sqlx::query("UPDATE stock SET n = 10").execute(&mut *other).await.unwrap();
     let _worker = bank.worker(&[]);
     bank.trigger("k").await;
-    bank.until("attempts WHERE outcome = 'error' AND error_class = 'lock_not_available'", 1).await;
+    bank.until("sexton.attempts WHERE outcome = 'error' AND error_class = 'lock_not_available'", 1)
+        .await;
     other.commit().await.unwrap();
-    bank.until("executions WHERE state = 'succeeded'", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded'", 1).await;
     assert_eq!(bank.count("stock WHERE n = 11").await, 1);
 }
 
@@ -154,8 +159,8 @@ async fn a_deadlock_rolls_the_task_back_and_retries_it() {
     // Waits for the task, until that is the victim.
     sqlx::query("UPDATE stock SET n = 10 WHERE id = 1").execute(&mut *other).await.unwrap();
     other.commit().await.unwrap();
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    bank.until("attempts WHERE number = 1 AND error_class = 'deadlock_detected'", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    bank.until("sexton.attempts WHERE number = 1 AND error_class = 'deadlock_detected'", 1).await;
     assert_eq!(bank.count("stock WHERE n = 11").await, 2);
 }
 
@@ -170,8 +175,8 @@ async fn session_settings_of_a_statement_do_not_leak_into_the_settlement_or_the_
             PERFORM set_config('work_mem', '65kB', false);
             PERFORM set_config('synchronous_commit', 'off', false);
             PERFORM pg_advisory_lock(4891);
-            CREATE TEMPORARY TABLE executions (LIKE public.executions);
-            CREATE TEMPORARY TABLE attempts (LIKE public.attempts);
+            CREATE TEMPORARY TABLE sexton.executions (LIKE public.executions);
+            CREATE TEMPORARY TABLE sexton.attempts (LIKE public.attempts);
             SET ROLE pg_monitor;
             RETURN current_user;
         END $$";
@@ -179,10 +184,10 @@ async fn session_settings_of_a_statement_do_not_leak_into_the_settlement_or_the_
     let _worker = bank.worker(&[]);
     for key in ["a", "b", "c"] {
         bank.trigger(key).await;
-        bank.until("executions WHERE state IN ('running', 'pending')", 0).await;
+        bank.until("sexton.executions WHERE state IN ('running', 'pending')", 0).await;
     }
-    bank.until("executions WHERE state = 'succeeded'", 3).await;
-    bank.until("attempts WHERE outcome = 'succeeded'", 3).await;
+    bank.until("sexton.executions WHERE state = 'succeeded'", 3).await;
+    bank.until("sexton.attempts WHERE outcome = 'succeeded'", 3).await;
     assert_eq!(bank.count("seen").await, 3);
     assert_eq!(bank.count("(SELECT DISTINCT * FROM seen) s WHERE temporary = 0").await, 1);
     bank.until("pg_locks WHERE locktype = 'advisory' AND objid = 4891", 0).await;

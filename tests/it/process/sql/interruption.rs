@@ -21,7 +21,7 @@ async fn cancelling_a_statement_ends_it_in_the_server() {
     let id = bank.shown().await["id"].as_str().unwrap().to_owned();
     let done = bank.platform.sexton(&["executions", "cancel", &id]).await;
     assert!(done.status.success(), "{done}");
-    bank.until("executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
+    bank.until("sexton.executions WHERE state = 'cancelled' AND attempt = 1", 1).await;
     bank.until_running("slow", 0).await;
     assert_eq!(bank.count("effects").await, 0);
 }
@@ -33,8 +33,9 @@ async fn a_statement_over_its_own_or_its_attempt_s_limit_times_out() {
         let bank = slow(entry, &format!("{job}{never}")).await;
         let _worker = bank.worker(&[]);
         bank.trigger("k").await;
-        bank.until("executions WHERE state = 'failed'", 1).await;
-        bank.until("attempts WHERE outcome = 'timeout' AND error_class = 'timeout'", 1).await;
+        bank.until("sexton.executions WHERE state = 'failed'", 1).await;
+        bank.until("sexton.attempts WHERE outcome = 'timeout' AND error_class = 'timeout'", 1)
+            .await;
         bank.until_running("slow", 0).await;
         assert_eq!(bank.count("effects").await, 0);
     }
@@ -59,8 +60,8 @@ async fn a_stopping_worker_interrupts_its_statement() {
     bank.until_running("slow", 1).await;
     worker.terminate();
     assert!(worker.exit(FINAL_TIMEOUT).await.success());
-    bank.until("attempts WHERE outcome = 'interrupted'", 1).await;
-    bank.until("executions WHERE state = 'retrying' AND retries_used = 0", 1).await;
+    bank.until("sexton.attempts WHERE outcome = 'interrupted'", 1).await;
+    bank.until("sexton.executions WHERE state = 'retrying' AND retries_used = 0", 1).await;
     bank.until_running("slow", 0).await;
     assert_eq!(bank.count("effects").await, 0);
 }

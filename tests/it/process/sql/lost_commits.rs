@@ -22,12 +22,12 @@ async fn a_worker_finds_a_commit_with_a_lost_answer_in_the_row() {
     worker.ready().await;
     proxy.swallow_answers_matching(b"commit_task", 1);
     bank.trigger("k").await;
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 1).await;
     // The next waits for the slot, which is free when the worker knows.
     bank.trigger("next").await;
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 1", 2).await;
     assert_eq!(bank.count("effects").await, 2);
-    assert_eq!(bank.count("attempts WHERE late_outcome IS NOT NULL").await, 0);
+    assert_eq!(bank.count("sexton.attempts WHERE late_outcome IS NOT NULL").await, 0);
     let log = worker.log();
     assert_eq!(log.matches("attempt 1 of a.b: succeeded").count(), 2, "{log}");
 }
@@ -54,8 +54,8 @@ async fn a_lost_commit_fails_the_attempt_without_an_effect() {
     .await;
     proxy.pass();
     worker.resume();
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
-    bank.until("attempts WHERE number = 1 AND error_class = 'commit_lost'", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    bank.until("sexton.attempts WHERE number = 1 AND error_class = 'commit_lost'", 1).await;
     assert_eq!(bank.count("effects").await, 1);
 }
 
@@ -72,9 +72,9 @@ async fn an_overtaken_worker_rolls_its_statement_back() {
         .eventually("the worker stands before the settlement", FINAL_TIMEOUT, stopped)
         .await;
     let _other = bank.platform.start_worker("w2", &[]).unwrap();
-    bank.until("executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
+    bank.until("sexton.executions WHERE state = 'succeeded' AND attempt = 2", 1).await;
     frozen.resume();
-    bank.until("attempts WHERE number = 1 AND late_outcome IS NOT NULL", 1).await;
+    bank.until("sexton.attempts WHERE number = 1 AND late_outcome IS NOT NULL", 1).await;
     assert_eq!(bank.count("effects").await, 1);
     assert_eq!(bank.shown().await["result"], "a.b:k");
 }

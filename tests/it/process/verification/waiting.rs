@@ -16,7 +16,7 @@ async fn a_bulk_shows_that_no_worker_of_the_pool_offers_its_verify_task() {
     let mut other = scene.platform.start_worker("w1", &[("WORKER_POOLS", "other")]).unwrap();
     other.ready().await;
     scene.sexton(&REQUEUE, 0).await;
-    until(&scene.platform, "bulk_questions", 1).await;
+    until(&scene.platform, "sexton.bulk_questions", 1).await;
     let text = "1 question waits: no worker at work in pool default offers charged";
     let told = scene.sexton(&["failed", "bulk", "show", "1"], 0).await;
     assert!(told.contains(text), "{told}");
@@ -42,7 +42,7 @@ async fn a_bulk_shows_the_old_worker_that_blocks_it() {
     let scene = Scene::failed(&["no-1"]).await;
     let _scheduler = scene.platform.start_scheduler("s1", &[]).unwrap();
     let _worker = scene.platform.start_worker("w1", &[]).unwrap();
-    let old = "INSERT INTO instances (id, kind, name, pid, version, pools, started_at, heartbeat_at)
+    let old = "INSERT INTO sexton.instances (id, kind, name, pid, version, pools, started_at, heartbeat_at)
         VALUES (gen_random_uuid(), 'worker', 'w0.old', 1, '0.0.1', '{default}', now(), now() + interval '1 day')";
     sqlx::query(old).execute(scene.platform.store().pool()).await.unwrap();
     scene.sexton(&REQUEUE, 0).await;
@@ -58,8 +58,8 @@ async fn a_bulk_shows_the_old_worker_that_blocks_it() {
     let url = scene.platform.database_url().to_owned();
     let mut watched = FollowingCommand::start(&url, &["failed", "bulk", "watch", "1"]);
     assert!(watched.warning().await.contains(text));
-    until(&scene.platform, "bulk_questions", 0).await;
-    let gone = "UPDATE instances SET stopped_at = now() WHERE name = 'w0.old'";
+    until(&scene.platform, "sexton.bulk_questions", 0).await;
+    let gone = "UPDATE sexton.instances SET stopped_at = now() WHERE name = 'w0.old'";
     sqlx::query(gone).execute(scene.platform.store().pool()).await.unwrap();
     assert_eq!(watched.line().await, "Bulk 1: 1 of 1 requeued.");
     assert_eq!(watched.end().await, 0);

@@ -148,8 +148,8 @@ impl<'a> Story<'a> {
         let ends = [("succeeded", "ran"), ("failed", "failed"), ("cancelled", "cancelled")];
         let (state, word) = self.draw.one_of(&ends);
         let done = sqlx::query(
-            "UPDATE executions SET state = $2, finished_at = $3, next_attempt_at = NULL
-             WHERE execution_key = ANY ($1) AND job_id = (SELECT id FROM jobs WHERE name = $4)",
+            "UPDATE sexton.executions SET state = $2, finished_at = $3, next_attempt_at = NULL
+             WHERE execution_key = ANY ($1) AND job_id = (SELECT id FROM sexton.jobs WHERE name = $4)",
         )
         .bind(&ending)
         .bind(state)

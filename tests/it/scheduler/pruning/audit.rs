@@ -10,7 +10,7 @@ use crate::scheduler::Fixture;
 /// Actions that are so many days old, by the database's own clock.
 async fn actions(f: &Fixture, days: &[i32]) {
     sqlx::query(
-        "INSERT INTO operator_actions (at, actor, action)
+        "INSERT INTO sexton.operator_actions (at, actor, action)
          SELECT now() - d * interval '1 day' - interval '1 hour', 'ann', 'pause' FROM unnest($1::int[]) d",
     )
     .bind(days)
@@ -20,7 +20,10 @@ async fn actions(f: &Fixture, days: &[i32]) {
 }
 
 async fn pass(f: &Fixture, audit_days: Option<i32>) -> u64 {
-    sqlx::raw_sql("UPDATE retention SET passed_at = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::raw_sql("UPDATE sexton.retention SET passed_at = NULL")
+        .execute(f.db.pool())
+        .await
+        .unwrap();
     let terms = RetentionPolicy { days: 30, audit_days };
     let pruner = Pruner::new(f.store(), terms, CancellationToken::new());
     let PrunerReport::Pass(done) = pruner.run_once(None).await.unwrap() else {
@@ -36,8 +39,8 @@ async fn retention_removes_audit_entries_after_their_own_time_or_never() {
     actions(&f, &[1_000, 401, 400, 399, 31, 0]).await;
     assert_eq!(pass(&f, None).await, 0);
     assert_eq!(pass(&f, Some(400)).await, 3);
-    assert_eq!(f.number("SELECT count(*) FROM operator_actions").await, 3);
-    assert_eq!(f.number("SELECT audit_removed_to FROM retention").await, 3);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.operator_actions").await, 3);
+    assert_eq!(f.number("SELECT audit_removed_to FROM sexton.retention").await, 3);
     // More than a portion, with the same instant.
     actions(&f, &[500; 2_500]).await;
     assert_eq!(pass(&f, Some(400)).await, 2_500);
@@ -48,12 +51,11 @@ async fn retention_removes_audit_entries_after_their_own_time_or_never() {
 async fn retention_keeps_every_audit_entry_for_thirty_days() {
     let f = Fixture::without_broker().await;
     actions(&f, &[31, 29, 0]).await;
-    let forget = "SELECT removed FROM forget_operator_actions('infinity', NULL, 1000)";
+    let forget = "SELECT removed FROM sexton.delete_old_operator_actions('infinity', NULL, 1000)";
     assert_eq!(f.number(forget).await, 1);
     assert_eq!(f.number(forget).await, 0);
     // And only within that call.
-    let by_hand =
-        "SELECT forget_operator_actions('infinity', NULL, 1000); DELETE FROM operator_actions";
+    let by_hand = "SELECT sexton.delete_old_operator_actions('infinity', NULL, 1000); DELETE FROM sexton.operator_actions";
     let mut hand = f.db.pool().begin().await.unwrap();
     let refused = sqlx::raw_sql(by_hand).execute(&mut *hand).await.unwrap_err();
     assert!(refused.to_string().contains("append-only"), "{refused}");

@@ -20,10 +20,10 @@ const OLD: i64 = 100;
 
 /// So many executions that ended so many seconds after the beginning, each at an instant of its own.
 async fn ended(f: &Fixture, state: &'static str, own_key: bool, count: i64, seconds: i64) {
-    let job = f.ids("SELECT id FROM jobs").await.first().copied();
+    let job = f.ids("SELECT id FROM sexton.jobs").await.first().copied();
     let job = if let Some(job) = job { job } else { f.any_job().await.get() };
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, own_key, scheduled_for, state, task_type, pool,
              params, idempotency_key, claimed_by, claimed_at, relay_after, finished_at, outcome)
          SELECT gen_random_uuid(), $1, $2 || '-' || $3::boolean || '-' || n, $3::boolean, t, $2, 'work', 'default', '{}', 'k', 'test:1', t, t, t, 'x'
          FROM generate_series(1, $4) n, LATERAL (SELECT $5::timestamptz + n * interval '1 ms' AS t) t",
@@ -41,7 +41,7 @@ async fn ended(f: &Fixture, state: &'static str, own_key: bool, count: i64, seco
 /// How many rows of `executions` were read by anybody so far, of those whose sessions have ended.
 async fn read_rows(f: &Fixture) -> i64 {
     f.number(
-        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'executions'",
+        "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE schemaname = 'sexton' AND relname = 'executions'",
     )
     .await
 }
@@ -76,7 +76,7 @@ async fn retention_does_not_reread_kept_rows_every_night() {
     ended(&f, "cancelled", false, OLD, 200).await;
     // The second night's: a day younger.
     ended(&f, "succeeded", false, OLD, 86_400).await;
-    sqlx::query("ANALYZE executions").execute(f.db.pool()).await.unwrap();
+    sqlx::query("ANALYZE sexton.executions").execute(f.db.pool()).await.unwrap();
     let (first, read) = pass(&f, 31).await;
     assert_eq!((first.deleted, first.complete), (OLD as u64, true));
     // The keys', once; what goes is read to be chosen, and to be removed.
@@ -84,7 +84,7 @@ async fn retention_does_not_reread_kept_rows_every_night() {
     let (second, read) = pass(&f, 32).await;
     assert_eq!((second.deleted, second.complete), (OLD as u64, true));
     assert!(read < 10 * OLD, "{read} rows were read for {OLD}, with {KEPT_ROWS} kept before them");
-    assert_eq!(f.number("SELECT count(*) FROM executions").await, 2 * KEPT_ROWS);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions").await, 2 * KEPT_ROWS);
 }
 
 #[tokio::test]
@@ -93,7 +93,7 @@ async fn retention_removes_late_discards_and_resolutions_in_time() {
     ended(&f, "failed", false, 2, 0).await;
     ended(&f, "succeeded", false, 10, 60).await;
     assert_eq!(pruned(&f, 31).await.deleted, 10);
-    sqlx::query("UPDATE executions SET state = 'succeeded', finished_at = $1")
+    sqlx::query("UPDATE sexton.executions SET state = 'succeeded', finished_at = $1")
         .bind(at(0) + Days::new(40))
         .execute(f.db.pool())
         .await
@@ -108,13 +108,13 @@ async fn a_large_table_delays_no_other_table_in_retention() {
     let f = Fixture::without_broker().await;
     ended(&f, "succeeded", false, 20_000, 0).await;
     for statement in [
-        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
-         SELECT id, $1, $1, 1, 'coalesced', $1 FROM jobs",
-        "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+        "INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+         SELECT id, $1, $1, 1, 'coalesced', $1 FROM sexton.jobs",
+        "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
          VALUES (gen_random_uuid(), 'worker', 'old', 1, '0', $1, $1)",
-        "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by, released_at, released_by, released_as)
+        "INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by, released_at, released_by, released_as)
          VALUES ('forward', $1, $1, 's1:1', $1, 'ann', 'released')",
-        "INSERT INTO bulks (kind, asked, asked_at, actor, state, created_at, ended_at)
+        "INSERT INTO sexton.bulks (kind, selector, previewed_at, actor, state, created_at, ended_at)
          VALUES ('discard', '{}', $1, 'ann', 'done', $1, $1)",
     ] {
         sqlx::query(statement).bind(at(0)).execute(f.db.pool()).await.unwrap();
@@ -122,8 +122,9 @@ async fn a_large_table_delays_no_other_table_in_retention() {
     let stop = CancellationToken::new();
     let stopped = Pruner::new(f.store(), RETENTION, stop.clone());
     let passing = stopped.run_once(Some(at(0) + Days::new(31)));
-    let others = "SELECT (SELECT count(*) FROM gaps) + (SELECT count(*) FROM instances)
-                       + (SELECT count(*) FROM holds) + (SELECT count(*) FROM bulks)";
+    let others =
+        "SELECT (SELECT count(*) FROM sexton.gaps) + (SELECT count(*) FROM sexton.instances)
+                       + (SELECT count(*) FROM sexton.holds) + (SELECT count(*) FROM sexton.bulks)";
     let stopping = async {
         while f.number(others).await > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -134,7 +135,7 @@ async fn a_large_table_delays_no_other_table_in_retention() {
     let (passed, ()) = tokio::time::timeout(Duration::from_mins(2), both).await.unwrap();
     let PrunerReport::Pass(done) = passed.unwrap() else { panic!("a pass was due") };
     assert!(!done.complete && done.other == 4, "{done:?}");
-    assert!(f.number("SELECT count(*) FROM executions").await > 10_000);
+    assert!(f.number("SELECT count(*) FROM sexton.executions").await > 10_000);
 }
 
 #[tokio::test]
@@ -142,19 +143,19 @@ async fn an_unremovable_row_is_retried_and_delays_no_other_table() {
     let f = Fixture::without_broker().await;
     ended(&f, "succeeded", false, 10, 0).await;
     sqlx::raw_sql(
-        "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+        "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
          VALUES (gen_random_uuid(), 'worker', 'old', 1, '0', '2020-01-01', '2020-01-01');
          CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''not now''; END';
-         CREATE TRIGGER refuse BEFORE DELETE ON executions EXECUTE FUNCTION refuse()",
+         CREATE TRIGGER refuse BEFORE DELETE ON sexton.executions EXECUTE FUNCTION refuse()",
     )
     .execute(f.db.pool())
     .await
     .unwrap();
     let (pruner, time) = (pruner(&f), at(0) + Days::new(31));
     assert!(pruner.run_once(Some(time)).await.is_err());
-    assert_eq!(f.number("SELECT count(*) FROM instances").await, 0);
-    assert_eq!(f.number("SELECT count(*) FROM executions").await, 10);
-    sqlx::raw_sql("DROP TRIGGER refuse ON executions").execute(f.db.pool()).await.unwrap();
+    assert_eq!(f.number("SELECT count(*) FROM sexton.instances").await, 0);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.executions").await, 10);
+    sqlx::raw_sql("DROP TRIGGER refuse ON sexton.executions").execute(f.db.pool()).await.unwrap();
     let again = pruner.run_once(Some(time + TimeDelta::minutes(1))).await.unwrap();
     let expected = PruneCounts { deleted: 10, complete: true, ..PruneCounts::default() };
     assert_eq!(again, PrunerReport::Pass(expected), "and only what is left");
@@ -172,7 +173,7 @@ async fn retention_skips_locked_rows_until_the_next_night() {
         ids.push(f.insert(one).await.get());
     }
     let mut other = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM executions WHERE id = ANY ($1) FOR UPDATE")
+    sqlx::query("SELECT FROM sexton.executions WHERE id = ANY ($1) FOR UPDATE")
         .bind(vec![ids[1], ids[3]])
         .execute(&mut *other)
         .await
@@ -191,13 +192,13 @@ async fn retention_survives_a_clock_that_is_set_back() {
     let f = Fixture::without_broker().await;
     ended(&f, "succeeded", true, 1, 0).await;
     pruned(&f, 365).await;
-    sqlx::query("UPDATE retention SET stripped_at = $1")
+    sqlx::query("UPDATE sexton.retention SET stripped_at = $1")
         .bind(at(0) + Days::new(335))
         .execute(f.db.pool())
         .await
         .unwrap();
     ended(&f, "cancelled", false, 1, 60).await;
-    sqlx::raw_sql("UPDATE executions SET params = '{\"a\": 1}'")
+    sqlx::raw_sql("UPDATE sexton.executions SET params = '{\"a\": 1}'")
         .execute(f.db.pool())
         .await
         .unwrap();

@@ -17,7 +17,7 @@ use crate::scheduler::{Fixture, at};
 const ANN: AuditContext<'static> = AuditContext { actor: "ann", reason: Some("test") };
 
 async fn jobs(f: &Fixture) -> i64 {
-    f.number("SELECT count(*) FROM jobs").await
+    f.number("SELECT count(*) FROM sexton.jobs").await
 }
 
 async fn deleted(f: &Fixture, name: &str) -> JobId {
@@ -38,7 +38,7 @@ async fn retention_removes_a_deleted_job_with_its_last_row() {
     f.insert(NewExecution::new(ran, State::Succeeded, at(86_400))).await;
     f.insert(NewExecution::new(failed, State::Failed, at(0))).await;
     sqlx::query(
-        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+        "INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
          VALUES ($1, $2, $2, 1, 'deleted', $2)",
     )
     .bind(gap.get())
@@ -53,9 +53,9 @@ async fn retention_removes_a_deleted_job_with_its_last_row() {
     pruned(&f, 32).await;
     pruned(&f, 33).await;
     assert_eq!(jobs(&f).await, 2);
-    assert_eq!(f.number("SELECT count(*) FROM job_revisions").await, 2);
+    assert_eq!(f.number("SELECT count(*) FROM sexton.job_revisions").await, 2);
     // What failed is there until it is discarded, and its time is over.
-    sqlx::query("UPDATE executions SET state = 'discarded', finished_at = $1")
+    sqlx::query("UPDATE sexton.executions SET state = 'discarded', finished_at = $1")
         .bind(at(0) + Days::new(40))
         .execute(f.db.pool())
         .await
@@ -84,7 +84,7 @@ async fn a_one_shot_job_that_is_over_stays_while_a_file_has_it_and_as_long_after
     // It is due: not over.
     pruned(&f, 500).await;
     assert_eq!(jobs(&f).await, 1);
-    sqlx::raw_sql("UPDATE jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
+    sqlx::raw_sql("UPDATE sexton.jobs SET next_fire_at = NULL").execute(f.db.pool()).await.unwrap();
     assert_eq!(applied(&f, file, 510).await.unchanged, ["once"]);
     pruned(&f, 909).await;
     assert_eq!(applied(&f, file, 909).await.unchanged, ["once"], "and it does not run again");
@@ -100,7 +100,7 @@ async fn a_job_that_is_triggered_meanwhile_stays() {
     let f = Fixture::without_broker().await;
     f.job(NewJob::new("once")).await;
     sqlx::raw_sql(
-        "UPDATE jobs SET schedule_kind = 'once', schedule_expression = '2020-01-01T00:00:00Z',
+        "UPDATE sexton.jobs SET schedule_kind = 'once', schedule_expression = '2020-01-01T00:00:00Z',
                    updated_at = '2020-01-01'",
     )
     .execute(f.db.pool())
@@ -114,12 +114,12 @@ async fn a_job_that_is_triggered_meanwhile_stays() {
         claimed_by: "test:1",
     };
     let mut holds = f.db.pool().begin().await.unwrap();
-    sqlx::raw_sql("SELECT FROM jobs FOR NO KEY UPDATE").execute(&mut *holds).await.unwrap();
+    sqlx::raw_sql("SELECT FROM sexton.jobs FOR NO KEY UPDATE").execute(&mut *holds).await.unwrap();
     assert_eq!(pruned(&f, 31).await.other, 0, "it is passed over");
     holds.rollback().await.unwrap();
     trigger(&f.store(), request(Uuid::now_v7()), Some(ANN), Some(at(0))).await.unwrap();
     assert_eq!(pruned(&f, 32).await.other, 0, "it has an execution");
-    sqlx::raw_sql("DELETE FROM executions").execute(f.db.pool()).await.unwrap();
+    sqlx::raw_sql("DELETE FROM sexton.executions").execute(f.db.pool()).await.unwrap();
     assert_eq!(pruned(&f, 33).await.other, 1);
     let gone = trigger(&f.store(), request(Uuid::now_v7()), Some(ANN), None).await;
     assert!(matches!(gone, Err(TriggerError::Missing(_))), "{gone:?}");

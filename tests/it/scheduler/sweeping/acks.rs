@@ -22,15 +22,19 @@ async fn an_unconfirmed_removal_is_not_reported_as_done() {
     let f = Fixture::with(namespace, link).await;
     put(&f, Some("foreign"), None, "{}").await;
     assert_eq!(pass(&f).await.unknown, 1);
-    let id: String = sqlx::query_scalar("SELECT encode(digest, 'hex') FROM raw_messages")
-        .fetch_one(f.db.pool())
-        .await
-        .unwrap();
+    let id: String =
+        sqlx::query_scalar("SELECT encode(digest, 'hex') FROM sexton.unknown_messages")
+            .fetch_one(f.db.pool())
+            .await
+            .unwrap();
     let by = AuditContext { actor: "tester", reason: Some("rubbish") };
     discard(&f.store(), &id, false, by, now(150)).await.unwrap();
 
     let mut held = f.db.pool().begin().await.unwrap();
-    sqlx::query("SELECT FROM raw_messages FOR UPDATE").execute(&mut *held).await.unwrap();
+    sqlx::query("SELECT FROM sexton.unknown_messages FOR UPDATE")
+        .execute(&mut *held)
+        .await
+        .unwrap();
     let sweeping = sweep(&f);
     let losing = async {
         waits_for_a_lock(&f, "note_raw_message").await;
@@ -40,7 +44,7 @@ async fn an_unconfirmed_removal_is_not_reported_as_done() {
     let (broke_off, ()) = tokio::join!(sweeping.run_once(now(200)), losing);
     // Before anything is judged: a test that fails would wait in the hole, too.
     proxy.cut();
-    let gone = "SELECT count(*) FROM raw_messages WHERE gone_at IS NOT NULL";
+    let gone = "SELECT count(*) FROM sexton.unknown_messages WHERE gone_at IS NOT NULL";
     assert_eq!(f.number(gone).await, 0, "the broker has it still: {broke_off:?}");
     assert!(matches!(broke_off, Err(LoopError::Broker(_))), "{broke_off:?}");
 

@@ -52,7 +52,7 @@ async fn missing_messages_among_many_batches_are_republished() {
     let mut expected: Vec<_> = ids.iter().map(|id| ticket_of(*id, 1)).collect();
     expected.sort();
     assert_eq!(left, expected);
-    let remembered = f.number("SELECT count(*) FROM sweep_kept").await;
+    let remembered = f.number("SELECT count(*) FROM sexton.sweep_kept").await;
     assert_eq!(remembered, 0, "a pass leaves nothing behind");
 }
 
@@ -74,26 +74,27 @@ async fn every_missing_message_of_many_rows_is_republished() {
     let f = Fixture::new().await;
     let job = f.any_job().await;
     sqlx::query(
-        "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
+        "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type,
             pool, params, idempotency_key, claimed_by, claimed_at, relay_after, started_at,
             finished_at, outcome, error_class, retries_used, ticket_published_at)
          SELECT gen_random_uuid(), j.id, n::text, to_timestamp(1800000000), 'failed', 1, j.task_type,
             j.pool, '{}', n::text, 'test:1', to_timestamp(1800000000), to_timestamp(1800000000),
             to_timestamp(1800000000), to_timestamp(1800000000 + n / 100), 'error', 'exit_1', 0,
             to_timestamp(1800000090)
-         FROM jobs j, generate_series(1, 12000) n WHERE j.id = $1",
+         FROM sexton.jobs j, generate_series(1, 12000) n WHERE j.id = $1",
     )
     .bind(job.get())
     .execute(f.db.pool())
     .await
     .unwrap();
-    let there = f.ids("SELECT id FROM executions ORDER BY finished_at DESC, id LIMIT 20").await;
+    let there =
+        f.ids("SELECT id FROM sexton.executions ORDER BY finished_at DESC, id LIMIT 20").await;
     let there: Vec<_> = there.into_iter().map(ExecutionId::new).collect();
     put_all(&f, &there).await;
     let tally = pass_in_batches(&f).await;
     let (kept, owed_again) = (20, 11_980);
     assert_eq!(tally, Tally { kept, owed_again, complete: true, ..Tally::default() });
-    let published = "SELECT count(*) FROM executions WHERE ticket_published_at IS NOT NULL";
+    let published = "SELECT count(*) FROM sexton.executions WHERE ticket_published_at IS NOT NULL";
     assert_eq!(f.number(published).await, 20);
 }
 
@@ -112,7 +113,7 @@ async fn a_sweep_stopped_between_batches_republishes_nothing_until_the_next_swee
     let first = first.with_batch(BATCH);
     // In its second batch it waits for whoever writes the same line.
     let mut same = f.db.pool().begin().await.unwrap();
-    sqlx::query("INSERT INTO sweep_kept VALUES (to_timestamp(1800000100), $1)")
+    sqlx::query("INSERT INTO sexton.sweep_kept VALUES (to_timestamp(1800000100), $1)")
         .bind(ids[4].get())
         .execute(&mut *same)
         .await
@@ -153,7 +154,7 @@ async fn a_sweep_that_lost_its_state_reports_no_message_missing() {
     let pass = lock(&f, 100).await;
     begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
     record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();
-    sqlx::query("TRUNCATE sweep_kept").execute(f.db.pool()).await.unwrap();
+    sqlx::query("TRUNCATE sexton.sweep_kept").execute(f.db.pool()).await.unwrap();
     assert_eq!(owes(&f, &pass).await, Some(0));
     begin_pass(&f.store(), pass.acquired_at()).await.unwrap();
     record_kept(&f.store(), pass.acquired_at(), &[a]).await.unwrap();

@@ -35,7 +35,7 @@ impl LoadedPlatform {
             };
             self.platform.eventually(&format!("{job} is paused"), FINAL_TIMEOUT, paused).await;
         }
-        self.none("executions WHERE state NOT IN ('succeeded', 'failed')").await;
+        self.none("sexton.executions WHERE state NOT IN ('succeeded', 'failed')").await;
     }
 
     /// None is missing between the first and the last.
@@ -45,22 +45,24 @@ impl LoadedPlatform {
                 .number(&format!(
                     "coalesce(extract(epoch FROM max(scheduled_for) - min(scheduled_for))::bigint
                                   / {every_s} + 1 - count(*), 0)
-                     FROM executions e JOIN jobs j ON j.id = e.job_id WHERE j.name = '{job}'"
+                     FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = '{job}'"
                 ))
                 .await;
             assert_eq!(missing, Some(0), "firings of {job} without an execution");
         }
-        assert_eq!(self.number("count(*) FROM gaps").await, Some(0));
+        assert_eq!(self.number("count(*) FROM sexton.gaps").await, Some(0));
     }
 
     async fn every_execution_ended_as_its_task_did(&self) {
-        let fails = "EXISTS (SELECT FROM jobs j WHERE j.id = job_id AND j.name = 'load.failing')";
-        let wrong = format!("count(*) FROM executions WHERE (state = 'failed') <> {fails}");
+        let fails =
+            "EXISTS (SELECT FROM sexton.jobs j WHERE j.id = job_id AND j.name = 'load.failing')";
+        let wrong = format!("count(*) FROM sexton.executions WHERE (state = 'failed') <> {fails}");
         assert_eq!(self.number(&wrong).await, Some(0), "{}", self.platform.log_tails());
-        let succeeded = self.number("count(*) FROM executions WHERE state = 'succeeded'").await;
+        let succeeded =
+            self.number("count(*) FROM sexton.executions WHERE state = 'succeeded'").await;
         let ended = self.ledger.keys("end").len() as i64;
         assert_eq!(succeeded, Some(ended), "what succeeded has ended, and the other way round");
-        let attempts = self.number("count(*) FROM attempts").await.unwrap();
+        let attempts = self.number("count(*) FROM sexton.attempts").await.unwrap();
         let begun = self.ledger.lines("begin").len() as i64;
         assert!(begun <= attempts, "{begun} runs of {attempts} attempts");
     }
@@ -72,7 +74,8 @@ impl LoadedPlatform {
 
     /// Each failed row has its message, and no message is there besides.
     async fn failed_ones_are_parked(&self) {
-        let failed = self.number("count(*) FROM executions WHERE state = 'failed'").await.unwrap();
+        let failed =
+            self.number("count(*) FROM sexton.executions WHERE state = 'failed'").await.unwrap();
         let check = async || (i64::from(self.parked().await?) == failed).then_some(());
         let what = format!("{failed} messages are parked");
         self.platform.eventually(&what, FINAL_TIMEOUT, check).await;
@@ -103,7 +106,8 @@ impl LoadedPlatform {
     /// Deliveries and log lines are in proportion to attempts and faults.
     pub(in crate::servers) async fn nothing_stormed(&self) {
         let attempts = self.ledger.lines("begin").len();
-        let lost = self.number("count(*) FROM attempts WHERE outcome = 'lost'").await.unwrap();
+        let lost =
+            self.number("count(*) FROM sexton.attempts WHERE outcome = 'lost'").await.unwrap();
         let faults = self.faults.get();
         let delivered = self.line(Line::WorkerToBroker).matches();
         println!(

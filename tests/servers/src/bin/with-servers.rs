@@ -115,7 +115,9 @@ async fn execute(server: &PgConnectOptions, statement: String) -> anyhow::Result
 }
 
 async fn migrate(database: &PgConnectOptions) -> anyhow::Result<()> {
-    let migrator = Migrator::new(Path::new("migrations")).await.context("read ./migrations")?;
+    let mut migrator = Migrator::new(Path::new("migrations")).await.context("read ./migrations")?;
+    migrator.create_schema("sexton");
+    migrator.dangerous_set_table_name("sexton._sqlx_migrations");
     let mut connection = PgConnection::connect_with(database).await?;
     migrator.run(&mut connection).await.context("apply ./migrations")?;
     Ok(connection.close().await?)

@@ -145,14 +145,14 @@ async fn idle_and_firing(platform: &Platform, seconds: i64, figures: &mut Figure
     platform.apply(JOB).await?;
     let deadline = Duration::from_secs(seconds.unsigned_abs() + 30);
     let enough = async || {
-        let count = "SELECT count(*) FROM executions WHERE state = 'succeeded'";
+        let count = "SELECT count(*) FROM sexton.executions WHERE state = 'succeeded'";
         let count: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await.ok()?;
         (count >= seconds).then_some(())
     };
     platform.eventually("as many firings as seconds", deadline, enough).await;
     let lags: Vec<f64> = sqlx::query_scalar(
         "SELECT extract(epoch FROM started_at - scheduled_for)::float8 * 1000
-         FROM executions WHERE started_at IS NOT NULL",
+         FROM sexton.executions WHERE started_at IS NOT NULL",
     )
     .fetch_all(platform.store().pool())
     .await?;

@@ -74,10 +74,12 @@ pub(super) async fn measure(
 
 /// The median time of a task that does nothing, from its open to its record, in milliseconds.
 async fn others(platform: &Platform) -> Result<f64> {
-    sqlx::query("DELETE FROM executions WHERE job_id = (SELECT id FROM jobs WHERE name = $1)")
-        .bind("measure.other")
-        .execute(platform.store().pool())
-        .await?;
+    sqlx::query(
+        "DELETE FROM sexton.executions WHERE job_id = (SELECT id FROM sexton.jobs WHERE name = $1)",
+    )
+    .bind("measure.other")
+    .execute(platform.store().pool())
+    .await?;
     for _ in 0..OTHER_TASKS {
         trigger(platform, "measure.other").await?;
     }
@@ -94,7 +96,7 @@ pub(super) async fn trigger(platform: &Platform, job: &str) -> Result<()> {
 pub(super) async fn ended(platform: &Platform, job: &str, wanted: i64) -> Result<()> {
     let all = async || {
         let ended: i64 = sqlx::query_scalar(
-            "SELECT count(*) FROM executions e JOIN jobs j ON j.id = e.job_id
+            "SELECT count(*) FROM sexton.executions e JOIN sexton.jobs j ON j.id = e.job_id
              WHERE j.name = $1 AND e.state = 'succeeded'",
         )
         .bind(job)
@@ -112,8 +114,8 @@ async fn took(platform: &Platform, job: &str) -> Result<f64> {
     sqlx::query_scalar(
         "SELECT percentile_cont(0.5) WITHIN GROUP (
                     ORDER BY extract(epoch FROM a.finished_at - a.opened_at)::float8)
-         FROM attempts a JOIN executions e ON e.id = a.execution_id
-              JOIN jobs j ON j.id = e.job_id WHERE j.name = $1",
+         FROM sexton.attempts a JOIN sexton.executions e ON e.id = a.execution_id
+              JOIN sexton.jobs j ON j.id = e.job_id WHERE j.name = $1",
     )
     .bind(job)
     .fetch_one(platform.store().pool())

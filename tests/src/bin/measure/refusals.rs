@@ -47,8 +47,7 @@ pub(super) async fn measure(
         format!("the same from when {count} tickets of another pool are refused"),
         Spread::new(triggered(&platform).await?).render(),
     );
-    let left =
-        "SELECT count(*) FROM executions WHERE pool = 'full' AND ticket_published_at IS NULL";
+    let left = "SELECT count(*) FROM sexton.executions WHERE pool = 'full' AND ticket_published_at IS NULL";
     let left: i64 = sqlx::query_scalar(left).fetch_one(platform.store().pool()).await?;
     // RabbitMQ keeps to the limit of a quorum queue only roughly: it takes what arrives before the first confirm.
     ensure!(left >= count - 1_000, "only {left} of {count} tickets were refused");
@@ -71,7 +70,7 @@ async fn triggered(platform: &Platform) -> Result<Vec<f64>> {
     }
     let times = async || {
         let statement = "SELECT extract(epoch FROM started_at - claimed_at)::float8 * 1000
-            FROM executions WHERE pool = 'default' AND claimed_at > $1 AND started_at IS NOT NULL";
+            FROM sexton.executions WHERE pool = 'default' AND claimed_at > $1 AND started_at IS NOT NULL";
         let times = sqlx::query_scalar::<_, f64>(statement).bind(since);
         let times = times.fetch_all(platform.store().pool()).await.ok()?;
         (times.len() == TRIGGERS).then_some(times)
@@ -83,11 +82,11 @@ async fn triggered(platform: &Platform) -> Result<Vec<f64>> {
 async fn refused(platform: &Platform, count: i64) -> Result<()> {
     for first in (1..=count).step_by(INSERT_BATCH_ROWS as usize) {
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, task_type, pool, params,
                 idempotency_key, claimed_by, claimed_at, relay_after, next_attempt_at)
              SELECT gen_random_uuid(), j.id, 'refused-' || n, now() - interval '1 day', 'pending', j.task_type,
                 j.pool, '{}', j.name || n, 'measure:1', now(), now() - interval '1 day', now()
-             FROM jobs j, generate_series($1, $2) n WHERE j.name = 'refused.one'",
+             FROM sexton.jobs j, generate_series($1, $2) n WHERE j.name = 'refused.one'",
         )
         .bind(first)
         .bind(count.min(first + INSERT_BATCH_ROWS - 1))

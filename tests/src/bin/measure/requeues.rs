@@ -90,13 +90,13 @@ pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result
     platform.apply(&text).await?;
     for first in (1..=count).step_by(INSERT_BATCH_ROWS) {
         sqlx::query(
-            "INSERT INTO executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
+            "INSERT INTO sexton.executions (id, job_id, execution_key, scheduled_for, state, attempt, task_type, pool,
                 params, idempotency_key, claimed_by, claimed_at, relay_after, started_at, finished_at, outcome,
                 error_class, error_message, retries_used)
              SELECT gen_random_uuid(), j.id, 'measured-' || n, now(), 'failed', 3, j.task_type, j.pool,
                 jsonb_build_object('order', n), j.name || '-' || n, 'measure:1', now(), now(), now(), now(),
                 'error', 'exit_1', 'exit code 1: order ' || n || ' declined', 2
-             FROM jobs j, generate_series($2, $3) n WHERE j.name = $1",
+             FROM sexton.jobs j, generate_series($2, $3) n WHERE j.name = $1",
         )
         .bind(job)
         .bind(first)
@@ -105,7 +105,8 @@ pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result
         .await?;
     }
     let parked = async || {
-        let statement = "SELECT count(*) = 0 FROM executions WHERE ticket_published_at IS NULL";
+        let statement =
+            "SELECT count(*) = 0 FROM sexton.executions WHERE ticket_published_at IS NULL";
         let parked = sqlx::query_scalar::<_, bool>(statement);
         parked.fetch_one(platform.store().pool()).await.ok()?.then_some(())
     };
@@ -117,23 +118,25 @@ pub(super) async fn failed(platform: &Platform, job: &str, count: i64) -> Result
 /// nobody consumes.
 async fn one_by_one(platform: &Platform) -> Result<Vec<f64>> {
     failed(platform, "requeued.one", SINGLE_REQUEUES as i64).await?;
-    let job: uuid::Uuid = sqlx::query_scalar("SELECT id FROM jobs WHERE name = 'requeued.one'")
-        .fetch_one(platform.store().pool())
-        .await?;
-    let mut times = Vec::with_capacity(SINGLE_REQUEUES);
-    let ids: Vec<uuid::Uuid> =
-        sqlx::query_scalar("SELECT id FROM executions WHERE job_id = $1 ORDER BY id LIMIT $2")
-            .bind(job)
-            .bind(SINGLE_REQUEUES as i64)
-            .fetch_all(platform.store().pool())
+    let job: uuid::Uuid =
+        sqlx::query_scalar("SELECT id FROM sexton.jobs WHERE name = 'requeued.one'")
+            .fetch_one(platform.store().pool())
             .await?;
+    let mut times = Vec::with_capacity(SINGLE_REQUEUES);
+    let ids: Vec<uuid::Uuid> = sqlx::query_scalar(
+        "SELECT id FROM sexton.executions WHERE job_id = $1 ORDER BY id LIMIT $2",
+    )
+    .bind(job)
+    .bind(SINGLE_REQUEUES as i64)
+    .fetch_all(platform.store().pool())
+    .await?;
     for id in ids {
         let began = clock::now();
         let text = id.to_string();
         let done = platform.try_sexton(&["failed", "requeue", &text]).await?;
         ensure!(done.status.success(), "sexton failed requeue failed: {done}");
         let published = async || {
-            let statement = "SELECT ticket_published_at FROM executions
+            let statement = "SELECT ticket_published_at FROM sexton.executions
                 WHERE id = $1 AND ticket_published_at >= $2";
             let published = sqlx::query_scalar::<_, DateTime<Utc>>(statement).bind(id).bind(began);
             published.fetch_optional(platform.store().pool()).await.ok()?
@@ -161,8 +164,8 @@ async fn requeued(platform: &Platform, scheduler: &Program, job: &str) -> Result
     let mut most_mb = 0.0_f64;
     loop {
         most_mb = most_mb.max(resident_mb(scheduler)?);
-        let statement = "SELECT count(*) FROM bulks WHERE state = 'done'
-            AND id = (SELECT max(id) FROM bulks)";
+        let statement = "SELECT count(*) FROM sexton.bulks WHERE state = 'done'
+            AND id = (SELECT max(id) FROM sexton.bulks)";
         let done = sqlx::query_scalar::<_, i64>(statement);
         if done.fetch_one(platform.store().pool()).await? > 0 {
             return Ok(Bulk { published: began.elapsed(), most_mb });
@@ -174,7 +177,7 @@ async fn requeued(platform: &Platform, scheduler: &Program, job: &str) -> Result
 
 async fn succeeded(platform: &Platform, count: i64) -> Result<()> {
     let all = async || {
-        let statement = "SELECT count(*) FROM executions WHERE state = 'succeeded'";
+        let statement = "SELECT count(*) FROM sexton.executions WHERE state = 'succeeded'";
         let ended = sqlx::query_scalar::<_, i64>(statement);
         (ended.fetch_one(platform.store().pool()).await.ok()? >= count).then_some(())
     };

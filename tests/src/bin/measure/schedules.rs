@@ -92,9 +92,9 @@ impl Cost {
     async fn so_far(platform: &Platform) -> Result<(i64, i64, i64)> {
         sqlx::query_as(
             "SELECT (SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read
-                     FROM pg_statio_user_tables WHERE relname = 'jobs')::bigint,
-                    (SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'jobs')::bigint,
-                    (SELECT count(*) FROM executions)",
+                     FROM pg_statio_user_tables WHERE schemaname = 'sexton' AND relname = 'jobs')::bigint,
+                    (SELECT seq_scan FROM pg_stat_user_tables WHERE schemaname = 'sexton' AND relname = 'jobs')::bigint,
+                    (SELECT count(*) FROM sexton.executions)",
         )
         .fetch_one(platform.store().pool())
         .await
@@ -118,14 +118,14 @@ fn processor_time(program: &Program) -> Result<Duration> {
 async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
     let one = "[[job]]\nname = \"many.first\"\ntask = \"noop\"\nschedule = \"0 0 1 1 *\"\n";
     platform.apply(one).await?;
-    let there = "SELECT count(*) FROM jobs";
+    let there = "SELECT count(*) FROM sexton.jobs";
     let mut there: i64 = sqlx::query_scalar(there).fetch_one(platform.store().pool()).await?;
     while there < jobs {
         let upto = jobs.min(there + INSERT_BATCH_ROWS);
         copy(platform, there, upto - 1).await?;
         there = upto;
     }
-    sqlx::query("VACUUM ANALYZE jobs").execute(platform.store().pool()).await?;
+    sqlx::query("VACUUM ANALYZE sexton.jobs").execute(platform.store().pool()).await?;
     Ok(())
 }
 
@@ -133,8 +133,8 @@ async fn fill(platform: &Platform, jobs: i64) -> Result<()> {
 async fn copy(platform: &Platform, first: i64, last: i64) -> Result<()> {
     sqlx::query(
         // Lateral: a record that is made in the list of what is selected is made anew for each column.
-        "INSERT INTO jobs SELECT made.*
-         FROM jobs j, generate_series($1, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
+        "INSERT INTO sexton.jobs SELECT made.*
+         FROM sexton.jobs j, generate_series($1, $3) n, LATERAL jsonb_populate_record(j, jsonb_build_object(
              'id', gen_random_uuid(), 'name', 'many.' || n,
              'schedule_expression', CASE WHEN n <= $2 THEN (n % 60) || ' * * * * *'
                                          ELSE j.schedule_expression END,
@@ -153,7 +153,7 @@ async fn copy(platform: &Platform, first: i64, last: i64) -> Result<()> {
 
 /// Waits until so many more firings are claimed.
 async fn ended(platform: &Platform, more: i64) -> Result<()> {
-    let count = "SELECT count(*) FROM executions";
+    let count = "SELECT count(*) FROM sexton.executions";
     let before: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await?;
     let enough = async || {
         let now: i64 = sqlx::query_scalar(count).fetch_one(platform.store().pool()).await.ok()?;

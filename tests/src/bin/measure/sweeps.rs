@@ -92,13 +92,13 @@ async fn swept(platform: &Platform, scheduler: &Program) -> Result<(Swept, f64)>
     loop {
         most_mb = most_mb.max(resident_mb(scheduler)?);
         let at_end: Option<(DateTime<Utc>, DateTime<Utc>)> =
-            sqlx::query_as("SELECT last_seen, first_seen FROM raw_messages")
+            sqlx::query_as("SELECT last_seen, first_seen FROM sexton.unknown_messages")
                 .fetch_optional(platform.store().pool())
                 .await?;
         // Asked no sooner, since it reads every row.
         if let Some((began, at_end)) = at_end {
             let again: (i64, Option<DateTime<Utc>>) = sqlx::query_as(
-                "SELECT count(*), max(ticket_published_at) FROM executions
+                "SELECT count(*), max(ticket_published_at) FROM sexton.executions
                  WHERE ticket_published_at > $1",
             )
             .bind(began)

@@ -39,7 +39,7 @@ impl Simulation<'_> {
             return Ok(());
         }
         let recorded: Vec<(i64, i64)> = sqlx::query_as(
-            "SELECT bulk_id, count(*) FROM operator_actions
+            "SELECT bulk_id, count(*) FROM sexton.operator_actions
              WHERE bulk_id = ANY ($1) AND execution_id IS NULL GROUP BY 1",
         )
         .bind(&controlled)

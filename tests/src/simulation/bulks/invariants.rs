@@ -145,7 +145,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let fits = |row: &&Row| {
-            let early = row.finished_at.is_some_and(|at| at < look.is.asked_at);
+            let early = row.finished_at.is_some_and(|at| at < look.is.previewed_at);
             row.state == look.is.kind.from() && early
         };
         for row in look.after.values().filter(fits) {
@@ -366,7 +366,7 @@ impl Checker<'_> {
 fn selected(bulk: &Bulk, item: &Item, before: &Rows) -> Result<(), Stop> {
     let row = before.get(&item.execution);
     let selectable = row.is_some_and(|row| {
-        let early = row.finished_at.is_some_and(|at| at <= bulk.asked_at);
+        let early = row.finished_at.is_some_and(|at| at <= bulk.previewed_at);
         is_as_seen(bulk, item, row) && early
     });
     invariant!(selectable, "a bulk means what it should not: {:?}", row.map(Row::name));

@@ -18,7 +18,7 @@ struct Columns {
     rate: Option<String>,
     canary: Option<i32>,
     state: String,
-    asked_at: DateTime<Utc>,
+    previewed_at: DateTime<Utc>,
     canary_passed: bool,
     selected: i64,
     done: i64,
@@ -37,7 +37,7 @@ pub(in crate::simulation) struct Bulk {
     pub(super) is_paced: bool,
     pub(super) canary: Option<usize>,
     pub(in crate::simulation) state: BulkState,
-    pub(super) asked_at: DateTime<Utc>,
+    pub(super) previewed_at: DateTime<Utc>,
     pub(super) canary_passed: bool,
     /// Selected, done, refused, resolved and left alone, as counted.
     pub(super) counted: [i64; 5],
@@ -93,9 +93,9 @@ impl Bulk {
 pub(in crate::simulation) async fn read(pool: &PgPool) -> Result<Bulks, Stop> {
     type Row = (i64, i64, Uuid, i32, String, Option<Uuid>, Option<String>);
     let columns: Vec<Columns> = sqlx::query_as(
-        "SELECT id, kind, verify, rate, canary, state, asked_at, canary_passed, selected, done, refused,
+        "SELECT id, kind, verify, rate, canary, state, previewed_at, canary_passed, selected, done, refused,
                 resolved, left_alone, ended_at
-         FROM bulks",
+         FROM sexton.bulks",
     )
     .fetch_all(pool)
     .await?;
@@ -106,7 +106,7 @@ pub(in crate::simulation) async fn read(pool: &PgPool) -> Result<Bulks, Stop> {
     }
     let items: Vec<Row> = sqlx::query_as(
         "SELECT i.bulk_id, i.ordinal, i.execution_id, i.seen, i.state, q.question, q.answer
-         FROM bulk_items i LEFT JOIN bulk_questions q USING (bulk_id, ordinal)",
+         FROM sexton.bulk_items i LEFT JOIN sexton.bulk_questions q USING (bulk_id, ordinal)",
     )
     .fetch_all(pool)
     .await?;
@@ -135,7 +135,7 @@ impl Columns {
             is_paced: self.rate.is_some(),
             canary: self.canary.map(|size| size as usize),
             state,
-            asked_at: self.asked_at,
+            previewed_at: self.previewed_at,
             canary_passed: self.canary_passed,
             counted: [self.selected, self.done, self.refused, self.resolved, self.left_alone],
             ended_at: self.ended_at,

@@ -62,7 +62,7 @@ pub(super) async fn fail(arena: &Arena) -> Result<Vec<Uuid>> {
 /// Discards what an earlier strike has left failed, such as the canary of its bulk.
 async fn discard_failed(arena: &Arena) -> Result<()> {
     let failed = format!(
-        "e.state = 'failed' AND e.job_id = (SELECT id FROM jobs WHERE name = '{}')",
+        "e.state = 'failed' AND e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{}')",
         jobs::CHARGED
     );
     for id in rows::ids(arena.pool(), &failed).await? {
@@ -88,7 +88,7 @@ pub(super) async fn ask(arena: &Arena, more: &[&str]) -> Result<i64> {
 
 /// The bulk that was asked for last.
 pub(super) async fn newest(arena: &Arena) -> Result<i64> {
-    let newest = sqlx::query_scalar("SELECT max(id) FROM bulks").fetch_one(arena.pool());
+    let newest = sqlx::query_scalar("SELECT max(id) FROM sexton.bulks").fetch_one(arena.pool());
     let id: Option<i64> = newest.await?;
     id.context("no bulk was written down")
 }
@@ -164,7 +164,7 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
     let paused = until_bulk(arena, &format!("id = {bulk} AND state = 'paused'")).await;
     follows(paused, &format!("bulk {bulk} was not paused by its canary"))?;
     let begun: i64 = sqlx::query_scalar(
-        "SELECT count(DISTINCT execution_id) FROM attempts
+        "SELECT count(DISTINCT execution_id) FROM sexton.attempts
          WHERE execution_id = ANY ($1) AND number > 1",
     )
     .bind(ids)
@@ -181,7 +181,7 @@ async fn after_its_canary(arena: &mut Arena, ids: &[Uuid]) -> Result<(i64, Insta
 }
 
 async fn until_bulk(arena: &Arena, condition: &str) -> bool {
-    let statement = format!("SELECT 1 FROM bulks WHERE {condition}");
+    let statement = format!("SELECT 1 FROM sexton.bulks WHERE {condition}");
     let found = arena
         .until(arena.timeouts.recovery, async || {
             let statement = sqlx::AssertSqlSafe(statement.clone());
@@ -202,7 +202,7 @@ pub(super) async fn over(arena: &Arena, bulk: i64) -> Result<()> {
     let row: Option<String> = sqlx::query_scalar(
         "SELECT format('%s, %s selected, %s done, %s refused, %s resolved, %s left', state, selected,
                        done, refused, resolved, left_alone)
-         FROM bulks WHERE id = $1",
+         FROM sexton.bulks WHERE id = $1",
     )
     .bind(bulk)
     .fetch_optional(arena.pool())
@@ -222,7 +222,7 @@ pub(super) async fn done(arena: &Arena, bulk: i64, ids: &[Uuid]) -> Result<()> {
         let wrong: Option<String> = sqlx::query_scalar(
             "SELECT format('%s: %s at attempt %s with the outcome %s, and its item is %s (%s)',
                            e.execution_key, e.state, e.attempt, e.outcome, i.state, i.note)
-             FROM executions e LEFT JOIN bulk_items i ON i.execution_id = e.id AND i.bulk_id = $2
+             FROM sexton.executions e LEFT JOIN sexton.bulk_items i ON i.execution_id = e.id AND i.bulk_id = $2
              WHERE e.id = $1 AND NOT coalesce(CASE i.state
                  WHEN 'resolved' THEN e.outcome = 'verified'
                  WHEN 'done' THEN e.state <> 'discarded'

@@ -115,7 +115,7 @@ async fn hurry(arena: &mut Arena, hand: &BrokerClient) -> Result<Struck> {
 /// workers are.
 pub(super) async fn take_unserved(arena: &Arena, id: Uuid) -> Result<()> {
     take(arena, &arena.queue(jobs::UNSERVED_POOL)?, id).await?;
-    sqlx::query("UPDATE executions SET pool = $2 WHERE id = $1")
+    sqlx::query("UPDATE sexton.executions SET pool = $2 WHERE id = $1")
         .bind(id)
         .bind(jobs::VICTIM_POOL)
         .execute(arena.pool())
@@ -208,7 +208,7 @@ async fn set_ahead(arena: &mut Arena) -> Result<Struck> {
     let struck = Struck::now(vec![id]);
     for _ in 0..20 {
         let ahead = sqlx::query(
-            "UPDATE executions SET lease_until = lease_until - interval '1 hour'
+            "UPDATE sexton.executions SET lease_until = lease_until - interval '1 hour'
              WHERE id = $1 AND state = 'running' AND attempt = 1",
         );
         let done = timeout(rows::QUERY_TIMEOUT, ahead.bind(id).execute(arena.pool())).await??;
@@ -224,14 +224,14 @@ async fn set_ahead(arena: &mut Arena) -> Result<Struck> {
 async fn set_back(arena: &mut Arena) -> Result<Struck> {
     rows::change(
         arena.pool(),
-        "UPDATE jobs SET next_fire_at = next_fire_at - interval '5 seconds'
+        "UPDATE sexton.jobs SET next_fire_at = next_fire_at - interval '5 seconds'
          WHERE name = 'torture.load'",
     )
     .await?;
     let again = "e.scheduled_for > now() - interval '6 seconds' AND e.job_id =
-                 (SELECT id FROM jobs WHERE name = 'torture.load')";
+                 (SELECT id FROM sexton.jobs WHERE name = 'torture.load')";
     let struck = Struck::now(rows::ids(arena.pool(), again).await?);
-    let passed = "SELECT 1 FROM jobs WHERE name = 'torture.load' AND next_fire_at > now()";
+    let passed = "SELECT 1 FROM sexton.jobs WHERE name = 'torture.load' AND next_fire_at > now()";
     let passed = arena
         .until(arena.timeouts.recovery, async || {
             let row: Option<i32> = sqlx::query_scalar(passed).fetch_optional(arena.pool()).await?;

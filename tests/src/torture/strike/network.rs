@@ -134,7 +134,7 @@ async fn answer(
         Program::Worker => {
             let worker = arena.worker_id(Role::Victim).await?.context("a worker without an id")?;
             format!(
-                "e.id = (SELECT execution_id FROM attempts WHERE worker_id = '{worker}'
+                "e.id = (SELECT execution_id FROM sexton.attempts WHERE worker_id = '{worker}'
                          ORDER BY opened_at DESC LIMIT 1)"
             )
         }
@@ -154,7 +154,7 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     // Its other load would lose the answer instead, and hold its one slot.
     rows::change(
         arena.pool(),
-        "UPDATE jobs SET next_fire_at = next_fire_at + interval '40 seconds'
+        "UPDATE sexton.jobs SET next_fire_at = next_fire_at + interval '40 seconds'
          WHERE name = 'torture.alone'",
     )
     .await?;
@@ -168,7 +168,7 @@ async fn answer_to_open(arena: &mut Arena, fault: &str) -> Result<Outcome> {
     // What goes over the wire when the statement is carried out: its parameter that says who opens.
     let pattern = format!("{}:{pid}", name(Program::Worker, Role::Victim));
     let mine = format!(
-        "e.worker_id = '{worker}' AND e.job_id = (SELECT id FROM jobs WHERE name = 'torture.leased')"
+        "e.worker_id = '{worker}' AND e.job_id = (SELECT id FROM sexton.jobs WHERE name = 'torture.leased')"
     );
     let proxy = arena.proxy(Program::Worker, Server::PostgreSql);
     let mut open = None;

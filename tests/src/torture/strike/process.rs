@@ -61,7 +61,7 @@ pub(in crate::torture::strike) async fn at_work(
             // Not whatever it runs at the moment: only these tasks last.
             let lasting = format!(
                 "e.state = 'running' AND e.worker_id = '{worker}' AND e.attempt = 1
-                 AND e.job_id = (SELECT id FROM jobs WHERE name = '{}')",
+                 AND e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{}')",
                 jobs::TRIGGERED
             );
             let end = Instant::now() + arena.timeouts.strike;

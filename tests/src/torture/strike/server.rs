@@ -45,7 +45,7 @@ async fn age(arena: &Arena) -> Result<Outcome> {
         sleep(Duration::from_secs(3)).await;
         let _ = rows::change(
             arena.pool(),
-            "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+            "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
                  ticket_published_at = ticket_published_at - interval '10 minutes'
              WHERE state IN ('pending', 'retrying') AND ticket_published_at IS NOT NULL
                AND next_attempt_at < now() - interval '2 seconds'

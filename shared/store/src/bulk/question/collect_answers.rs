@@ -88,12 +88,12 @@ async fn list_ended_questions(
         SELECT q.ordinal, i.execution_id, i.seen, i.state = 'unasked' AS "open!", q.question, e.state AS "state?", e.attempt AS "attempt?",
                coalesce(o.overdue, false) AS "overdue!",
                e.result, coalesce(e.error_class, e.outcome) || coalesce(': ' || e.error_message, '') AS error
-        FROM bulk_questions q JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
-        LEFT JOIN executions e ON e.id = q.question
+        FROM sexton.bulk_questions q JOIN sexton.bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
+        LEFT JOIN sexton.executions e ON e.id = q.question
         -- In a pool that is busy, or while the broker is away, it is waited for: somebody can run it.
         LEFT JOIN LATERAL (SELECT e.state IN ('pending', 'retrying')
             AND e.claimed_at < $3::timestamptz - $4 * interval '1 minute'
-            AND NOT EXISTS (SELECT FROM offers f JOIN instances w ON w.id = f.instance_id
+            AND NOT EXISTS (SELECT FROM sexton.offers f JOIN sexton.instances w ON w.id = f.instance_id
                 WHERE f.task_type = e.task_type AND e.pool = ANY (w.pools) AND w.stopped_at IS NULL
                   AND w.heartbeat_at > $3 - interval '1 minute') AS overdue) o ON true
         WHERE q.bulk_id = $1 AND q.answer IS NULL
@@ -192,7 +192,7 @@ async fn cancel_questions(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- cancel_questions
-        UPDATE executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
+        UPDATE sexton.executions SET state = 'cancelled', rev = rev + 1, next_attempt_at = NULL,
             finished_at = $2, outcome = 'cancelled'
         WHERE id = ANY ($1) AND state IN ('pending', 'retrying') AND asks_about IS NOT NULL",
         questions,
@@ -244,10 +244,10 @@ async fn record_answers(
     sqlx::query!(
         "-- questions_are_heard
         WITH q AS (
-            UPDATE bulk_questions q SET answer = a.answer
+            UPDATE sexton.bulk_questions q SET answer = a.answer
             FROM unnest($2::bigint[], $3::text[]) AS a (ordinal, answer)
             WHERE q.bulk_id = $1 AND q.ordinal = a.ordinal)
-        UPDATE bulks SET resolved = resolved + $4, refused = refused + $5, left_alone = left_alone + $6
+        UPDATE sexton.bulks SET resolved = resolved + $4, refused = refused + $5, left_alone = left_alone + $6
         WHERE id = $1",
         bulk,
         &ordinals,

@@ -17,10 +17,10 @@ pub(in crate::bulk) async fn find_edited(
 ) -> Result<HashSet<i64>, StoreError> {
     let rows = sqlx::query_scalar!(
         "-- items_edited_since_asked
-        SELECT i.ordinal FROM bulk_questions q
-        JOIN bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
-        LEFT JOIN executions question ON question.id = q.question
-        JOIN executions e ON e.id = i.execution_id
+        SELECT i.ordinal FROM sexton.bulk_questions q
+        JOIN sexton.bulk_items i ON i.bulk_id = q.bulk_id AND i.ordinal = q.ordinal
+        LEFT JOIN sexton.executions question ON question.id = q.question
+        JOIN sexton.executions e ON e.id = i.execution_id
         WHERE q.bulk_id = $1 AND q.ordinal = ANY ($2)
           AND (question.id IS NULL OR question.params IS DISTINCT FROM e.params)",
         bulk,

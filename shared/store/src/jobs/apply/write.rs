@@ -17,7 +17,7 @@ pub(super) async fn insert(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- insert_jobs
-        INSERT INTO jobs (id, name, description, target, schedule_kind, schedule_expression,
+        INSERT INTO sexton.jobs (id, name, description, target, schedule_kind, schedule_expression,
             timezone, dst, start_at, end_at, exclude, jitter_ms, max_runs, task_type, params, pool,
             overlap, misfire_policy, misfire_window_ms, misfire_limit, misfire_rate, max_retries,
             max_timeouts, max_crashes, retry_delay_ms, retry_multiplier, retry_max_delay_ms,
@@ -33,7 +33,7 @@ pub(super) async fn insert(
             expect_within_ms, stale_after_ms, pause_after_failures, verify_task, labels, status,
             paused_by, paused_why, paused_at, runs_used, next_fire_at, next_nominal_at,
             planned_until, tz_version, $2, $2
-        FROM jsonb_populate_recordset(NULL::jobs, $1)",
+        FROM jsonb_populate_recordset(NULL::sexton.jobs, $1)",
         Value::from(rows),
         at
     )
@@ -49,7 +49,7 @@ pub(super) async fn update(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- update_jobs
-        UPDATE jobs SET description = r.description, target = r.target,
+        UPDATE sexton.jobs SET description = r.description, target = r.target,
             schedule_kind = r.schedule_kind, schedule_expression = r.schedule_expression,
             timezone = r.timezone, dst = r.dst, start_at = r.start_at, end_at = r.end_at,
             exclude = r.exclude, jitter_ms = r.jitter_ms, max_runs = r.max_runs,
@@ -67,7 +67,7 @@ pub(super) async fn update(
             runs_used = r.runs_used, next_fire_at = r.next_fire_at,
             next_nominal_at = r.next_nominal_at, planned_until = r.planned_until,
             tz_version = r.tz_version, revision = jobs.revision + 1, updated_at = $2
-        FROM jsonb_populate_recordset(NULL::jobs, $1) AS r WHERE jobs.id = r.id",
+        FROM jsonb_populate_recordset(NULL::sexton.jobs, $1) AS r WHERE jobs.id = r.id",
         Value::from(rows),
         at
     )
@@ -88,7 +88,7 @@ pub(super) async fn touch(
     }
     let done = sqlx::query!(
         "-- touch_jobs
-        UPDATE jobs SET applied_at = $2::timestamptz
+        UPDATE sexton.jobs SET applied_at = $2::timestamptz
         WHERE id = ANY ($1) AND greatest(updated_at, applied_at) < $2::timestamptz - interval '1 day'",
         over,
         at
@@ -106,7 +106,7 @@ pub(super) async fn prune(
 ) -> Result<(), StoreError> {
     sqlx::query!(
         "-- prune_jobs
-        UPDATE jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
+        UPDATE sexton.jobs SET status = 'paused', paused_by = $2, paused_why = $3, paused_at = $4,
             updated_at = $4
         WHERE name = ANY ($1) AND status = 'active'",
         names,

@@ -70,7 +70,7 @@ pub(super) async fn commanded(arena: &mut Arena, name: &str) -> Result<Outcome> 
 async fn steered_once(arena: &Arena, bulk: i64, name: &str) -> Result<()> {
     let action = if name == "console.bulk_stopped" { "bulk_stop" } else { "bulk_resume" };
     let times: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM operator_actions WHERE bulk_id = $1 AND action = $2",
+        "SELECT count(*) FROM sexton.operator_actions WHERE bulk_id = $1 AND action = $2",
     )
     .bind(bulk)
     .bind(action)

@@ -124,7 +124,7 @@ async fn cancelled(arena: &mut Arena, name: &str) -> Result<Outcome> {
 /// The deed stands in the audit, and once, however often it was asked for.
 async fn done_once(arena: &Arena, id: Uuid, deed: &str) -> Result<()> {
     let times: i64 = sqlx::query_scalar(
-        "SELECT count(*) FROM operator_actions WHERE execution_id = $1 AND action = $2",
+        "SELECT count(*) FROM sexton.operator_actions WHERE execution_id = $1 AND action = $2",
     )
     .bind(id)
     .bind(deed)
@@ -153,7 +153,7 @@ async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
 async fn caught_up(arena: &mut Arena, name: &str) -> Result<Outcome> {
     // As if a scheduler had noticed a jump; what is late from here on is set aside until the release.
     sqlx::query(
-        "INSERT INTO holds (reason, last_seen, noticed_at, noticed_by)
+        "INSERT INTO sexton.holds (reason, last_seen, noticed_at, noticed_by)
          VALUES ('forward', now() - interval '2 days', now(), 'torture:1') ON CONFLICT DO NOTHING",
     )
     .execute(arena.pool())
@@ -162,9 +162,10 @@ async fn caught_up(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let command = ["jobs", "catch-up", "--release", "--yes"];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
-    let left: i64 = sqlx::query_scalar("SELECT count(*) FROM holds WHERE released_at IS NULL")
-        .fetch_one(arena.pool())
-        .await?;
+    let left: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM sexton.holds WHERE released_at IS NULL")
+            .fetch_one(arena.pool())
+            .await?;
     follows(left == 0, "the hold was ended, and goes on")?;
     carry(arena, id).await?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await)
@@ -208,7 +209,7 @@ async fn backfilled(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let command = ["jobs", "backfill", &job, "--from", "23h59m", "--yes"];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
-    let of_job = format!("e.job_id = (SELECT id FROM jobs WHERE name = '{job}')");
+    let of_job = format!("e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{job}')");
     let ids = rows::ids(arena.pool(), &of_job).await?;
     follows(
         ids.len() == 1,
@@ -237,7 +238,7 @@ async fn deleted(arena: &mut Arena, name: &str) -> Result<Outcome> {
 async fn grouped(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let id = park(arena).await?;
     let group: String =
-        sqlx::query_scalar("SELECT fingerprint FROM failures WHERE execution_id = $1")
+        sqlx::query_scalar("SELECT fingerprint FROM sexton.failures WHERE execution_id = $1")
             .bind(id)
             .fetch_one(arena.pool())
             .await?;
@@ -245,11 +246,12 @@ async fn grouped(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let command = ["failed", "group", "note", &group, &note];
     let at = dies(arena, name, &command).await?;
     again(arena, &command).await?;
-    let noted: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM operator_actions WHERE after ->> 'note' = $1")
-            .bind(&note)
-            .fetch_one(arena.pool())
-            .await?;
+    let noted: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM sexton.operator_actions WHERE after ->> 'note' = $1",
+    )
+    .bind(&note)
+    .fetch_one(arena.pool())
+    .await?;
     follows(noted == 1, &format!("a note was audited {noted} times"))?;
     Ok(Struck::at(at, vec![id]).recovery(arena, name).await.of_the_past())
 }

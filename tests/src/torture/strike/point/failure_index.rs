@@ -15,11 +15,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
     let id = park(arena).await?;
     let target = CrashTarget::at(name).alone(arena);
     arena.kill(Program::Scheduler, Role::Victim);
-    sqlx::query("UPDATE executions SET fingerprint = NULL WHERE id = $1")
+    sqlx::query("UPDATE sexton.executions SET fingerprint = NULL WHERE id = $1")
         .bind(id)
         .execute(arena.pool())
         .await?;
-    sqlx::query("UPDATE failures_fill SET filled_to = NULL, done_at = NULL")
+    sqlx::query("UPDATE sexton.failures_fill SET filled_to = NULL, done_at = NULL")
         .execute(arena.pool())
         .await?;
     target.start(arena)?;
@@ -35,11 +35,11 @@ pub(super) async fn strike(arena: &mut Arena, name: &str) -> Result<Outcome> {
 /// The failure has its row, everything is brought in, and the counts are what the rows say.
 async fn registered(arena: &Arena, id: Uuid) -> Result<Option<()>> {
     let fits: bool = sqlx::query_scalar(
-        "SELECT EXISTS (SELECT FROM failures WHERE execution_id = $1 AND fingerprint IS NOT NULL)
-            AND EXISTS (SELECT FROM failures_fill WHERE done_at IS NOT NULL)
-            AND (SELECT coalesce(sum(n), 0) FROM (SELECT standing AS n FROM failure_counts
-                    UNION ALL SELECT change FROM failure_changes) n)
-                = (SELECT count(*) FROM failures WHERE NOT discarded AND fingerprint IS NOT NULL)",
+        "SELECT EXISTS (SELECT FROM sexton.failures WHERE execution_id = $1 AND fingerprint IS NOT NULL)
+            AND EXISTS (SELECT FROM sexton.failures_fill WHERE done_at IS NOT NULL)
+            AND (SELECT coalesce(sum(n), 0) FROM (SELECT standing AS n FROM sexton.failure_counts
+                    UNION ALL SELECT change FROM sexton.failure_changes) n)
+                = (SELECT count(*) FROM sexton.failures WHERE NOT discarded AND fingerprint IS NOT NULL)",
     )
     .bind(id)
     .fetch_one(arena.pool())

@@ -76,7 +76,7 @@ async fn in_rows(arena: &mut Arena, target: CrashTarget<'_>, inside: Inside) -> 
         ),
         Inside::ClaimedFirst => format!(
             "e.claimed_by = '{by}' AND e.state <> 'skipped' AND e.claimed_at =
-             (SELECT min(claimed_at) FROM executions
+             (SELECT min(claimed_at) FROM sexton.executions
               WHERE claimed_by = '{by}' AND state <> 'skipped')"
         ),
         Inside::Waiter => "e.state = 'pending' AND e.waits IS NOT NULL".to_owned(),
@@ -104,7 +104,7 @@ pub(super) async fn claiming(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.start(arena)?;
     let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let due = sqlx::query_scalar::<_, String>(
-        "SELECT next_fire_at::text FROM jobs WHERE name = $1 AND next_fire_at <= now()",
+        "SELECT next_fire_at::text FROM sexton.jobs WHERE name = $1 AND next_fire_at <= now()",
     );
     let due = due.bind(jobs::LOAD).fetch_optional(arena.pool()).await?;
     let Some(due) = due else { return Ok(not_passed(name)) };
@@ -124,7 +124,7 @@ async fn claimed_next(
     arena.complete()?;
     let next = format!(
         "e.state <> 'skipped' AND {condition}
-         AND e.job_id = (SELECT id FROM jobs WHERE name = '{job}')"
+         AND e.job_id = (SELECT id FROM sexton.jobs WHERE name = '{job}')"
     );
     let claimed = arena
         .until(arena.timeouts.recovery, async || {
@@ -147,7 +147,8 @@ pub(super) async fn applied(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.start_with(arena, &[variable])?;
     let Some(at) = target.dies(arena, nothing).await? else { return Ok(not_passed(name)) };
     let since = rows::clock(arena.pool()).await?;
-    let due = "UPDATE jobs SET next_fire_at = date_trunc('second', now()) WHERE name = 'work'";
+    let due =
+        "UPDATE sexton.jobs SET next_fire_at = date_trunc('second', now()) WHERE name = 'work'";
     follows(rows::change(arena.pool(), due).await? == 1, "the job was not applied")?;
     let claimed = format!("e.claimed_at >= '{since}'");
     claimed_next(arena, target, at, ("work", &claimed)).await
@@ -164,8 +165,8 @@ pub(super) async fn pruned(arena: &mut Arena, name: &str) -> Result<Outcome> {
     target.go_on(arena)?;
     arena.complete()?;
     // Whoever starts next finishes it.
-    let rest = "SELECT (SELECT count(*) FROM gaps WHERE recorded_at < now() - interval '35 days')
-                + (SELECT count(*) FROM instances WHERE heartbeat_at < now() - interval '35 days')";
+    let rest = "SELECT (SELECT count(*) FROM sexton.gaps WHERE recorded_at < now() - interval '35 days')
+                + (SELECT count(*) FROM sexton.instances WHERE heartbeat_at < now() - interval '35 days')";
     let gone = arena
         .until(arena.timeouts.recovery, async || {
             let count: i64 = sqlx::query_scalar(rest).fetch_one(arena.pool()).await?;
@@ -181,23 +182,23 @@ async fn old_rows(arena: &Arena) -> Result<Uuid> {
     use crate::factory::NewExecution;
     use sexton_model::{id::JobId, state::State};
     let pool = arena.pool();
-    let job: Uuid = sqlx::query_scalar("SELECT id FROM jobs WHERE name = 'torture.hand'")
+    let job: Uuid = sqlx::query_scalar("SELECT id FROM sexton.jobs WHERE name = 'torture.hand'")
         .fetch_one(pool)
         .await?;
     let at = crate::torture::arena::now() - chrono::TimeDelta::days(40);
     let id = NewExecution::new(JobId::new(job), State::Succeeded, at).insert(pool).await?;
     rows::change(
         pool,
-        "INSERT INTO gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
+        "INSERT INTO sexton.gaps (job_id, first_firing, last_firing, count, reason, recorded_at)
          SELECT id, now() - interval '40 days', now() - interval '40 days', 1, 'paused',
-                now() - interval '40 days' FROM jobs WHERE name = 'torture.hand'",
+                now() - interval '40 days' FROM sexton.jobs WHERE name = 'torture.hand'",
     )
     .await?;
     // As if the last pass had been yesterday's.
-    rows::change(pool, "UPDATE retention SET passed_at = NULL").await?;
+    rows::change(pool, "UPDATE sexton.retention SET passed_at = NULL").await?;
     rows::change(
         pool,
-        "INSERT INTO instances (id, kind, name, pid, version, started_at, heartbeat_at)
+        "INSERT INTO sexton.instances (id, kind, name, pid, version, started_at, heartbeat_at)
          VALUES (gen_random_uuid(), 'scheduler', 'old', 1, '0', now() - interval '40 days',
                  now() - interval '40 days')",
     )

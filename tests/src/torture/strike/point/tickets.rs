@@ -58,7 +58,7 @@ pub(super) async fn missed(arena: &mut Arena, name: &str, with_queue: bool) -> R
     }
     rows::change(
         arena.pool(),
-        "UPDATE executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
+        "UPDATE sexton.executions SET next_attempt_at = next_attempt_at - interval '10 minutes',
              ticket_published_at = ticket_published_at - interval '10 minutes'
          WHERE pool = 'nobodys' AND state = 'pending'",
     )
@@ -83,7 +83,7 @@ pub(super) async fn locked(arena: &mut Arena, name: &str) -> Result<Outcome> {
     take_unserved(arena, id).await?;
     arena.process(Program::Worker, Role::Victim)?.try_ready().await?;
     let mut lock = arena.pool().begin().await?;
-    sqlx::query("SELECT FROM executions WHERE id = $1 FOR UPDATE")
+    sqlx::query("SELECT FROM sexton.executions WHERE id = $1 FOR UPDATE")
         .bind(id)
         .execute(&mut *lock)
         .await?;
@@ -102,9 +102,9 @@ pub(super) async fn unheard(arena: &mut Arena, name: &str) -> Result<Outcome> {
     take_unserved(arena, id).await?;
     rows::change(
         arena.pool(),
-        "UPDATE executions SET task_type = 'unheard',
+        "UPDATE sexton.executions SET task_type = 'unheard',
              next_attempt_at = next_attempt_at - interval '61 minutes'
-         WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
+         WHERE job_id = (SELECT id FROM sexton.jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
     )
     .await?;
     target.start(arena)?;
@@ -122,9 +122,9 @@ pub(super) async fn stale(arena: &mut Arena, name: &str) -> Result<Outcome> {
     take_unserved(arena, id).await?;
     rows::change(
         arena.pool(),
-        "UPDATE executions SET execution_key = 'once-' || id, own_key = false,
+        "UPDATE sexton.executions SET execution_key = 'once-' || id, own_key = false,
              scheduled_for = scheduled_for - interval '1 hour'
-         WHERE job_id = (SELECT id FROM jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
+         WHERE job_id = (SELECT id FROM sexton.jobs WHERE name = 'torture.nobody') AND state = 'pending' AND task_type = 'work'",
     )
     .await?;
     target.start(arena)?;
@@ -189,7 +189,7 @@ pub(super) async fn handed_back(arena: &mut Arena, name: &str) -> Result<Outcome
 
 async fn due_in(arena: &Arena, id: Uuid, seconds: i32) -> Result<()> {
     sqlx::query(
-        "UPDATE executions SET next_attempt_at = now() + $2 * interval '1 second' WHERE id = $1",
+        "UPDATE sexton.executions SET next_attempt_at = now() + $2 * interval '1 second' WHERE id = $1",
     )
     .bind(id)
     .bind(f64::from(seconds))

@@ -1,2 +1,0 @@
-ALTER TABLE executions DROP COLUMN result;
-ALTER TABLE attempts DROP COLUMN result;

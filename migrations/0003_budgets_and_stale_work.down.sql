@@ -1,9 +1,0 @@
-ALTER TABLE executions
-    DROP CONSTRAINT executions_budgets,
-    DROP COLUMN timeouts_used,
-    DROP COLUMN max_crashes;
-ALTER TABLE jobs
-    DROP COLUMN max_timeouts,
-    DROP COLUMN max_crashes,
-    DROP COLUMN permanent_classes,
-    DROP COLUMN stale_after_ms;

@@ -1,3 +1,0 @@
-SET LOCAL lock_timeout = '3s';
-
-ALTER TABLE instances DROP COLUMN db_connections;

@@ -1,3 +1,0 @@
-SET LOCAL lock_timeout = '3s';
-
-ALTER TABLE attempts DROP COLUMN lease_ms;
