@@ -85,7 +85,7 @@ fn no_modules_of_different_folders_use_one_another_in_a_circle() {
             let uses: Vec<String> = circle
                 .iter()
                 .flat_map(|from| edges.get(from).into_iter().flatten().map(move |to| (from, to)))
-                .filter(|(_, to)| circle.contains(to))
+                .filter(|(_, to)| circle.contains(*to))
                 .map(|(from, to)| format!("{} uses {}", from.join("::"), to.join("::")))
                 .collect();
             assert!(is_known || !has_folder, "a circle in {folder}: {uses:#?}");

@@ -177,8 +177,8 @@ pub const FENCES: &[Fence] = &[
             },
         ],
         first: &["schedule set back"],
-        // Both executions of a firing have one key in the ledger, and may run at the same time.
-        expected: &["claimed twice", "overlapping runs"],
+        // Both executions of a firing have one key in the ledger: it may see both runs before the oracle reads the rows.
+        expected: &["claimed twice", "opened twice", "overlapping runs"],
     },
     Fence {
         name: "ticket_published_at",

@@ -85,7 +85,7 @@ fn stateright_finds_the_same_states_and_no_violation() {
 
 #[test]
 fn stateright_finds_the_same_states_of_several_executions_and_of_held_catch_up() {
-    Job::BOTH.map(agree);
+    Job::BOTH.into_iter().for_each(agree);
     agree(HeldCatchUp::new(holds::SMALL[0]));
 }
 
