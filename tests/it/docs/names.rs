@@ -10,13 +10,14 @@ const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
-const CRATES: [(&str, &str); 14] = [
+const CRATES: [(&str, &str); 15] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
     ("sexton_console", "console/src"),
     ("sexton_hostile", "tests/hostile/src"),
     ("sexton_model", "shared/model/src"),
+    ("sexton_outbound", "shared/outbound/src"),
     ("sexton_peers", "tests/peers/src"),
     ("sexton_scheduler", "scheduler/src"),
     ("sexton_servers", "tests/servers/src"),

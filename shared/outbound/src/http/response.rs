@@ -1,4 +1,4 @@
-//! What an answer means: pure functions of its head.
+//! What the head of a response says and means.
 
 use std::time::Duration;
 
@@ -7,59 +7,74 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION, RETRY_AFTER};
 use sexton_model::ticket::truncate;
 
-use crate::executor::Outcome;
-
 /// The longest wait that a server's `Retry-After` can bring about.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// The most bytes of a `Location` that are repeated.
 const LOCATION_MAX_BYTES: usize = 300;
 
-/// What the head of an answer says.
+/// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) status: StatusCode,
-    retry_after: Option<Duration>,
+pub struct ResponseHead {
+    /// Its status.
+    pub status: StatusCode,
+    retry_after: Option<String>,
     location: Option<String>,
 }
 
-impl Head {
-    /// Reads the head; `now` is what a date in `Retry-After` is counted from.
-    pub(super) fn new(status: StatusCode, headers: &HeaderMap, now: DateTime<Utc>) -> Self {
+/// What a response says about its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ResponseMeaning {
+    /// 2xx: the server accepted it.
+    Accepted,
+    /// 408, 425, 429 and 5xx: the same request may be accepted later.
+    RetryLater {
+        /// The shortest wait that the server asks for, at most [`RETRY_AFTER_MAX`].
+        after: Option<Duration>,
+    },
+    /// Anything else, redirects included: sending the same request again cannot help.
+    Rejected,
+}
+
+impl ResponseHead {
+    pub(super) fn new(status: StatusCode, headers: &HeaderMap) -> Self {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         Self {
             status,
-            retry_after: text(RETRY_AFTER).and_then(|value| retry_after(value, now)),
+            retry_after: text(RETRY_AFTER).map(str::to_owned),
             location: text(LOCATION).map(|value| truncate(value, LOCATION_MAX_BYTES).to_owned()),
         }
     }
 
-    /// What it means for the task; `words` are those of the answer's body.
-    pub(super) fn outcome(&self, words: Option<&str>) -> Outcome {
-        let status = self.status;
-        if status.is_success() {
-            return Outcome::Succeeded;
+    /// What the response means; a date in `Retry-After` is counted from `now`.
+    pub fn meaning(&self, now: DateTime<Utc>) -> ResponseMeaning {
+        match self.status.as_u16() {
+            200..=299 => ResponseMeaning::Accepted,
+            408 | 425 | 429 | 500..=599 => {
+                let after = self.retry_after.as_deref().and_then(|value| retry_after(value, now));
+                ResponseMeaning::RetryLater { after }
+            }
+            _ => ResponseMeaning::Rejected,
         }
-        let class = format!("http_{}", status.as_u16());
+    }
+
+    /// The response in a sentence, for people: the status, where a redirect points to, or else `excerpt`, some
+    /// words of the body.
+    pub fn describe(&self, excerpt: Option<&str>) -> String {
+        let status = self.status;
         let named = match status.canonical_reason() {
             Some(reason) => format!("{} {reason}", status.as_u16()),
             None => status.as_u16().to_string(),
         };
-        let message = match words {
-            Some(words) => format!("the answer was {named}: {words}"),
+        if status.is_redirection() {
+            let to = self.location.as_deref().unwrap_or("an address that it does not name");
+            return format!(
+                "the answer was {named} and points to {to}; redirects are not followed"
+            );
+        }
+        match excerpt {
+            Some(excerpt) => format!("the answer was {named}: {excerpt}"),
             None => format!("the answer was {named}"),
-        };
-        match status.as_u16() {
-            300..=399 => {
-                let to = self.location.as_deref().unwrap_or("an address that it does not name");
-                let said = "redirects are not followed: let the catalogue name the final address";
-                let message = format!("the answer was {named} and points to {to}; {said}");
-                Outcome::Permanent { class, message }
-            }
-            408 | 425 | 429 | 500..=599 => {
-                Outcome::Retry { class, message, after: self.retry_after }
-            }
-            _ => Outcome::Permanent { class, message },
         }
     }
 }
@@ -107,23 +122,14 @@ mod tests {
 
     #[test]
     fn every_status_has_one_meaning() {
-        let meaning = |status: u16| {
-            let status = StatusCode::from_u16(status).unwrap();
-            let head = Head::new(status, &HeaderMap::new(), NOW.parse().unwrap());
-            match head.outcome(None) {
-                Outcome::Succeeded => "done",
-                Outcome::Retry { .. } => "retry",
-                Outcome::Permanent { .. } => "permanent",
-                _ => "other",
-            }
-        };
         for status in 100..1000 {
+            let head = ResponseHead::new(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
             let expected = match status {
-                200..300 => "done",
-                408 | 425 | 429 | 500..600 => "retry",
-                _ => "permanent",
+                200..300 => ResponseMeaning::Accepted,
+                408 | 425 | 429 | 500..600 => ResponseMeaning::RetryLater { after: None },
+                _ => ResponseMeaning::Rejected,
             };
-            assert_eq!(meaning(status), expected, "{status}");
+            assert_eq!(head.meaning(NOW.parse().unwrap()), expected, "{status}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The connection of one request: to an address that was looked at, and to no other.
+//! The connection of one request: to an address that was checked, and to no other.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use url::Host;
 
-use super::HttpTask;
-use super::address::blocked_kind;
+use super::{HttpError, HttpRequest};
+use crate::address::blocked_kind;
 use crate::tls;
 
 /// The most addresses of a host that are tried.
@@ -28,36 +28,24 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Why there is no connection.
-#[derive(Debug)]
-pub(super) enum ConnectError {
-    /// No address of the host may be connected to.
-    Refused(String),
-    /// The name leads nowhere at present.
-    Unresolved(String),
-    /// Nobody answers at its addresses.
-    Unreachable(String),
-    /// Whoever answers does not prove who it is, or speaks no TLS.
-    Tls(String),
-}
-
-/// Connects to the host of the task's URL; over TLS if there is a `client`.
+/// Connects to the host of the request's URL; over TLS if there is a `client`.
 pub(super) async fn connect(
-    spec: &HttpTask,
+    request: &HttpRequest,
     client: Option<Arc<ClientConfig>>,
-) -> Result<Box<dyn Stream>, ConnectError> {
-    let (Some(host), Some(port)) = (spec.url.host(), spec.url.port_or_known_default()) else {
-        return Err(ConnectError::Refused("the URL names no host".to_owned()));
+) -> Result<Box<dyn Stream>, HttpError> {
+    let (Some(host), Some(port)) = (request.url.host(), request.url.port_or_known_default()) else {
+        return Err(HttpError::Unresolved("the URL names no host".to_owned()));
     };
     let host = host.to_owned();
-    let addresses = allowed_addresses(addresses(&host, port).await?, spec.allowed, &host)?;
+    let found = addresses(&host, port).await?;
+    let addresses = allowed_addresses(found, request.allows_private_addresses, &host)?;
     let stream = connect_to_first(&addresses, &host).await?;
     // What is sent is one message; nothing is gained by waiting for more.
     let _ = stream.set_nodelay(true);
     let Some(client) = client else { return Ok(Box::new(stream)) };
     let name = match &host {
         Host::Domain(name) => ServerName::try_from(name.clone())
-            .map_err(|_| ConnectError::Tls(format!("{host} is no name for a certificate")))?,
+            .map_err(|_| HttpError::Tls(format!("{host} is no name for a certificate")))?,
         Host::Ipv4(address) => ServerName::from(IpAddr::from(*address)),
         Host::Ipv6(address) => ServerName::from(IpAddr::from(*address)),
     };
@@ -65,19 +53,19 @@ pub(super) async fn connect(
         Ok(stream) => Ok(Box::new(stream)),
         Err(error) => {
             let advice = tls::advice(&error);
-            Err(ConnectError::Tls(format!("no TLS with {host}: {error}{advice}")))
+            Err(HttpError::Tls(format!("no TLS with {host}: {error}{advice}")))
         }
     }
 }
 
 /// Where the host is. The system's resolver is asked anew for each attempt.
-async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+async fn addresses(host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, HttpError> {
     match host {
         Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Domain(name) => match tokio::net::lookup_host((name.as_str(), port)).await {
             Ok(found) => Ok(found.collect()),
-            Err(error) => Err(ConnectError::Unresolved(format!("{host} is not found: {error}"))),
+            Err(error) => Err(HttpError::Unresolved(format!("{host} is not found: {error}"))),
         },
     }
 }
@@ -87,16 +75,14 @@ fn allowed_addresses(
     found: Vec<SocketAddr>,
     allowed: bool,
     host: &Host<String>,
-) -> Result<Vec<SocketAddr>, ConnectError> {
+) -> Result<Vec<SocketAddr>, HttpError> {
     let refused = found.iter().find_map(|to| blocked_kind(to.ip()).map(|kind| (to.ip(), kind)));
     let may = |to: &SocketAddr| allowed || blocked_kind(to.ip()).is_none();
     let left: Vec<_> = found.into_iter().filter(may).take(MAX_ADDRESSES).collect();
     match refused {
         _ if !left.is_empty() => Ok(left),
-        Some((ip, kind)) => Err(ConnectError::Refused(format!(
-            "{host} is at {ip}, {kind}: name {host} in `allow` if that is meant"
-        ))),
-        None => Err(ConnectError::Unresolved(format!("{host} has no address"))),
+        Some((ip, kind)) => Err(HttpError::AddressRefused(format!("{host} is at {ip}, {kind}"))),
+        None => Err(HttpError::Unresolved(format!("{host} has no address"))),
     }
 }
 
@@ -104,7 +90,7 @@ fn allowed_addresses(
 async fn connect_to_first(
     addresses: &[SocketAddr],
     host: &Host<String>,
-) -> Result<TcpStream, ConnectError> {
+) -> Result<TcpStream, HttpError> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in addresses {
         let connecting = TcpStream::connect(address);
@@ -116,14 +102,14 @@ async fn connect_to_first(
             Err(_) => last = io::ErrorKind::TimedOut.into(),
         }
     }
-    Err(ConnectError::Unreachable(format!("cannot connect to {host}: {last}")))
+    Err(HttpError::Unreachable(format!("cannot connect to {host}: {last}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn judged(found: &[&str], allowed: bool) -> Result<Vec<String>, ConnectError> {
+    fn judged(found: &[&str], allowed: bool) -> Result<Vec<String>, HttpError> {
         let found = found.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 80)).collect();
         let host = Host::Domain("shop.example".to_owned());
         let left = allowed_addresses(found, allowed, &host)?;
@@ -139,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_private_addresses_alone_is_refused_and_says_where_it_leads() {
-        let Err(ConnectError::Refused(said)) = judged(&["10.0.0.1", "::1"], false) else {
+        let Err(HttpError::AddressRefused(said)) = judged(&["10.0.0.1", "::1"], false) else {
             panic!("not refused");
         };
         assert!(said.contains("shop.example is at 10.0.0.1, a private address"), "{said}");
-        assert!(matches!(judged(&[], true), Err(ConnectError::Unresolved(_))));
+        assert!(matches!(judged(&[], true), Err(HttpError::Unresolved(_))));
     }
 }

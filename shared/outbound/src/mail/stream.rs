@@ -1,4 +1,4 @@
-//! The connection to a mail server, of which only so much is read.
+//! The connection to a mail server, of which a bounded part is read.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// The most bytes that are read of a server in one attempt: a line of its own may be endless.
+/// The most bytes that are read over one connection: a line of the server may be endless.
 const READ_MAX_BYTES: usize = 256 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
@@ -26,7 +26,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 pub(super) enum ConnectError {
     /// Nobody answers.
     Unreachable(io::Error),
-    /// Whoever answers does not prove who it is, or speaks no TLS.
+    /// The server does not prove its name, or speaks no TLS.
     Tls(io::Error),
 }
 
@@ -61,7 +61,7 @@ impl SmtpStream {
 
 impl fmt::Debug for SmtpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Wire({})", self.peer)
+        write!(f, "SmtpStream({})", self.peer)
     }
 }
 

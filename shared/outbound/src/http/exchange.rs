@@ -2,36 +2,28 @@
 
 use std::pin::pin;
 
-use chrono::{DateTime, Utc};
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
+use super::HttpResponse;
 use super::connect::Stream;
-use super::response::Head;
-use crate::executor::WallClock;
+use super::response::ResponseHead;
 
-/// Largest head of an answer, in bytes.
+/// Largest head of a response, in bytes.
 const HEAD_MAX_BYTES: usize = 64 * 1024;
 
-/// Takes in what arrives of an answer, in order.
-pub(super) trait Sink: Send {
-    /// The head is here.
-    fn head(&mut self, at: DateTime<Utc>, head: &Head);
-    /// A piece of the body.
-    fn body(&mut self, at: DateTime<Utc>, bytes: &[u8]);
+/// Receives the parts of a response as they arrive, in order.
+pub trait ResponseSink: Send {
+    /// The head has arrived.
+    fn head(&mut self, head: &ResponseHead);
+    /// A piece of the body has arrived.
+    fn body(&mut self, piece: &[u8]);
 }
 
-/// How an answer was received.
-pub(super) struct ReceivedResponse {
-    pub(super) head: Head,
-    /// The body was longer than the limit; the rest was not read.
-    pub(super) cut: bool,
-}
-
-/// Sends the request and receives its answer, `body_limit` bytes of its body at most.
+/// Sends the request and receives its response, `max_body_bytes` bytes of its body at most.
 ///
 /// # Errors
 ///
@@ -43,10 +35,9 @@ pub(super) struct ReceivedResponse {
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
-    body_limit: usize,
-    clock: &WallClock,
-    sink: &mut impl Sink,
-) -> Result<ReceivedResponse, String> {
+    max_body_bytes: usize,
+    sink: &mut impl ResponseSink,
+) -> Result<HttpResponse, String> {
     let broken = |error: hyper::Error| format!("no answer: {}", chain(&error));
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_MAX_BYTES)
@@ -56,10 +47,10 @@ pub(super) async fn exchange(
     let answering = async {
         let response = sender.send_request(request).await.map_err(broken)?;
         let (parts, body) = response.into_parts();
-        let head = Head::new(parts.status, &parts.headers, clock());
-        sink.head(clock(), &head);
-        let cut = read(body, body_limit, clock, sink).await?;
-        Ok(ReceivedResponse { head, cut })
+        let head = ResponseHead::new(parts.status, &parts.headers);
+        sink.head(&head);
+        let is_truncated = read(body, max_body_bytes, sink).await?;
+        Ok(HttpResponse { head, is_truncated })
     };
     let (mut answering, mut connection) = (pin!(answering), pin!(connection));
     let mut open = true;
@@ -72,18 +63,17 @@ pub(super) async fn exchange(
     }
 }
 
-/// Reads a body up to the limit; whether there was more.
+/// Reads a body up to the limit; returns whether there was more.
 async fn read(
     mut body: Incoming,
     limit: usize,
-    clock: &WallClock,
-    sink: &mut impl Sink,
+    sink: &mut impl ResponseSink,
 ) -> Result<bool, String> {
     let mut room = limit;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| format!("the answer broke off: {}", chain(&error)))?;
         let Ok(bytes) = frame.into_data() else { continue };
-        sink.body(clock(), &bytes[..bytes.len().min(room)]);
+        sink.body(&bytes[..bytes.len().min(room)]);
         if bytes.len() > room {
             return Ok(true);
         }

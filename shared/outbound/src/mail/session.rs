@@ -1,7 +1,7 @@
-//! Handing over one mail, command by command.
+//! Hands one mail over, command by command.
 //!
-//! The library's own way says goodbye after a refusal and waits for the answer without limit: a server
-//! that is deaf to that would turn its refusal into a timeout.
+//! The library's own way sends QUIT after a refusal and waits for the reply without limit: a server that does not
+//! reply to QUIT would turn its refusal into a timeout.
 
 use lettre::transport::smtp::client::AsyncSmtpConnection as Smtp;
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
@@ -9,11 +9,13 @@ use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParam
 use lettre::transport::smtp::response::Response;
 use lettre::{Address, Message};
 
-use super::{smtp_outcome, unsupported};
-use crate::executor::Outcome;
+use super::MailError;
 
-/// Hands the mail over; the server's reply, by which the mail is its own.
-pub(super) async fn send_mail(connection: &mut Smtp, mail: &Message) -> Result<Response, Outcome> {
+/// Hands the mail over; returns the reply by which the server has taken it.
+pub(super) async fn send_mail(
+    connection: &mut Smtp,
+    mail: &Message,
+) -> Result<Response, MailError> {
     let (envelope, text) = (mail.envelope(), mail.formatted());
     let lacks = |extension| !connection.server_info().supports_feature(extension);
     let mut options = Vec::new();
@@ -21,25 +23,25 @@ pub(super) async fn send_mail(connection: &mut Smtp, mail: &Message) -> Result<R
     if !envelope.from().into_iter().chain(envelope.to()).all(plain) {
         if lacks(Extension::SmtpUtfEight) {
             let said = "the server takes no addresses that are not ASCII (SMTPUTF8)";
-            return Err(unsupported(said.to_owned()));
+            return Err(MailError::Unsupported(said.to_owned()));
         }
         options.push(MailParameter::SmtpUtfEight);
     }
     if !text.is_ascii() {
         if lacks(Extension::EightBitMime) {
             let said = "the server takes no mail that is not ASCII (8BITMIME)";
-            return Err(unsupported(said.to_owned()));
+            return Err(MailError::Unsupported(said.to_owned()));
         }
         options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
     }
     let from = Mail::new(envelope.from().cloned(), options);
-    connection.command(from).await.map_err(|error| smtp_outcome(&error))?;
+    connection.command(from).await.map_err(|error| MailError::of(&error))?;
     for to in envelope.to() {
         connection
             .command(Rcpt::new(to.clone(), Vec::new()))
             .await
-            .map_err(|error| smtp_outcome(&error))?;
+            .map_err(|error| MailError::of(&error))?;
     }
-    connection.command(Data).await.map_err(|error| smtp_outcome(&error))?;
-    connection.message(&text).await.map_err(|error| smtp_outcome(&error))
+    connection.command(Data).await.map_err(|error| MailError::of(&error))?;
+    connection.message(&text).await.map_err(|error| MailError::of(&error))
 }

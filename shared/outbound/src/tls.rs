@@ -1,5 +1,5 @@
-//! TLS as this worker speaks it: rustls with ring, and the system's roots, or those that SSL_CERT_FILE
-//! and SSL_CERT_DIR name in their place.
+//! TLS to other systems: rustls with ring, and the system's roots, or those that SSL_CERT_FILE and SSL_CERT_DIR
+//! name in their place.
 
 use std::error::Error;
 use std::io;
@@ -7,28 +7,46 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
+/// The roots that connections of a process trust. Clones share them.
+///
+/// The system's roots are read for the first connection that needs them: reading them takes a while.
+#[derive(Clone, Debug, Default)]
+pub struct TlsClient(Arc<OnceLock<Arc<ClientConfig>>>);
+
+impl TlsClient {
+    /// A client that trusts these roots alone.
+    pub fn with_roots(roots: RootCertStore) -> Self {
+        Self(Arc::new(OnceLock::from(client_with_roots(roots))))
+    }
+
+    /// The configuration, made at the first call. A thread of its own makes it, because reading the roots may
+    /// wait for a disk.
+    pub(crate) async fn config(&self) -> Arc<ClientConfig> {
+        if let Some(made) = self.0.get() {
+            return Arc::clone(made);
+        }
+        // The runtime gives no thread any more only while it ends.
+        let made =
+            tokio::task::spawn_blocking(system_client).await.unwrap_or_else(|_| system_client());
+        Arc::clone(self.0.get_or_init(|| made))
+    }
+
+    /// Whether the roots have been read.
+    pub fn is_loaded(&self) -> bool {
+        self.0.get().is_some()
+    }
+}
+
 /// A client that trusts the system's roots.
 ///
 /// A system without roots trusts nobody; each connection then says so.
-fn client() -> Arc<ClientConfig> {
+fn system_client() -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     client_with_roots(roots)
 }
 
-/// The client in `cell`, made when it is asked for first. Reading the roots takes a while and may wait for
-/// a disk, so it has a thread of its own.
-pub(crate) async fn shared_client(cell: &OnceLock<Arc<ClientConfig>>) -> Arc<ClientConfig> {
-    if let Some(made) = cell.get() {
-        return Arc::clone(made);
-    }
-    // The runtime gives no thread any more only while it ends.
-    let made = tokio::task::spawn_blocking(client).await.unwrap_or_else(|_| client());
-    Arc::clone(cell.get_or_init(|| made))
-}
-
-/// A client that trusts these roots.
-pub(crate) fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
+fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -37,10 +55,10 @@ pub(crate) fn client_with_roots(roots: RootCertStore) -> Arc<ClientConfig> {
     Arc::new(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// What to do about this error; empty if there is nothing to say.
+/// The remedy for this error, to be put behind its message; empty if there is none to name.
 ///
-/// Nobody who is trusted has signed the other side's certificate: that is for whoever runs the worker
-/// to mend, and seldom said by the library in words that tell how.
+/// The remedy for an unknown issuer is in the hands of the process's operator, and the library's message does
+/// not name it.
 pub(crate) fn advice(error: &(dyn Error + 'static)) -> &'static str {
     let mut next = Some(error);
     while let Some(error) = next {

@@ -1,14 +1,14 @@
 //! Which addresses a request may go to.
 //!
-//! A catalogue's URL names a host, and what the host's name leads to is decided by somebody else. So
-//! that nobody can turn a task against what only this worker can reach (a database, a cloud's
-//! metadata service), a request goes to public addresses alone unless the catalogue allows the host.
+//! A URL names a host, and somebody else decides where the host's name leads. So that nobody can turn a request
+//! against what only this process can reach (a database, a cloud's metadata service), a request goes to public
+//! addresses alone unless its configuration allows the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why a request must not go to `address`, as the kind of address that it is; `None` for a public
 /// one.
-pub(crate) fn blocked_kind(address: IpAddr) -> Option<&'static str> {
+pub fn blocked_kind(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => v4(address),
         IpAddr::V6(address) => v6(address),
