@@ -53,5 +53,3 @@ pub mod start_up;
 pub mod stopwatch;
 pub mod sweep;
 mod timetable_cache;
-
-use sexton_service::throttle;

@@ -12,12 +12,12 @@ use std::time::Duration;
 use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, publications};
 use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
+use sexton_model::log_throttle::LogThrottle;
 use sexton_service::clock;
 use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::{Now, Store, StoreError, relay};
 use tokio::time::{Instant, timeout};
 
-use crate::throttle::Throttle;
 use sexton_store::timeout::with_timeout;
 
 /// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
@@ -36,7 +36,7 @@ pub struct Outbox {
     link: Link,
     publisher: Publisher,
     flow: Mutex<FlowControl>,
-    log_throttle: Throttle,
+    log_throttle: LogThrottle,
 }
 
 /// What became of a batch.
@@ -71,7 +71,7 @@ pub struct RefusedTicket {
 impl Outbox {
     /// `publisher` publishes through `link`.
     pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
-        Self { store, link, publisher, flow: Mutex::default(), log_throttle: Throttle::default() }
+        Self { store, link, publisher, flow: Mutex::default(), log_throttle: LogThrottle::default() }
     }
 
     /// Which queues refused lately, in this process.
@@ -174,7 +174,7 @@ impl Outbox {
     }
 
     fn log_refusal(&self, unpublished: &UnpublishedTicket, error: &PublishError) {
-        if self.log_throttle.permits(Instant::now()) {
+        if self.log_throttle.permits(std::time::Instant::now()) {
             tracing::warn!(
                 execution.id = %unpublished.ticket.execution_id,
                 attempt.number = unpublished.ticket.attempt.get(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use sexton_broker::names::main_queue;
 use sexton_broker::{InspectError, Link};
+use sexton_model::log_throttle::LogThrottle;
 use sexton_model::pool::PoolName;
 use sexton_service::fault;
 use sexton_store::reconcile::{self, OverduePool};
@@ -18,7 +19,6 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
-use crate::throttle::Throttle;
 
 /// Tickets of one round, and so of one second.
 const MAX_BATCH_TICKETS: u64 = 500;
@@ -31,7 +31,7 @@ pub struct Reconciler {
     store: Store,
     link: Link,
     relay: Arc<Notify>,
-    log_throttle: Throttle,
+    log_throttle: LogThrottle,
 }
 
 /// What a round did.
@@ -46,7 +46,7 @@ pub struct ReconcilerReport {
 impl Reconciler {
     /// Asks the broker over `link`; `relay` is woken when tickets are owed.
     pub fn new(store: Store, link: Link, relay: Arc<Notify>) -> Self {
-        Self { store, link, relay, log_throttle: Throttle::default() }
+        Self { store, link, relay, log_throttle: LogThrottle::default() }
     }
 
     /// Whether nothing waits in a pool's main queue.
@@ -73,7 +73,7 @@ impl Reconciler {
 
     /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
     fn log_overdue(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
-        if unpublished > 0 && self.log_throttle.permits(Instant::now()) {
+        if unpublished > 0 && self.log_throttle.permits(std::time::Instant::now()) {
             tracing::warn!(
                 sexton_unaccounted_executions = overdue.tickets,
                 tickets.owed_again = unpublished,

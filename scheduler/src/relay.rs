@@ -19,6 +19,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sexton_model::flow_control::{Destination, FULL_WINDOW, Response, shares};
 use sexton_model::id::ExecutionId;
+use sexton_model::log_throttle::LogThrottle;
 use sexton_service::{clock, fault};
 use sexton_store::relay::{self, Destinations, PostponedTicket};
 use sexton_store::tickets::UnpublishedTicket;
@@ -30,7 +31,6 @@ use tokio::time::Instant;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::in_flight::{InFlightSend, InFlightSends};
 use crate::outbox::{Outbox, PublishedTicket, RefusedTicket, SendOutcome};
-use crate::throttle::Throttle;
 
 /// Tickets of one round.
 pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;
@@ -57,7 +57,7 @@ pub struct Relay {
     outbox: Arc<Outbox>,
     confirm_wait: Duration,
     state: Mutex<RelayState>,
-    log_throttle: Throttle,
+    log_throttle: LogThrottle,
 }
 
 /// What a round leaves to the next.
@@ -99,7 +99,7 @@ struct Results {
 impl Relay {
     /// Publishes through `outbox` what `store` says is unpublished.
     pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
-        let (state, log_throttle) = (Mutex::default(), Throttle::default());
+        let (state, log_throttle) = (Mutex::default(), LogThrottle::default());
         Self { store, outbox, confirm_wait: CONFIRM_WAIT, state, log_throttle }
     }
 
@@ -232,7 +232,7 @@ impl Relay {
 
     fn log_unreadable(&self, unreadable: &[(ExecutionId, StoreError)]) {
         if let Some((id, error)) = unreadable.first()
-            && self.log_throttle.permits(Instant::now())
+            && self.log_throttle.permits(std::time::Instant::now())
         {
             tracing::error!(
                 execution.id = %id,

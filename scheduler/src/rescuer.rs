@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use sexton_model::id::ExecutionId;
 use sexton_model::lease::{LeaseObserver, is_expired};
+use sexton_model::log_throttle::LogThrottle;
 use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
 use sexton_service::fault;
 use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
@@ -25,7 +26,6 @@ use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::parked_log::log_parked;
 use crate::random;
 use crate::stopwatch::Stopwatch;
-use crate::throttle::Throttle;
 
 /// Attempts of one statement that ends some.
 const MAX_BATCH_ATTEMPTS: usize = 500;
@@ -46,7 +46,7 @@ pub struct Rescuer {
     observed: Mutex<LeaseObserver<ExecutionId, LeaseRenewal>>,
     page: usize,
     max_watched: usize,
-    log_throttle: Throttle,
+    log_throttle: LogThrottle,
 }
 
 /// What a round did.
@@ -71,7 +71,7 @@ impl Rescuer {
             observed: Mutex::default(),
             page: MAX_PAGE_ATTEMPTS,
             max_watched: MAX_WATCHED_ATTEMPTS,
-            log_throttle: Throttle::default(),
+            log_throttle: LogThrottle::default(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Rescuer {
                 .zip(since)
                 .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
             unrenewed.extend(over.map(|(one, _)| one));
-            if full && self.log_throttle.permits(tokio::time::Instant::now()) {
+            if full && self.log_throttle.permits(std::time::Instant::now()) {
                 tracing::warn!(
                     "there are {} open attempts or more: those of later executions are not watched until others \
                      have ended; if their worker dies, they are tried again only then",

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_model::log_throttle::LogThrottle;
 use sexton_service::health::{Heartbeat, Liveness};
 use sexton_service::outage::Reachability;
 use sexton_store::StoreError;
@@ -19,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 use crate::random;
-use crate::throttle::Throttle;
 
 /// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
@@ -61,7 +61,7 @@ pub async fn run<S: BackgroundLoop>(
         () = context.started.cancelled() => {}
     }
     let heartbeat = context.liveness.register(S::NAME, S::ROUND_TIMEOUT + 2 * MAX_PAUSE);
-    let log_throttle = Throttle::default();
+    let log_throttle = LogThrottle::default();
     while !context.soft.is_cancelled() {
         heartbeat.beat();
         let round = tokio::select! {
@@ -144,7 +144,7 @@ impl LoopContext {
         &self,
         name: &'static str,
         outcome: Result<Pause, LoopError>,
-        log_throttle: &Throttle,
+        log_throttle: &LogThrottle,
     ) -> Pause {
         match outcome {
             Ok(pause) => {
@@ -157,7 +157,7 @@ impl LoopContext {
                 self.database.record_failure(&error);
             }
             Err(error) => {
-                if log_throttle.permits(Instant::now()) {
+                if log_throttle.permits(std::time::Instant::now()) {
                     tracing::error!(loop.name = name, "the {name} cannot do its work: {error}");
                 }
             }

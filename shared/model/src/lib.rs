@@ -21,6 +21,7 @@ pub mod jobs_file;
 pub mod key;
 pub mod lease;
 pub mod lint;
+pub mod log_throttle;
 pub mod moment;
 pub mod open;
 pub mod output;

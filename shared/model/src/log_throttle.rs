@@ -1,18 +1,17 @@
-//! A complaint is said at once, and then once a minute however often there is reason for it.
+//! Log lines that repeat: at once, and then once a minute.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::Instant;
-
+/// The shortest time between two lines of the same kind.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Remembers when something was last said.
+/// Remembers when a kind of line was last logged. Threads may share it.
 #[derive(Debug, Default)]
-pub struct Throttle(Mutex<Option<Instant>>);
+pub struct LogThrottle(Mutex<Option<Instant>>);
 
-impl Throttle {
-    /// Whether to say it now; if so, the next minute is silent.
+impl LogThrottle {
+    /// Whether to log the line at `now`; if so, none is permitted for a minute.
     pub fn permits(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let permitted = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
@@ -30,7 +29,7 @@ mod tests {
     #[test]
     fn a_complaint_is_said_at_once_and_then_once_a_minute() {
         let start = Instant::now();
-        let throttle = Throttle::default();
+        let throttle = LogThrottle::default();
         let said = (0..=120)
             .filter(|&second| throttle.permits(start + Duration::from_secs(second)))
             .collect::<Vec<_>>();
