@@ -15,6 +15,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_engine::outbox::PublishedTicket;
 use sexton_service::fault;
 use sexton_service::outage::Reachability;
 use sexton_store::tickets::UnpublishedTicket;
@@ -23,7 +24,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::outbox::{MAX_BATCH_DURATION, Outbox, PublishedTicket, SendOutcome};
+use crate::outbox::{MAX_BATCH_DURATION, Outbox, SendOutcome};
 use crate::runner::LoopContext;
 
 /// Batches that wait.

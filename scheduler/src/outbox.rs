@@ -7,24 +7,21 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sexton_broker::{Link, PoolName, Publication, PublishError, Publisher, publications};
+use sexton_broker::{Link, PoolName, PublishError, Publisher};
+use sexton_engine::outbox::{self, MARK_TIMEOUT, PublishedTicket};
 use sexton_model::flow_control::{Destination, FlowControl};
 use sexton_model::id::ExecutionId;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_service::clock;
 use sexton_store::tickets::UnpublishedTicket;
-use sexton_store::{Now, Store, StoreError, relay};
-use tokio::time::{Instant, timeout};
-
-use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store, StoreError};
+use tokio::time::timeout;
 
 /// For the broker: longer than the link waits for a confirm, so that what was confirmed beside a ticket
 /// that was not is known.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(35);
-/// For the database.
-const MARK_TIMEOUT: Duration = Duration::from_secs(10);
 /// For a batch.
 pub const MAX_BATCH_DURATION: Duration =
     Duration::from_secs(PUBLISH_TIMEOUT.as_secs() + MARK_TIMEOUT.as_secs());
@@ -53,9 +50,6 @@ pub struct SendOutcome {
     /// Tickets that were left to the relay, because their queue has refused some lately.
     pub left_to_relay: usize,
 }
-
-/// A ticket that is in its queue: its execution, and the row's revision that the mark must find.
-pub type PublishedTicket = (ExecutionId, i32);
 
 /// A ticket that the broker did not take.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,10 +85,7 @@ impl Outbox {
     ///
     /// [`StoreError`]: what was published will be published again.
     pub async fn mark(&self, published: &[PublishedTicket], now: Now) -> Result<u64, StoreError> {
-        if published.is_empty() {
-            return Ok(0);
-        }
-        with_timeout(MARK_TIMEOUT, relay::mark_published(&self.store, published, now)).await
+        outbox::mark(&self.store, published, now).await
     }
 
     /// The same as [`Self::send`] for tickets that are published for the first time. Those for a queue that
@@ -123,9 +114,11 @@ impl Outbox {
         }
         let publishing = async {
             self.ensure_queues(tickets).await;
-            let batch =
-                tickets.iter().map(|unpublished| self.publication(unpublished, now)).collect();
-            self.publisher.publish(batch).await
+            // People read it; nothing is decided by it.
+            let dated = now.unwrap_or_else(clock::now);
+            let namespace = self.link.namespace();
+            let batch = tickets.iter().map(|one| outbox::publication(namespace, one, dated));
+            self.publisher.publish(batch.collect()).await
         };
         // What was confirmed by then is not known to be: it is published again.
         let Ok(answers) = timeout(PUBLISH_TIMEOUT, publishing).await else {
@@ -134,7 +127,7 @@ impl Outbox {
         let mut sent = SendOutcome::default();
         for (unpublished, answer) in tickets.iter().zip(answers) {
             match answer {
-                Ok(()) => sent.published.push((unpublished.ticket.execution_id, unpublished.rev)),
+                Ok(()) => sent.published.push(outbox::published(unpublished)),
                 Err(PublishError::Unavailable { .. }) => sent.unknown += 1,
                 Err(error) => {
                     self.log_refusal(unpublished, &error);
@@ -149,19 +142,6 @@ impl Outbox {
         sent
     }
 
-    fn publication(&self, unpublished: &UnpublishedTicket, now: Now) -> Publication {
-        publications::ticket(
-            self.link.namespace(),
-            &unpublished.pool,
-            unpublished.state,
-            unpublished.due_in.to_std().unwrap_or(Duration::ZERO),
-            &unpublished.ticket,
-            unpublished.parked.as_ref(),
-            // People read it; nothing is decided by it.
-            now.unwrap_or_else(clock::now),
-        )
-    }
-
     /// A job may name a pool that no worker has declared yet.
     async fn ensure_queues(&self, tickets: &[UnpublishedTicket]) {
         let pools: BTreeSet<&PoolName> =
@@ -174,7 +154,7 @@ impl Outbox {
     }
 
     fn log_refusal(&self, unpublished: &UnpublishedTicket, error: &PublishError) {
-        if self.log_throttle.permits(std::time::Instant::now()) {
+        if self.log_throttle.permits(Instant::now()) {
             tracing::warn!(
                 execution.id = %unpublished.ticket.execution_id,
                 attempt.number = unpublished.ticket.attempt.get(),

@@ -37,10 +37,10 @@ use crate::catch_up_hold;
 use crate::claim_batch::ClaimBatch;
 use crate::cursors;
 use crate::dispatch::Dispatch;
+use crate::execution_ids::execution_id;
 use crate::next_wakeup::sleep_after_round;
 pub use crate::planner_report::PlannerReport;
 use crate::quarantine::Quarantine;
-use crate::random;
 use crate::timetable_cache::TimetableCache;
 
 /// Jobs that one transaction claims; fewer where the database is too slow for so many.
@@ -185,7 +185,7 @@ impl Planner {
         let batch = {
             let mut timetable_cache =
                 self.timetable_cache.lock().unwrap_or_else(PoisonError::into_inner);
-            ClaimBatch::plan(&jobs, look.held, &mut timetable_cache, random::execution_id)
+            ClaimBatch::plan(&jobs, look.held, &mut timetable_cache, execution_id)
         };
         for job in &batch.unreadable {
             self.quarantine_job(job, report);
@@ -306,7 +306,7 @@ impl Planner {
         let due =
             with_timeout(QUERY_TIMEOUT, firing::next_due(&mut *connection, &except, now)).await?;
         connection.release();
-        let poll = POLL_INTERVAL.mul_f64(0.9 + 0.2 * random::fraction());
+        let poll = POLL_INTERVAL.mul_f64(0.9 + 0.2 * fastrand::f64());
         Ok(sleep_after_round(due, report, started.elapsed(), poll))
     }
 

@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Days, NaiveTime, TimeDelta, Utc};
+use sexton_engine::start_up::is_outage;
 use sexton_service::fault;
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_store::retention::{self, PrunedBatch, RetentionPolicy, RetentionTarget};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
-use crate::runner::is_outage;
 
 use turn::Turn;
 

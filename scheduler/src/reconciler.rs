@@ -6,7 +6,7 @@
 
 use std::slice;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sexton_broker::names::main_queue;
 use sexton_broker::{InspectError, Link};
@@ -16,7 +16,6 @@ use sexton_service::fault;
 use sexton_store::reconcile::{self, OverduePool};
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
 
@@ -73,7 +72,7 @@ impl Reconciler {
 
     /// Tickets that are overdue in a queue that moves are no news: there is a backlog.
     fn log_overdue(&self, overdue: &OverduePool, unpublished: u64, empty: bool) {
-        if unpublished > 0 && self.log_throttle.permits(std::time::Instant::now()) {
+        if unpublished > 0 && self.log_throttle.permits(Instant::now()) {
             tracing::warn!(
                 sexton_unaccounted_executions = overdue.tickets,
                 tickets.owed_again = unpublished,

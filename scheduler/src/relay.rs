@@ -14,9 +14,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use sexton_engine::outbox::PublishedTicket;
 use sexton_model::flow_control::{Destination, FULL_WINDOW, Response, shares};
 use sexton_model::id::ExecutionId;
 use sexton_model::log_throttle::LogThrottle;
@@ -26,11 +27,10 @@ use sexton_store::tickets::UnpublishedTicket;
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
 use crate::in_flight::{InFlightSend, InFlightSends};
-use crate::outbox::{Outbox, PublishedTicket, RefusedTicket, SendOutcome};
+use crate::outbox::{Outbox, RefusedTicket, SendOutcome};
 
 /// Tickets of one round.
 pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;
@@ -232,7 +232,7 @@ impl Relay {
 
     fn log_unreadable(&self, unreadable: &[(ExecutionId, StoreError)]) {
         if let Some((id, error)) = unreadable.first()
-            && self.log_throttle.permits(std::time::Instant::now())
+            && self.log_throttle.permits(Instant::now())
         {
             tracing::error!(
                 execution.id = %id,

@@ -9,26 +9,24 @@
 //! owed at once, and the relay is told.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use sexton_engine::lost_attempts::{self, MAX_BATCH_ATTEMPTS};
+use sexton_engine::parked_log::log_parked;
 use sexton_model::id::ExecutionId;
 use sexton_model::lease::{LeaseObserver, is_expired};
 use sexton_model::log_throttle::LogThrottle;
-use sexton_model::retry::{AttemptEnd, Decision, LOST, RetryPolicy, decide};
+use sexton_model::retry::RetryPolicy;
 use sexton_service::fault;
-use sexton_store::lost_attempts::{self, LossGrounds, LostAttempt};
+use sexton_store::lost_attempts::LossGrounds;
 use sexton_store::running_attempts::{self, LeaseRenewal, RunningAttempt};
 use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
-use crate::parked_log::log_parked;
-use crate::random;
 use crate::stopwatch::Stopwatch;
 
-/// Attempts of one statement that ends some.
-const MAX_BATCH_ATTEMPTS: usize = 500;
 /// Attempts of one statement that reads some.
 const MAX_PAGE_ATTEMPTS: usize = 5_000;
 /// Attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory. Those beyond are
@@ -87,11 +85,6 @@ impl Rescuer {
         Self { page: page.max(1), max_watched: max_watched.max(1), ..self }
     }
 
-    fn verdict(&self, overdue: &LostAttempt) -> Decision {
-        let policy = self.defaults.with(&overdue.retry);
-        decide(AttemptEnd::Lost, LOST, overdue.used, &policy, random::fraction())
-    }
-
     /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
     /// renewal for a whole lease.
     async fn observe_attempts(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), LoopError> {
@@ -117,7 +110,7 @@ impl Rescuer {
                 .zip(since)
                 .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
             unrenewed.extend(over.map(|(one, _)| one));
-            if full && self.log_throttle.permits(std::time::Instant::now()) {
+            if full && self.log_throttle.permits(Instant::now()) {
                 tracing::warn!(
                     "there are {} open attempts or more: those of later executions are not watched until others \
                      have ended; if their worker dies, they are tried again only then",
@@ -136,13 +129,12 @@ impl Rescuer {
         unrenewed: &[RunningAttempt],
         now: Now,
     ) -> Result<usize, LoopError> {
-        let which = LossGrounds::Unrenewed(unrenewed);
-        let finding = lost_attempts::find(&self.store, &which, MAX_BATCH_ATTEMPTS as i64);
-        let overdue = with_timeout(QUERY_TIMEOUT, finding).await?;
-        let verdicts: Vec<_> = overdue.iter().map(|one| (one.clone(), self.verdict(one))).collect();
-        let settling = lost_attempts::settle(&self.store, &which, &verdicts, now);
+        let grounds = LossGrounds::Unrenewed(unrenewed);
+        let finding = lost_attempts::find(&self.store, &grounds, &self.defaults);
+        let lost = with_timeout(QUERY_TIMEOUT, finding).await?;
+        let settling = lost_attempts::settle(&self.store, &grounds, lost, now);
         let ended = with_timeout(QUERY_TIMEOUT, settling).await?;
-        for one in overdue.iter().filter(|one| ended.contains(&one.execution_id)) {
+        for (one, _) in &ended {
             tracing::warn!(
                 execution.id = %one.execution_id,
                 attempt.number = one.attempt.get(),
@@ -156,7 +148,8 @@ impl Rescuer {
             fault::point("scheduler.rescued");
             self.relay.notify_one();
         }
-        log_parked(&self.store, &ended).await;
+        let ids: Vec<_> = ended.iter().map(|(one, _)| one.execution_id).collect();
+        log_parked(&self.store, &ids, QUERY_TIMEOUT).await;
         Ok(ended.len())
     }
 }

@@ -9,22 +9,21 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sexton_engine::jitter::jittered;
+use sexton_engine::start_up::is_outage;
 use sexton_model::log_throttle::LogThrottle;
 use sexton_service::health::{Heartbeat, Liveness};
 use sexton_service::outage::Reachability;
-use sexton_store::StoreError;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause};
-use crate::random;
 
 /// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
-/// The rest after a failure; varied by a half to either side, so that replicas do not come back at
-/// the same instant.
+/// The rest after a failure, before it is varied.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The runtime's timer is late by less than this.
@@ -162,13 +161,8 @@ impl LoopContext {
                 }
             }
         }
-        Pause::Exactly(FAILURE_PAUSE.mul_f64(0.5 + random::fraction()))
+        Pause::Exactly(jittered(FAILURE_PAUSE))
     }
-}
-
-/// Whether the database cannot be used at all, by anybody in this process.
-pub(crate) const fn is_outage(error: &StoreError) -> bool {
-    error.is_transient() || matches!(error, StoreError::Schema(_))
 }
 
 #[cfg(test)]

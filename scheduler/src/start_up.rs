@@ -1,12 +1,11 @@
-//! What must be true before any loop begins: the database answers, its schema fits, and the jobs of
-//! the environment are in it.
+//! What must be true before any loop begins: the database can be used, and the jobs of the environment are in it.
 //!
-//! The parts of a platform start in any order, so whatever somebody else will put right is waited
-//! for: an unreachable server, refused credentials, a pooler that drops settings, a schema that is still to be migrated. It is
-//! said once a minute, and `/readyz` says it all the while.
+//! An outage is waited for, logged once a minute, and shown in `/readyz` meanwhile.
 
 use std::time::Duration;
 
+use sexton_engine::jitter::jittered;
+use sexton_engine::start_up::{check_database, is_outage};
 use sexton_model::job::JobSpec;
 use sexton_service::fault;
 use sexton_service::outage::Reachability;
@@ -15,12 +14,10 @@ use sexton_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
 
 use crate::cron_jobs::{apply_all, format_problems};
-use crate::random;
-use crate::runner::is_outage;
 
-/// One try.
+/// For one try.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
-/// Between two tries, varied by a half to either side.
+/// Between two tries, before it is varied.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Why the scheduler cannot begin, whatever it waits for.
@@ -66,13 +63,12 @@ pub async fn start_up(
             Err(_) => database
                 .record_failure(&format_args!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
         }
-        sleep(RETRY_DELAY.mul_f64(0.5 + random::fraction())).await;
+        sleep(jittered(RETRY_DELAY)).await;
     }
 }
 
 async fn try_start(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
-    store.check_settings().await?;
-    store.check_schema().await?;
+    check_database(store).await?;
     apply_all(store, jobs, actor, None).await?;
     if !jobs.is_empty() {
         fault::point("scheduler.applied");

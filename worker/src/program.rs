@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use sexton_broker::{Endpoint, Namespace, PoolName};
 use sexton_model::pool::PoolNameError;
-use sexton_model::retry::RetryPolicy;
 use sexton_outbound::tls::TlsClient;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
@@ -172,12 +171,7 @@ fn options(
         lease: settings.lease,
         foreign_types: settings.foreign_types.clone(),
         mask: settings.mask.clone().map(Arc::new),
-        retry: RetryPolicy {
-            max_retries: service.retry.max_retries,
-            delay: service.retry.delay,
-            multiplier: service.retry.multiplier,
-            ..RetryPolicy::default()
-        },
+        retry: service.retry.clone(),
         instance: service.instance.clone(),
         state_dir: Some(settings.state_dir.clone()),
         ack_deadline: fault::test_override(ACK_DEADLINE, "ACK_DEADLINE_MS"),

@@ -24,7 +24,7 @@ mod unknown;
 pub use help::{help, markdown};
 pub use problem::{Problem, SettingsErrors};
 pub use programs::{
-    ConsoleSettings, FailedLimits, RetryDefaults, SchedulerSettings, ServiceSettings,
+    ConsoleSettings, FailedLimits, SchedulerSettings, ServiceSettings,
     WorkerSettings,
 };
 pub use rule::LogFormat;
