@@ -14,8 +14,8 @@ use sexton_store::notifications::Notification;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::background_loop::runner::LoopContext;
 use crate::planner::Planner;
-use crate::runner::LoopContext;
 
 /// Who wants to hear.
 #[derive(Clone, Debug)]

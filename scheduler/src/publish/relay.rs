@@ -28,9 +28,9 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex;
 
+use super::in_flight::{InFlightSend, InFlightSends};
+use super::outbox::{Outbox, RefusedTicket, SendOutcome};
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
-use crate::in_flight::{InFlightSend, InFlightSends};
-use crate::outbox::{Outbox, RefusedTicket, SendOutcome};
 
 /// Tickets of one round.
 pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;

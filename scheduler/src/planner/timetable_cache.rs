@@ -62,7 +62,7 @@ impl TimetableCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim_batch::test_jobs::job;
+    use crate::planner::claim_batch::test_jobs::job;
 
     fn of(timetable_cache: &mut TimetableCache, name: &str, expression: &str) -> Arc<Timetable> {
         let job = DueJob { name: name.to_owned(), ..job(1, expression) };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sexton_store::firing::NextDue;
 
-use crate::planner_report::PlannerReport;
+use super::report::PlannerReport;
 
 /// The sleep while the only jobs due are locked, mostly by another replica that is claiming them: a
 /// round just before found none that it could have.

@@ -19,7 +19,7 @@ use sexton_store::{Now, Store, waiters};
 use tokio::time::Instant;
 
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
-use crate::dispatch::Dispatch;
+use crate::publish::dispatch::Dispatch;
 
 /// Jobs that one round admits a waiter of.
 const MAX_BATCH_JOBS: i64 = 500;

@@ -13,7 +13,7 @@ use sexton_store::tickets::UnpublishedTicket;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
-use crate::outbox::{Outbox, SendOutcome};
+use super::outbox::{Outbox, SendOutcome};
 
 /// Sends that have begun and whose result nobody has collected.
 #[derive(Debug, Default)]

@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::outbox::{MAX_BATCH_DURATION, Outbox, SendOutcome};
-use crate::runner::LoopContext;
+use super::outbox::{MAX_BATCH_DURATION, Outbox, SendOutcome};
+use crate::background_loop::runner::LoopContext;
 
 /// Batches that wait.
 const MAX_QUEUED_BATCHES: usize = 16;

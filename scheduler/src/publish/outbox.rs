@@ -65,7 +65,13 @@ pub struct RefusedTicket {
 impl Outbox {
     /// `publisher` publishes through `link`.
     pub fn new(store: Store, link: Link, publisher: Publisher) -> Self {
-        Self { store, link, publisher, flow: Mutex::default(), log_throttle: LogThrottle::default() }
+        Self {
+            store,
+            link,
+            publisher,
+            flow: Mutex::default(),
+            log_throttle: LogThrottle::default(),
+        }
     }
 
     /// Which queues refused lately, in this process.

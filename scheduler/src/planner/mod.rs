@@ -17,6 +17,16 @@
 //! and claims again, or the new ones. A job that cannot be planned is set aside and named; its row
 //! is not touched. While the broker is away, claiming goes on and the debt stays in the rows.
 
+mod adaptive_batch;
+mod admission;
+mod claim_batch;
+pub mod cursors;
+mod execution_ids;
+mod next_wakeup;
+mod quarantine;
+mod report;
+mod timetable_cache;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -30,18 +40,17 @@ use sexton_store::{Now, Store, StoreError};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::adaptive_batch::AdaptiveBatch;
-use crate::admission::{Admissions, Round};
+use self::adaptive_batch::AdaptiveBatch;
+use self::admission::{Admissions, Round};
+use self::claim_batch::ClaimBatch;
+use self::execution_ids::execution_id;
+use self::next_wakeup::sleep_after_round;
+use self::quarantine::Quarantine;
+pub use self::report::PlannerReport;
+use self::report::log_jump;
+use self::timetable_cache::TimetableCache;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
-use crate::catch_up_hold;
-use crate::claim_batch::ClaimBatch;
-use crate::cursors;
-use crate::dispatch::Dispatch;
-use crate::execution_ids::execution_id;
-use crate::next_wakeup::sleep_after_round;
-pub use crate::planner_report::PlannerReport;
-use crate::quarantine::Quarantine;
-use crate::timetable_cache::TimetableCache;
+use crate::publish::dispatch::Dispatch;
 
 /// Jobs that one transaction claims; fewer where the database is too slow for so many.
 pub const MAX_BATCH_JOBS: usize = 1_000;
@@ -173,7 +182,7 @@ impl Planner {
         if due.jobs.is_empty() && due.paused.is_empty() {
             if look.wrote {
                 with_timeout(QUERY_TIMEOUT, transaction.commit()).await?;
-                look.noticed.iter().for_each(catch_up_hold::log_jump);
+                look.noticed.iter().for_each(log_jump);
             } else {
                 // Not only dropped: the rows of who is put off are somebody's who is about to end.
                 with_timeout(QUERY_TIMEOUT, transaction.rollback()).await?;
@@ -195,7 +204,7 @@ impl Planner {
             Ok(written) => {
                 connection.release();
                 due.paused.iter().for_each(log_paused);
-                look.noticed.iter().for_each(catch_up_hold::log_jump);
+                look.noticed.iter().for_each(log_jump);
                 self.batch_size.grow(jobs.len());
                 report.add(&written);
                 Ok(more)

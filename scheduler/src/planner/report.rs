@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use sexton_model::time_jump::TimeJump;
+use sexton_store::firing::ClockJump;
 
 /// What a round claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -78,5 +80,28 @@ impl PlannerReport {
                 self.claimed
             );
         }
+    }
+}
+
+/// Warns that catch-up is held, with what was seen and what to do: once, by the scheduler that noticed it.
+pub(crate) fn log_jump(noticed: &ClockJump) {
+    let jump_s = noticed.jump.by().num_seconds();
+    let remedy =
+        "sexton jobs catch-up --dry-run shows what is set aside; then --release or --discard";
+    match noticed.jump {
+        TimeJump::Forward(_) => tracing::warn!(
+            clock.last_seen = %noticed.last_seen,
+            clock.now = %noticed.now,
+            clock.jump_s = jump_s,
+            "catch-up is held: the database's time is {jump_s} s ahead of when a scheduler last saw it \
+             (a clock that was set, a backup, or an absence longer than CATCH_UP_HOLD_MS); {remedy}"
+        ),
+        TimeJump::Backward(_) => tracing::warn!(
+            clock.last_seen = %noticed.last_seen,
+            clock.now = %noticed.now,
+            clock.jump_s = -jump_s,
+            "catch-up is held: the database's time is {jump_s} s behind when a scheduler last saw it; \
+             {remedy}"
+        ),
     }
 }

@@ -19,7 +19,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::background_loop::{BackgroundLoop, LoopError, Pause};
+use super::{BackgroundLoop, LoopError, Pause};
 
 /// The longest rest, so that `/livez` can tell a resting loop from one that hangs.
 const MAX_PAUSE: Duration = Duration::from_mins(1);

@@ -12,7 +12,7 @@ use sexton_store::cursors::MovedCursor;
 use sexton_store::firing::{Claim, CursorUpdate, DueJob, GapCause, GapRow, UnreadableJob};
 use sexton_store::tickets::UnpublishedTicket;
 
-use crate::timetable_cache::TimetableCache;
+use super::timetable_cache::TimetableCache;
 
 /// Rows after which no further job is planned in the same transaction. One job adds at most about a
 /// thousand.

@@ -2,7 +2,9 @@
 //! rounds.
 //!
 //! A test steps a loop by calling [`BackgroundLoop::run_once`] with an instant of its choice; in production
-//! [`crate::runner`] calls it with `None`, the database's own clock.
+//! [`runner`] calls it with `None`, the database's own clock.
+
+pub mod runner;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -24,8 +24,8 @@ use sexton_store::timeout::with_timeout;
 use sexton_store::{Now, Store};
 use tokio::sync::Notify;
 
+use super::stopwatch::Stopwatch;
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
-use crate::stopwatch::Stopwatch;
 
 /// Attempts of one statement that reads some.
 const MAX_PAGE_ATTEMPTS: usize = 5_000;

@@ -2,6 +2,9 @@
 //!
 //! An outage is waited for, logged once a minute, and shown in `/readyz` meanwhile.
 
+pub mod cron_jobs;
+pub mod environment;
+
 use std::time::Duration;
 
 use sexton_engine::jitter::jittered;
@@ -13,7 +16,7 @@ use sexton_store::jobs::ApplyError;
 use sexton_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
 
-use crate::cron_jobs::{apply_all, format_problems};
+use self::cron_jobs::{apply_all, format_problems};
 
 /// For one try.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);

@@ -7,7 +7,7 @@ use sexton_model::job::JobSpec;
 use sexton_model::jobs_file::CRON_JOBS;
 use sexton_service::settings::{SchedulerSettings, SettingsErrors};
 
-use crate::cron_jobs;
+use super::cron_jobs;
 
 const PREFIX: &str = "SEXTON_SERVICE";
 
