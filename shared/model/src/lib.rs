@@ -39,7 +39,7 @@ pub mod retry;
 pub mod size;
 pub mod state;
 mod steps;
-mod suggest;
+pub mod suggest;
 pub mod sweep;
 pub mod ticket;
 pub mod time_jump;
