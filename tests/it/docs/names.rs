@@ -10,11 +10,12 @@ const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/guarantees.md", "docs/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
-const CRATES: [(&str, &str); 15] = [
+const CRATES: [(&str, &str); 16] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
     ("sexton_console", "console/src"),
+    ("sexton_engine", "shared/engine/src"),
     ("sexton_hostile", "tests/hostile/src"),
     ("sexton_model", "shared/model/src"),
     ("sexton_outbound", "shared/outbound/src"),
