@@ -26,7 +26,7 @@ use sexton_store::{Now, Store, StoreError};
 use uuid::Uuid;
 
 use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
-use crate::outbox::Outbox;
+use crate::publish::outbox::Outbox;
 
 /// Items that are selected at once.
 const MAX_SELECTED_ITEMS: i64 = 2_000;

@@ -1,57 +1,48 @@
-//! The scheduler: claims firings, publishes what is owed, and keeps PostgreSQL and RabbitMQ in step.
+//! The scheduler: claims firings, publishes tickets, and keeps PostgreSQL and RabbitMQ in step.
 //!
 //! Any number of replicas run side by side without a leader: each loop is safe to run anywhere at any
 //! time, because the rows decide and every statement repeats its condition.
 //!
-//! | loop | does |
-//! |---|---|
-//! | [`planner`] | claims the firings that are due |
-//! | [`relay`] | publishes the tickets that are still unpublished |
-//! | [`bulks`] | carries out what operators asked for of many executions at once |
-//! | [`rescuer`] | ends attempts whose worker vanished |
-//! | [`reconciler`] | owes again what the broker lost |
-//! | [`sweep`] | keeps the failed queue in step with the rows |
-//! | [`failure_aggregator`] | keeps the register of failures, and counts its groups |
-//! | [`cursors`] | computes cursors anew when the data of the zones is newer |
-//! | [`pruner`] | retention |
-//! | [`heartbeat`] | says that this process is there |
+//! | folder | loops | do |
+//! |---|---|---|
+//! | [`planner`] | [`planner`] | claims the firings that are due |
+//! | | [`cursors`](planner::cursors) | computes cursors anew when the data of the zones is newer |
+//! | [`publish`] | [`relay`](publish::relay) | publishes the tickets that are still unpublished |
+//! | [`maintenance`] | [`rescuer`](maintenance::rescuer) | ends attempts whose worker vanished |
+//! | | [`reconciler`](maintenance::reconciler) | publishes again what the broker lost |
+//! | | [`failure_aggregator`](maintenance::failure_aggregator) | keeps the register of failures, and counts its groups |
+//! | | [`pruner`](maintenance::pruner) | removes what is older than the retention |
+//! | | [`heartbeat`](maintenance::heartbeat) | says that this process is alive |
+//! | [`sweep`] | [`sweep`] | keeps the failed queue in step with the rows |
+//! | [`bulks`] | [`bulks`] | carries out what operators asked for of many executions at once |
 //!
 //! Every loop is a struct with `run_once`, which holds all behaviour ([`background_loop`]), and is run by one
-//! runner ([`runner`]) that waits for a timer, news or shutdown. Two tasks run beside the loops:
-//! [`dispatch`] publishes freshly claimed tickets, and [`notifications`] listens for news from the database.
-//! [`program`] puts them together.
+//! runner ([`background_loop::runner`]) that waits for a timer, news or shutdown. Two tasks run beside the loops:
+//! [`publish::dispatch`] publishes freshly claimed tickets, and [`notifications`] listens for news from the database.
+//! [`start_up`] comes before all of them, and [`program`] puts them together.
 
-mod adaptive_batch;
-mod admission;
 pub mod background_loop;
-mod broker;
 pub mod bulks;
-mod catch_up_hold;
-mod claim_batch;
-pub mod cron_jobs;
-pub mod cursors;
-pub mod dispatch;
-pub mod environment;
-pub mod failure_aggregator;
-pub mod heartbeat;
-mod in_flight;
-mod next_wakeup;
 pub mod notifications;
-pub mod outbox;
-mod parked_log;
 pub mod planner;
-mod planner_report;
 pub mod program;
-pub mod pruner;
-mod quarantine;
-mod random;
-pub mod reconciler;
-pub mod relay;
-pub mod rescuer;
-pub mod runner;
 pub mod start_up;
-pub mod stopwatch;
 pub mod sweep;
-mod timetable_cache;
 
-use sexton_service::throttle;
+/// What keeps rows and queues in order: lost attempts, lost tickets, the register of failures, retention.
+pub mod maintenance {
+    pub mod failure_aggregator;
+    pub mod heartbeat;
+    pub mod pruner;
+    pub mod reconciler;
+    pub mod rescuer;
+    pub mod stopwatch;
+}
+
+/// The way of every ticket out of this process.
+pub mod publish {
+    pub mod dispatch;
+    mod in_flight;
+    pub mod outbox;
+    pub mod relay;
+}

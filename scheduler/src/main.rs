@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use sexton_model::job::JobSpec;
-use sexton_scheduler::environment;
 use sexton_scheduler::program::run_scheduler;
+use sexton_scheduler::start_up::environment;
 use sexton_service::lifecycle::Signals;
 use sexton_service::settings::{Program, SchedulerSettings, process_environment};
 use sexton_service::{arguments, telemetry};

@@ -1,29 +1,21 @@
 //! News from the database: wakes the planner when jobs change, the relay when tickets are owed, and the
 //! bulks when one was asked for.
 //!
-//! A notification can be lost with its connection, so every loop also polls, and whenever this
-//! connection is made anew everybody looks for work once.
+//! When the connection is made anew, all of them look for work once.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
-use sexton_store::notifications::{Listener, Notification};
-use sexton_store::{Store, StoreError};
+use sexton_engine::jitter::jittered;
+use sexton_engine::notifications::{RECONNECT_DELAY, listen};
+use sexton_engine::start_up::is_outage;
+use sexton_store::Store;
+use sexton_store::notifications::Notification;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
+use crate::background_loop::runner::LoopContext;
 use crate::planner::Planner;
-use crate::random;
-use crate::runner::{LoopContext, is_outage};
-
-/// After so long without news the connection is made anew: the other side may be gone without a
-/// word.
-const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
-/// For connecting.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// Between two tries, varied by a half to either side.
-const RECONNECT_DELAY: Duration = Duration::from_secs(2);
 
 /// Who wants to hear.
 #[derive(Clone, Debug)]
@@ -46,7 +38,7 @@ impl NotificationListener {
             () = context.started.cancelled() => {}
         }
         loop {
-            let listening = self.listen(&store);
+            let listening = listen(&store, |news| self.wake_loops(news));
             let outcome = tokio::select! {
                 () = context.soft.cancelled() => return Ok(()),
                 outcome = listening => outcome,
@@ -59,24 +51,10 @@ impl NotificationListener {
                 }
                 tokio::select! {
                     () = context.soft.cancelled() => return Ok(()),
-                    () = sleep(RECONNECT_DELAY.mul_f64(0.5 + random::fraction())) => {}
+                    () = sleep(jittered(RECONNECT_DELAY)) => {}
                 }
             }
         }
-    }
-
-    /// One connection's life; ends well after a long silence.
-    async fn listen(&self, store: &Store) -> Result<(), StoreError> {
-        let Ok(connected) = timeout(CONNECT_TIMEOUT, Listener::connect(store)).await else {
-            tracing::debug!("the database does not answer; connecting begins anew");
-            return Ok(());
-        };
-        let mut listener = connected?;
-        self.wake_loops(None);
-        while let Ok(wakeup) = timeout(IDLE_TIMEOUT, listener.next()).await {
-            self.wake_loops(wakeup?);
-        }
-        Ok(())
     }
 
     fn wake_loops(&self, wakeup: Option<Notification>) {

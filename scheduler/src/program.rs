@@ -8,17 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sexton_broker::publish::DEFAULT_LANES;
-use sexton_broker::{Endpoint, Link, LinkSettings, Namespace, PoolName, Publisher, Timeouts};
+use sexton_broker::{
+    Endpoint, Link, LinkSettings, Namespace, PoolName, Publisher, Timeouts, TopologyError,
+};
+use sexton_engine::heartbeat::{Heartbeat, mark_stopped};
+use sexton_engine::link_readiness::mirror_link;
 use sexton_model::id::ProcessId;
 use sexton_model::job::JobSpec;
-use sexton_model::retry::RetryPolicy;
 use sexton_model::zone::tz_data_version;
 use sexton_service::clock;
-use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
+use sexton_service::health::{Condition, Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{ExitOutcome, Lifecycle, Signals};
 use sexton_service::outage::Reachability;
 use sexton_service::settings::{SchedulerSettings, ServiceSettings};
-use sexton_store::instances::{self, InstanceRegistration};
+use sexton_store::instances::InstanceRegistration;
 use sexton_store::retention::RetentionPolicy;
 use sexton_store::{Store, StoreOptions};
 use tokio::sync::Notify;
@@ -27,24 +30,23 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::background_loop::BackgroundLoop;
-use crate::broker;
+use crate::background_loop::runner::{LoopContext, run};
 use crate::bulks::Bulks;
-use crate::cursors::Cursors;
-use crate::dispatch::dispatch;
-use crate::failure_aggregator::FailureAggregator;
-use crate::heartbeat::InstanceHeartbeat;
+use crate::maintenance::failure_aggregator::FailureAggregator;
+use crate::maintenance::heartbeat::InstanceHeartbeat;
+use crate::maintenance::pruner::Pruner;
+use crate::maintenance::reconciler::Reconciler;
+use crate::maintenance::rescuer::Rescuer;
 use crate::notifications::NotificationListener;
-use crate::outbox::Outbox;
 use crate::planner::Planner;
-use crate::pruner::Pruner;
-use crate::reconciler::Reconciler;
-use crate::relay::Relay;
-use crate::rescuer::Rescuer;
-use crate::runner::{LoopContext, run};
+use crate::planner::cursors::Cursors;
+use crate::publish::dispatch::dispatch;
+use crate::publish::outbox::Outbox;
+use crate::publish::relay::Relay;
 use crate::start_up::{StartError, start_up};
 use crate::sweep::Sweep;
 
-/// For saying goodbye to the database, and for closing its connections.
+/// For closing the connections to the database.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs the scheduler until a signal or a breakdown. `jobs` are those of the environment.
@@ -67,7 +69,7 @@ pub async fn run_scheduler(
     let _health = HealthServer::start(service.health_addr, health).await?;
     let store = open_store(service)?;
     let link = Link::start(link_settings(service)?);
-    lifecycle.spawn("broker", broker::follow(link.clone(), condition, lifecycle.soft()));
+    lifecycle.spawn("broker", follow_link(link.clone(), condition, lifecycle.soft()));
     let context = LoopContext {
         started: CancellationToken::new(),
         soft: lifecycle.soft(),
@@ -76,16 +78,31 @@ pub async fn run_scheduler(
         database,
     };
     let registration = introduction(&service.instance, service.db_pool_size);
-    let instance_id = registration.id;
     let loops = Loops { lifecycle: &lifecycle, context, store: &store, link: &link };
-    loops.start(registration, jobs, readiness);
+    loops.start(registration.clone(), jobs, readiness);
     loops.spawn_all(&settings);
     let ended = lifecycle.run_until_stopped(signals).await;
-    // Best effort: a scheduler that is gone without a word is noticed by its silence.
-    let _ = timeout(CLOSE_TIMEOUT, instances::mark_stopped(&store, instance_id, None)).await;
+    mark_stopped(&store, &registration).await;
     link.close().await;
     let _ = timeout(CLOSE_TIMEOUT, store.close()).await;
     Ok(ended)
+}
+
+/// Shows the link in `/readyz` until the shutdown.
+///
+/// # Errors
+///
+/// [`TopologyError`], which ends the process: a queue exists with other arguments; the message says what to do.
+async fn follow_link(
+    link: Link,
+    condition: Condition,
+    soft: CancellationToken,
+) -> Result<(), TopologyError> {
+    tokio::select! {
+        () = soft.cancelled() => Ok(()),
+        error = link.failed() => Err(error),
+        never = mirror_link(&link, &condition) => match never {},
+    }
 }
 
 struct Loops<'a> {
@@ -100,10 +117,8 @@ impl Loops<'_> {
     fn start(&self, registration: InstanceRegistration, jobs: Vec<JobSpec>, readiness: Readiness) {
         let (store, link, context) = (self.store.clone(), self.link.clone(), self.context.clone());
         let name = registration.name.clone();
-        self.spawn(
-            InstanceHeartbeat::new(store.clone(), registration, readiness, link.clone()),
-            &Arc::default(),
-        );
+        let heartbeat = Heartbeat::new(store.clone(), registration, readiness, vec![link.clone()]);
+        self.spawn(InstanceHeartbeat(heartbeat), &Arc::default());
         self.lifecycle.spawn("start", async move {
             let actor = format!("scheduler {name}");
             let starting = async {
@@ -158,7 +173,7 @@ impl Loops<'_> {
         self.spawn(FailureAggregator::new(store.clone()), &Arc::default());
         let quiet = Arc::default();
         self.spawn(
-            Rescuer::new(store.clone(), retry_defaults(service), Arc::clone(&unpublished)),
+            Rescuer::new(store.clone(), service.retry.clone(), Arc::clone(&unpublished)),
             &quiet,
         );
         let quiet = Arc::default();
@@ -194,15 +209,6 @@ fn link_settings(service: &ServiceSettings) -> anyhow::Result<LinkSettings> {
         pools: vec![PoolName::default_pool()],
         timeouts: Timeouts::default(),
     })
-}
-
-fn retry_defaults(service: &ServiceSettings) -> RetryPolicy {
-    RetryPolicy {
-        max_retries: service.retry.max_retries,
-        delay: service.retry.delay,
-        multiplier: service.retry.multiplier,
-        ..RetryPolicy::default()
-    }
 }
 
 fn introduction(instance: &str, db_pool_size: u32) -> InstanceRegistration {

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use sexton_broker::publications;
+use sexton_engine::outbox;
 use sexton_model::result::check;
 use sexton_model::retry::{Decision, decide};
 use sexton_model::state::State;
@@ -154,8 +154,7 @@ fn settlement(
 ) -> Settlement {
     let policy = context.policy(opened);
     let class = attempt_outcome.error.as_ref().map_or("", |(class, _)| class.as_str());
-    let verdict =
-        decide(attempt_outcome.ending, class, opened.used, &policy, Context::random_fraction());
+    let verdict = decide(attempt_outcome.ending, class, opened.used, &policy, fastrand::f64());
     let final_part = recorder.final_part();
     Settlement {
         fence: held(opened),
@@ -269,21 +268,12 @@ async fn wait_for_process_end(context: &Context) {
 
 /// Publishes a ticket that a row owes, and marks it. Failing leaves the debt to the relay.
 pub(crate) async fn publish(context: &Context, unpublished: &UnpublishedTicket) {
-    let publication = publications::ticket(
-        &context.namespace,
-        &unpublished.pool,
-        unpublished.state,
-        unpublished.due_in.to_std().unwrap_or_default(),
-        &unpublished.ticket,
-        unpublished.parked.as_ref(),
-        clock::now(),
-    );
+    let publication = outbox::publication(&context.namespace, unpublished, clock::now());
     match context.publish(publication).await {
         Ok(()) => {
             fault::point("worker.published");
             // Unmarked, it is published once more, which harms nobody.
-            let _ =
-                context.write_batcher.mark(unpublished.ticket.execution_id, unpublished.rev).await;
+            let _ = context.write_batcher.mark(outbox::published(unpublished)).await;
         }
         Err(error) => tracing::debug!(
             execution.id = %unpublished.ticket.execution_id,

@@ -79,11 +79,4 @@ impl Context {
     pub(crate) fn new_token() -> OpenToken {
         OpenToken::new(Uuid::new_v4())
     }
-
-    /// Uniform in [0, 1), for jitter.
-    pub(crate) fn random_fraction() -> f64 {
-        // The upper 48 bits: those before the version are all random.
-        let bits = (Uuid::new_v4().as_u128() >> 80) as f64;
-        bits / (1_u64 << 48) as f64
-    }
 }

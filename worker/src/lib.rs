@@ -40,7 +40,6 @@ pub mod tasks;
 #[cfg(test)]
 mod test_support;
 pub mod testing;
-mod tls;
 pub mod worker;
 mod write_batcher;
 

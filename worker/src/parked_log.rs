@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sexton_engine::parked_log::log_parked;
 use sexton_model::id::ExecutionId;
-use sexton_service::parked_task;
 use sexton_store::Store;
-use sexton_store::parked_messages::read_notices;
-use sexton_store::timeout::with_timeout;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -78,27 +76,11 @@ async fn run(
             }
             () = stopping.cancelled() => return,
         }
-        log_batch(&store, &ids).await;
+        log_parked(&store, &ids, QUERY_TIMEOUT).await;
         ids.clear();
         let more = dropped.swap(0, Ordering::Relaxed);
         if more > 0 {
             tracing::error!("{more} more executions are parked; `sexton failed list` shows them");
-        }
-    }
-}
-
-/// Tells of each as its row has it. If the rows cannot be read, it says no more than which.
-async fn log_batch(store: &Store, ids: &[ExecutionId]) {
-    match with_timeout(QUERY_TIMEOUT, read_notices(store, ids)).await {
-        // Fewer: requeued already, they wait for nobody.
-        Ok(tasks) => tasks.iter().for_each(parked_task::log_parked),
-        Err(error) => {
-            for id in ids {
-                tracing::error!(
-                    execution.id = %id,
-                    "execution {id} is parked; its row cannot be read now: {error}"
-                );
-            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use sexton_broker::{Endpoint, Namespace, PoolName};
 use sexton_model::pool::PoolNameError;
-use sexton_model::retry::RetryPolicy;
+use sexton_outbound::tls::TlsClient;
 use sexton_service::health::{Health, HealthServer, Liveness, Readiness};
 use sexton_service::lifecycle::{Lifecycle, Signals};
 use sexton_service::settings::WorkerSettings;
@@ -116,7 +116,7 @@ fn tasks(
         "WORKER_TASKS is not set: it names the task catalogue, without which a worker runs nothing"
     );
     let clock: WallClock = Arc::new(clock::now);
-    let secrets = SecretSource::new(std::env::vars_os());
+    let (secrets, tls) = (SecretSource::new(std::env::vars_os()), TlsClient::default());
     let command = CommandHost::new(
         GuardProgram::current_executable(),
         std::env::vars_os(),
@@ -125,8 +125,8 @@ fn tasks(
     let database = TaskDatabase::open(&database(settings, " tasks", settings.slots), store)?;
     let hosts = Hosts {
         command: Arc::new(command),
-        http: Arc::new(HttpHost::new(secrets.clone(), Arc::clone(&clock))),
-        email: Arc::new(EmailHost::new(secrets, Arc::clone(&clock))),
+        http: Arc::new(HttpHost::new(secrets.clone(), Arc::clone(&clock), tls.clone())),
+        email: Arc::new(EmailHost::new(secrets, Arc::clone(&clock), tls)),
         database: database.clone(),
     };
     let mut tasks = catalogue
@@ -171,12 +171,7 @@ fn options(
         lease: settings.lease,
         foreign_types: settings.foreign_types.clone(),
         mask: settings.mask.clone().map(Arc::new),
-        retry: RetryPolicy {
-            max_retries: service.retry.max_retries,
-            delay: service.retry.delay,
-            multiplier: service.retry.multiplier,
-            ..RetryPolicy::default()
-        },
+        retry: service.retry.clone(),
         instance: service.instance.clone(),
         state_dir: Some(settings.state_dir.clone()),
         ack_deadline: fault::test_override(ACK_DEADLINE, "ACK_DEADLINE_MS"),

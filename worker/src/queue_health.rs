@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use sexton_broker::{PublishError, Publisher};
+use sexton_model::log_throttle::LogThrottle;
 use sexton_service::clock;
 use sexton_service::health::Readiness;
-use sexton_service::throttle::Throttle;
-use tokio::time::Instant;
 
 /// Queues that are remembered; a worker has eleven for each of its pools.
 const MAX_QUEUES: usize = 200;
@@ -29,7 +29,7 @@ struct QueueRefusals {
     /// That it has not taken since it last took one.
     messages: u64,
     logged: bool,
-    throttle: Throttle,
+    throttle: LogThrottle,
 }
 
 impl QueueHealth {

@@ -1,6 +1,5 @@
 //! The worker, put together: links, journal, slots, pulse.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,15 +8,17 @@ use sexton_broker::{
     Endpoint, Link, LinkSettings, LinkState, Namespace, PoolName, Publisher, SlotConsumer,
     Timeouts, TopologyError, names,
 };
+use sexton_engine::heartbeat::Heartbeat;
+use sexton_engine::link_readiness::mirror_link;
+use sexton_engine::start_up::wait_for_database;
 use sexton_model::foreign::TypePatterns;
 use sexton_model::id::ProcessId;
 use sexton_model::retry::RetryPolicy;
 use sexton_service::clock;
-use sexton_service::health::{Condition, Liveness, Readiness};
+use sexton_service::health::{Liveness, Readiness};
 use sexton_service::lifecycle::Lifecycle;
 use sexton_service::outage::Reachability;
 use sexton_store::instances::InstanceRegistration;
-use sexton_store::timeout::with_timeout;
 use sexton_store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
@@ -37,10 +38,8 @@ use crate::write_batcher::{WriteBatcher, Writer};
 
 /// Lanes for publishing: what workers publish is little beside what they run.
 const PUBLISHER_LANES: usize = 1;
-/// Between two tries to reach the database at the start.
+/// Between two tries to introduce the worker.
 const START_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// For one of them.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a ticket stays unacknowledged before the slot gives up consuming for the rest of its
 /// task. Brokers take a consumer that holds a delivery for half an hour for dead.
@@ -126,8 +125,10 @@ pub async fn run(
     let broker_condition = readiness.condition("broker", clock::now());
     // Without it nothing can be parked or sent to wait, and retries are left to the relay.
     let publishing_condition = readiness.condition("broker, to publish", clock::now());
-    if !wait_for_database(&options.store, &database, lifecycle).await? {
-        return Ok(());
+    let stop = lifecycle.soft();
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        reached = wait_for_database(&options.store, &database) => reached?,
     }
     let link = |what: &str| {
         Link::start(LinkSettings {
@@ -144,7 +145,7 @@ pub async fn run(
     let lock = instance_lock.as_ref().map(InstanceLock::lock);
     let context =
         Arc::new(context(&options, &publishing, Gate::new(database), readiness, lock, lifecycle));
-    let links = [consuming.clone(), publishing.clone()];
+    let links = vec![consuming.clone(), publishing.clone()];
     let mut heartbeat = heartbeat(&options, &context, instance_lock, readiness, links);
     if !wait_until_introduced(&mut heartbeat, lifecycle).await? {
         return Ok(());
@@ -153,8 +154,6 @@ pub async fn run(
     tokio::spawn(listen(Arc::clone(&context)));
     let streaming = context.streaming.clone();
     tokio::spawn(streaming.run(options.store.clone(), context.gate.clone()));
-    tokio::spawn(report_link(consuming.state(), broker_condition));
-    tokio::spawn(report_link(publishing.state(), publishing_condition));
     let (slots, consumer_liveness) = start_slots(&options, &context, &consuming);
     tokio::spawn(consumer_liveness.report(
         Arc::clone(&context),
@@ -176,44 +175,12 @@ pub async fn run(
         }
         error = consuming.failed() => return Err(error.into()),
         error = publishing.failed() => return Err(error.into()),
+        never = mirror_link(&consuming, &broker_condition) => match never {},
+        never = mirror_link(&publishing, &publishing_condition) => match never {},
     }
     consuming.close().await;
     publishing.close().await;
     Ok(())
-}
-
-/// Waits until the database answers and has this version's schema; `false`: it was told to stop.
-async fn wait_for_database(
-    store: &Store,
-    database: &Reachability,
-    lifecycle: &Lifecycle,
-) -> Result<bool, StoreError> {
-    let stop = lifecycle.soft();
-    loop {
-        let checked = tokio::select! {
-            () = stop.cancelled() => return Ok(false),
-            checked = with_timeout(START_TIMEOUT, check(store)) => checked,
-        };
-        match checked {
-            Ok(()) => {
-                database.record_success();
-                return Ok(true);
-            }
-            Err(error) if error.is_transient() || matches!(error, StoreError::Schema(_)) => {
-                database.record_failure(&error);
-            }
-            Err(error) => return Err(error),
-        }
-        tokio::select! {
-            () = stop.cancelled() => return Ok(false),
-            () = tokio::time::sleep(START_RETRY_INTERVAL) => {}
-        }
-    }
-}
-
-async fn check(store: &Store) -> Result<(), StoreError> {
-    store.check_settings().await?;
-    store.check_schema().await
 }
 
 /// Introduces the worker, as often as it takes; `false`: it was told to stop.
@@ -287,29 +254,29 @@ fn heartbeat(
     context: &Arc<Context>,
     instance_lock: Option<InstanceLock>,
     readiness: &Readiness,
-    links: [Link; 2],
+    links: Vec<Link>,
 ) -> InstanceHeartbeat {
+    let registration = InstanceRegistration {
+        id: context.writer.worker,
+        kind: "worker",
+        name: options.instance.clone(),
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION"),
+        tz_version: None,
+        pools: options.pools.iter().map(|(pool, _)| pool.to_string()).collect(),
+        pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
+        slots: options.slots(),
+        instance_lock: None,
+        // And the one that listens, which the store's do not count, and the journal's.
+        db_connections: context.store.connections() + 2,
+    };
+    let store = context.store.clone();
     InstanceHeartbeat {
         context: Arc::clone(context),
-        registration: InstanceRegistration {
-            id: context.writer.worker,
-            kind: "worker",
-            name: options.instance.clone(),
-            pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION"),
-            tz_version: None,
-            pools: options.pools.iter().map(|(pool, _)| pool.to_string()).collect(),
-            pool_slots: Some(options.pools.iter().map(|(_, slots)| *slots as i32).collect()),
-            slots: options.slots(),
-            instance_lock: None,
-            // And the one that listens, which the store's do not count, and the journal's.
-            db_connections: context.store.connections() + 2,
-        },
+        heartbeat: Heartbeat::new(store, registration, readiness.clone(), links),
         offers: options.tasks.schemas(),
         beats: 0,
         instance_lock,
-        readiness: readiness.clone(),
-        links,
         has_predecessors_to_settle: false,
     }
 }
@@ -343,25 +310,4 @@ fn start_slots(
 
 fn context_pools(options: &WorkerOptions) -> Vec<String> {
     options.pools.iter().map(|(pool, slots)| format!("{pool}:{slots}")).collect()
-}
-
-/// Shows the link in the readiness; the link itself logs.
-async fn report_link(
-    mut state: watch::Receiver<LinkState>,
-    broker_condition: Condition,
-) -> Infallible {
-    loop {
-        match &*state.borrow_and_update() {
-            LinkState::Up { .. } => broker_condition.ready(clock::now()),
-            LinkState::Down { reason } => {
-                broker_condition
-                    .not_ready(reason.as_deref().unwrap_or("not connected yet"), clock::now());
-            }
-            LinkState::Fatal(error) => broker_condition.not_ready(&error.to_string(), clock::now()),
-            LinkState::Closed => broker_condition.not_ready("closed", clock::now()),
-        }
-        if state.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use sexton_broker::frame_filter::PropertiesFlaw;
 use sexton_broker::names::is_main_queue;
 use sexton_broker::{FailedQueue, ParkedMessage, publish};
+use sexton_engine::parked_log::log_parked;
 use sexton_model::id::{AttemptNumber, ExecutionId};
 use sexton_model::incident::IncidentKind;
 use sexton_model::sweep::{KnownRow, MessageAttempt, SweepDecision, judge_batch};
@@ -25,7 +26,6 @@ use tokio::time::Instant;
 use super::pass::{Pass, copy_error};
 use super::unknown_messages;
 use crate::background_loop::{LoopError, QUERY_TIMEOUT};
-use crate::parked_log::log_parked;
 
 /// Messages of a batch: as many as are copied in their order.
 pub(super) const MAX_BATCH_MESSAGES: usize = publish::MAX_ORDERED_BATCH;
@@ -195,7 +195,7 @@ impl Pass<'_> {
         self.tally.failed += u64::from(failed);
         if failed {
             fault::point("scheduler.sweep_failed");
-            log_parked(store, &[id]).await;
+            log_parked(store, &[id], QUERY_TIMEOUT).await;
         }
         Ok(())
     }

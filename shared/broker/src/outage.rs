@@ -2,12 +2,9 @@
 //!
 //! A broker that is away for ten minutes makes about a dozen log lines, however often it is tried.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::Instant;
-
-/// The shortest time between two lines about the same outage.
-const LOG_INTERVAL: Duration = Duration::from_mins(1);
+use sexton_model::log_throttle::LogThrottle;
 
 /// Remembers whether something is down and when that was last said.
 #[derive(Debug, Default)]
@@ -18,7 +15,7 @@ pub(crate) struct Outage {
 #[derive(Debug)]
 struct Down {
     since: Instant,
-    last_logged: Instant,
+    throttle: LogThrottle,
 }
 
 /// Whether a failure is worth a line.
@@ -37,11 +34,11 @@ impl Outage {
     pub(crate) fn record_failure(&mut self, now: Instant) -> LogDecision {
         match &mut self.down {
             None => {
-                self.down = Some(Down { since: now, last_logged: now });
+                let down = self.down.insert(Down { since: now, throttle: LogThrottle::default() });
+                down.throttle.permits(now);
                 LogDecision::First
             }
-            Some(down) if now.duration_since(down.last_logged) >= LOG_INTERVAL => {
-                down.last_logged = now;
+            Some(down) if down.throttle.permits(now) => {
                 LogDecision::Still(now.duration_since(down.since))
             }
             Some(_) => LogDecision::Nothing,

@@ -247,7 +247,7 @@ impl SlotConsumer {
     }
 
     fn set_attached(&mut self, attached: Attached) {
-        if let Some(down) = self.outage.record_recovery(Instant::now()) {
+        if let Some(down) = self.outage.record_recovery(Instant::now().into_std()) {
             let (queue, down_s) = (&self.queue, down.as_secs_f64());
             tracing::info!(queue.name = queue, down_s, "consuming again");
         }
@@ -270,7 +270,7 @@ impl SlotConsumer {
             return;
         }
         let queue = &self.queue;
-        match self.outage.record_failure(now) {
+        match self.outage.record_failure(now.into_std()) {
             LogDecision::First => {
                 tracing::warn!(queue.name = queue, "the consumer has ended: {reason}; rebuilding");
             }

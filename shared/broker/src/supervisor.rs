@@ -108,7 +108,8 @@ async fn serve(shared: &Shared, connection: Arc<Connection>, generation: u64) ->
 
 fn log_connected(shared: &Shared, outage: &mut Outage, generation: u64) {
     let LinkSettings { endpoint, name, .. } = &shared.settings;
-    let down_s = outage.record_recovery(Instant::now()).map_or(0.0, |down| down.as_secs_f64());
+    let down_s =
+        outage.record_recovery(Instant::now().into_std()).map_or(0.0, |down| down.as_secs_f64());
     tracing::info!(
         link.name = name,
         link.generation = generation,
@@ -120,7 +121,7 @@ fn log_connected(shared: &Shared, outage: &mut Outage, generation: u64) {
 fn report_disconnected(shared: &Shared, outage: &mut Outage, failure: &str) {
     let name = &shared.settings.name;
     shared.set_state(LinkState::Down { reason: Some(failure.to_owned()) });
-    match outage.record_failure(Instant::now()) {
+    match outage.record_failure(Instant::now().into_std()) {
         LogDecision::First => {
             tracing::warn!(link.name = name, "no connection to the broker: {failure}");
         }

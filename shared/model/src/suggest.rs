@@ -1,50 +1,33 @@
 //! The nearest known words to a misspelt one.
 
+use strsim::osa_distance;
+
 /// Longer words are not compared: nothing that is known has so long a name.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The known word most similar to `word`; `None` if nothing is near.
-pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let letters = letters(word)?;
+/// The known word that is nearest to `word`; `None` if none is near enough to be a misspelling.
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     known
-        .iter()
-        .map(|candidate| (distance(&letters, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= max_distance(&letters, candidate))
+        .into_iter()
+        .filter_map(|candidate| Some((nearness(word, candidate)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// How far `word` is from `candidate`; `None` if nobody would take one for the other.
+/// The letters to insert, remove, exchange or swap with their neighbour to make `candidate` of `word`; `None` if they
+/// are too many for a misspelling. Case makes no difference, nor that between `-`, `_` and a blank.
 pub(crate) fn nearness(word: &str, candidate: &str) -> Option<usize> {
-    let letters = letters(word)?;
-    let distance = distance(&letters, candidate);
-    (distance <= max_distance(&letters, candidate)).then_some(distance)
-}
-
-fn letters(word: &str) -> Option<Vec<char>> {
-    let letters: Vec<char> = word.chars().take(MAX_WORD_CHARS + 1).collect();
-    (letters.len() <= MAX_WORD_CHARS).then_some(letters)
-}
-
-fn max_distance(word: &[char], candidate: &str) -> usize {
-    (word.len().max(candidate.len()) / 3).max(1)
-}
-
-/// Insertions, deletions and substitutions between the two. Case, `-`, `_` and blanks make no
-/// difference.
-fn distance(word: &[char], candidate: &str) -> usize {
-    let plain = |c: char| if matches!(c, '-' | ' ') { '_' } else { c.to_ascii_lowercase() };
-    let candidate: Vec<char> = candidate.chars().map(plain).collect();
-    let mut row: Vec<usize> = (0..=candidate.len()).collect();
-    for (i, &c) in word.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, &other) in candidate.iter().enumerate() {
-            let substituted = diagonal + usize::from(plain(c) != other);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
-        }
+    if word.chars().nth(MAX_WORD_CHARS).is_some() {
+        return None;
     }
-    row[candidate.len()]
+    let (word, candidate) = (plain(word), plain(candidate));
+    let max_distance = (word.chars().count().max(candidate.len()) / 3).max(1);
+    Some(osa_distance(&word, &candidate)).filter(|distance| *distance <= max_distance)
+}
+
+fn plain(text: &str) -> String {
+    let plain = |c: char| if matches!(c, '-' | ' ') { '_' } else { c.to_ascii_lowercase() };
+    text.chars().map(plain).collect()
 }
 
 #[cfg(test)]
@@ -60,11 +43,12 @@ mod tests {
             ("lock-key", Some("lock_key")),
             ("lockKey", Some("lock_key")),
             ("tasks", Some("task")),
+            ("shcedule", Some("schedule")),
             ("colour", None),
             ("", None),
         ] {
-            assert_eq!(nearest(word, &known), expected, "{word}");
+            assert_eq!(nearest(word, known), expected, "{word}");
         }
-        assert_eq!(nearest(&"task".repeat(1_000), &known), None);
+        assert_eq!(nearest(&"task".repeat(1_000), known), None);
     }
 }

@@ -7,8 +7,6 @@
 //! - [`lifecycle`]: soft and hard shutdown, and an exit status that tells a stop from a breakdown.
 //! - [`health`]: `/livez` and `/readyz`.
 //! - [`outage`]: an unreachable server is said once, once a minute, and once when it is back.
-//! - [`throttle`]: a complaint is logged at once, and then once a minute.
-//! - [`parked_task`]: what is said of a parked task.
 //! - [`clock`]: the only place that reads the wall clock.
 //!
 //! It knows neither PostgreSQL nor RabbitMQ nor what a job is.
@@ -19,7 +17,5 @@ pub mod fault;
 pub mod health;
 pub mod lifecycle;
 pub mod outage;
-pub mod parked_task;
 pub mod settings;
 pub mod telemetry;
-pub mod throttle;

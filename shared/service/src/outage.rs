@@ -6,15 +6,13 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::time::Instant;
+use sexton_model::log_throttle::LogThrottle;
 
 use crate::clock;
 use crate::health::Condition;
 
-/// Between two lines about the same outage.
-const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// Characters of an error that are repeated.
 const MAX_ERROR_CHARACTERS: usize = 500;
 
@@ -25,7 +23,8 @@ pub struct Outage {
     since: Option<Instant>,
     failures: u64,
     failure_logged: bool,
-    last_logged: Option<Instant>,
+    /// Also across outages: a server that comes and goes each second is logged once a minute.
+    throttle: LogThrottle,
 }
 
 /// A line that is worth logging.
@@ -82,8 +81,9 @@ impl fmt::Display for OutageEvent {
 
 impl Outage {
     /// No outage yet. `server` is a word such as `database`.
-    pub const fn new(server: &'static str) -> Self {
-        Self { server, since: None, failures: 0, failure_logged: false, last_logged: None }
+    pub fn new(server: &'static str) -> Self {
+        let throttle = LogThrottle::default();
+        Self { server, since: None, failures: 0, failure_logged: false, throttle }
     }
 
     /// A try failed.
@@ -94,13 +94,9 @@ impl Outage {
     ) -> Option<OutageEvent> {
         let since = *self.since.get_or_insert(now);
         self.failures += 1;
-        // Also across outages: a server that comes and goes each second is said once a minute.
-        let recently =
-            self.last_logged.is_some_and(|last| now.saturating_duration_since(last) < LOG_INTERVAL);
-        if recently {
+        if !self.throttle.permits(now) {
             return None;
         }
-        self.last_logged = Some(now);
         let error = error.to_string().chars().take(MAX_ERROR_CHARACTERS).collect();
         let began = self.failures == 1;
         self.failure_logged = true;

@@ -24,15 +24,12 @@ mod unknown;
 pub use help::{help, markdown};
 pub use problem::{Problem, SettingsErrors};
 pub use programs::{
-    ConsoleSettings, FailedLimits, RetryDefaults, SchedulerSettings, ServiceSettings,
-    WorkerSettings,
+    ConsoleSettings, FailedLimits, SchedulerSettings, ServiceSettings, WorkerSettings,
 };
 pub use rule::LogFormat;
 pub use server_url::{ServerKind, ServerUrl, ServerUrlError};
 pub use setting::Program;
 pub use unknown::unknown_setting_reason;
-
-pub(crate) use unknown::nearest;
 
 /// Whether `name` is that of a setting, of whichever program.
 pub fn is_setting(name: &str) -> bool {

@@ -5,10 +5,11 @@
 
 use std::io::IsTerminal as _;
 
+use sexton_model::suggest::nearest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::settings::{LogFormat, nearest};
+use crate::settings::LogFormat;
 
 /// Libraries that tell what only their authors want to know; lapin also puts the bodies of returned
 /// messages, and so params, into its warnings. A filter that names them overrules this.
@@ -64,7 +65,7 @@ impl LogFilter {
             if LEVELS.contains(&lower.as_str()) {
                 continue;
             }
-            if let Some(suggestion) = nearest(&lower, LEVELS.into_iter()) {
+            if let Some(suggestion) = nearest(&lower, LEVELS) {
                 return Err(LogFilterError::Level { word: word.to_owned(), suggestion });
             }
             if !word.contains(['=', '[']) && !word.chars().all(is_target_character) {

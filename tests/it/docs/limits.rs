@@ -11,6 +11,8 @@ use sexton_model::rate;
 use sexton_model::result::{MAX_RESULT_BYTES, MAX_RESULT_DEPTH};
 use sexton_model::retry::RetryPolicy;
 use sexton_model::{cron, pool, ticket};
+use sexton_outbound::http::RETRY_AFTER_MAX;
+use sexton_outbound::mail::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
 use sexton_store::retention::OWN_KEY_RETENTION_DAYS;
 use sexton_worker::catalogue::{
     COMMAND_MAX_WORDS, CPU_TIME, EMAIL_TIMEOUT_DEFAULT, GRACE_MAX, HEADERS_MAX,
@@ -19,8 +21,6 @@ use sexton_worker::catalogue::{
     format_size,
 };
 use sexton_worker::command::INHERITED_VARIABLES;
-use sexton_worker::email::{BODY_MAX_BYTES, RECIPIENTS_MAX, SUBJECT_MAX_BYTES};
-use sexton_worker::http::RETRY_AFTER_MAX;
 use sexton_worker::output::OutputLimits;
 use sexton_worker::secret::SECRET_MAX_BYTES;
 

@@ -10,14 +10,16 @@ const DOCUMENTS_NAMING_TESTS: [&str; 3] =
     ["docs/reference/guarantee-tests.md", "docs/operations/servers.md", "tests/README.md"];
 
 /// Where a path of a test begins, and the folder of its modules.
-const CRATES: [(&str, &str); 15] = [
+const CRATES: [(&str, &str); 17] = [
     ("it", "tests/it"),
     ("servers", "tests/servers/tests"),
     ("sexton_broker", "shared/broker/src"),
     ("sexton_console", "console/src"),
+    ("sexton_engine", "shared/engine/src"),
     ("sexton_hostile", "tests/hostile/src"),
     ("sexton_model", "shared/model/src"),
     ("sexton_operations", "shared/operations/src"),
+    ("sexton_outbound", "shared/outbound/src"),
     ("sexton_peers", "tests/peers/src"),
     ("sexton_scheduler", "scheduler/src"),
     ("sexton_servers", "tests/servers/src"),

@@ -26,7 +26,7 @@ use sexton_model::id::{ExecutionId, JobId};
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
 use sexton_scheduler::bulks::{Bulks, BulksReport};
-use sexton_scheduler::outbox::Outbox;
+use sexton_scheduler::publish::outbox::Outbox;
 use sexton_store::bulk::{self, Bulk, BulkSelector, NewBulk};
 use sexton_store::operator::AuditContext;
 use sexton_store::{Now, Store};

@@ -32,7 +32,8 @@ async fn two_planners_at_once_claim_each_firing_once() {
     due_jobs(&f, 3_000).await;
     let barrier = Arc::new(Barrier::new(2));
     let run = async |name: &str| {
-        let (dispatch, _dispatcher) = sexton_scheduler::dispatch::dispatch(Arc::clone(&f.outbox));
+        let (dispatch, _dispatcher) =
+            sexton_scheduler::publish::dispatch::dispatch(Arc::clone(&f.outbox));
         let planner = Planner::new(f.db.other_store().unwrap(), dispatch, name);
         barrier.wait().await;
         planner.run_once(now(0)).await.unwrap().claimed
@@ -122,8 +123,9 @@ async fn claiming_continues_without_a_broker_and_the_rows_keep_their_unpublished
     );
     let back = Fixture::new().await;
     let publisher = sexton_broker::Publisher::start(&back.link, 1);
-    let outbox = sexton_scheduler::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
-    let relay = sexton_scheduler::relay::Relay::new(f.store(), Arc::new(outbox));
+    let outbox =
+        sexton_scheduler::publish::outbox::Outbox::new(f.store(), back.link.clone(), publisher);
+    let relay = sexton_scheduler::publish::relay::Relay::new(f.store(), Arc::new(outbox));
     let relay = relay.confirm_wait(PATIENCE);
     assert_eq!(relay.run_once(now(61)).await.unwrap().marked, 20);
     assert_eq!(back.tickets().await.len(), 20);

@@ -9,7 +9,7 @@ use serde_json::json;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::BackgroundLoop;
-use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
+use sexton_scheduler::maintenance::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::exclusive_lock::{ExclusiveLock, ExclusiveTask};
 use sexton_store::retention::RetentionPolicy;
 use sexton_tests::factory::NewExecution;

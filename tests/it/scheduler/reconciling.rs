@@ -6,7 +6,7 @@ use lapin::options::QueueDeleteOptions;
 use sexton_model::id::ExecutionId;
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::BackgroundLoop;
-use sexton_scheduler::reconciler::Reconciler;
+use sexton_scheduler::maintenance::reconciler::Reconciler;
 use sexton_tests::factory::NewExecution;
 
 use super::{Fixture, at, now, ticket_of};

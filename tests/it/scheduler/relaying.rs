@@ -7,7 +7,7 @@ use lapin::types::{AMQPValue, FieldTable};
 use sexton_broker::{Endpoint, Link, LinkSettings, PoolName, Timeouts};
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::{BackgroundLoop, Pause};
-use sexton_scheduler::relay::MAX_BATCH_TICKETS;
+use sexton_scheduler::publish::relay::MAX_BATCH_TICKETS;
 use sexton_store::relay::mark_published;
 use sexton_tests::factory::{NewExecution, NewJob};
 use sexton_tests::namespace::TestNamespace;

@@ -12,7 +12,7 @@ use sexton_model::moment::Moment;
 use sexton_model::plan::Timetable;
 use sexton_model::zone::Zone;
 use sexton_scheduler::background_loop::BackgroundLoop;
-use sexton_scheduler::cursors::Cursors;
+use sexton_scheduler::planner::cursors::Cursors;
 use sexton_store::catch_up::{self, HoldDecision};
 use sexton_store::gaps::Gap;
 use sexton_store::jobs::{self, Apply, ApplyError, Job};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sexton_model::job::{JobSpec, Schedule};
-use sexton_scheduler::cron_jobs;
+use sexton_scheduler::start_up::cron_jobs;
 use sexton_scheduler::start_up::{StartError, start_up};
 use sexton_service::clock;
 use sexton_service::health::Readiness;

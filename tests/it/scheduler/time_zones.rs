@@ -6,8 +6,8 @@ use sexton_model::id::JobId;
 use sexton_model::job::{JobSpec, Schedule};
 use sexton_model::zone::{Zone, tz_data_version};
 use sexton_scheduler::background_loop::BackgroundLoop;
-use sexton_scheduler::cursors::Cursors;
 use sexton_scheduler::planner::Planner;
+use sexton_scheduler::planner::cursors::Cursors;
 use sexton_store::jobs::{self, Apply, Job};
 use uuid::Uuid;
 

@@ -12,7 +12,7 @@ use lapin::options::{BasicGetOptions, BasicNackOptions};
 use lapin::{Connection, ConnectionProperties};
 use serde_json::Value;
 use sexton_broker::{PoolName, names};
-use sexton_scheduler::relay::MAX_BATCH_TICKETS;
+use sexton_scheduler::publish::relay::MAX_BATCH_TICKETS;
 use sexton_servers::{RabbitOptions, RabbitServer, shared};
 use sexton_tests::platform::{Platform, Program};
 

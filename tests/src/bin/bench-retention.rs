@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use chrono::{DateTime, Days, Utc};
 use clap::Parser;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
-use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
+use sexton_scheduler::maintenance::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::retention::RetentionPolicy;
 use sexton_tests::database::TestDatabase;
 use sqlx::PgPool;

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lettre::message::Mailbox;
+use sexton_outbound::mail::{Mailbox, SmtpServer};
 use url::Url;
 
 use super::fields::{Fields, Notes};
 use super::value;
-use crate::email::{EmailTask, SmtpServer, check_template};
+use crate::email::{EmailTask, check_template};
 use crate::secret::{SecretRef, Value};
 
 /// Longest text of the catalogue about a mail, in bytes.

@@ -5,14 +5,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use hyper::Method;
-use hyper::header::{HeaderName, HeaderValue};
 use sexton_model::quoting;
-use url::{Host, Url};
+use sexton_outbound::address::blocked_kind;
+use sexton_outbound::http::{HeaderName, HeaderValue, Host, Method, Url};
 
 use super::fields::{Fields, Notes};
 use super::value;
-use crate::http::{HttpTask, blocked_kind, is_reserved_header};
+use crate::http::{HttpTask, is_reserved_header};
 use crate::secret::Value;
 
 /// Longest URL, in bytes.

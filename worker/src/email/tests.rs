@@ -26,7 +26,11 @@ fn to(server: &Server) -> EmailTask {
 fn executor(spec: EmailTask) -> EmailExecutor {
     let variables = [("PASSWORD".into(), "hunter2".into())];
     let clock = || "1994-11-06T08:49:00Z".parse().unwrap();
-    let host = EmailHost::new(SecretSource::new(variables.into_iter()), Arc::new(clock));
+    let host = EmailHost::new(
+        SecretSource::new(variables.into_iter()),
+        Arc::new(clock),
+        TlsClient::default(),
+    );
     EmailExecutor::new(Arc::new(host), spec)
 }
 

@@ -16,48 +16,31 @@
 //! ([`RETRY_AFTER_MAX`] at most). Redirects are never followed, and every other status is permanent,
 //! too. The body is kept as output, up to the catalogue's limit; what is longer is not read.
 //!
-//! # Where it goes
+//! # Where it goes, and what is left
 //!
-//! To public addresses, unless the catalogue allows the host: the addresses are looked at after the
-//! name was resolved, and the connection goes to one that was looked at. No proxy is used, no cookie
-//! kept, nothing decompressed.
-//!
-//! # Nothing is left
-//!
-//! Every attempt has a connection of its own, which is driven by the attempt itself and by no task in
-//! the background. Whatever ends the attempt (the timeout, a cancel, a lost lease) closes it. That
-//! costs a handshake for each attempt and leaves no pool to bound. A question to the system's
-//! resolver cannot be taken back; its thread ends with the resolver's own patience.
+//! To public addresses, unless the catalogue allows the host, over a connection that ends with the attempt: see
+//! [`sexton_outbound::http`].
 
-mod address;
-mod connect;
-mod exchange;
 mod request;
-mod response;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
-use hyper::Method;
-use hyper::header::HeaderName;
-use rustls::ClientConfig;
-use url::Url;
+use sexton_outbound::http::{
+    HeaderName, HttpClient, HttpError, HttpResponse, Method, ResponseHead, ResponseMeaning,
+    ResponseSink, Url,
+};
+use sexton_outbound::tls::TlsClient;
 
-use self::connect::ConnectError;
-use self::exchange::Sink;
 use self::request::RequestError;
-use self::response::Head;
 use crate::cancellation::wait_for_cancellation;
 use crate::executor::{Executor, Outcome, TaskControl, TaskEnd, TaskRun, WallClock};
 use crate::output::{Recorder, Stream, character_boundary};
 use crate::secret::{SECRET_MISSING, Secret, SecretSource, Value};
-use crate::tls;
 
-pub(crate) use self::address::blocked_kind;
 pub(crate) use self::request::is_reserved_header;
-pub use self::response::RETRY_AFTER_MAX;
+pub use sexton_outbound::http::RETRY_AFTER_MAX;
 
 /// A request, as the catalogue has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,15 +63,14 @@ pub struct HttpTask {
 pub struct HttpHost {
     secrets: SecretSource,
     clock: WallClock,
-    /// Made for the first request that needs it: reading the system's roots takes a while.
-    tls: OnceLock<Arc<ClientConfig>>,
+    client: HttpClient,
 }
 
 impl HttpHost {
-    /// A host whose requests find their secrets in `secrets`; `clock` dates the lines of output, and
-    /// a date in `Retry-After` is counted from its time.
-    pub fn new(secrets: SecretSource, clock: WallClock) -> Self {
-        Self { secrets, clock, tls: OnceLock::new() }
+    /// A host whose requests find their secrets in `secrets` and trust what `tls` trusts; `clock` dates the lines
+    /// of output, and a date in `Retry-After` is counted from its time.
+    pub const fn new(secrets: SecretSource, clock: WallClock, tls: TlsClient) -> Self {
+        Self { secrets, clock, client: HttpClient::new(tls) }
     }
 }
 
@@ -104,10 +86,15 @@ impl HttpExecutor {
         Self { host, spec }
     }
 
-    async fn call(&self, task: &TaskRun, response_recorder: &mut ResponseRecorder) -> Outcome {
+    async fn call(
+        &self,
+        task: &TaskRun,
+        timeout: Duration,
+        response_recorder: &mut ResponseRecorder,
+    ) -> Outcome {
         let Self { host, spec } = self;
         let mut masks = Vec::new();
-        let request = match request::request(spec, task, &host.secrets, &mut masks).await {
+        let request = match request::request(spec, task, timeout, &host.secrets, &mut masks).await {
             Ok(request) => {
                 // A server may repeat what it was sent.
                 response_recorder.recorder.mask(masks.iter().map(Secret::expose).flat_map(tokens));
@@ -121,30 +108,44 @@ impl HttpExecutor {
                 return failed(class, error.message());
             }
         };
-        let encrypted = spec.url.scheme() == "https";
-        let client = if encrypted { Some(tls::shared_client(&host.tls).await) } else { None };
-        let stream = match connect::connect(spec, client).await {
-            Ok(stream) => stream,
-            Err(ConnectError::Refused(message)) => {
-                return Outcome::Permanent { class: "address_refused".to_owned(), message };
-            }
-            Err(ConnectError::Unresolved(message)) => return failed("http_unresolved", message),
-            Err(ConnectError::Unreachable(message)) => return failed("http_unreachable", message),
-            Err(ConnectError::Tls(message)) => return failed("http_tls", message),
-        };
-        let exchanged =
-            exchange::exchange(stream, request, spec.max_response, &host.clock, response_recorder)
-                .await;
-        match exchanged {
-            Ok(response) => {
-                if response.cut {
+        match host.client.send(request, response_recorder).await {
+            Ok(HttpResponse { head, is_truncated }) => {
+                if is_truncated {
                     let said = format!("the answer is longer than {} bytes", spec.max_response);
-                    response_recorder
-                        .note((host.clock)(), &format!("{said}; the rest was not read"));
+                    response_recorder.note(&format!("{said}; the rest was not read"));
                 }
-                response.head.outcome(response_recorder.words().as_deref())
+                self.response_outcome(&head, response_recorder.words().as_deref())
             }
-            Err(message) => failed("http_broken", message),
+            Err(error) => self.error_outcome(error),
+        }
+    }
+
+    /// What a response means for the task; `words` are those of its body.
+    fn response_outcome(&self, head: &ResponseHead, words: Option<&str>) -> Outcome {
+        let class = format!("http_{}", head.status.as_u16());
+        let mut message = head.describe(words);
+        if head.status.is_redirection() {
+            message.push_str(": let the catalogue name the final address");
+        }
+        match head.meaning((self.host.clock)()) {
+            ResponseMeaning::Accepted => Outcome::Succeeded,
+            ResponseMeaning::RetryLater { after } => Outcome::Retry { class, message, after },
+            ResponseMeaning::Rejected => Outcome::Permanent { class, message },
+        }
+    }
+
+    fn error_outcome(&self, error: HttpError) -> Outcome {
+        match error {
+            HttpError::AddressRefused(message) => {
+                let host = self.spec.url.host_str().unwrap_or_default();
+                let message = format!("{message}: name {host} in `allow` if that is meant");
+                Outcome::Permanent { class: "address_refused".to_owned(), message }
+            }
+            HttpError::Unresolved(message) => failed("http_unresolved", message),
+            HttpError::Unreachable(message) => failed("http_unreachable", message),
+            HttpError::Tls(message) => failed("http_tls", message),
+            HttpError::Broken(message) => failed("http_broken", message),
+            HttpError::TimedOut(_) => Outcome::TimedOut,
         }
     }
 }
@@ -166,13 +167,17 @@ impl Executor for HttpExecutor {
         let recorder = control.output().clone();
         // Whatever the server says, it knows nothing of the task's progress.
         recorder.keep_progress_lines();
-        let mut response_recorder =
-            ResponseRecorder { recorder: recorder.clone(), begin: Vec::new() };
+        let mut response_recorder = ResponseRecorder {
+            recorder: recorder.clone(),
+            clock: Arc::clone(&self.host.clock),
+            begin: Vec::new(),
+        };
+        // Also for what comes before the request: the reading of its secrets.
         let timeout = task.timeout.min(self.spec.timeout);
         let outcome = tokio::select! {
             biased;
             outcome = wait_for_cancellation(&mut control, timeout) => outcome,
-            outcome = self.call(task, &mut response_recorder) => outcome,
+            outcome = self.call(task, timeout, &mut response_recorder) => outcome,
         };
         TaskEnd { output: recorder.finish(), ..TaskEnd::new(outcome) }
     }
@@ -184,12 +189,13 @@ const EXCERPT_MAX_BYTES: usize = 500;
 /// What is kept of an answer: its body as standard output, what is said about it as standard error.
 struct ResponseRecorder {
     recorder: Recorder,
+    clock: WallClock,
     begin: Vec<u8>,
 }
 
 impl ResponseRecorder {
-    fn note(&mut self, at: DateTime<Utc>, said: &str) {
-        self.recorder.push(Stream::Stderr, at, format!("{said}\n").as_bytes());
+    fn note(&self, said: &str) {
+        self.recorder.push(Stream::Stderr, (self.clock)(), format!("{said}\n").as_bytes());
     }
 
     /// The first line of the body that says anything.
@@ -199,15 +205,15 @@ impl ResponseRecorder {
     }
 }
 
-impl Sink for ResponseRecorder {
-    fn head(&mut self, at: DateTime<Utc>, head: &Head) {
-        self.note(at, &head.status.to_string());
+impl ResponseSink for ResponseRecorder {
+    fn head(&mut self, head: &ResponseHead) {
+        self.note(&head.status.to_string());
     }
 
-    fn body(&mut self, at: DateTime<Utc>, bytes: &[u8]) {
+    fn body(&mut self, piece: &[u8]) {
         let room = EXCERPT_MAX_BYTES - self.begin.len();
-        self.begin.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.recorder.push(Stream::Stdout, at, bytes);
+        self.begin.extend_from_slice(&piece[..piece.len().min(room)]);
+        self.recorder.push(Stream::Stdout, (self.clock)(), piece);
     }
 }
 

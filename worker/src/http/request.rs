@@ -1,15 +1,11 @@
 //! The request of one attempt.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
-};
-use hyper::{Method, Request};
 use sexton_model::quoting;
-use url::Position;
+use sexton_outbound::http::header::CONTENT_TYPE;
+use sexton_outbound::http::{HeaderMap, HeaderName, HeaderValue, HttpRequest, Method};
 use uuid::Uuid;
 
 use super::HttpTask;
@@ -58,21 +54,16 @@ pub(super) enum RequestError {
     Unusable(HeaderName),
 }
 
-/// The request of `task`; adds the secrets that are in it to `masks`.
+/// The request of `task`, which may take `timeout`; adds the secrets that are in it to `masks`.
 pub(super) async fn request(
     spec: &HttpTask,
     task: &TaskRun,
+    timeout: Duration,
     secrets: &SecretSource,
     masks: &mut Vec<Secret>,
-) -> Result<Request<Full<Bytes>>, RequestError> {
+) -> Result<HttpRequest, RequestError> {
     let body = if has_body(&spec.method) { task.params.to_string() } else { String::new() };
-    let mut request = Request::new(Full::from(body));
-    *request.method_mut() = spec.method.clone();
-    let path = &spec.url[Position::BeforePath..Position::AfterQuery];
-    // A checked URL has no path that could not be sent.
-    *request.uri_mut() = path.parse().unwrap_or_default();
-    let headers = request.headers_mut();
-    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+    let mut headers = HeaderMap::new();
     if has_body(&spec.method) {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -84,23 +75,23 @@ pub(super) async fn request(
         text.set_sensitive(matches!(value, Value::Secret(_)));
         headers.insert(name.clone(), text);
     }
-    set_reserved_headers(headers, spec, task);
-    Ok(request)
-}
-
-const AGENT: &str = concat!("sexton/", env!("CARGO_PKG_VERSION"));
-
-fn set_reserved_headers(headers: &mut HeaderMap, spec: &HttpTask, task: &TaskRun) {
     let key = header_text(&task.idempotency_key);
     let trace = traceparent(task.execution_id, task.attempt);
-    let host = &spec.url[Position::BeforeHost..Position::AfterPort];
-    let own = [(HOST, host), (IDEMPOTENCY_KEY, &key), (TRACEPARENT, &trace), (CONNECTION, "close")];
-    for (name, text) in own {
-        // All of them are visible ASCII.
-        if let Ok(value) = HeaderValue::from_str(text) {
+    for (name, text) in [(IDEMPOTENCY_KEY, key), (TRACEPARENT, trace)] {
+        // Both are visible ASCII.
+        if let Ok(value) = HeaderValue::from_str(&text) {
             headers.insert(name, value);
         }
     }
+    Ok(HttpRequest {
+        url: spec.url.clone(),
+        method: spec.method.clone(),
+        headers,
+        body,
+        allows_private_addresses: spec.allowed,
+        timeout,
+        max_body_bytes: spec.max_response,
+    })
 }
 
 /// The text as a header can carry it: whatever is not visible ASCII, and `%`, is percent-encoded, so

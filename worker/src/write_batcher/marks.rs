@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use sexton_model::id::ExecutionId;
-use sexton_store::relay::mark_published;
+use sexton_engine::outbox::{self, MARK_TIMEOUT, PublishedTicket};
 use sexton_store::{Store, StoreError};
 use uuid::Uuid;
 
@@ -15,8 +14,8 @@ pub(super) struct Marks {
 }
 
 impl StatementKind for Marks {
-    const TIMEOUT: Duration = Duration::from_secs(10);
-    type Request = (ExecutionId, i32);
+    const TIMEOUT: Duration = MARK_TIMEOUT;
+    type Request = PublishedTicket;
     type Answer = ();
     type Permit = ();
 
@@ -32,7 +31,7 @@ impl StatementKind for Marks {
         requests: &[Self::Request],
     ) -> Result<Vec<Option<()>>, StoreError> {
         // A row that was locked or has moved on stays unmarked: the relay or the open sees to it.
-        mark_published(&self.store, requests, None).await?;
+        outbox::mark(&self.store, requests, None).await?;
         Ok(vec![Some(()); requests.len()])
     }
 }

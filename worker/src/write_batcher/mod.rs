@@ -18,7 +18,8 @@ mod settlements;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sexton_model::id::{ExecutionId, ProcessId};
+use sexton_engine::outbox::PublishedTicket;
+use sexton_model::id::ProcessId;
 use sexton_store::dedicated_connection::DedicatedConnection;
 use sexton_store::lease::{AttemptFence, Renewal};
 use sexton_store::open::{Offer, OpenRequest};
@@ -125,7 +126,7 @@ impl WriteBatcher {
     }
 
     /// Asks to mark a ticket as published.
-    pub(crate) async fn mark(&self, id: ExecutionId, rev: i32) -> Result<(), WriteError> {
-        self.marks.call((id, rev)).await
+    pub(crate) async fn mark(&self, published: PublishedTicket) -> Result<(), WriteError> {
+        self.marks.call(published).await
     }
 }

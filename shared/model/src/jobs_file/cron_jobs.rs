@@ -113,7 +113,7 @@ fn cron(job: &JobSpec, value: &Value) -> Result<Schedule, String> {
 }
 
 fn unknown(field: &str) -> String {
-    match nearest(field, &KNOWN_FIELDS) {
+    match nearest(field, KNOWN_FIELDS) {
         Some(suggestion) => format!("is not a field; did you mean {}?", quoted(suggestion)),
         None => "is not a field here; a jobs file knows more than schedule and lockKey".to_owned(),
     }

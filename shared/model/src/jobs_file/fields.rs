@@ -207,7 +207,7 @@ impl<'a, 'r, 'f> Fields<'a, 'r, 'f> {
                 "is not supported yet; remove it".to_owned()
             } else if let Some((_, hint)) = hint {
                 format!("is not a field; {hint}")
-            } else if let Some(suggestion) = nearest(name, known) {
+            } else if let Some(suggestion) = nearest(name, known.iter().copied()) {
                 format!("is not a field; did you mean \"{suggestion}\"?")
             } else {
                 format!("is not a field; the fields are {}", known.join(", "))

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use regex::Regex;
 use sexton_model::foreign::TypePatterns;
+use sexton_model::retry::RetryPolicy;
 
 use super::problem::SettingsErrors;
 use super::reader::Reader;
@@ -15,24 +16,16 @@ use super::setting::{AnySetting, Program};
 use super::table;
 use crate::telemetry::TelemetrySettings;
 
-/// What holds for jobs that say nothing about retries.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RetryDefaults {
-    /// Retries after the first attempt; 0..=1000.
-    pub max_retries: u32,
-    /// Before the first retry; 1 ms to 1 day.
-    pub delay: Duration,
-    /// Factor from one wait to the next; 1..=100.
-    pub multiplier: f64,
-}
-
-impl RetryDefaults {
-    fn read(reader: &mut Reader) -> Option<Self> {
-        let max_retries = reader.value(&table::CRON_MAX_RETRIES);
-        let delay = reader.value(&table::CRON_RETRY_DELAY_MS);
-        let multiplier = reader.value(&table::CRON_RETRY_DELAY_MULTIPLIER);
-        Some(Self { max_retries: max_retries?, delay: delay?, multiplier: multiplier? })
-    }
+fn read_retry_defaults(reader: &mut Reader) -> Option<RetryPolicy> {
+    let max_retries = reader.value(&table::CRON_MAX_RETRIES);
+    let delay = reader.value(&table::CRON_RETRY_DELAY_MS);
+    let multiplier = reader.value(&table::CRON_RETRY_DELAY_MULTIPLIER);
+    Some(RetryPolicy {
+        max_retries: max_retries?,
+        delay: delay?,
+        multiplier: multiplier?,
+        ..RetryPolicy::default()
+    })
 }
 
 /// What scheduler and worker have in common.
@@ -49,7 +42,7 @@ pub struct ServiceSettings {
     /// What this process is called; letters, digits, `.`, `_`, `-`; at most 100 bytes.
     pub instance: String,
     /// For jobs that do not say.
-    pub retry: RetryDefaults,
+    pub retry: RetryPolicy,
     /// From the first signal to the hard stop.
     pub shutdown_grace: Duration,
     /// Where health is answered; port 0 takes a free one.
@@ -66,7 +59,7 @@ impl ServiceSettings {
         let namespace = reader.value(&table::SEXTON_NAMESPACE);
         let db_pool_size = reader.value(&table::DB_POOL_SIZE);
         let instance = reader.value_or(&table::SEXTON_INSTANCE, |_| host_name());
-        let retry = RetryDefaults::read(reader);
+        let retry = read_retry_defaults(reader);
         let shutdown_grace = reader.value(&table::SHUTDOWN_GRACE_MS);
         let health_addr = reader.value(&table::HEALTH_ADDR);
         let telemetry = read_telemetry(reader);

@@ -2,6 +2,8 @@
 //!
 //! A misspelt name would otherwise be ignored in silence, and the default would rule.
 
+use sexton_model::suggest::nearest;
+
 use super::setting::Program;
 use super::table;
 
@@ -70,40 +72,6 @@ fn is_service_link(name: &str, value: &str) -> bool {
         || is_part
 }
 
-/// The candidate most similar to `word`, if one is similar enough to suggest.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (distance(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Letters to insert, remove, exchange or swap with their neighbour to make one word of the other
-/// (optimal string alignment).
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut before = Vec::new();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (i, letter) in left.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, other) in right.iter().enumerate() {
-            let exchange = above[j] + usize::from(letter != other);
-            let mut least = exchange.min(above[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *letter == right[j - 1] && left[i - 1] == *other {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,14 +110,5 @@ mod tests {
         }
         assert!(unknown_name_problem("WORKER_PORT", "8080").is_some());
         assert!(unknown_name_problem("WORKER_PORT_FORWARD_TCP", "8080").is_some());
-    }
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("same", "same"), 0);
-        assert_eq!(distance("inof", "info"), 1);
-        assert_eq!(distance("ab", ""), 2);
     }
 }

@@ -1,7 +1,7 @@
 //! The audit goes after a time of its own, and by nobody's hand.
 
 use sexton_scheduler::background_loop::BackgroundLoop as _;
-use sexton_scheduler::pruner::{Pruner, PrunerReport};
+use sexton_scheduler::maintenance::pruner::{Pruner, PrunerReport};
 use sexton_store::retention::RetentionPolicy;
 use tokio_util::sync::CancellationToken;
 

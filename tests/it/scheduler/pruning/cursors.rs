@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::{Days, TimeDelta};
 use sexton_model::state::State;
 use sexton_scheduler::background_loop::BackgroundLoop as _;
-use sexton_scheduler::pruner::{PruneCounts, Pruner, PrunerReport};
+use sexton_scheduler::maintenance::pruner::{PruneCounts, Pruner, PrunerReport};
 use sexton_store::{Store, StoreOptions};
 use sexton_tests::factory::NewExecution;
 use tokio_util::sync::CancellationToken;

@@ -1,8 +1,8 @@
 //! Mails.
 
 use super::*;
-use crate::email::SmtpServer;
 use crate::secret::SecretRef;
+use sexton_outbound::mail::SmtpServer;
 
 #[test]
 fn a_mail_with_all_its_keys_and_one_with_few() {

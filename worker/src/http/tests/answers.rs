@@ -2,8 +2,7 @@
 
 use std::fs;
 
-use hyper::header::AUTHORIZATION;
-
+use sexton_outbound::http::header::AUTHORIZATION;
 use sexton_peers::http::Request;
 
 use super::*;
@@ -61,9 +60,11 @@ async fn a_body_that_looks_like_progress_is_kept_as_any_other() {
 #[tokio::test]
 async fn a_request_in_clear_needs_no_roots() {
     let server = Server::answering("200 OK", "", "").await;
-    let (executor, (_supervisor, control)) = (executor(to(&server)), long_lease());
+    let tls = TlsClient::default();
+    let executor = executor_trusting(tls.clone(), to(&server));
+    let (_supervisor, control) = long_lease();
     assert_eq!(in_time(executor.run(&task(1), control)).await.outcome, Outcome::Succeeded);
-    assert!(executor.host.tls.get().is_none());
+    assert!(!tls.is_loaded());
 }
 
 #[tokio::test]

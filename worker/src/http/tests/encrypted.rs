@@ -6,12 +6,10 @@ use sexton_peers::smtp;
 
 use super::*;
 
-/// A request to this port of the host, by whoever trusts `roots`, or the system's.
+/// A request to this port of the host, by a worker that trusts `roots`, or the system's.
 async fn post(host: &str, port: u16, roots: Option<RootCertStore>) -> TaskEnd {
-    let executor = executor(to_url(&format!("https://{host}:{port}/")));
-    if let Some(roots) = roots {
-        executor.host.tls.set(tls::client_with_roots(roots)).unwrap();
-    }
+    let tls = roots.map_or_else(TlsClient::default, TlsClient::with_roots);
+    let executor = executor_trusting(tls, to_url(&format!("https://{host}:{port}/")));
     let (_supervisor, control) = long_lease();
     in_time(executor.run(&task(1), control)).await
 }

@@ -34,11 +34,15 @@ fn to_url(url: &str) -> HttpTask {
 }
 
 fn executor(spec: HttpTask) -> HttpExecutor {
+    executor_trusting(TlsClient::default(), spec)
+}
+
+fn executor_trusting(tls: TlsClient, spec: HttpTask) -> HttpExecutor {
     let variables = [("TOKEN", "Bearer hunter2"), ("LINES", "a\nb")];
     let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
     // What dates in the answers are counted from.
     let clock = || "1994-11-06T08:49:00Z".parse().unwrap();
-    let host = HttpHost::new(SecretSource::new(variables), Arc::new(clock));
+    let host = HttpHost::new(SecretSource::new(variables), Arc::new(clock), tls);
     HttpExecutor::new(Arc::new(host), spec)
 }
 

@@ -1,0 +1,174 @@
+//! The rescuer: ends attempts that nobody renews any more, because their worker was never heard of again.
+//!
+//! It reads all open attempts every second and ends one when it has seen the same renewal of it for a
+//! whole lease by this host's monotonic clock. What the database's clock says of the lease is not asked: a step
+//! of it, or a server with another, ends nothing. A rescuer that has just started therefore waits for a lease.
+//!
+//! The decision is the same as after any failed attempt, with a budget of its own; the statement
+//! repeats that this is still the last renewal, so one that comes in between wins. The tickets that follow are
+//! owed at once, and the relay is told.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sexton_engine::lost_attempts::{self, MAX_BATCH_ATTEMPTS};
+use sexton_engine::parked_log::log_parked;
+use sexton_model::id::ExecutionId;
+use sexton_model::lease::{LeaseObserver, is_expired};
+use sexton_model::log_throttle::LogThrottle;
+use sexton_model::retry::RetryPolicy;
+use sexton_service::fault;
+use sexton_store::lost_attempts::LossGrounds;
+use sexton_store::running_attempts::{self, LeaseRenewal, RunningAttempt};
+use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store};
+use tokio::sync::Notify;
+
+use super::stopwatch::Stopwatch;
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+
+/// Attempts of one statement that reads some.
+const MAX_PAGE_ATTEMPTS: usize = 5_000;
+/// Attempts that are watched at a time, those of the oldest executions first; some 20 MB of memory. Those beyond are
+/// watched when others have ended.
+const MAX_WATCHED_ATTEMPTS: usize = 100_000;
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The loop.
+#[derive(Debug)]
+pub struct Rescuer {
+    store: Store,
+    defaults: RetryPolicy,
+    relay: Arc<Notify>,
+    stopwatch: Stopwatch,
+    observed: Mutex<LeaseObserver<ExecutionId, LeaseRenewal>>,
+    page: usize,
+    max_watched: usize,
+    log_throttle: LogThrottle,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RescuerReport {
+    /// Attempts that are watched.
+    pub watched: usize,
+    /// Of those, the ones that nobody has renewed for a whole lease.
+    pub found: usize,
+    /// Of those, the ones that this round ended; the others had moved on meanwhile.
+    pub lost: usize,
+}
+
+impl Rescuer {
+    /// `defaults` hold where a job says nothing; `relay` is woken when tickets are owed.
+    pub fn new(store: Store, defaults: RetryPolicy, relay: Arc<Notify>) -> Self {
+        Self {
+            store,
+            defaults,
+            relay,
+            stopwatch: Stopwatch::default(),
+            observed: Mutex::default(),
+            page: MAX_PAGE_ATTEMPTS,
+            max_watched: MAX_WATCHED_ATTEMPTS,
+            log_throttle: LogThrottle::default(),
+        }
+    }
+
+    /// By another clock than the host's.
+    #[must_use]
+    pub fn with_stopwatch(self, stopwatch: Stopwatch) -> Self {
+        Self { stopwatch, ..self }
+    }
+
+    /// Reading so many at a time, and watching at most so many.
+    #[must_use]
+    pub fn with_limits(self, page: usize, max_watched: usize) -> Self {
+        Self { page: page.max(1), max_watched: max_watched.max(1), ..self }
+    }
+
+    /// Reads the open attempts; returns how many there are to watch, and those that were seen with the same
+    /// renewal for a whole lease.
+    async fn observe_attempts(&self, now: Now) -> Result<(usize, Vec<RunningAttempt>), LoopError> {
+        let (mut watched, mut unrenewed, mut after) = (0, Vec::new(), None);
+        loop {
+            let limit = self.page.min(self.max_watched - watched);
+            let reading = running_attempts::list_page(&self.store, after, limit as i64, now);
+            let page = with_timeout(QUERY_TIMEOUT, reading).await?;
+            // After the answer, which tells of an earlier instant, and before anything that acts on it is sent.
+            let read_by = self.stopwatch.read();
+            watched += page.len();
+            let full = watched >= self.max_watched;
+            let whole = full || page.len() < limit;
+            let keys: Vec<_> =
+                page.iter().map(|one| (one.execution_id, one.renewed.clone())).collect();
+            let since = {
+                let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+                observed.observe_page(after, &keys, whole, read_by)
+            };
+            after = keys.last().map(|(id, _)| *id).or(after);
+            let over = page
+                .into_iter()
+                .zip(since)
+                .filter(|(one, since)| !one.alive && is_expired(*since, read_by, one.lease));
+            unrenewed.extend(over.map(|(one, _)| one));
+            if full && self.log_throttle.permits(Instant::now()) {
+                tracing::warn!(
+                    "there are {} open attempts or more: those of later executions are not watched until others \
+                     have ended; if their worker dies, they are tried again only then",
+                    self.max_watched
+                );
+            }
+            if whole {
+                return Ok((watched, unrenewed));
+            }
+        }
+    }
+
+    /// Ends them, each if nobody has renewed it meanwhile; returns how many it ended.
+    async fn end_unrenewed(
+        &self,
+        unrenewed: &[RunningAttempt],
+        now: Now,
+    ) -> Result<usize, LoopError> {
+        let grounds = LossGrounds::Unrenewed(unrenewed);
+        let finding = lost_attempts::find(&self.store, &grounds, &self.defaults);
+        let lost = with_timeout(QUERY_TIMEOUT, finding).await?;
+        let settling = lost_attempts::settle(&self.store, &grounds, lost, now);
+        let ended = with_timeout(QUERY_TIMEOUT, settling).await?;
+        for (one, _) in &ended {
+            tracing::warn!(
+                execution.id = %one.execution_id,
+                attempt.number = one.attempt.get(),
+                worker.id = %one.worker,
+                "attempt {} of execution {} is lost: its worker let the lease run out",
+                one.attempt,
+                one.execution_id
+            );
+        }
+        if !ended.is_empty() {
+            fault::point("scheduler.rescued");
+            self.relay.notify_one();
+        }
+        let ids: Vec<_> = ended.iter().map(|(one, _)| one.execution_id).collect();
+        log_parked(&self.store, &ids, QUERY_TIMEOUT).await;
+        Ok(ended.len())
+    }
+}
+
+impl BackgroundLoop for Rescuer {
+    const NAME: &'static str = "rescuer";
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = RescuerReport;
+
+    async fn run_once(&self, now: Now) -> Result<RescuerReport, LoopError> {
+        let (watched, unrenewed) = self.observe_attempts(now).await?;
+        let mut lost = 0;
+        for batch in unrenewed.chunks(MAX_BATCH_ATTEMPTS) {
+            lost += self.end_unrenewed(batch, now).await?;
+        }
+        Ok(RescuerReport { watched, found: unrenewed.len(), lost })
+    }
+
+    fn pause(&self, _: &RescuerReport) -> Pause {
+        Pause::AtMost(POLL_INTERVAL)
+    }
+}

@@ -1,0 +1,310 @@
+//! The relay: publishes every ticket that is still unpublished.
+//!
+//! The process that changes a row publishes its ticket itself, at once. The relay is for the tickets that
+//! remain: after a crash, after an outage of the broker, after a rescue. A round takes a batch (which hides
+//! it from other replicas for half a minute), publishes, marks. No lock is held over a publish.
+//!
+//! **No queue holds up another.** A round divides its batch among the destinations that have due tickets.
+//! One whose queue refuses gets a probe now and then and no share ([`sexton_model::flow_control`]). Each
+//! destination has a send of its own, and a round waits only a moment for its end: one that hangs is left
+//! to a later round, and until then its destination gets nothing more.
+//!
+//! The rate is bounded, so that the tickets of a long outage do not arrive as one flood. What queues refused
+//! is remembered here only: a scheduler that starts anew tries them all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use sexton_engine::outbox::PublishedTicket;
+use sexton_model::flow_control::{Destination, FULL_WINDOW, Response, shares};
+use sexton_model::id::ExecutionId;
+use sexton_model::log_throttle::LogThrottle;
+use sexton_service::{clock, fault};
+use sexton_store::relay::{self, Destinations, PostponedTicket};
+use sexton_store::tickets::UnpublishedTicket;
+use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store, StoreError};
+use tokio::sync::Mutex;
+
+use super::in_flight::{InFlightSend, InFlightSends};
+use super::outbox::{Outbox, RefusedTicket, SendOutcome};
+use crate::background_loop::{BackgroundLoop, LoopError, Pause, QUERY_TIMEOUT};
+
+/// Tickets of one round.
+pub const MAX_BATCH_TICKETS: usize = FULL_WINDOW;
+/// Destinations that one round looks at. Where there are more, the next round goes on with the others.
+pub const MAX_DESTINATIONS: usize = 500;
+/// Tickets that may be under way at once, those of queues that hang included.
+const MAX_IN_FLIGHT_TICKETS: usize = 4 * MAX_BATCH_TICKETS;
+/// Statements with which a round takes its batch: what one destination did not need, the next statement
+/// gives to the others.
+const MAX_TAKES: usize = 3;
+/// How long a round waits for confirms. A later round collects what comes after that.
+const CONFIRM_WAIT: Duration = Duration::from_millis(250);
+/// After a full round: 2,000 tickets a second at most, from one replica.
+const FULL_BATCH_PAUSE: Duration = Duration::from_millis(250);
+/// Otherwise. News comes in between.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// A ticket that is too large for any queue is only looked at again because somebody may have changed its row.
+const TOO_LARGE_WAIT_MS: i64 = 300_000;
+
+/// The loop.
+#[derive(Debug)]
+pub struct Relay {
+    store: Store,
+    outbox: Arc<Outbox>,
+    confirm_wait: Duration,
+    state: Mutex<RelayState>,
+    log_throttle: LogThrottle,
+}
+
+/// What a round leaves to the next.
+#[derive(Debug, Default)]
+struct RelayState {
+    in_flight: InFlightSends,
+    /// The last destination that was looked at, if there were more.
+    after: Option<Destination>,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RelayReport {
+    /// Tickets that were unpublished and due, of [`MAX_BATCH_TICKETS`] at most.
+    pub taken: usize,
+    /// Tickets that are in their queue now, those of earlier rounds included.
+    pub published: usize,
+    /// Rows that were marked.
+    pub marked: u64,
+    /// Tickets that the broker did not take, and that wait.
+    pub postponed: usize,
+    /// Rows that this program cannot read.
+    pub unreadable: usize,
+    /// Tickets whose confirms have not come yet.
+    pub under_way: usize,
+    /// Whether there is more to do at once: further destinations, or one that accepts more than it got.
+    pub more: bool,
+}
+
+/// What became of sends.
+#[derive(Debug, Default)]
+struct Results {
+    published: Vec<PublishedTicket>,
+    postponed: Vec<PostponedTicket>,
+    /// Whether a destination that is limited accepted all that it got, and has more.
+    has_growing_window: bool,
+}
+
+impl Relay {
+    /// Publishes through `outbox` what `store` says is unpublished.
+    pub fn new(store: Store, outbox: Arc<Outbox>) -> Self {
+        let (state, log_throttle) = (Mutex::default(), LogThrottle::default());
+        Self { store, outbox, confirm_wait: CONFIRM_WAIT, state, log_throttle }
+    }
+
+    /// Lets a round wait so long for the confirms of what it sends; by default 250 ms.
+    #[must_use]
+    pub const fn confirm_wait(mut self, confirm_wait: Duration) -> Self {
+        self.confirm_wait = confirm_wait;
+        self
+    }
+
+    /// Takes a batch of what `due` has, and says of which destinations nothing is left.
+    async fn take(
+        &self,
+        due: Vec<(Destination, usize)>,
+        mut limit: usize,
+        now: Now,
+    ) -> Result<(relay::RelayBatch, Vec<Destination>), StoreError> {
+        let (mut all, mut drained) = (relay::RelayBatch::default(), Vec::new());
+        let mut open = due;
+        for _ in 0..MAX_TAKES {
+            let windows: Vec<usize> = open.iter().map(|(_, window)| *window).collect();
+            let quotas = shares(limit, &windows);
+            let quota_by_destination: Vec<(Destination, usize)> =
+                open.iter().zip(&quotas).map(|((one, _), quota)| (one.clone(), *quota)).collect();
+            let taken = with_timeout(
+                QUERY_TIMEOUT,
+                relay::take_batch(&self.store, &quota_by_destination, now),
+            )
+            .await?;
+            let mut still_open = Vec::new();
+            for (((one, window), quota), count) in open.into_iter().zip(quotas).zip(taken.counts) {
+                limit -= count.min(limit);
+                if count < quota {
+                    drained.push(one);
+                } else if window > count {
+                    still_open.push((one, window - count));
+                }
+            }
+            all.tickets.extend(taken.tickets);
+            all.unreadable.extend(taken.unreadable);
+            open = still_open;
+            if limit == 0 || open.is_empty() {
+                break;
+            }
+        }
+        Ok((all, drained))
+    }
+
+    /// Begins a send for each destination of the tickets, and waits a moment for the ends of all of them.
+    async fn send(
+        &self,
+        in_flight: &mut InFlightSends,
+        mut tickets: Vec<UnpublishedTicket>,
+        drained: &[Destination],
+        now: Now,
+    ) {
+        tickets.sort_by_key(|unpublished| {
+            (unpublished.ticket.scheduled_for, unpublished.ticket.execution_id)
+        });
+        let mut parts: BTreeMap<Destination, Vec<UnpublishedTicket>> = BTreeMap::new();
+        for unpublished in tickets {
+            parts.entry(unpublished.destination()).or_default().push(unpublished);
+        }
+        let started: Vec<Destination> = parts.keys().cloned().collect();
+        for (destination, part) in parts {
+            let is_drained = drained.contains(&destination);
+            in_flight.start_send(&self.outbox, destination, is_drained, part, now);
+        }
+        in_flight.wait_for(&started, self.confirm_wait).await;
+    }
+
+    /// Takes in what became of sends.
+    fn collect_results(
+        &self,
+        ended_sends: Vec<(InFlightSend, SendOutcome)>,
+        now: DateTime<Utc>,
+        results: &mut Results,
+    ) {
+        let mut flow = self.outbox.flow();
+        for (InFlightSend { destination, drained, .. }, sent) in ended_sends {
+            let response =
+                Response { accepted: sent.published.len(), refused: sent.refused.len(), drained };
+            let wait = flow.observe(&destination, response, now);
+            let accepts = response.accepted > 0 && response.refused == 0;
+            results.has_growing_window |= accepts && flow.is_limited(&destination);
+            results.published.extend(sent.published);
+            let waits = |ticket: RefusedTicket, wait_ms| PostponedTicket {
+                execution_id: ticket.execution_id,
+                rev: ticket.rev,
+                wait_ms,
+            };
+            let refused = sent.refused.into_iter();
+            results.postponed.extend(refused.map(|one| waits(one, wait.num_milliseconds())));
+            let too_large = sent.too_large.into_iter();
+            results.postponed.extend(too_large.map(|one| waits(one, TOO_LARGE_WAIT_MS)));
+        }
+    }
+
+    /// Writes down what was taken in. Returns how many tickets were published, rows marked, and tickets postponed.
+    async fn record(
+        &self,
+        results: &mut Results,
+        now: Now,
+    ) -> Result<(usize, u64, usize), StoreError> {
+        let published = std::mem::take(&mut results.published);
+        let postponed = std::mem::take(&mut results.postponed);
+        if !published.is_empty() {
+            fault::point("scheduler.relayed");
+        }
+        let marked = self.outbox.mark(&published, now).await?;
+        if !postponed.is_empty() {
+            fault::point("scheduler.relay_marked");
+        }
+        let postponing = relay::postpone(&self.store, &postponed, now);
+        let postponed = with_timeout(QUERY_TIMEOUT, postponing).await? as usize;
+        Ok((published.len(), marked, postponed))
+    }
+
+    /// What of the destinations may be sent to now, and how much.
+    fn windows(&self, in_flight: &InFlightSends, found: Destinations) -> Vec<(Destination, usize)> {
+        let Some(now) = found.now else { return Vec::new() };
+        let flow = self.outbox.flow();
+        let idle = found.due.into_iter().filter(|one| !in_flight.is_under_way(one));
+        let windows = idle.map(|one| {
+            let window = flow.window(&one, now);
+            (one, window)
+        });
+        windows.filter(|(_, window)| *window > 0).collect()
+    }
+
+    fn log_unreadable(&self, unreadable: &[(ExecutionId, StoreError)]) {
+        if let Some((id, error)) = unreadable.first()
+            && self.log_throttle.permits(Instant::now())
+        {
+            tracing::error!(
+                execution.id = %id,
+                "the tickets of {} rows cannot be published, because the rows cannot be read: {error}",
+                unreadable.len()
+            );
+        }
+    }
+}
+
+impl BackgroundLoop for Relay {
+    const NAME: &'static str = "relay";
+    const ROUND_TIMEOUT: Duration = Duration::from_mins(2);
+    type Report = RelayReport;
+
+    async fn run_once(&self, now: Now) -> Result<RelayReport, LoopError> {
+        if !self.outbox.is_open() {
+            return Err(LoopError::BrokerUnavailable);
+        }
+        let mut state = self.state.lock().await;
+        let RelayState { in_flight, after } = &mut *state;
+        let finding = relay::find_destinations(&self.store, after.as_ref(), MAX_DESTINATIONS, now);
+        let mut found = with_timeout(QUERY_TIMEOUT, finding).await?;
+        let (instant, next) = (found.now.or(now).unwrap_or_else(clock::now), found.next.take());
+        let mut results = Results::default();
+        self.collect_results(in_flight.collect(), instant, &mut results);
+        // Before anything is taken: what came late would be taken again.
+        let (earlier, earlier_marked, earlier_postponed) = self.record(&mut results, now).await?;
+        if after.is_none() && next.is_none() {
+            let all: BTreeSet<&Destination> = found.due.iter().chain(&found.not_due).collect();
+            self.outbox.flow().retain(|destination| all.contains(destination));
+        }
+        let due = self.windows(in_flight, found);
+        let limit =
+            MAX_BATCH_TICKETS.min(MAX_IN_FLIGHT_TICKETS.saturating_sub(in_flight.tickets()));
+        let (taken, drained) = self.take(due, limit, now).await?;
+        if !taken.tickets.is_empty() {
+            fault::point("scheduler.relay_taken");
+        }
+        self.log_unreadable(&taken.unreadable);
+        let count = taken.tickets.len() + taken.unreadable.len();
+        self.send(in_flight, taken.tickets, &drained, now).await;
+        self.collect_results(in_flight.collect(), instant, &mut results);
+        let (published, marked, postponed) = self.record(&mut results, now).await?;
+        let more = next.is_some() || results.has_growing_window;
+        *after = next;
+        let relayed = RelayReport {
+            taken: count,
+            published: earlier + published,
+            marked: earlier_marked + marked,
+            postponed: earlier_postponed + postponed,
+            unreadable: taken.unreadable.len(),
+            under_way: in_flight.tickets(),
+            more,
+        };
+        if relayed.taken > 0 {
+            tracing::debug!(
+                tickets.taken = relayed.taken,
+                tickets.published = relayed.published,
+                tickets.postponed = relayed.postponed,
+                tickets.under_way = relayed.under_way,
+                "published {} tickets that were unpublished",
+                relayed.published
+            );
+        }
+        Ok(relayed)
+    }
+
+    fn pause(&self, relayed: &RelayReport) -> Pause {
+        if relayed.taken >= MAX_BATCH_TICKETS || relayed.more {
+            return Pause::Exactly(FULL_BATCH_PAUSE);
+        }
+        Pause::AtMost(if relayed.under_way > 0 { FULL_BATCH_PAUSE } else { POLL_INTERVAL })
+    }
+}

@@ -1,0 +1,80 @@
+//! What must be true before any loop begins: the database can be used, and the jobs of the environment are in it.
+//!
+//! An outage is waited for, logged once a minute, and shown in `/readyz` meanwhile.
+
+pub mod cron_jobs;
+pub mod environment;
+
+use std::time::Duration;
+
+use sexton_engine::jitter::jittered;
+use sexton_engine::start_up::{check_database, is_outage};
+use sexton_model::job::JobSpec;
+use sexton_service::fault;
+use sexton_service::outage::Reachability;
+use sexton_store::jobs::ApplyError;
+use sexton_store::{Store, StoreError};
+use tokio::time::{sleep, timeout};
+
+use self::cron_jobs::{apply_all, format_problems};
+
+/// For one try.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(1);
+/// Between two tries, before it is varied.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
+
+/// Why the scheduler cannot begin, whatever it waits for.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Jobs of the environment that would never fire, all of them named.
+    #[error("CRON_JOBS: {0}")]
+    Jobs(String),
+    /// A fault of the program.
+    #[error(transparent)]
+    Store(StoreError),
+}
+
+/// Waits until all of it is true. Cancel-safe: each try is one transaction.
+///
+/// # Errors
+///
+/// [`StartError`]: waiting would not help.
+pub async fn start_up(
+    store: &Store,
+    jobs: &[JobSpec],
+    actor: &str,
+    database: &Reachability,
+) -> Result<(), StartError> {
+    loop {
+        match timeout(ATTEMPT_TIMEOUT, try_start(store, jobs, actor)).await {
+            Ok(Ok(())) => {
+                database.record_success();
+                return Ok(());
+            }
+            Ok(Err(ApplyError::Store(error))) if is_outage(&error) => {
+                database.record_failure(&error);
+            }
+            // Another replica applies the same jobs.
+            Ok(Err(ApplyError::Locked)) => {}
+            Ok(Err(ApplyError::Store(error))) => return Err(StartError::Store(error)),
+            Ok(Err(ApplyError::Problems(problems))) => {
+                return Err(StartError::Jobs(format_problems(&problems)));
+            }
+            Ok(Err(error @ ApplyError::TooMany(_))) => {
+                return Err(StartError::Jobs(error.to_string()));
+            }
+            Err(_) => database
+                .record_failure(&format_args!("no answer within {} s", ATTEMPT_TIMEOUT.as_secs())),
+        }
+        sleep(jittered(RETRY_DELAY)).await;
+    }
+}
+
+async fn try_start(store: &Store, jobs: &[JobSpec], actor: &str) -> Result<(), ApplyError> {
+    check_database(store).await?;
+    apply_all(store, jobs, actor, None).await?;
+    if !jobs.is_empty() {
+        fault::point("scheduler.applied");
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Says in the process's row that it is alive and whether it is ready, and records what its links saw RabbitMQ do
+//! to queues.
+//!
+//! For people, `sexton status` and `sexton doctor`. No decision depends on a heartbeat.
+
+use std::time::Duration;
+
+use sexton_broker::Link;
+use sexton_service::health::Readiness;
+use sexton_store::instances::{self, InstanceRegistration};
+use sexton_store::timeout::with_timeout;
+use sexton_store::{Now, Store, StoreError, incidents};
+use tokio::time::timeout;
+
+/// Between two heartbeats.
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// For one statement.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// For the statement that marks the process as stopped.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// One process's heartbeat. The caller decides when it beats.
+#[derive(Debug)]
+pub struct Heartbeat {
+    store: Store,
+    /// The process, as its row describes it.
+    pub registration: InstanceRegistration,
+    readiness: Readiness,
+    links: Vec<Link>,
+}
+
+impl Heartbeat {
+    /// The heartbeat of `registration`, as ready as `readiness` says, with what `links` saw.
+    pub const fn new(
+        store: Store,
+        registration: InstanceRegistration,
+        readiness: Readiness,
+        links: Vec<Link>,
+    ) -> Self {
+        Self { store, registration, readiness, links }
+    }
+
+    /// Whether the process is ready now.
+    pub fn is_ready(&self) -> bool {
+        self.readiness.is_ready()
+    }
+
+    /// Writes that the process is alive, and whether it is ready, which it returns. The first beat inserts the row.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], after ten seconds at most; it may have been written.
+    pub async fn beat(&self, now: Now) -> Result<bool, StoreError> {
+        let ready = self.readiness.is_ready();
+        let beating = instances::heartbeat(&self.store, &self.registration, ready, now);
+        with_timeout(STATEMENT_TIMEOUT, beating).await?;
+        Ok(ready)
+    }
+
+    /// Records what the links saw. What cannot be written is tried again at the next call, and forgotten with the
+    /// process.
+    pub async fn record_incidents(&self, now: Now) {
+        for link in &self.links {
+            let seen = link.take_incidents();
+            let recording = incidents::record(&self.store, &seen, now);
+            if let Err(error) = with_timeout(STATEMENT_TIMEOUT, recording).await {
+                tracing::debug!(%error, "what happened to queues could not be written down yet");
+                for one in seen {
+                    link.note_incident(&one.queue, one.kind, one.messages);
+                }
+            }
+        }
+    }
+}
+
+/// Marks a process as stopped, within three seconds. If that fails, the age of its last heartbeat shows it.
+pub async fn mark_stopped(store: &Store, registration: &InstanceRegistration) {
+    let _ = timeout(STOP_TIMEOUT, instances::mark_stopped(store, registration.id, None)).await;
+}

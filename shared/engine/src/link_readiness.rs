@@ -1,0 +1,30 @@
+//! Shows a link to the broker in `/readyz`. The link itself logs its outages.
+
+use std::convert::Infallible;
+
+use sexton_broker::{Link, LinkState};
+use sexton_service::clock;
+use sexton_service::health::Condition;
+
+/// Keeps `condition` as the link is. Never returns: a link that has failed for good is the caller's to notice,
+/// with [`Link::failed`].
+///
+/// # Cancellation
+///
+/// Dropping the future leaves the condition as it was last.
+pub async fn mirror_link(link: &Link, condition: &Condition) -> Infallible {
+    let mut state = link.state();
+    loop {
+        match &*state.borrow_and_update() {
+            LinkState::Up { .. } => condition.ready(clock::now()),
+            LinkState::Down { reason } => {
+                condition.not_ready(reason.as_deref().unwrap_or("not connected yet"), clock::now());
+            }
+            LinkState::Fatal(error) => condition.not_ready(&error.to_string(), clock::now()),
+            LinkState::Closed => condition.not_ready("closed", clock::now()),
+        }
+        if state.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

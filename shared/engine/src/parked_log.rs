@@ -1,0 +1,47 @@
+//! Logs parked executions, whichever way they were parked, in one line each at error level.
+//!
+//! The line's fields have the same names everywhere, so that a collector of logs can count them by job, by type and
+//! by class, and raise an alarm. The row is the record: a process that dies between the row and the line logs
+//! nothing, and `sexton failed list` shows the execution all the same.
+
+use std::time::Duration;
+
+use sexton_model::id::ExecutionId;
+use sexton_model::parked_task::ParkedTask;
+use sexton_store::Store;
+use sexton_store::parked_messages::read_notices;
+use sexton_store::timeout::with_timeout;
+
+/// Ids of one line, if the rows cannot be read.
+const MAX_LOGGED_IDS: usize = 100;
+
+/// Logs those of `ids` that are failed, as their rows say. The others are requeued already, and nobody has to look
+/// at them. If the rows cannot be read within `limit`, one line names the executions.
+pub async fn log_parked(store: &Store, ids: &[ExecutionId], limit: Duration) {
+    match with_timeout(limit, read_notices(store, ids)).await {
+        Ok(tasks) => tasks.iter().for_each(log_one),
+        Err(error) => tracing::error!(
+            execution.ids = ?&ids[..ids.len().min(MAX_LOGGED_IDS)],
+            "up to {} executions are parked; their rows cannot be read now: {error}",
+            ids.len()
+        ),
+    }
+}
+
+fn log_one(task: &ParkedTask) {
+    let ParkedTask { id, job, reason, .. } = task;
+    tracing::error!(
+        task.r#type = task.task_type,
+        task.target = task.target,
+        job.name = job,
+        scheduler.id = %task.job_id,
+        scheduler.name = task.claimed_by,
+        execution.id = %id,
+        attempt.number = task.attempt.get(),
+        retry.count = task.retry_count,
+        failed_at = %task.failed_at,
+        error.class = task.class,
+        reason,
+        "{job} is parked: {reason}; `sexton failed show {id}` tells more"
+    );
+}
