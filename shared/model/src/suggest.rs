@@ -1,28 +1,35 @@
 //! The nearest known words to a misspelt one.
 
-use strsim::osa_distance;
+use strsim::{levenshtein, osa_distance};
 
 /// Longer words are not compared: nothing that is known has so long a name.
 const MAX_WORD_CHARS: usize = 40;
 
-/// The known word that is nearest to `word`; `None` if none is near enough to be a misspelling.
+/// The known word that is nearest to `word`; `None` if none is near enough to be a misspelling. Two letters that are
+/// swapped are one mistake.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     known
         .into_iter()
-        .filter_map(|candidate| Some((nearness(word, candidate)?, candidate)))
+        .filter_map(|candidate| Some((distance(word, candidate, osa_distance)?, candidate)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// The letters to insert, remove, exchange or swap with their neighbour to make `candidate` of `word`; `None` if they
-/// are too many for a misspelling. Case makes no difference, nor that between `-`, `_` and a blank.
+/// The letters to insert, remove or exchange to make `candidate` of `word`; `None` if they are too many for a
+/// misspelling. Two letters that are swapped are two mistakes: for short names with the same letters, such as UTC
+/// and UCT.
 pub(crate) fn nearness(word: &str, candidate: &str) -> Option<usize> {
+    distance(word, candidate, levenshtein)
+}
+
+/// Case makes no difference, nor that between `-`, `_` and a blank.
+fn distance(word: &str, candidate: &str, count: fn(&str, &str) -> usize) -> Option<usize> {
     if word.chars().nth(MAX_WORD_CHARS).is_some() {
         return None;
     }
     let (word, candidate) = (plain(word), plain(candidate));
     let max_distance = (word.chars().count().max(candidate.len()) / 3).max(1);
-    Some(osa_distance(&word, &candidate)).filter(|distance| *distance <= max_distance)
+    Some(count(&word, &candidate)).filter(|distance| *distance <= max_distance)
 }
 
 fn plain(text: &str) -> String {
