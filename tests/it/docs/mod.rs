@@ -3,6 +3,7 @@
 //! Read from the source tree. A document that has drifted from the code fails here, with the line to
 //! correct; nothing is corrected by itself.
 
+mod arrows;
 mod examples;
 mod faults;
 mod limits;
