@@ -50,17 +50,18 @@ pub fn traces_path<M: Model>() -> PathBuf {
 /// The begin of a page of traces: a table of what is missing, and what breaks then.
 pub fn traces_head<M: Model>(mutants: &[Mutant<M>]) -> String {
     let title = M::NAME[..1].to_uppercase() + &M::NAME[1..];
-    let mut head = format!(
+    let head = format!(
         "# {title}: what goes wrong without each fence\n\n\
          `cargo run -p sexton-verify -- --write` writes this page, and the tests of `verify` compare it. Each history is a \
          shortest one; [how to read it](../README.md#how-to-read-a-trace).\n\n\
          | missing | breaks |\n|---|---|\n"
     );
-    for Mutant { heading, breaks, .. } in mutants {
+    let row = |Mutant { heading, breaks, .. }: &Mutant<M>| {
         let anchor = heading.to_lowercase().replace(' ', "-");
-        head += &format!("| [{heading}](#{anchor}) | {} |\n", breaks.sentence());
-    }
-    head
+        format!("| [{heading}](#{anchor}) | {} |\n", breaks.sentence())
+    };
+    let rows: Vec<_> = mutants.iter().map(row).collect();
+    head + &rows.concat()
 }
 
 /// The section of a page of traces in which `mutant` breaks.

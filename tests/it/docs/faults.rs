@@ -48,8 +48,9 @@ fn every_fault_point_is_listed_and_stands_once_in_its_program() {
 /// judges the end.
 fn crash_test_module(point: &Point) -> Option<String> {
     let begins = format!("#[tokio::test]\nasync fn {}() {{\n", point.name.replace('.', "_"));
-    let mut modules = files(".rs").into_iter().filter(|file| {
-        let source = file.starts_with(CRASH_TESTS).then(|| text(file)).unwrap_or_default();
+    let sources = files(".rs").into_iter().filter(|file| file.starts_with(CRASH_TESTS));
+    let mut modules = sources.filter(|file| {
+        let source = text(file);
         let body = source.split_once(&begins).and_then(|(_, rest)| rest.split("\n}\n").next());
         let named = |body: &str| body.matches(&format!("\"{}\"", point.name)).count() >= 2;
         body.is_some_and(named)
@@ -67,20 +68,18 @@ fn every_fault_point_has_a_crash_test_named_after_it() {
 
 #[test]
 fn the_table_of_the_fault_points_is_the_list() {
-    let mut table = String::from(
-        "| point | the last effect | the next effect | what a crash between them leaves | test in |\n\
-         |---|---|---|---|---|\n",
-    );
-    for point in POINTS {
+    let row = |point: &Point| {
         let Point { name, after, before, leaves, reruns, .. } = point;
         let test = crash_test_module(point).unwrap_or_default();
         let again = match reruns {
             Reruns::Never => "",
             Reruns::Once => " (**twice**)",
         };
-        table
-            .push_str(&format!("| `{name}` | {after} | {before} | {leaves}{again} | `{test}` |\n"));
-    }
+        format!("| `{name}` | {after} | {before} | {leaves}{again} | `{test}` |\n")
+    };
+    let head = "| point | the last effect | the next effect | what a crash between them leaves | test in |\n\
+                |---|---|---|---|---|\n";
+    let table = head.to_owned() + &POINTS.iter().map(row).collect::<Vec<_>>().concat();
     let document = text("docs/internals/fault-points.md");
     let there = between(&document, "points").trim();
     assert_eq!(there, table.trim(), "replace the block between the markers:\n{table}");

@@ -68,7 +68,7 @@ impl Bounds {
         let all = held.fold(0, |all, (firing, at)| all | (u8::from(*at > 0) << firing));
         let (executed, gaps) = match me.verdict {
             Verdict::Release => {
-                let plan = plans.released(&held_at);
+                let plan = plans.released(held_at);
                 (plan.executed, plan.gaps)
             }
             Verdict::Discard => (0, all),

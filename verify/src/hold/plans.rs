@@ -94,7 +94,7 @@ impl Plans {
     }
 
     /// What a release decides of all that is set aside of a job, run by run.
-    pub(super) fn released(&self, held_at: &[u8; FIRINGS]) -> Outcome {
+    pub(super) fn released(&self, held_at: [u8; FIRINGS]) -> Outcome {
         let mut all = Outcome::default();
         let mut first = 0;
         while first < FIRINGS {

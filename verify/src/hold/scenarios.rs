@@ -25,8 +25,8 @@ pub const LARGE: [Bounds; 2] =
 
 /// The smallest bounds in which `fence` is needed, without it.
 fn without_fence(fence: Fence) -> Mutant<HeldCatchUp> {
-    let operators = if matches!(fence, Fence::ReadLocked) { 2 } else { 1 };
-    let deaths = if matches!(fence, Fence::WithCursor) { 1 } else { 0 };
+    let operators = 1 + usize::from(fence == Fence::ReadLocked);
+    let deaths = u8::from(fence == Fence::WithCursor);
     let bounds = Bounds { without: Some(fence), operators, deaths, ..WHOLE };
     Mutant {
         heading: format!("Without {}", fence.title()),

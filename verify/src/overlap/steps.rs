@@ -9,7 +9,7 @@ use crate::explorer::take;
 
 impl Job {
     /// What `action` makes of `world`; `None`: it cannot happen there.
-    pub(super) fn apply(&self, world: &World, action: Action) -> Option<World> {
+    pub(super) fn apply(self, world: &World, action: Action) -> Option<World> {
         let mut next = *world;
         let done = match action {
             Action::LookToClaim(planner) => self.look_to_claim(&mut next, planner),

@@ -30,7 +30,7 @@ pub const SMALL: [Protocol; 8] = [
         copies: 5,
         ..FIRING
     }),
-    whole(Bounds { name: "people", about: "any one deed of people", people: 1, ..FIRING }),
+    whole(Bounds { name: "people", about: "any one action of people", people: 1, ..FIRING }),
     whole(Bounds {
         name: "foreign",
         about: "a foreign message, twice, any fault",
@@ -92,12 +92,12 @@ pub const LARGE: [Protocol; 8] = [
     }),
     whole(Bounds {
         name: "people",
-        about: "any fault and any deed of people",
+        about: "any fault and any action of people",
         faults: 1,
         people: 1,
         ..FIRING
     }),
-    whole(Bounds { name: "deeds", about: "any two deeds of people", people: 2, ..FIRING }),
+    whole(Bounds { name: "actions", about: "any two actions of people", people: 2, ..FIRING }),
     whole(Bounds {
         name: "foreign",
         about: "a foreign message, twice, any two faults",
@@ -116,7 +116,7 @@ pub const LARGE: [Protocol; 8] = [
         ..BUDGETS
     }),
     whole(Bounds {
-        about: "a firing that may come too late to be begun, any fault and any deed of people",
+        about: "a firing that may come too late to be begun, any fault and any action of people",
         people: 1,
         ..STALE
     }),

@@ -13,7 +13,7 @@ use crate::protocol::{Bounds, Protocol};
 
 const STANDS: &str = "a requeue stands";
 
-/// The protocol with no faults but these two, with no deeds but those of `hands`, and with one worker:
+/// The protocol with no faults but these two, with no actions of people but those of `hands`, and with one worker:
 /// it is about the broker, the sweep and the operator.
 struct Watched {
     protocol: Protocol,
@@ -77,7 +77,7 @@ impl stateright::Model for Watched {
     }
 }
 
-/// Whether it is found that a requeue is undone, with so many deeds of `hands`.
+/// Whether it is found that a requeue is undone, with so many actions of `hands`.
 fn is_undone(fences: Fences, people: u8, hands: fn(OperatorAction) -> bool) -> bool {
     let bounds = Bounds { faults: 2, people, ..SMALL[0].bounds };
     let watched = Watched { protocol: Protocol { bounds, fences }, hands };
