@@ -206,7 +206,7 @@ findings! {
         Some("owes them again if the failed queue is empty, by the sweep's own statement");
     MessagesWithoutRows "messages_without_rows" Note
         "Messages are in the failed queue that no row knows."
-        "`sexton failed raw list` shows them; export or discard them."
+        "`sexton unknown list` shows them; export or discard them."
         None;
     MessagesUncounted "messages_uncounted" Note
         "There are more messages in the failed queue than rows and known raw messages."

@@ -50,7 +50,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "a bulk is asked for",
         "the operator is told",
-        "a bulk that any scheduler carries out; `sexton failed bulks` shows it",
+        "a bulk that any scheduler carries out; `sexton bulks list` shows it",
         "the command",
     ),
     at(
@@ -58,7 +58,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "it is recorded who asks which command of a bulk's executions",
         "the command is asked",
-        "a bulk that waits for answers; `sexton failed bulk verify` asks for them",
+        "a bulk that waits for answers; `sexton bulks verify` asks for them",
         "the command",
     ),
     at(
@@ -66,7 +66,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "the command has said whether an effect has happened",
         "its answer is recorded",
-        "a bulk that waits for answers; `sexton failed bulk verify` asks for this one again",
+        "a bulk that waits for answers; `sexton bulks verify` asks for this one again",
         "the command",
     ),
     at(
@@ -74,7 +74,7 @@ pub(super) const POINTS: &[Point] = &[
         Never,
         "a command's answer is recorded, and what has happened is resolved",
         "the next is asked, or the operator is told",
-        "a bulk that waits for the other answers; `sexton failed bulk verify` asks for those alone",
+        "a bulk that waits for the other answers; `sexton bulks verify` asks for those alone",
         "the command",
     ),
     at(
